@@ -245,7 +245,7 @@ class _Decisions:
         return [] if stored is None else [stored]
 
     def _launch_several(self, jobs: Sequence[Job]) -> list[Job]:
-        """Launch other kinds of jobs, confirm all new ones in one transaction; return those stored otherwise."""
+        """Launch several jobs and confirm all new ones in one transaction; return those stored in another way."""
         results = [(job, self._act(job, create_training_job)) for job in jobs]
         new = [job for job, result in results if result is CreateResult.NEW]
         unconfirmed = [] if self._confirm_together(new) else [(job, CreateResult.NEW) for job in new]

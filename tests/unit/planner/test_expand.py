@@ -563,7 +563,7 @@ def test_a_mostly_idle_pool_gives_way_to_a_demand_that_a_guard_rail_would_stop()
 
 def test_it_keeps_what_is_used_waited_for_or_kept_for_a_job():
     hold = Reservation({POD2: 1}, b.UNTIL)
-    waiting = [*pod2_jobs(1), replace(small("held"), hold=hold), asking("new", 2, 9, **TASK3)]
+    waiting = [*pod2_jobs(1), replace(small("held"), reservation=hold), asking("new", 2, 9, **TASK3)]
     snapshot = queue(
         *waiting,
         pools=(a_made_pool(cap=4), Pool(POD1, 1)),

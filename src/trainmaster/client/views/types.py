@@ -28,7 +28,7 @@ JobState = Literal[
     "stopped",
     "cancelled",
 ]
-"""Where a job is. Waiting: pending, preempted. Holding capacity: starting to resizing."""
+"""State of a job. Waiting: pending, preempted. Holding capacity: starting to resizing."""
 
 
 Kind = Literal["on-demand", "spot", "training-plan", "service"]
@@ -36,7 +36,7 @@ Kind = Literal["on-demand", "spot", "training-plan", "service"]
 
 
 Outcome = Literal["active", "completed", "failed", "stopped", "preempted", "returned", "reclaimed", "resized"]
-"""How an attempt stands or ended."""
+"""Outcome of an attempt."""
 
 
 PlanStatus = Literal["Pending", "Scheduled", "Active", "Expired", "Failed"]
@@ -44,7 +44,7 @@ PlanStatus = Literal["Pending", "Scheduled", "Active", "Expired", "Failed"]
 
 
 PoolAction = Literal["expand", "shrink", "retire"]
-"""What was done: a pool made or made larger, made smaller, or removed."""
+"""Change of a pool: created or enlarged, shrunk, removed."""
 
 
 Role = Literal["member", "waiting", "spare", "leaving"]

@@ -1,7 +1,4 @@
-"""Which ML instance types there are, and what is known of each: what ships with us, with what was learned since.
-
-It must not ask AWS: `adapters/catalogue/ec2.py` does, beside the passes, and the table keeps what it said.
-"""
+"""The catalogue of ML instance types: the shipped table, updated with what EC2 and the price list reported since."""
 
 from __future__ import annotations
 
@@ -22,13 +19,13 @@ class Catalogue:
     """All known instance types.
 
     Attributes:
-        learned: types as EC2 described them, where that differs from what ships with us, by name.
-        quotas: instances that the account may have of a type at once in training jobs, by type (Service Quotas,
-            "<type> for training job usage"); a type that is absent has no known bound.
-        learned_at: when EC2 was asked last, UTC; None where it never answered.
-        prices: US dollars an hour on demand in this Region, by type, as AWS's price list has them; they go before
-            those that ship with us.
-        priced_at: when that list was asked last, UTC; None where it never answered.
+        learned: types as EC2 described them, by name, if that differs from the shipped table.
+        quotas: instances that training jobs may use at once, by type (Service Quotas, "<type> for training job
+            usage"); absent types have no known limit.
+        learned_at: when EC2 last answered, UTC; None if it never did.
+        prices: on-demand prices of AWS's price list in this Region, by type, in US dollars an hour; they override the
+            shipped ones.
+        priced_at: when the price list was last read, UTC; None if it never was.
     """
 
     learned: Mapping[str, InstanceType] = field(default_factory=dict)
@@ -38,29 +35,29 @@ class Catalogue:
     priced_at: datetime | None = None
 
     def type_of(self, name: str) -> InstanceType | None:
-        """What is known of an instance type; None where nothing is."""
+        """Return an instance type; None if it is unknown."""
         return self._priced.get(name) or self.learned.get(name) or SHIPPED.get(name)
 
     @cached_property
     def types(self) -> tuple[InstanceType, ...]:
-        """All types that training jobs can have, by name."""
+        """All types that training jobs can use, by name."""
         return tuple(each for _, each in sorted({**SHIPPED, **self.learned, **self._priced}.items()))
 
     @cached_property
     def _priced(self) -> Mapping[str, InstanceType]:
-        """The types of which a price was learned; a price alone makes no type known."""
+        """The known types with prices of the price list; a price alone makes no type known."""
         known = ((self.learned.get(name) or SHIPPED.get(name), price) for name, price in self.prices.items())
         return {kind.name: replace(kind, price=price) for kind, price in known if kind is not None}
 
     def of_pool(self, pool: Pool) -> InstanceType:
-        """What an instance of a pool has: what its settings say, and of the rest what is known of its type."""
+        """Return the resources of a pool's instance: its settings, completed by what is known of its type."""
         if pool not in self._of_pools:
             self._of_pools[pool] = self._told_of(pool)
         return self._of_pools[pool]
 
     @cached_property
     def _of_pools(self) -> dict[Pool, InstanceType]:
-        """What has been asked of pools: every pass asks it of each."""
+        """Cache of `of_pool`, since every pass calls it for each pool."""
         return {}
 
     def _told_of(self, pool: Pool) -> InstanceType:
@@ -77,23 +74,23 @@ class Catalogue:
         return replace(known, **given) if given else known
 
     def price_at_most(self, kind: InstanceType) -> float:
-        """What a type costs an hour; where nobody knows that, the least price of those with as much of everything.
+        """Return the type's hourly price; if unknown, the lowest price of types with at least its resources.
 
-        Infinite where there are none such.
+        Infinite if there are none.
         """
         return kind.price or self._ceilings.get(kind.name, inf)
 
     @cached_property
     def _ceilings(self) -> Mapping[str, float]:
-        """The least price of a type that has as much of everything, for the types without one that have such."""
+        """For types without a price: the lowest price of types with at least their resources."""
         priced = sorted((each for each in self.types if each.price), key=lambda each: (each.price, each.name))
         found = ((each.name, next((n.price for n in priced if n.has_all_of(each)), inf)) for each in self.types)
         return dict(found)
 
     def covering(self, asked: Resources) -> Iterator[InstanceType]:
-        """The types that cover a demand, by name."""
+        """Yield the types that cover a demand, by name."""
         return (each for each in self.types if asked.covered_by(each))
 
 
 AS_SHIPPED = Catalogue()
-"""Where nothing has been learned, or nobody asks what has."""
+"""The catalogue without anything learned."""

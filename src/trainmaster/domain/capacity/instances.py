@@ -1,7 +1,7 @@
-"""How many accelerators an ML instance type has, for what is counted in GPU-seconds and GPU-hours.
+"""Accelerators of instance types, for counting GPU-seconds and GPU-hours.
 
-From what ships with us; a pool's own `accelerators` says otherwise. It must not know what was learned since
-(`catalogue.py`): what has been counted must not change with it.
+Taken from the shipped table, or from a pool's own `accelerators`, but not from the catalogue: amounts that have been
+counted must not change when the catalogue does.
 """
 
 from __future__ import annotations
@@ -10,6 +10,6 @@ from trainmaster.domain.capacity.instance_table import SHIPPED
 
 
 def accelerators_of(instance_type: str) -> int:
-    """Accelerators of one instance; 1 for a type that has none, and for one that is not known."""
+    """Return the accelerators of an instance; 1 for a type without any, and for an unknown one."""
     kind = SHIPPED.get(instance_type)
     return max(1, kind.accelerators) if kind is not None else 1

@@ -1,7 +1,4 @@
-"""What the manager has lately done to its own pools: for people who ask where one came from or went, and what it costs.
-
-It must not decide anything.
-"""
+"""The history of the manager's changes to its own pools: what changed, why, and what it costs."""
 
 from __future__ import annotations
 
@@ -16,13 +13,13 @@ from trainmaster.domain.plan import Expand, PoolDecision, Retire
 from trainmaster.domain.times import clock
 
 MAX_EVENTS = 50
-"""The newest, which are remembered."""
+"""Number of stored events, the newest ones."""
 MAX_NAMED = 5
 """Jobs that an event names; it counts the others."""
 
 
 class PoolAction(StrEnum):
-    """What was done: a pool made or made larger, made smaller, or removed."""
+    """Change of a pool: created or enlarged, shrunk, removed."""
 
     EXPAND = "expand"
     SHRINK = "shrink"
@@ -34,17 +31,16 @@ class PoolEvent:
     """One change of one pool.
 
     Attributes:
-        at: when, UTC.
-        deed: what was done.
+        at: UTC.
+        deed: the change.
         pool: the pool's name.
         instance_type: its type.
-        before: its cap before; 0 of one that was made.
-        after: its cap from then on; 0 of one that was removed.
-        dollars_per_hour: what its instances may cost an hour from then on, more (or less: below 0) than before; 0 where
-            no price is known.
+        before: its cap before; 0 if it was created.
+        after: its cap afterwards; 0 if it was removed.
+        dollars_per_hour: change of its maximum cost, in US dollars an hour; 0 if the price is unknown.
         made_for: the demand that the pool was made for.
-        jobs: names of the first waiting jobs that it was done for.
-        job_count: how many there were.
+        jobs: names of the first waiting jobs that caused it.
+        job_count: the number of these jobs.
         why: the reason as a sentence.
     """
 
@@ -64,12 +60,12 @@ class PoolEvent:
 def events(
     decided: Sequence[PoolDecision], pools: Mapping[str, Pool], catalogue: Catalogue, now: datetime
 ) -> Iterator[PoolEvent]:
-    """What these decisions do.
+    """Yield the events of these decisions.
 
     Args:
-        decided: what is to become of the manager's pools.
-        pools: as they were before.
-        catalogue: what is known of types, for prices.
+        decided: changes of the manager's pools.
+        pools: the pools before.
+        catalogue: the known types, for prices.
         now: UTC.
     """
     for each in decided:
@@ -92,7 +88,7 @@ def events(
 
 
 def made_dollars(pools: Mapping[str, Pool], catalogue: Catalogue) -> float:
-    """What all pools that the manager made may cost an hour, when all they have is in use; without unknown prices."""
+    """Return the hourly cost of the manager's pools when fully used, in US dollars; unknown prices count as 0."""
     return round(sum(pool.cap * catalogue.of_pool(pool).price for pool in pools.values() if pool.made_for), 4)
 
 

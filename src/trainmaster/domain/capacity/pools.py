@@ -1,7 +1,4 @@
-"""Pools as people set them: their default names, and what is wrong with a list of them.
-
-It must not know what is in the pools, nor what was set before.
-"""
+"""Configured pools: default names and validation."""
 
 from __future__ import annotations
 
@@ -16,28 +13,28 @@ from trainmaster.domain.requests.fields import Problem, shown
 MAX_ACCELERATORS = 1_024
 MAX_VCPUS = 100_000
 MAX_GIB = 1_000_000
-"""Of memory; more than any instance has, so that a wrong unit is noticed."""
+"""Maximum memory; more than any instance has, to detect a wrong unit."""
 HIGHEST_PRICE = 1_000_000
 MAX_NAME_LENGTH = 63
 
-# Names of pools stand in tags, in keys of the table and in URLs.
+# Names of pools occur in tags, in keys of the table and in URLs.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _TYPE = re.compile(r"ml\.[a-z0-9-]{1,30}\.[a-z0-9-]{1,30}", re.ASCII)
-# Who makes accelerators, as `resources.InstanceType` has it.
+# The makers of accelerators, as in `resources.InstanceType`.
 _MAKER = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
-# The service model's own pattern of a training plan's ARN, narrowed to what a name may have.
+# The service model's pattern of a training plan's ARN, narrowed to the characters of a name.
 _PLAN = re.compile(
     r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:training-plan/[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}", re.ASCII
 )
 
 
 def default_name(instance_type: str, kind: Kind) -> str:
-    """The name of a pool that was given none: its type, with its kind where it is not on demand."""
+    """Return the default name of a pool: its type, with its kind unless it is on demand."""
     return instance_type if kind is Kind.ON_DEMAND else f"{instance_type}.{kind}"
 
 
 def with_window(pool: Pool, windows: Mapping[str | None, PlanWindow]) -> Pool:
-    """The pool with what is known of its training plan, by ARN; the same where nothing is."""
+    """Return the pool with the known window of its training plan, by ARN."""
     window = windows.get(pool.plan_arn) if pool.kind is Kind.TRAINING_PLAN else None
     if window is None:
         return pool
@@ -45,7 +42,7 @@ def with_window(pool: Pool, windows: Mapping[str | None, PlanWindow]) -> Pool:
 
 
 def with_windows(pools: Iterable[Pool], before: Mapping[str, Pool]) -> list[Pool]:
-    """Newly set pools with what was known of their training plans."""
+    """Return newly set pools with the known windows of their training plans."""
     known = {
         pool.plan_arn: PlanWindow(pool.plan_status, pool.starts_at, pool.ends_at)
         for pool in before.values()
@@ -55,9 +52,9 @@ def with_windows(pools: Iterable[Pool], before: Mapping[str, Pool]) -> list[Pool
 
 
 def as_made(pools: Iterable[Pool], before: Mapping[str, Pool]) -> list[Pool]:
-    """Newly set pools with what the manager has noted of those that it made, where people leave them as they were.
+    """Return newly set pools that remain the manager's own if they are unchanged.
 
-    Draining one, or ending that, leaves it the manager's; a pool of which people set anything else is theirs.
+    Draining a pool, or ending that, leaves it the manager's; any other change makes it a configured pool.
     """
     return [_as_made(pool, before.get(pool.name)) for pool in pools]
 
@@ -71,7 +68,7 @@ def _as_made(pool: Pool, before: Pool | None) -> Pool:
 
 
 def pool_problems(pools: Sequence[Pool]) -> Iterator[Problem]:
-    """Everything wrong with a list of pools; fields are those of PUT /pools."""
+    """Yield the problems of a list of pools; fields are those of PUT /pools."""
     names: set[str] = set()
     for index, pool in enumerate(pools):
         path = f"pools[{index}]"
@@ -83,7 +80,7 @@ def pool_problems(pools: Sequence[Pool]) -> Iterator[Problem]:
 
 
 def problems_of_one(pool: Pool, others: Iterable[Pool]) -> Iterator[Problem]:
-    """Everything wrong with a pool beside these others; fields are those of PUT /pools/{name}."""
+    """Yield the problems of a pool beside these others; fields are those of PUT /pools/{name}."""
     yield from _own_problems(pool, "")
     yield from _plan_taken(pool, others, "")
 

@@ -1,7 +1,4 @@
-"""How far into a lane a pass reads: as far as jobs could start, never as far as the queue is deep.
-
-It must not read anything: stores ask it while they read.
-"""
+"""Limits on how many jobs of a lane a pass reads: as many as could start, whatever the depth of the queue."""
 
 from __future__ import annotations
 
@@ -23,15 +20,15 @@ FIRST_OF_SERVICE = 16
 FIRST_OF_FULL = 4
 """Those that a pass reads of such a lane while its service has no room, so that none of them can start."""
 MOST = 1_000
-"""Most that are read of any lane."""
+"""Maximum number read of any lane."""
 SPARE = 8
-"""Read beyond those that could start: heads may be backing off, or too large for what is free."""
+"""Read beyond those that could start, since heads may be backing off or too large for the free units."""
 EQUALS_YIELD = frozenset(order for order in Order if order.preempts_equals)
-"""Orders under which more than the priority decides who displaces whom; deadlines and patience do so under none."""
+"""Orders that let jobs of equal priority displace each other."""
 
 
 def first_of(lane: str, *, sparing: bool = False) -> int:
-    """How many jobs of a lane are read in any case, given its name; a share may be called so that it has fewer.
+    """Return how many jobs of a lane are read in any case, given its name.
 
     Args:
         lane: its name.
@@ -44,14 +41,14 @@ def first_of(lane: str, *, sparing: bool = False) -> int:
 
 
 def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) -> Callable[[str], int]:
-    """How many jobs of a lane a sparing reader probably wants, given its name, before anything of it is read.
+    """Return a function that guesses, from a lane's name, how many of its jobs a pass will need.
 
-    Who follows it reads few lanes twice; what is read in the end is for `read_limit_for_pass` to say.
+    The guess avoids reading lanes twice; `read_limit_for_pass` decides.
 
     Args:
-        pools: those that are known by then.
+        pools: the known pools.
         active: the jobs that hold units of them.
-        order: the queue's.
+        order: the queue's order.
     """
     held: Counter[str] = Counter()
     standings: dict[str, set[tuple[str, int]]] = {}
@@ -68,7 +65,7 @@ def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) 
         pool = pools.get(parts.pools) if parts else None
         if parts is None or pool is None:
             return first_of(lane)
-        # Where some could be stopped for others, more may be wanted: that shows with the lane's first job.
+        # More may be needed if active jobs could be preempted, which depends on the lane's first job.
         mixed = len(standings.get(pool.name, ())) > 1 or pool.name in yielding
         full = pool.cap - held[pool.name] < min(1 << parts.size, pool.cap)
         return first_of(lane, sparing=full and not mixed)
@@ -88,16 +85,15 @@ def read_limit_for_pass(  # noqa: PLR0913 -- a snapshot's parts, which is not ma
 def read_limit_for_query(
     head: Job, pools: Mapping[str, Pool], active: Iterable[Job], foreign: Units, catalogue: Catalogue
 ) -> int:
-    """How many jobs of a lane are worth reading, given its first one.
+    """Return how many jobs of a lane are worth reading, given its first one.
 
-    Every job takes at least one unit, so no more can start than units are free, are being freed, or could be taken
-    from jobs of lower priority, in the pools that the lane's jobs can run in.
+    Every job takes at least one unit, so no more can start than there are units that are free, about to become free, or
+    held by jobs of lower priority, in the pools that the lane's jobs can run in.
 
-    What equals could have to give up, by the queue's order or for a share that owns it, is not counted: of such a lane
-    the first are read, and displace whom they may. That delays others and loses nobody: what is being freed for the
-    first is counted, so the next pass reads on behind them, and once they start they are in no lane. If it counted,
-    every pass under least attained service would read all lanes as deep as pools are large, as units are hardly ever
-    free there.
+    Units that jobs of equal priority might give up, by the queue's order or to a share that owns them, are not counted.
+    The first jobs of such a lane are read and may preempt; the units being freed for them count in the next pass, which
+    then reads further. Counting them would make every pass under least attained service read all lanes as deep as the
+    pools are large.
     """
     names = resolved(head.demand, Offers(pools, catalogue)).pools
     within_reach = {name: pools[name].cap - foreign.get(name, 0) for name in names if name in pools}
@@ -123,7 +119,7 @@ def _is_full(order: Order, head: Job, work: Work, pools: Mapping[str, Pool], act
 
 
 def _may_go(order: Order, job: Job, head: Job) -> bool:
-    """Whether a rule could have the job step aside for another: for its priority, its share, or the queue's order."""
+    """Return whether the job could be preempted for another by priority, share or order."""
     outranked = job.priority < head.priority or (job.priority == head.priority and order in EQUALS_YIELD)
     return job.preemptible and (outranked or job.share != head.share)
 

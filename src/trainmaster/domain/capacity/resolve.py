@@ -1,7 +1,6 @@
-"""Demands by resource, made into demands of pools: which of the pools in force a job could run in.
+"""Resolve demands by resources into demands of the pools in force.
 
-A snapshot's pools come and go, so the answer is worked out anew in every pass. It must not know what is free, nor
-choose among the pools: that is `planner/placement/placer.py`.
+Pools come and go, so every pass resolves them again. The planner's placement policies choose among the pools.
 """
 
 from __future__ import annotations
@@ -20,12 +19,10 @@ from trainmaster.domain.shares.entitlement import Entitlements
 
 @dataclass(frozen=True)
 class Offers:
-    """The pools that whoever asks for resources may get, each with what an instance of it has.
+    """The pools that a demand by resources may use, each with the resources of its instances; built once a pass.
 
-    Worked out once a pass: with many pools and many distinct demands it was three quarters of a plan's work.
-
-    Spot pools and training plans are for jobs that name them: who asks for resources has not said that it may be
-    interrupted, or end with a plan.
+    Spot pools and training plans are only for jobs that name them: a demand by resources does not accept interruptions,
+    or the end of a plan.
     """
 
     pools: Mapping[str, Pool]
@@ -33,17 +30,17 @@ class Offers:
 
     @cached_property
     def kinds(self) -> tuple[tuple[Pool, InstanceType], ...]:
-        """In the order of their names."""
+        """Pools with their instance types, by name."""
         ordered = (pool for _, pool in sorted(self.pools.items()) if pool.kind is Kind.ON_DEMAND)
         return tuple((pool, self.catalogue.of_pool(pool)) for pool in ordered)
 
     @cached_property
     def caps(self) -> Units:
-        """Of the pools that are here to stay."""
+        """The caps of the configured pools."""
         return {name: pool.cap for name, pool in self.pools.items() if not (pool.made_for or pool.draining)}
 
     def covering(self, asked: Resources) -> tuple[Pool, ...]:
-        """Those whose type covers what is asked of an instance, by name; many demands differ in their count alone."""
+        """Return the pools whose type covers the resources, by name; cached, since many demands are alike."""
         if asked not in self._covering:
             self._covering[asked] = tuple(pool for pool, kind in self.kinds if asked.covered_by(kind))
         return self._covering[asked]
@@ -54,10 +51,9 @@ class Offers:
 
 
 def candidates(demand: Demand, offers: Offers) -> Iterator[str]:
-    """The pools whose type covers what a demand by resource asks of an instance, by name; listed ones left out.
+    """Yield the pools whose type covers a demand by resources, by name, without those that it lists itself.
 
-    Pools that the manager made are for jobs that no other could hold: people have bounded with their caps what all the
-    rest may cost.
+    The manager's own pools are only for jobs that no configured pool could hold.
     """
     if demand.resources is None:
         return
@@ -70,7 +66,7 @@ def candidates(demand: Demand, offers: Offers) -> Iterator[str]:
 
 
 def resolved(demand: Demand, offers: Offers) -> Demand:
-    """The demand with all alternatives that it has among these pools; the same for one that names its pools itself."""
+    """Return the demand with all its alternatives among these pools; unchanged if it names its pools itself."""
     if demand.resources is None:
         return demand
     found: list[Units] = [{name: demand.instances} for name in candidates(demand, offers)]
@@ -79,12 +75,12 @@ def resolved(demand: Demand, offers: Offers) -> Demand:
 
 
 def resolve(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with the demands of all jobs resolved against its pools; the same where none depends on them.
+    """Return the snapshot with all demands resolved against its pools; unchanged if none depends on them.
 
     Demands for services are cut to what these take, and to what their shares may have of that, so that a larger job
     starts when nothing else runs there.
     """
-    # Inline, since it is asked of every job of a deep queue, nearly none of which depends on them.
+    # Inline for speed: it runs for every job of a deep queue.
     if not [
         job for job in (*snapshot.active, *snapshot.waiting) if job.demand.resources is not None or job.work is not None
     ]:
@@ -99,12 +95,12 @@ def resolve(snapshot: Snapshot) -> Snapshot:
 
 
 def with_changes(snapshot: Snapshot, changes: Sequence[PoolDecision]) -> Snapshot:
-    """The snapshot as it is once these pools are made and removed, so that jobs which they free start at once."""
+    """Return the snapshot with these changes of pools, so that jobs that need them start at once."""
     return resolve(replace(snapshot, pools=pools_after(snapshot.pools, changes))) if changes else snapshot
 
 
 def pools_after(pools: Mapping[str, Pool], changes: Sequence[PoolDecision]) -> dict[str, Pool]:
-    """The pools once all of this is done."""
+    """Return the pools after these changes."""
     gone = {each.pool.name for each in changes if isinstance(each, Retire)}
     left = {name: pool for name, pool in pools.items() if name not in gone}
     return left | {each.pool.name: each.pool for each in changes if not isinstance(each, Retire)}
@@ -124,7 +120,7 @@ class _Rules:
 
 
 def _resolved(job: Job, offers: Offers, known: dict[Hashable, Demand], rules: _Rules | None) -> Job:
-    """The job with its demand resolved; equal demands of a deep queue are worked out once, into `known`."""
+    """Return the job with its demand resolved; equal demands are resolved once, cached in `known`."""
     asked = job.demand
     if job.work is not None:
         pool = offers.pools.get(job.work.pool)
@@ -133,7 +129,7 @@ def _resolved(job: Job, offers: Offers, known: dict[Hashable, Demand], rules: _R
         return job if cut == asked else replace(job, demand=cut)
     if asked.resources is None:
         return job
-    # Jobs that were submitted alike share one object, which saves comparing what they ask for pool by pool.
+    # Equal jobs share one object, which makes later comparisons cheap.
     if (demand := known.get(id(asked))) is None:
         own = (tuple(units.items()) for units in asked.alternatives[: asked.listed])
         key = (asked.resources, asked.instances, *own)

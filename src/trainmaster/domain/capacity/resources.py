@@ -1,7 +1,4 @@
-"""What an instance of an ML type has, and what a job may ask of one instead of naming a type.
-
-Values, and the one rule among them: whether a type covers a demand. It must not know pools.
-"""
+"""Resources of instance types, and demands by resources."""
 
 from __future__ import annotations
 
@@ -10,17 +7,17 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
-    """One ML instance type, all of it per instance; 0 or "" where that is not known.
+    """An ML instance type; values are per instance, 0 or "" if unknown.
 
     Attributes:
-        name: as SageMaker has it, such as `ml.p5.48xlarge`.
+        name: SageMaker's name, such as `ml.p5.48xlarge`.
         vcpus: virtual CPUs.
         memory_gib: main memory, GiB.
         accelerators: GPUs or AWS's own accelerator chips.
-        accelerator: who makes them, in small letters: `nvidia`, `aws`, `amd`, `habana`; "" where there are none.
+        accelerator: their maker in lower case: `nvidia`, `aws`, `amd`, `habana`; "" if there are none.
         accelerator_memory_gib: memory of all accelerators together, GiB.
-        network_gbps: network bandwidth at best, Gbit/s.
-        efa: network interfaces that are Elastic Fabric Adapters.
+        network_gbps: maximum network bandwidth, Gbit/s.
+        efa: number of Elastic Fabric Adapters.
         price: US dollars an hour on demand.
         storage_gb: local storage (EC2's instance store), GB; SageMaker gives such instances no volume of EBS.
     """
@@ -37,7 +34,7 @@ class InstanceType:
     storage_gb: int = 0
 
     def has_all_of(self, other: InstanceType) -> bool:
-        """Whether it has as much as the other of all that a job may ask for; accelerators count for their own maker."""
+        """Return whether it has at least the other's resources; accelerators compare only within a maker."""
         return (
             self.accelerators >= other.accelerators
             and (not other.accelerators or self.accelerator == other.accelerator)
@@ -49,7 +46,7 @@ class InstanceType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What a job asks of each of its instances (tag `trainmaster:resources`); 0 or "" where it does not mind.
+    """Minimum resources of each instance of a job (tag `trainmaster:resources`); 0 or "" for no requirement.
 
     Attributes: as those of `InstanceType`; the instance must have at least as much.
     """
@@ -61,10 +58,9 @@ class Resources:
     accelerator: str = ""
 
     def covered_by(self, kind: InstanceType) -> bool:
-        """Whether an instance of that type has all that is asked for.
+        """Return whether an instance of that type has these resources.
 
-        A demand for accelerators of no maker in particular is met by any; one for none is met by every type, so that
-        a small job may fill an idle large instance.
+        A demand without a maker accepts accelerators of any; a demand without accelerators accepts every type.
         """
         return (
             kind.accelerators >= self.accelerators
@@ -75,6 +71,6 @@ class Resources:
         )
 
     def __str__(self) -> str:
-        """The demand as its tag has it, members in their order, those that it does not mind left out."""
+        """Return the demand in the format of its tag."""
         given = ((each.name, getattr(self, each.name)) for each in fields(self))
         return ",".join(f"{name}={value if isinstance(value, str) else f'{value:g}'}" for name, value in given if value)

@@ -1,4 +1,4 @@
-"""Capacity in units: what pools have and what jobs ask of them.
+"""Capacity in units: pools and demands.
 
 A unit is one instance; in a service's pool it is one concurrent request. It must not know jobs,
 states or AWS.
@@ -22,7 +22,7 @@ LARGEST_CAP = 1_000_000
 
 
 RECLAIMED_BEFORE = timedelta(minutes=30)
-"""How long before the end of a training plan's reserved capacity SageMaker begins to take its instances back
+"""Time before the end of a training plan's reserved capacity at which SageMaker begins to take its instances back
 (SageMaker developer guide, "Training plans utilization for SageMaker training jobs")."""
 
 
@@ -49,18 +49,18 @@ class PlanStatus(StrEnum):
 
 
 OVER = frozenset({PlanStatus.EXPIRED, PlanStatus.FAILED})
-"""Of a plan that will never be usable any more."""
+"""Statuses of a plan that will never be usable again."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanWindow:
-    """What SageMaker says of a training plan.
+    """Status and reserved capacity of a training plan.
 
     Attributes:
-        status: how it stands.
-        starts_at: when the reserved capacity begins that is usable now or next; None where there is none any more.
-        ends_at: when that one ends.
-        instances: how many instances it has in all; None where SageMaker does not say.
+        status: its status.
+        starts_at: start of the reserved capacity that is usable now or next; None if there is none left.
+        ends_at: end of that capacity.
+        instances: its total instances; None if SageMaker does not report them.
     """
 
     status: PlanStatus
@@ -74,10 +74,10 @@ class Pool:
     """Named capacity of one kind with a cap.
 
     Attributes:
-        name: what jobs and people call it; the instance type, unless the pool is one of several of that type.
-        cap: most instances that jobs may hold at once.
-        count_foreign: whether training jobs that did not come from the queue count against the cap.
-        type_: the ML instance type of its units; empty: the name.
+        name: its name; by default the instance type.
+        cap: maximum units that jobs may hold at once.
+        count_foreign: whether external training jobs count against the cap.
+        type_: the ML instance type of its units; "" for the name.
         kind: on demand, spot, or a training plan.
         plan_arn: of a training plan.
         starts_at: when the reserved capacity of a training plan begins that is usable now or next; None before
@@ -128,7 +128,7 @@ class Pool:
 
     @property
     def reclaimed_at(self) -> datetime | None:
-        """When SageMaker begins to take its instances back; None where it does not, or nobody knows yet."""
+        """When SageMaker begins to take its instances back; None if it does not, or if that is unknown."""
         if self.kind is not Kind.TRAINING_PLAN or self.ends_at is None:
             return None
         return self.ends_at - RECLAIMED_BEFORE
@@ -136,18 +136,18 @@ class Pool:
 
 @dataclass(frozen=True)
 class Demand:
-    """What a job asks of pools: any one of the alternatives, and all units of that one together.
+    """A job's demand: any one of the alternatives, with all units of that one together.
 
     A plain job and one with `InstanceGroups` have one alternative; `InstancePreferences` give one per entry, in
     the caller's order.
 
     Attributes:
         alternatives: units by pool name.
-        queue_selects_pool: whether the queue chooses among them or SageMaker does, after the start.
-        resources: what every instance must have; None for a job that names types or pools only. Such a job's demand is
-            resolved anew against the pools of every snapshot (`resolving`).
-        instances: how many instances a job with `resources` needs.
-        listed: how many of the alternatives the job names itself, best first; the rest follow from its resources, and
+        queue_selects_pool: whether the queue chooses among them; otherwise SageMaker does, after the start.
+        resources: minimum resources of every instance; None for a job that names types or pools only. Such a demand is
+            resolved against the pools of every snapshot (`resolve`).
+        instances: instances that a demand with `resources` needs.
+        listed: number of alternatives that the job names itself, best first; the others follow from its resources, and
             the queue's placement policy chooses among them.
     """
 
@@ -159,12 +159,12 @@ class Demand:
 
     @cached_property
     def size(self) -> int:
-        """Units of the largest alternative."""
+        """The units of the largest alternative."""
         return max((sum(units.values()) for units in self.alternatives), default=self.instances)
 
     @cached_property
     def pools(self) -> tuple[str, ...]:
-        """Every pool that the job could take units from, sorted."""
+        """Every pool that the job could use, sorted."""
         return tuple(sorted({name for units in self.alternatives for name in units}))
 
     @property
@@ -174,13 +174,13 @@ class Demand:
 
     @cached_property
     def lane(self) -> str:
-        """The part of a lane's name that says which pools its jobs can run in; it stays while pools come and go."""
+        """The part of a lane's name for the pools that its jobs can run in; independent of the pools in force."""
         pools = "|".join(",".join(sorted(units)) for units in self.named)
         return pools if self.resources is None else f"{pools}?{self.resources}"
 
     @cached_property
     def equivalence_key(self) -> str:
-        """Equal for demands that are met by the same pools in the same order, whichever pools there are."""
+        """Equal for demands that the same pools meet in the same order, whatever pools exist."""
         return repr((self.named, self.queue_selects_pool, self.resources, self.instances))
 
 
@@ -197,7 +197,7 @@ def counted(count: int, pool: str) -> str:
 
 
 def total(parts: Iterable[Units]) -> dict[str, int]:
-    """Sum of units, pool by pool."""
+    """Return the sum of units by pool."""
     result: dict[str, int] = {}
     for units in parts:
         for name, count in units.items():
@@ -206,12 +206,12 @@ def total(parts: Iterable[Units]) -> dict[str, int]:
 
 
 def covers(available: Units, asked: Units) -> bool:
-    """Whether every pool of `asked` has at least that many units in `available`."""
+    """Return whether `available` has at least the units of `asked` in every pool."""
     return all(available.get(name, 0) >= count for name, count in asked.items())
 
 
 def worst_case(alternatives: Iterable[Units]) -> dict[str, int]:
-    """What alternatives may take before SageMaker has chosen one of them: the most of each pool.
+    """Return the maximum of each pool over the alternatives, for the time before SageMaker chooses one of them.
 
     SageMaker checks the quota of every listed type and chooses later (SageMaker developer guide, "instance
     preferences"), so until then a cap must carry them all.
@@ -229,29 +229,29 @@ def in_settings(pools: Mapping[str, Pool]) -> dict[str, Pool]:
 
 
 def reclaimed_at(units: Units, pools: Mapping[str, Pool]) -> datetime | None:
-    """When SageMaker begins to take any of these units back; None where it does not, or nobody knows yet."""
+    """Return when SageMaker begins to take any of these units back; None if it does not, or if that is unknown."""
     times = (pools[name].reclaimed_at for name in units if name in pools)
     return min((time for time in times if time is not None), default=None)
 
 
 def pool_for(pools: Mapping[str, Pool], kind: Kind, instance_type: str) -> str | None:
-    """The pool of this kind and type; where there are several the one that is named after its type, else by name."""
+    """Return the pool of this kind and type; of several, the one named after its type, else the first by name."""
     found = [pool.name for pool in pools.values() if pool.kind is kind and pool.instance_type == instance_type]
     return min(found, key=lambda name: (name != instance_type, name), default=None)
 
 
 def pool_of_plan(pools: Mapping[str, Pool], plan_arn: object) -> Pool | None:
-    """The pool of a training plan."""
+    """Return the pool of a training plan."""
     return next((pool for pool in pools.values() if pool.plan_arn is not None and pool.plan_arn == plan_arn), None)
 
 
 def source(instance_type: str, *, spot: bool = False, plan_arn: str | None = None) -> str:
-    """Where instances of a training job come from, whatever pools there are: a plan's ARN, or a type, perhaps spot."""
+    """Return the source of a training job's instances, independent of pools: a plan's ARN, or a type, possibly spot."""
     return plan_arn or (f"{instance_type}.{Kind.SPOT}" if spot else instance_type)
 
 
 def foreign_units(known: Mapping[str, Units], pools: Mapping[str, Pool]) -> dict[str, int]:
-    """What training jobs from outside the queue hold in the pools that count them.
+    """Return the units that external training jobs hold in the pools that count them.
 
     Args:
         known: units by `source`, by job name.

@@ -1,6 +1,6 @@
-"""Warm pools: instances that SageMaker keeps for a while after a job, for one that asks for exactly the same.
+"""Warm pools: instances that SageMaker keeps for a time after a job, for a job with a matching request.
 
-They take units of a pool like a job does. It must not decide who gets them: that is `planner/`.
+Like jobs, they hold units of a pool. The planner decides which jobs use them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trainmaster.domain.shares.charging import ended_by
 Object = Mapping[str, object]
 
 MAX_KEEP_ALIVE = timedelta(hours=6)
-"""The most that `KeepAlivePeriodInSeconds` takes (ResourceConfig, API reference)."""
+"""Maximum of `KeepAlivePeriodInSeconds` (ResourceConfig, API reference)."""
 _CONFIG = ("VolumeSizeInGB", "VolumeKmsKeyId")
 _SWITCHES = ("EnableInterContainerTrafficEncryption", "EnableNetworkIsolation")
 _NETWORK = ("SecurityGroupIds", "Subnets")
@@ -32,13 +32,13 @@ class WarmPool:
     """One warm pool.
 
     Attributes:
-        training_job_name: the SageMaker name of the attempt that left it.
-        units: what it keeps, by pool name.
-        warm_pool_key: digest of what SageMaker compares besides the units; a job with the same may use it.
+        training_job_name: the training job that left it.
+        units: the units that it holds, by pool name.
+        warm_pool_key: digest of what SageMaker compares besides the units; a job with an equal one may use it.
         until: when it ends by itself.
         priority: of the job that left it; a job of lower priority does not end it.
-        used_by: the SageMaker name of the attempt that was started on it, until SageMaker has said so.
-        ending_since: when it was decided that it ends; its capacity is free only once SageMaker has said so.
+        used_by: the training job that was started on it, until SageMaker confirms that.
+        ending_since: when its end was decided; its units are free only once SageMaker confirms it.
     """
 
     training_job_name: str
@@ -51,14 +51,14 @@ class WarmPool:
 
 
 def warm_pool_key_of(request: Object, *, queue_selects_pool: bool = False) -> str:
-    """Digest of what SageMaker compares besides type and count; "" for a request that no warm pool can serve.
+    """Return a digest of what SageMaker compares besides type and count; "" if no warm pool can serve the request.
 
     The fields are those of the SageMaker developer guide, "Train using SageMaker managed warm pools" (matching
-    training jobs). Session tags are those of whoever calls CreateTrainingJob, here always the manager.
+    training jobs). Session tags are those of the caller of CreateTrainingJob, here always the manager.
 
     Args:
         request: a CreateTrainingJob request.
-        queue_selects_pool: whether the queue chooses the pool, and with it the type and whether the job is a spot job.
+        queue_selects_pool: whether the queue chooses the pool, and with it the type and the use of spot instances.
     """
     config = request.get("ResourceConfig")
     if not isinstance(config, Mapping) or not (queue_selects_pool or config.get("InstanceType")):
@@ -78,10 +78,10 @@ def warm_pool_key_of(request: Object, *, queue_selects_pool: bool = False) -> st
 
 
 def left_by(before: Job, after: Job) -> WarmPool | None:
-    """The warm pool that a change of a job leaves behind; a store writes it in the very commit that ends the attempt.
+    """Return the warm pool that a change of a job leaves; a store writes it in the commit that ends the attempt.
 
-    Where the queue had the attempt stopped, for another job, for its user, or to go on with another size, its pool is
-    to end as well: SageMaker would give it to none but a job of the same number of instances.
+    If the queue stopped the attempt, the warm pool is to end as well, since only a job with as many instances could
+    use it.
     """
     attempt, ran = ended_by(before, after), before.attempt
     if attempt is None or attempt.warm_until is None or ran is None:
@@ -98,7 +98,7 @@ def left_by(before: Job, after: Job) -> WarmPool | None:
 
 
 def counting(warm: Iterable[WarmPool], active: Iterable[Job]) -> tuple[WarmPool, ...]:
-    """The warm pools whose units count beside those of jobs: all but those that an active attempt runs on."""
+    """Return the warm pools whose units count beside those of jobs: all except those that an active attempt uses."""
     running = {job.attempt.training_job_name for job in active if job.attempt is not None}
     return tuple(pool for pool in warm if pool.used_by not in running)
 

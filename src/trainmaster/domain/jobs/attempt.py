@@ -1,7 +1,4 @@
-"""One run of a job on SageMaker: what it holds, how it stands, and how it ended.
-
-Values only. It must not know jobs: what becomes of one is `lifecycle`'s to say.
-"""
+"""Attempts: single runs of a job on SageMaker, the units that they hold, their state and their outcome."""
 
 from __future__ import annotations
 
@@ -18,17 +15,17 @@ FULL_RESTART = "trainmaster: full restart"
 """Prefix of the reason for a new attempt: `FULL_RESTART_PREFIX` in `worker/container/restart_budget.py`."""
 
 NOT_PERMITTED = "not permitted: "
-"""How the reason begins of an attempt that was returned for want of a permission, not of capacity."""
+"""Prefix of the reason of an attempt that was requeued because a permission is missing."""
 
 OUR_FAULT = "an unexpected error prevents its start: "
-"""The same of one that the queue itself could not get started."""
+"""Prefix of the reason of an attempt that was requeued because of an unexpected error of the queue."""
 
 
 class Outcome(StrEnum):
-    """How an attempt stands or ended.
+    """Outcome of an attempt.
 
-    returned: it met no capacity and the job waits again. reclaimed: its training plan ended and the job waits again.
-    resized: the next one goes on with another number of instances.
+    returned: SageMaker had no capacity, and the job waits again. reclaimed: its training plan ended, and the job waits
+    again. resized: the next attempt continues with another number of instances.
     """
 
     ACTIVE = "active"
@@ -43,12 +40,12 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One run of a job on SageMaker.
+    """A run of a job on SageMaker.
 
     Attributes:
         number: 1 for the first.
         training_job_name: its SageMaker name, a function of job and number (see `names.attempt_name`).
-        units: what it holds of each pool; with `InstancePreferences` the worst case until SageMaker has chosen.
+        units: held units by pool; with `InstancePreferences` the worst case until SageMaker has chosen.
         choices: the instance types left to SageMaker to choose from, in order; empty for other jobs.
         created_at: when the start was decided.
         launched: whether SageMaker is known to have it.
@@ -64,7 +61,7 @@ class Attempt:
         warm_until: until when the warm pool stays that it left; None where it left none.
         instance_type: that the queue has chosen for it, or SageMaker among `choices`; "" where the request says it.
         members: training jobs besides its own that hold some of its units, oldest first (`elastic.Hook.MEMBERS`).
-        joined: members that it has had so far; numbers their names.
+        joined: the number of members so far, which numbers their names.
         resizing: the resize that is under way.
         sized_at: since when it has held what it holds; None while that is what it began with.
         served: unit-seconds that it held while it was at work, before that.
@@ -111,12 +108,12 @@ class Attempt:
 
     @property
     def size(self) -> int:
-        """Instances that it holds."""
+        """The instances that it holds."""
         return sum(self.units.values())
 
     @property
     def own_size(self) -> int:
-        """Instances that it works with; while it stops to go on with more, it holds those of the next one too."""
+        """The instances that it works with; while it stops in order to grow, it holds those of the next attempt too."""
         under_way = self.resizing
         if under_way is None or self.stop_asked_at is None or self.sized_at != under_way.asked_at:
             return self.size
@@ -124,19 +121,19 @@ class Attempt:
 
     @property
     def held_since(self) -> datetime:
-        """Since when it has held what it holds."""
+        """When it began to hold its present units."""
         return self.sized_at or self.created_at
 
     @property
     def ran(self) -> float:
-        """Seconds that it was at work until its end; 0 where it has not ended."""
+        """Seconds of work until its end; 0 if it has not ended."""
         if self.started_at is None or self.ended_at is None:
             return 0.0
         return (self.ended_at - self.started_at).total_seconds()
 
     @property
     def lacked(self) -> bool:
-        """Whether it ended for want of capacity: SageMaker had none, or the account's limits left none."""
+        """True if it ended because SageMaker, or the account's limits, had no capacity for it."""
         reason = self.reason or ""
         if self.outcome is Outcome.RETURNED:
             return not reason.startswith((NOT_PERMITTED, OUR_FAULT))
@@ -144,9 +141,9 @@ class Attempt:
 
     @property
     def lacking(self) -> Mapping[str, datetime]:
-        """Pools that turned out to have nothing for it, or for starts that had its number before, and when.
+        """Pools that had no capacity for it, or for earlier starts with its number, and when.
 
-        Of several pools that it needed together nobody knows which it was.
+        If it needed several pools together, SageMaker does not report which of them it was.
         """
         if not self.lacked or self.ended_at is None or (len(self.units) > 1 and not self.choices):
             return self.turned_down
@@ -154,27 +151,27 @@ class Attempt:
 
     @property
     def asked_in_full(self) -> bool:
-        """Whether it has failed because its nodes wanted another one."""
+        """True if it failed because its nodes requested a new attempt."""
         return self.outcome is Outcome.FAILED and asks_in_full(self.reason)
 
     @property
     def served_in_all(self) -> float:
-        """Unit-seconds that it was at work until its end; what is certain so far where it has not ended."""
+        """Unit-seconds of work until its end; only the completed part of it if it has not ended."""
         return self.served if self.ended_at is None else self.served_by(self.ended_at)
 
     def served_by(self, at: datetime) -> float:
-        """Unit-seconds that it will have held, until then, while it was at work."""
+        """Return the unit-seconds of work until a time."""
         if self.started_at is None:
             return self.served
         since = max(self.started_at, self.held_since)
         return self.served + self.size * max((at - since).total_seconds(), 0.0)
 
     def holding(self, size: int, now: datetime) -> Attempt:
-        """The attempt that holds so many instances of its one pool from now on."""
+        """Return the attempt holding this many instances of its one pool from now on."""
         return replace(self, units={next(iter(self.units)): size}, served=self.served_by(now), sized_at=now)
 
     def at_rest(self, now: datetime) -> Attempt:
-        """The attempt that holds nothing any more, with the size that it had while it worked."""
+        """Return the attempt without held units, with the size that it worked with."""
         ran = self.own_size
         if self.base_ended_at is not None:
             return replace(self.holding(self.wanted, now), resizing=None, members=(), faulty_since=None, wanted=0)
@@ -183,13 +180,10 @@ class Attempt:
 
     @property
     def training_job_names(self) -> tuple[str, ...]:
-        """Its own SageMaker name and those of its members."""
+        """The names of its own training job and of its members."""
         return (self.training_job_name, *(member.training_job_name for member in self.members))
 
 
 def asks_in_full(reason: str | None) -> bool:
-    """Whether a failure's reason asks for a full restart.
-
-    SageMaker puts the class of the failure before what the container has left as its reason.
-    """
+    """Return whether a failure's reason requests a full restart; SageMaker prefixes it with the failure's class."""
     return (reason or "").partition(":")[2].strip().startswith(FULL_RESTART)

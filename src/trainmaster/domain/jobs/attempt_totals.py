@@ -1,8 +1,7 @@
-"""What is kept of a job's oldest attempts: sums.
+"""Totals of a job's oldest attempts.
 
-A job that grows and shrinks by restarts has an attempt for each size, without end, and its row of the table is bounded.
-The newest attempts are kept one by one, and what decisions, accounts and people need of the others is added up here. It
-must not know jobs.
+A job that resizes by restarts has an unlimited number of attempts, and its table row is limited. So only the newest
+attempts are stored one by one; the others are added up here.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from datetime import datetime, timedelta
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 
 KEPT = 50
-"""Attempts before the newest that are kept one by one; their rows stay below 100 kB whatever their failures say."""
+"""Attempts before the newest that are stored one by one; they stay below 100 kB even with long failure reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +21,14 @@ class AttemptTotals:
     """Sums over attempts that have ended.
 
     Attributes:
-        outcomes: how many have ended in which way.
-        began_at: when the first was created; None where there are none.
-        at_work: seconds that they were at work.
-        longest: of those, the most of one attempt.
-        served: unit-seconds that they were at work.
+        outcomes: the number of attempts by outcome.
+        began_at: when the first was created; None if there are none.
+        at_work: seconds of work.
+        longest: the longest single attempt, in seconds of work.
+        served: unit-seconds of work.
         restarts: see `Attempt.restarts`.
-        saves_every: the least time seen between two checkpoints; None where nobody has seen two.
-        full: when those ended that had asked for a full restart, oldest first; as many as a budget counts.
+        saves_every: the shortest known time between two checkpoints; None before two are known.
+        full: the ends of attempts that requested a full restart, oldest first; as many as a budget counts.
     """
 
     outcomes: Mapping[Outcome, int] = field(default_factory=dict)
@@ -43,15 +42,15 @@ class AttemptTotals:
 
     @property
     def count(self) -> int:
-        """How many attempts these are."""
+        """The number of attempts."""
         return sum(self.outcomes.values())
 
     def ended(self, *outcomes: Outcome) -> int:
-        """How many have ended in one of these ways."""
+        """Return the number of attempts with one of these outcomes."""
         return sum(self.outcomes.get(outcome, 0) for outcome in outcomes)
 
     def after(self, attempt: Attempt, most_full: int) -> AttemptTotals:
-        """The sums with the attempt that came next; of full restarts so many are known at most."""
+        """Return the totals including the next attempt; at most `most_full` full restarts are kept."""
         saves = [span for span in (self.saves_every, attempt.saves_every) if span is not None]
         asked = (attempt.ended_at,) if attempt.asked_in_full and attempt.ended_at is not None else ()
         full = (*self.full, *asked)

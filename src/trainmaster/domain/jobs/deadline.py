@@ -1,14 +1,14 @@
-"""Deadlines: when a job has to start, whether it goes before its equals, and whether its deadline can still be met.
+"""Deadlines: the latest start of a job, its urgency among jobs of equal rank, and whether the deadline can be met.
 
-A deadline must not be a way past one's equals for nothing. So it moves a job only
+A deadline moves a job ahead of jobs of equal rank only
 
 - when it left, at the job's entry into the queue, at least as long for waiting as the job may run (`max_runtime`);
 - in the last quarter of the time between the job's entry and its latest start;
 - for as long as the job can still be done in time.
 
-Whoever is passed, is passed by a job that has waited for three quarters of its own time limit or more: the rule can do
-no more than favour jobs that have waited long for their length (the response ratio; Brinch Hansen, 1971). SageMaker
-stops a job at its limit, so a limit that is too short to be true does not pay. It must not read a clock.
+So a job is passed only by jobs that have waited for three quarters of their own time limit or more: the rule can only
+favour jobs that have waited long for their length (the response ratio; Brinch Hansen, 1971). SageMaker stops a job at
+its limit, so setting a limit that is too short brings no advantage.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.times import clock
 
 SAFE = 0.9
-"""Fraction of jobs that run no longer than what a latest start reckons with."""
+"""Quantile of run times on which the latest start is based."""
 QUICK = 0.1
-"""A deadline counts as lost where fewer than this fraction of jobs are quick enough."""
+"""A deadline counts as lost if less than this fraction of similar jobs would meet it."""
 LAST_PART = 4
-"""A job is urgent in the last of so many parts of the time between its entry and its latest start."""
+"""A job is urgent in the last of this many equal parts of the time between its entry and its latest start."""
 
 
 def latest_start(job: Job, history: History) -> datetime | None:
-    """When the job has to start to be done by its deadline, nine times in ten; None where it has none."""
+    """Return when the job must start to meet its deadline with 90 % probability; None without a deadline."""
     return None if job.deadline is None else job.deadline - _needs(job, history, SAFE)
 
 
 def urgent_from(job: Job, history: History) -> datetime | None:
-    """When the deadline begins to move the job before its equals; None where it never does."""
+    """Return when the deadline begins to move the job ahead of jobs of equal rank; None if it never does."""
     if job.deadline is None or not _left_time_to_wait(job):
         return None
     latest = job.deadline - _needs(job, history, SAFE)
@@ -43,7 +43,7 @@ def urgent_from(job: Job, history: History) -> datetime | None:
 
 
 def urgency(job: Job, history: History, now: datetime) -> datetime | None:
-    """The latest start of a job that goes before its equals now, earliest first; None for any other job."""
+    """Return the latest start of a job that is urgent now, by which urgent jobs are sorted; None for other jobs."""
     start = urgent_from(job, history)
     if start is None or now < start or not can_be_met(job, history, now):
         return None
@@ -51,12 +51,12 @@ def urgency(job: Job, history: History, now: datetime) -> datetime | None:
 
 
 def can_be_met(job: Job, history: History, now: datetime) -> bool:
-    """Whether the job may still be done by its deadline: a quick one of its like would be. True without a deadline."""
+    """Return whether the job may still meet its deadline, as a quick similar job would; True without a deadline."""
     return job.deadline is None or now + _needs(job, history, QUICK, now) <= job.deadline
 
 
 class Prospect(StrEnum):
-    """How a deadline stands."""
+    """Prospect of meeting a deadline."""
 
     IN_TIME = "in time"
     URGENT = "urgent"
@@ -66,13 +66,13 @@ class Prospect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """How a job stands to its deadline.
+    """A job's prospects of meeting its deadline.
 
     Attributes:
-        deadline: when it has to be done.
-        prospect: `late`: most of its like would not be done in time; `lost`: hardly any would.
-        latest_start: when it has to start; of a job that holds capacity: had to.
-        urgent_from: when it begins to go before its equals; None where it never does.
+        deadline: the time by which it must be done.
+        prospect: `late` if most similar jobs would miss it; `lost` if nearly all would.
+        latest_start: when it must start, or must have started.
+        urgent_from: when it begins to move ahead of jobs of equal rank; None if it never does.
     """
 
     deadline: datetime
@@ -96,7 +96,7 @@ class Outlook:
 
 
 def outlook(job: Job, history: History, now: datetime) -> Outlook | None:
-    """How the job stands to its deadline; None where it has none, or has ended."""
+    """Return the job's prospects of meeting its deadline; None if it has none, or has ended."""
     latest = latest_start(job, history)
     if job.deadline is None or latest is None or job.state in ENDED:
         return None
@@ -112,15 +112,15 @@ def outlook(job: Job, history: History, now: datetime) -> Outlook | None:
 
 
 def _left_time_to_wait(job: Job) -> bool:
-    """By the limit alone, so that what others run changes nothing about it."""
+    """Return whether the deadline left time to wait; by the job's limit alone, so that other jobs do not matter."""
     return job.deadline is not None and job.deadline - job.entry_time >= 2 * job.max_runtime
 
 
 def _needs(job: Job, history: History, quantile: float, now: datetime | None = None) -> timedelta:
-    """Time from a start, or for a job at work from `now`, until it is done, in this fraction of cases."""
+    """Return the time until the job is done, from its start or, if it runs, from `now`, at this quantile."""
     at_work = _at_work(job, now)
     spent = job.worked + (at_work or 0.0)
-    # A job without checkpoints begins anew, but it has shown that it takes longer than its longest try.
+    # A job without checkpoints starts over, but it takes longer than its longest attempt so far.
     done = spent if job.checkpointed else at_work or 0.0
     shown = spent if job.checkpointed else max(_longest_try(job), done)
     limit = job.max_runtime.total_seconds()
@@ -132,12 +132,12 @@ def _needs(job: Job, history: History, quantile: float, now: datetime | None = N
 
 
 def _unknown(limit: float, done: float) -> float:
-    """Seconds in all of a job of whose like nothing is known: its limit, which each of its attempts has anew."""
+    """Return the total seconds of a job without known similar jobs: its limit, which holds for each attempt."""
     return limit if done < limit else done + limit
 
 
 def _at_work(job: Job, now: datetime | None) -> float | None:
-    """Seconds that the running attempt has been at work, see `Job.worked`; None where none is."""
+    """Return the seconds of work of the running attempt, see `Job.worked`; None if none is running."""
     attempt = job.attempt
     if now is None or job.state not in ACTIVE or attempt is None or attempt.started_at is None:
         return None
@@ -145,5 +145,5 @@ def _at_work(job: Job, now: datetime | None) -> float | None:
 
 
 def _longest_try(job: Job) -> float:
-    """Seconds of the longest attempt that has ended."""
+    """Return the seconds of the longest ended attempt."""
     return max(job.earlier.longest, *(attempt.ran for attempt in job.attempts), 0.0)

@@ -1,7 +1,6 @@
 """Jobs, and the one table of legal transitions of their states.
 
-Nothing changes a job's state except the functions of `lifecycle`, which ask `TRANSITIONS`. It must not decide
-anything: deciding is `planner/`.
+Only the functions of `lifecycle` change a job's state; they check each change against `TRANSITIONS`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ PRIORITY_LIMIT = 1_000_000
 
 
 class JobState(StrEnum):
-    """Where a job is. Waiting: pending, preempted. Holding capacity: starting to resizing."""
+    """State of a job. Waiting: pending, preempted. Holding capacity: starting to resizing."""
 
     PENDING = "pending"
     PREEMPTED = "preempted"
@@ -52,13 +51,13 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     _S.PREEMPTED: frozenset({_S.STARTING, _S.HELD, _S.CANCELLED}),
     # A job that runs after others may fail with them.
     _S.HELD: frozenset({_S.PENDING, _S.PREEMPTED, _S.CANCELLED, _S.FAILED}),
-    # A start that met no capacity goes back to where it came from.
+    # A start for which SageMaker has no capacity returns to its waiting state.
     _S.STARTING: _FINISHES | {_S.RUNNING, _S.PREEMPTING, _S.PENDING, _S.PREEMPTED},
     # SageMaker may lose the capacity of a job that had seemed to run (CapacityError while restarting).
     _S.RUNNING: _FINISHES | {_S.PREEMPTING, _S.RESIZING, _S.PENDING, _S.PREEMPTED},
-    # A job may finish in the moment in which it was asked to step aside.
+    # A job may finish just as it is preempted.
     _S.PREEMPTING: _FINISHES | {_S.PREEMPTED},
-    # A job may finish, step aside or lose its capacity while its size changes.
+    # A job may finish, be preempted or lose its capacity during a resize.
     _S.RESIZING: _FINISHES | {_S.RUNNING, _S.PREEMPTING, _S.PENDING, _S.PREEMPTED},
     _S.COMPLETED: frozenset(),
     _S.FAILED: frozenset(),
@@ -69,7 +68,7 @@ TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Capacity freed for a named waiting job and reserved for it until it starts or the hold expires."""
+    """Capacity that was freed for a waiting job and is reserved until it starts or the reservation expires."""
 
     units: Units
     until: datetime
@@ -92,7 +91,7 @@ class Change:
 
 
 class ParentRule(StrEnum):
-    """What becomes of a job that runs after others when one of those does not complete."""
+    """Effect on a job that runs after others if one of those does not complete."""
 
     CANCEL = "cancel"
     FAIL = "fail"
@@ -101,32 +100,32 @@ class ParentRule(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What a user submitted, and where it stands. Times are UTC.
+    """A submitted job and its state. Times are UTC.
 
     Attributes:
         entry_time: when it entered the queue; a preempted job keeps it.
-        digest: SHA-256 of the canonical request, which tells a repeated submission from a different one.
-        max_runtime: `StoppingCondition.MaxRuntimeInSeconds`, SageMaker's default of a day where it is absent.
-        max_pending: `StoppingCondition.MaxPendingTimeInSeconds`, where given.
+        digest: SHA-256 of the canonical request, to recognise a repeated submission.
+        max_runtime: `StoppingCondition.MaxRuntimeInSeconds`, SageMaker's default of a day if it is absent.
+        max_pending: `StoppingCondition.MaxPendingTimeInSeconds`, if given.
         attempt: the newest attempt; None before the first start.
-        past: the attempts before it, as far as they are kept one by one.
-        earlier: sums over those before them.
-        retry_at: the job is not tried again before this (back-off after missing capacity).
+        past: the attempts before it that are stored one by one.
+        earlier: totals of the attempts before those.
+        retry_at: the job is not started before this time (back-off).
         capacity_failures: consecutive starts or growths for which SageMaker had no capacity; sets the back-off.
-        stop_requested: its user wants it stopped, so that it must not be resumed.
+        stop_requested: whether its user stopped it, so that it is not resumed.
         keep_alive: whether the request keeps a warm pool after the job.
         warm_pool_key: digest of what SageMaker compares before a job may use a warm pool; "" if it can use none.
         history: newest changes last; the store may keep older ones apart.
         container_image: training image or algorithm; jobs of one image are expected to run alike.
         checkpointed: whether it writes checkpoints (`CheckpointConfig`), so that preemption keeps its work.
         wishes: preemption rules of its own.
-        not_before: it is not considered earlier.
-        deadline: when its user needs it done.
-        after: jobs that have to end first, those that have not yet.
-        if_parent_fails: what becomes of it when one of those does not complete.
-        group: the group that it belongs to.
-        max_concurrent: most jobs of its group that run at once.
-        retries: failures by class after which it fails, where they differ from the queue's.
+        not_before: the earliest time at which it enters the queue.
+        deadline: the time by which its user needs it done.
+        after: jobs that must end first and have not ended yet.
+        if_parent_fails: the effect if one of those does not complete.
+        group: its group, for `max_concurrent`.
+        max_concurrent: maximum number of running jobs of its group.
+        retries: maximum failures by class that differ from the queue's.
         failures: failures by class so far.
         held_by: who holds it; None where only `not_before` or `after` do, or nothing does.
         elastic: within which bounds it may be resized; its demand is that of its least size. None for other jobs.
@@ -174,7 +173,7 @@ class Job:
 
     @cached_property
     def lane(self) -> str:
-        """The lane that the job waits in: its share, the pools it can run in, and what kind of job it is there.
+        """The lane that the job waits in: its share, the pools that it can run in, and its class there.
 
         Jobs of another size, of another group, that have run already, or that are due on another day, have lanes of
         their own: a pass reads the heads of lanes, and what blocks one kind of job must not hide the others behind it.
@@ -187,7 +186,7 @@ class Job:
 
     @cached_property
     def equivalence_key(self) -> str | None:
-        """Equal for jobs that differ in nothing but their past that a pass looks at; None for a job like no other."""
+        """Equal for jobs that a pass treats alike apart from their past; None for a job that is unlike all others."""
         lacked = self.attempt is not None and self.attempt.lacked
         if lacked or self.reservation is not None or self.retry_at is not None or self.group is not None:
             return None
@@ -199,22 +198,22 @@ class Job:
 
     @cached_property
     def served(self) -> float:
-        """Unit-seconds that its ended attempts were at work."""
+        """Unit-seconds of work of its ended attempts."""
         ended = (attempt.served_in_all for attempt in self.attempts if attempt.ended_at is not None)
         return sum(ended, self.earlier.served)
 
     @cached_property
     def worked(self) -> float:
-        """Seconds that its ended attempts were at work, in all; of an elastic job: as if at its least size.
+        """Seconds of work of its ended attempts; for an elastic job converted to its smallest size.
 
-        Twice the instances are taken to do twice the work, so that run times of a kind mean the same for all sizes.
+        Work is assumed to scale with the instances, so that run times of a class are comparable across sizes.
         """
         if self.elastic is not None:
             return self.served / self.elastic.least
         return self.at_work
 
     def worked_by(self, now: datetime) -> float:
-        """The same until now, with the attempt that is at work."""
+        """Return the same including the running attempt until now."""
         attempt = self.attempt
         if attempt is None or self.state not in ACTIVE or attempt.started_at is None:
             return self.worked
@@ -224,38 +223,38 @@ class Job:
 
     @cached_property
     def at_work(self) -> float:
-        """Seconds in which its ended attempts were at work, in all."""
+        """Seconds of work of its ended attempts, at any size."""
         return sum((attempt.ran for attempt in self.attempts), self.earlier.at_work)
 
     @cached_property
     def preemptions(self) -> int:
-        """How often it has stepped aside."""
+        """The number of its preemptions."""
         stepped_aside = Outcome.PREEMPTED
         return sum((each.outcome is stepped_aside for each in self.attempts), self.earlier.ended(stepped_aside))
 
     @cached_property
     def restarts(self) -> int:
-        """How often the nodes of its earlier attempts were restarted for failures; counted where that has a bound."""
+        """Failure restarts of its earlier attempts' nodes, counted only if a budget limits them."""
         return sum((attempt.restarts for attempt in self.past), self.earlier.restarts)
 
     @cached_property
     def order(self) -> tuple[int, datetime, str]:
-        """Place in the queue: priority down, entry time up, name (article, "get pending jobs"; total order)."""
+        """Sort key in the queue: priority descending, entry time ascending, name."""
         return (-self.priority, self.entry_time, self.name)
 
     @cached_property
     def units(self) -> Units:
-        """What the job holds of pools now; nothing unless it is active."""
+        """The units that the job holds by pool; empty unless it is active."""
         return self.attempt.units if self.attempt is not None and self.state in ACTIVE else {}
 
     @cached_property
     def stop_asked(self) -> bool:
-        """Whether its training job is to stop, for good or to go on with another size."""
+        """True if its training job is to stop, for good or to continue with another size."""
         return self.state in ACTIVE and self.attempt is not None and self.attempt.stop_asked_at is not None
 
     @cached_property
     def stopping(self) -> bool:
-        """Whether all its capacity is on the way to be free; not where it is stopped to go on with another size."""
+        """True if all its units are about to become free, which is not so if it stops to continue with another size."""
         attempt = self.attempt if self.state in ACTIVE else None
         if attempt is None or attempt.base_ended_at is not None:
             return attempt is not None
@@ -263,7 +262,7 @@ class Job:
 
     @cached_property
     def freeing(self) -> Units:
-        """What of its units is on the way to be free."""
+        """The units that are about to become free."""
         attempt = self.attempt
         if self.stopping or attempt is None or attempt.resizing is None:
             return self.units if self.stopping else {}
@@ -272,7 +271,7 @@ class Job:
 
     @property
     def staying(self) -> Units:
-        """What of its units is not on the way to be free."""
+        """The units that are not about to become free."""
         if self.attempt is None or self.attempt.resizing is None:
             return {} if self.stopping else self.units
         freeing = self.freeing
@@ -280,16 +279,16 @@ class Job:
 
     @cached_property
     def attempts(self) -> tuple[Attempt, ...]:
-        """All attempts that are kept, oldest first."""
+        """All attempts that are stored one by one, oldest first."""
         return self.past if self.attempt is None else (*self.past, self.attempt)
 
 
 def _octaves(served: float) -> int:
-    """Which of the lanes for jobs that have run: each is for eight times the unit-seconds of the one before."""
+    """Return the class of received service: each class covers eight times the unit-seconds of the one before."""
     return (int(served).bit_length() + 2) // 3
 
 
 def held_for(job: Job, now: datetime) -> Units | None:
-    """What is still kept for a waiting job; None where nothing is, or while it backs off."""
+    """Return the units reserved for a waiting job; None if there are none, or while it backs off."""
     backing_off = job.retry_at is not None and job.retry_at > now
     return None if job.reservation is None or job.reservation.until <= now or backing_off else job.reservation.units

@@ -1,7 +1,7 @@
-"""The order of a listing, and cursors: places in it that people hand back to us.
+"""The order of a listing, its filters, and the cursors by which callers continue it.
 
-A listing has four parts: active jobs, waiting ones, held ones, ended ones. A cursor comes from outside, so it is
-checked value by value and says only where to go on, never what to read. It must not read anything itself.
+A listing has four parts: active, waiting, held and ended jobs. A cursor comes from callers, so every value in it is
+checked, and it determines only where to continue, never what may be read.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.times import NEVER
 
 MAX_EXAMINED = 1_000
-"""Most jobs that one call of a listing looks at, so that a rare match costs several calls and not one long one."""
+"""Maximum number of jobs that one call examines, so that rare matches take several calls and not one long one."""
 MAX_LISTED = 1_000
-"""Longest page."""
+"""Maximum number of jobs on a page."""
 
 INFEASIBLE = "infeasible"
-"""What jobs are shown as that no pool could hold: no state, since it follows from the pools and is stored nowhere."""
+"""Shown for jobs that no pool could hold. It is not a stored state, since it follows from the pools."""
 NEVER_FIT = frozenset({"Infeasible", "CanNeverFit"})
-"""Reasons of such jobs, as their types are called: those that ask for resources, and those that name pools."""
+"""Types of the reasons of such jobs: those that request resources, and those that name pools."""
 
 _MAX_CURSOR_LENGTH = 2_000
 
@@ -49,19 +49,19 @@ STATES = {
     Part.HELD: frozenset({JobState.HELD}),
     Part.ENDED: ENDED,
 }
-"""Which states each part lists; together all of them."""
+"""The states that each part lists."""
 
 QueuePlace: TypeAlias = tuple[int, datetime, str]
 """`Job.order`: the order of the active and of the waiting part."""
 EndedPlace: TypeAlias = tuple[datetime, str]
 """When a job ended, and its name: the order of the ended part, newest first."""
 HeldPlace: TypeAlias = tuple[datetime, str]
-"""When a held job falls due, `NEVER` where more than a time holds it, and its name: the order of the held part."""
+"""The time at which a held job is due, `NEVER` if more than a time holds it, and its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The place of the last job that was examined; where all are None, the beginning of the part.
+    """The place of the last examined job; the beginning of the part if all are None.
 
     Attributes:
         queue: set in the active and the waiting part.
@@ -76,7 +76,7 @@ class Cursor:
 
     @classmethod
     def behind(cls, job: Job) -> Cursor:
-        """The cursor that goes on after this job."""
+        """Return the cursor that continues after this job."""
         if job.state in ENDED:
             return cls(Part.ENDED, ended=ended_place(job))
         if job.state is JobState.HELD:
@@ -84,7 +84,7 @@ class Cursor:
         return cls(Part.ACTIVE if job.state in ACTIVE else Part.WAITING, queue=job.order)
 
     def text(self) -> str:
-        """Its form for people: opaque, fit for a URL."""
+        """Return the cursor as opaque text for a URL."""
         place: list[Any] = [self.part.value]
         if self.queue is not None:
             place += [self.queue[0], self.queue[1].isoformat(), self.queue[2]]
@@ -98,7 +98,7 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
-        """The cursor that people handed back; the beginning where they gave none. Raises `InvalidRequest`."""
+        """Return the cursor of a caller's text; the beginning if there is none. Raises `InvalidRequest`."""
         if text is None:
             return cls()
         try:
@@ -112,18 +112,18 @@ class Cursor:
 
 
 def ended_place(job: Job) -> EndedPlace:
-    """Place of an ended job in its part of the listing."""
+    """Return the place of an ended job in its part of the listing."""
     return (job.ended_at or job.entry_time, job.name)
 
 
 def held_place(job: Job) -> HeldPlace:
-    """Place of a held job in its part of the listing: those that only a time holds come first, by that time."""
+    """Return the place of a held job: jobs that only a time holds come first, by that time."""
     only_time = job.held_by is None and not job.after
     return (job.not_before if only_time and job.not_before is not None else NEVER, job.name)
 
 
 def parts_from(first: Part, states: Collection[JobState]) -> Iterator[Part]:
-    """The parts of a listing from this one on that may have jobs in these states; none of them means any."""
+    """Yield the parts from this one on that may contain jobs in these states; an empty set means all."""
     order = list(Part)
     for part in order[order.index(first) :]:
         if not states or not STATES[part].isdisjoint(states):
@@ -131,9 +131,9 @@ def parts_from(first: Part, states: Collection[JobState]) -> Iterator[Part]:
 
 
 def page_of(jobs: Iterable[Job], matches: Callable[[Job], bool], limit: int) -> tuple[tuple[Job, ...], str | None]:
-    """As many matching jobs as a page has, and the cursor that goes on behind the last one that was looked at.
+    """Return a page of matching jobs and the cursor that continues after the last examined one.
 
-    Short where matches are rare; the cursor is None only at the end.
+    The page may be short if matches are rare; the cursor is None only at the end.
     """
     found: list[Job] = []
     last: Job | None = None
@@ -147,7 +147,7 @@ def page_of(jobs: Iterable[Job], matches: Callable[[Job], bool], limit: int) -> 
 
 
 def check_limit(limit: int) -> None:
-    """Raises `InvalidRequest` for a page length that no page can have."""
+    """Raise `InvalidRequest` for an invalid page length."""
     if not 1 <= limit <= MAX_LISTED:
         raise InvalidRequest(f"A page has 1 to {MAX_LISTED} jobs.", field="limit")
 
@@ -201,14 +201,14 @@ def _name(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which jobs a listing shows.
+    """Filter of a listing.
 
     Attributes:
         states: an empty set means all.
-        pool: only jobs that can run there; of those that ask for resources only such as name it or run there, but for
-            `offers`.
-        offers: what an instance of the pool has; jobs whose resources that covers can run there, too.
-        due: only jobs that nothing but a time holds, and that time has come by then; the earliest first.
+        pool: only jobs that can run there. Jobs that request resources match if they name it, run there, or `offers`
+            covers them.
+        offers: resources of an instance of the pool.
+        due: only jobs that a start time alone holds, and that are due by then, the earliest first.
         parent: only held jobs that run after the job of this name.
     """
 
@@ -221,22 +221,22 @@ class Filter:
 
     @property
     def within(self) -> frozenset[JobState]:
-        """The states in which jobs may match; an empty set means all."""
+        """The states in which jobs can match; an empty set means all."""
         return self.states if self.due is None and self.parent is None else frozenset({JobState.HELD})
 
     def matches(self, job: Job) -> bool:
-        """Whether the listing shows this job."""
+        """Return whether the job matches."""
         in_state = not self.states or job.state in self.states
         return in_state and self.reaches(job) and self._matches_held(job)
 
     def reaches(self, job: Job) -> bool:
-        """Whether the job is of the share, and can run in the pool; the same for all that wait in its lane."""
+        """Return whether share and pool match, which is equal for all jobs of a lane."""
         demand = job.demand
         if self.share not in (None, job.share):
             return False
         if self.pool is None or demand.resources is None:
             return self.pool in (None, *demand.pools)
-        # Which pools a job by resources had when it was stored says nothing of those that there are now.
+        # The pools that a job by resources could use when it was stored may differ from those in force.
         named = (units for units in (*demand.alternatives[: demand.listed], job.units))
         covered = self.offers is not None and demand.resources.covered_by(self.offers)
         return covered or any(self.pool in units for units in named)

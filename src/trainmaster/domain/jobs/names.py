@@ -1,17 +1,17 @@
-"""The SageMaker names of jobs and their attempts. Both directions: what an attempt is called, and what is reserved."""
+"""Names of attempts' training jobs, and the part of them that is reserved."""
 
 from __future__ import annotations
 
 import hashlib
 
 MAX_NAME = 63
-"""Longest SageMaker training job name (CreateTrainingJob, `TrainingJobName`)."""
+"""Maximum length of a training job's name (CreateTrainingJob, `TrainingJobName`)."""
 STAMP = "-qstamp-"
-"""What marks the later attempts' names (article, "queue stamp"); user names may not contain it."""
+"""Marks the names of later attempts; users' names may not contain it."""
 
 
 def attempt_name(job_name: str, number: int) -> str:
-    """SageMaker name of a job's attempt: the user's own for the first, `<name>-qstamp-<n>` for later ones.
+    """Return the training job name of an attempt: the user's own for the first, `<name>-qstamp-<n>` for later ones.
 
     The first keeps the user's name so that SDK waiters, log streams and artifact paths keep working. Later names
     are cut to 63 characters; a short hash of the whole name then keeps two long names apart.
@@ -20,7 +20,7 @@ def attempt_name(job_name: str, number: int) -> str:
 
 
 def member_name(job_name: str, number: int, member: int) -> str:
-    """SageMaker name of the n-th member of a job's attempt: `<name>-qstamp-<attempt>-m<n>`, cut like an attempt's."""
+    """Return the name of an attempt's n-th member: `<name>-qstamp-<attempt>-m<n>`, cut like an attempt's."""
     return _stamped(job_name, f"{STAMP}{number}-m{member}")
 
 

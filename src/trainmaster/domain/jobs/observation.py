@@ -1,6 +1,6 @@
-"""What SageMaker says of one training job, as a value: from an event, a Describe or a List answer.
+"""Observations: SageMaker's reports about training jobs, from events, Describe and List calls.
 
-An observation is a hint: it may be late, repeated or out of order. It must not touch a job; `lifecycle` does.
+An observation is a hint: it may be late, repeated or out of order.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class Status(StrEnum):
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.STOPPED, Status.DELETING})
 NO_INSTANCES_YET = frozenset({"Starting", "Pending", "LaunchingMLInstances", "PreparingTrainingStack"})
-"""`SecondaryStatus` values under which the job's instances are not at work yet."""
+"""`SecondaryStatus` values before the job's instances work."""
 WORKED_TOO_LONG = "MaxRuntimeExceeded"
-"""`SecondaryStatus` that tells a time-out from a stop: both end as Stopped."""
+"""`SecondaryStatus` that distinguishes a time-out from a stop; both end as Stopped."""
 WAITED_TOO_LONG = "MaxWaitTimeExceeded"
 """The same for a spot job that lost, or did not get, its instances: `MaxWaitTimeInSeconds` is at least as long as
 `MaxRuntimeInSeconds`, so a job that works without a break never meets it."""
 
 
 class Warm(StrEnum):
-    """`WarmPoolStatus` of a training job (SageMaker API, DescribeTrainingJob); `NONE` where it has had no warm pool."""
+    """`WarmPoolStatus` of a training job (SageMaker API, DescribeTrainingJob); `NONE` if it has no warm pool."""
 
     IN_USE = "InUse"
     AVAILABLE = "Available"
@@ -52,21 +52,21 @@ FAILURE_CLASSES: Mapping[str, FailureClass] = {
     "InternalServerError": FailureClass.SERVICE,
     "AlgorithmError": FailureClass.ALGORITHM,
 }
-"""How a `FailureReason` begins. Others, `ClientError` among them, are about the request or its data: another try would
-meet them again (SageMaker API reference, DescribeTrainingJob; facts 2.1)."""
+"""Prefixes of `FailureReason` by class. Others, such as `ClientError`, concern the request or its data, and a retry
+would fail again (SageMaker API reference, DescribeTrainingJob)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """One report about one training job.
+    """A report about a training job.
 
     Attributes:
-        training_job_name: the SageMaker name, so one attempt.
-        job_name: the job that the attempt's tags name, where the report carries tags.
-        secondary: `SecondaryStatus`; "" where unknown.
+        training_job_name: its name, which identifies the attempt.
+        job_name: the job that its tags name, if the report includes tags.
+        secondary: `SecondaryStatus`; "" if unknown.
         failure_reason: `FailureReason` of a failed job.
         started_at: `TrainingStartTime`.
-        stopping_since: when `Stopping` began, where the report tells; shows who asked first.
+        stopping_since: when `Stopping` began, if the report includes it; shows whether the queue or a user stopped it.
         chosen_type: `SelectedInstanceType` once SageMaker has chosen among preferences.
         warm: how its warm pool stands; None where the report does not tell.
         warm_until: when the warm pool that it has left ends by itself.
@@ -89,27 +89,27 @@ class Observation:
 
     @property
     def terminal(self) -> bool:
-        """Whether the training job has ended and its instances are free."""
+        """True if the training job has ended and its instances are free."""
         return self.status in TERMINAL
 
     @property
     def warm_pool(self) -> bool:
-        """Whether it is known to have left a warm pool that still holds its instances."""
+        """True if it left a warm pool that still holds its instances."""
         return self.warm is Warm.AVAILABLE
 
     @property
     def at_work(self) -> bool:
-        """Whether its instances are at work."""
+        """True if its instances work."""
         return self.status is Status.IN_PROGRESS and bool(self.secondary) and self.secondary not in NO_INSTANCES_YET
 
     @property
     def ends_badly(self) -> bool:
-        """Whether rules for trying again have a say in what becomes of the job."""
+        """True if the retry rules apply to its end."""
         return self.terminal and self.status is not Status.COMPLETED
 
     @property
     def failure_class(self) -> FailureClass | None:
-        """The class of a failed job's failure; None where it did not fail, or where no new try could help."""
+        """The class of its failure; None if it did not fail, or if a retry cannot help."""
         if self.status is not Status.FAILED:
             return None
         return FAILURE_CLASSES.get((self.failure_reason or "").partition(":")[0].strip())

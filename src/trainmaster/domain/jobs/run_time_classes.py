@@ -1,7 +1,4 @@
-"""Which jobs are taken to run alike: kinds, from the narrow to the wide, that history keeps run times of.
-
-It must not know what has been learned of them.
-"""
+"""Classes of jobs with similar run times, from the narrowest to the widest."""
 
 from __future__ import annotations
 
@@ -31,6 +28,6 @@ def _short(name: str) -> str:
 
 
 def types_of(job: Job) -> str:
-    """The instance types that a job can run on, as one text; what it asks of them, since pools come and go."""
+    """Return the instance types that a job can run on as text; its resources instead, if it requests these."""
     asked = job.demand.resources
     return ",".join(job.demand.pools) if asked is None else f"?{asked}"

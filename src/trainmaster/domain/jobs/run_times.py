@@ -1,9 +1,8 @@
-"""How long jobs of a kind have run, in a bounded number of counts, and what may be expected of the next.
+"""Run-time statistics by class of jobs, of bounded size, and estimates from them.
 
-A kind is a share, an image, instance types and a count. Each keeps a histogram over log-spaced run times in which old
-jobs slowly fade, so that a change of habits is learned. What too few jobs of a kind have shown is taken from wider
-kinds. What an elastic job did with more instances counts as if it had been done at its least size, for longer (see
-`Job.worked`). It must not read a clock, and it never sees the length of a job that has not ended.
+A class is a share, an image, instance types and a count. Each keeps a histogram over log-spaced run times in which old
+jobs slowly fade. Classes with few jobs are complemented by wider classes. Work of an elastic job counts as if done at
+its smallest size, for longer (see `Job.worked`). Only ended jobs are counted.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ PER_OCTAVE = 2
 BUCKETS = 36
 """Up to 30 s * 2^17.5, or 64 days: SageMaker's longest run is 28."""
 FADES = 0.99
-"""What each end leaves of the weight of those before it: about the last hundred of a kind count."""
+"""Factor by which each end reduces earlier weights; about the last hundred jobs of a class count."""
 ENOUGH = 8.0
-"""Weight of a kind at which its own past counts as much as that of the wider kind."""
+"""Weight at which a class counts as much as the next wider class."""
 MAX_KINDS = 48
-"""Kinds that are remembered; the one that was seen longest ago goes first."""
+"""Stored classes; the one seen longest ago is dropped first."""
 
 LARGE = 8
-"""Accelerators from which on a job is large: a whole machine and more."""
+"""Accelerators from which a job counts as large: a whole instance and more."""
 SHORTEST_WAIT = 60.0
 """Seconds: shorter waits are one bucket; there are four for each doubling above."""
 
@@ -43,14 +42,14 @@ _WIDEST = frozenset({ALL, OTHER_KINDS})
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """Run times of one kind: weights by bucket, sparse."""
+    """Run times of one class: weights by bucket, sparse."""
 
     weights: Mapping[int, float] = field(default_factory=dict)
     _tail: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def tail(self) -> list[float]:
-        """The weight of each bucket and all that come after it; added up when it is first asked for."""
+        """The weight of each bucket and all later ones; computed at first use."""
         if not self._tail:
             weights = (self.weights.get(bucket, 0.0) for bucket in range(BUCKETS, -1, -1))
             self._tail.extend(reversed(list(accumulate(weights))))
@@ -58,11 +57,11 @@ class Sketch:
 
     @property
     def total(self) -> float:
-        """Sum of the weights."""
+        """The sum of the weights."""
         return sum(self.weights.values())
 
     def after(self, seconds: float) -> Sketch:
-        """The sketch once another job has run this long."""
+        """Return the sketch after another job ran this long."""
         faded = {bucket: weight * FADES for bucket, weight in self.weights.items() if weight * FADES >= _NOTHING}
         bucket = bucket_of(seconds)
         return Sketch({**faded, bucket: faded.get(bucket, 0.0) + 1.0})
@@ -72,14 +71,14 @@ _NOTHING = 0.005
 
 
 def bucket_of(seconds: float) -> int:
-    """The bucket of a run time."""
+    """Return the bucket of a run time."""
     if seconds <= FIRST_EDGE:
         return 0
     return min(BUCKETS - 1, 1 + math.floor(PER_OCTAVE * math.log2(seconds / FIRST_EDGE)))
 
 
 def edges_of(bucket: int) -> tuple[float, float]:
-    """The shortest and longest run time of a bucket, in seconds."""
+    """Return the shortest and longest run time of a bucket, in seconds."""
     return _EDGES[bucket], _EDGES[bucket + 1]
 
 
@@ -87,19 +86,19 @@ _EDGES = (0.0, *(FIRST_EDGE * 2 ** (bucket / PER_OCTAVE) for bucket in range(BUC
 
 
 def wait_bucket(seconds: float) -> int:
-    """The bucket of a wait; a few dozen serve for years."""
+    """Return the bucket of a wait; a few dozen buckets cover years."""
     return 0 if seconds <= SHORTEST_WAIT else 1 + math.floor(4 * math.log2(seconds / SHORTEST_WAIT))
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Sketches by kind, newest last, and how long starting takes by instance type.
+    """Statistics by class, newest last, and start-up times by instance type.
 
     Attributes:
         kinds: run times.
         startups: seconds from the start's decision to instances at work, smoothed, by instance types.
-        waits: how long ended large jobs had not been at work since they came: how many, by bucket (`wait_bucket`).
-        pauses: seconds that a resize costs a job, smoothed, by how it is carried out (`elastic.Hook`).
+        waits: number of ended large jobs by the bucket of their time without work (`wait_bucket`).
+        pauses: seconds that a resize costs a job, smoothed, by hook (`elastic.Hook`).
     """
 
     kinds: Mapping[str, Sketch] = field(default_factory=dict)
@@ -110,12 +109,12 @@ class History:
     _fresh: dict[_Asked, float | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def after(self, job: Job, gpus: int = 1) -> History:
-        """The history after an attempt of a job on so many accelerators has ended, and with it perhaps the job."""
+        """Return the history after an attempt on this many accelerators, and possibly its job, has ended."""
         waits = self._waits_after(job) if gpus >= LARGE else self.waits
         return History(self._kinds_after(job), self._startups_after(job), waits, self.pauses)
 
     def paused(self, job: Job, seconds: float) -> History:
-        """The history after a resize of this elastic job has cost it so many seconds."""
+        """Return the history after a resize cost this elastic job that many seconds."""
         if job.elastic is None:
             return self
         hook = job.elastic.hook.value
@@ -124,23 +123,23 @@ class History:
         return History(self.kinds, self.startups, self.waits, pauses)
 
     def pause(self, job: Job) -> float | None:
-        """Seconds that a resize of this elastic job is expected to cost it; None where nothing is known."""
+        """Return the expected cost of a resize of this elastic job in seconds; None if unknown."""
         return None if job.elastic is None else self.pauses.get(job.elastic.hook.value)
 
     @property
     def large(self) -> int:
-        """How many large jobs have ended."""
+        """The number of ended large jobs."""
         return sum(self.waits.values())
 
     def waited_longer(self, seconds: float) -> float:
-        """How many of them had waited longer than that; inside a bucket they are taken to be spread evenly."""
+        """Return how many large jobs waited longer; within a bucket they are assumed to be spread evenly."""
         bucket = wait_bucket(seconds)
         lower, upper = SHORTEST_WAIT * 2 ** ((bucket - 1) / 4), SHORTEST_WAIT * 2 ** (bucket / 4)
         part = min(max((upper - seconds) / (upper - lower), 0.0), 1.0) if bucket else 1.0
         return sum(n for at, n in self.waits.items() if at > bucket) + part * self.waits.get(bucket, 0)
 
     def run_time(self, job: Job, elapsed: float, quantile: float) -> float | None:
-        """Seconds that the job will have run in all, in this fraction of cases, given that it ran `elapsed`.
+        """Return the job's total run time in seconds at this quantile, given that it has run `elapsed` seconds.
 
         None if nothing has been learned, except of other kinds of jobs. Where it outlived all that is known: twice what
         it ran so far.
@@ -159,7 +158,7 @@ class History:
     def _time(self, kinds: tuple[str, ...], elapsed: float, quantile: float) -> float | None:
         if elapsed:
             return self._run_time(kinds, elapsed, quantile)
-        # What is expected of a job that has not run is asked in pass after pass until another has ended.
+        # Estimates of jobs that have not run stay the same until another job ends, so they are cached.
         if (kinds, quantile) not in self._fresh:
             self._fresh[kinds, quantile] = self._run_time(kinds, 0.0, quantile)
         return self._fresh[kinds, quantile]
@@ -176,11 +175,11 @@ class History:
         return lower + (upper - lower) * min(max((before - left) / weight, 0.0), 1.0) if weight > 0 else lower
 
     def startup(self, job: Job) -> float:
-        """Seconds that a start of the job takes before it is at work; 0 where nothing is known."""
+        """Return the expected start-up time of the job in seconds; 0 if unknown."""
         return self.startups.get(types_of(job), 0.0)
 
     def _mixture(self, kinds: tuple[str, ...], elapsed: float, first: int) -> tuple[_Parts, float]:
-        """What counts beyond `elapsed`, and how much in all: wider kinds less, the more the narrow ones have shown."""
+        """Return the weights beyond `elapsed` and their sum; wider classes count less the more the narrow ones hold."""
         parts: _Parts = []
         trust = 1.0
         share = _part_beyond(first, elapsed)
@@ -194,13 +193,13 @@ class History:
         return parts, 1.0 - trust
 
     def _tails_of(self, kinds: tuple[str, ...]) -> _Tails:
-        """What is known of these kinds, and how much each has to show; put together once."""
+        """Return the tails of the known classes and the weight that each needs; cached."""
         known = [(self.kinds[kind].tail, 0.0 if kind in _WIDEST else ENOUGH) for kind in kinds if kind in self.kinds]
         self._tails[kinds] = known
         return known
 
     def long_wait(self, fraction: float) -> float | None:
-        """Seconds that this fraction of ended large jobs had waited no longer than; None where too few have ended."""
+        """Return the quantile of waits of ended large jobs in seconds; None if too few have ended."""
         wanted, seen = fraction * self.large, 0.0
         if self.large < ENOUGH:
             return None
@@ -243,21 +242,21 @@ _SMOOTHING = 0.2
 
 
 _Asked = tuple[tuple[str, ...], float]
-"""Kinds, and a quantile."""
+"""Classes, and a quantile."""
 _Tails = list[tuple[list[float], float]]
-"""Of the kinds that are known: their tails, and the weight that each has to show to count as much as all wider ones."""
+"""Tails of the known classes, and the weight at which each counts as much as all wider ones."""
 _Parts = list[tuple[float, list[float]]]
-"""Kinds that count: how much each unit of their weight does, and their tails."""
+"""Classes that count: the factor of their weights, and their tails."""
 
 
 def _part_beyond(bucket: int, elapsed: float) -> float:
-    """The part of a bucket that lies beyond `elapsed`, which is in it."""
+    """Return the part of a bucket beyond `elapsed`, which lies in it."""
     lower, upper = edges_of(bucket)
     return min(max((upper - elapsed) / (upper - lower), 0.0), 1.0)
 
 
 def _bucket_at(parts: _Parts, left: float, first: int, given: float) -> tuple[int, float, float]:
-    """The first bucket after which no more than so much weight is left; the weight from it on, and that behind it.
+    """Return the first bucket after which at most this weight is left, the weight from it on, and that behind it.
 
     `given`: the weight from `first` on.
     """
