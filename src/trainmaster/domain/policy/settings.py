@@ -361,7 +361,8 @@ class Policy:
     max_actions: Annotated[
         int,
         Setting(
-            "Maximum starts and preemptions in one pass of the manager; four starts of other kinds of jobs count as one.",
+            "Maximum starts and preemptions in one pass of the manager; "
+            "four starts of other kinds of jobs count as one.",
             minimum=1,
             maximum=MAX_ACTIONS,
         ),
