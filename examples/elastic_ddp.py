@@ -60,10 +60,10 @@ def train() -> None:
         loss.backward()
         descend(net, momenta)
         log_step(step, mean(loss), world, rank)
-        asked = training.checkpoint_requested()
-        if asked or step == STEPS or step % SAVE_EVERY == 0:
+        requested = training.checkpoint_requested()
+        if requested or step == STEPS or step % SAVE_EVERY == 0:
             save(saved, step, net, momenta, rank)
-        if asked:
+        if requested:
             training.checkpoint_saved()  # the world changes now, and this script restarts in the next one
 
 

@@ -105,12 +105,12 @@ def should_end(rendezvous: Rendezvous, grace: StopGrace) -> bool:
     stopped = grace.container_stop_expired()
     if stopped is not None:
         return stopped
-    asked = rendezvous.status()
-    if asked.closed is not None:
-        return asked.closed != DONE
-    if asked.drain or asked.resize:
-        return grace.expired(Reason.DRAIN if asked.drain else Reason.RESIZE, asked.grace)
-    return asked.rejoin
+    status = rendezvous.status()
+    if status.closed is not None:
+        return status.closed != DONE
+    if status.drain or status.resize:
+        return grace.expired(Reason.DRAIN if status.drain else Reason.RESIZE, status.grace)
+    return status.rejoin
 
 
 # ---------------------------------------------------------------- the process that trains
@@ -143,11 +143,11 @@ def train() -> None:
         loss, *slope = total(np.array([loss, *slope])) / BATCH
         weights = weights - 0.1 * np.array(slope)
         log_step(step, float(loss), world, rank)
-        asked = training.checkpoint_requested()
-        if rank == 0 and (asked or step == STEPS or step % SAVE_EVERY == 0):
+        requested = training.checkpoint_requested()
+        if rank == 0 and (requested or step == STEPS or step % SAVE_EVERY == 0):
             with saved.writing(step) as directory:  # fails if a newer world has formed meanwhile
                 np.save(directory / "weights.npy", weights)
-        if asked:
+        if requested:
             training.checkpoint_saved()  # the world changes now, and this script restarts in the next one
     multihost_utils.sync_global_devices("done")  # one process that ends stops all others: wait until all have saved
     jax.distributed.shutdown()

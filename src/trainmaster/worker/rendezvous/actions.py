@@ -98,7 +98,7 @@ def _mark_leaving(view: View, _: Payload) -> State:
 
 
 def _evict(view: View, _: Payload) -> State:
-    """Remove the dead nodes. The loss of a member that had not been asked to leave is a reason for the round."""
+    """Remove the dead nodes. The loss of a member that had no request to leave is a reason for the round."""
     state = _without_nodes(view.state, view.dead_nodes)
     ranked = [name for name in view.dead_nodes if name in view.state.nodes and view.state.nodes[name].rank is not None]
     if not ranked:
