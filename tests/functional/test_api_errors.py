@@ -315,9 +315,9 @@ def test_a_slash_at_the_end_does_no_harm(world):
 TROUBLE = {
     errors.Throttled: (429, "Throttled", None),
     errors.Unavailable: (503, "Unavailable", None),
-    errors.ServiceTrouble: (503, "ServiceTrouble", None),
-    errors.NotPermitted: (503, "ServiceTrouble", None),
-    errors.Fenced: (503, "ServiceTrouble", None),
+    errors.ServiceError: (503, "ServiceError", None),
+    errors.NotPermitted: (503, "ServiceError", None),
+    errors.Fenced: (503, "ServiceError", None),
     ValueError: (500, "InternalError", None),
     KeyError: (500, "InternalError", None),
 }

@@ -1,7 +1,7 @@
-"""The one translation of what botocore raises into the domain's `ServiceTrouble`.
+"""Translates botocore's errors into the domain's `ServiceError`, in one place.
 
-By error code, by HTTP status where the code says nothing, by class where there was no answer. Codes that mean
-something to one service only stay in that service's adapter, which asks here for the rest. It must not retry.
+The error code decides, then the HTTP status, then the exception's class if AWS did not answer. Codes with a meaning in
+one service only stay in that service's adapter, which calls this module for the rest.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from trainmaster.domain.errors import (
     CapacityExhausted,
     NotPermitted,
     RequestRefused,
-    ServiceTrouble,
+    ServiceError,
     Throttled,
     Unavailable,
 )
 
 AWS_ERRORS = (ClientError, BotoCoreError)
-"""Everything that a call of a botocore client raises: AWS said no, or there was no answer to read."""
+"""All exceptions of a botocore call: AWS refused it, or no readable answer arrived."""
 AwsError = ClientError | BotoCoreError
 
 MAX_MESSAGE_LENGTH = 1024
-"""As long as SageMaker's own `FailureReason`; a reason is stored with its job."""
+"""Characters, as in SageMaker's `FailureReason`; the reason is stored with its job."""
 
 _THROTTLES = frozenset(
     {
@@ -65,8 +65,8 @@ _FORBIDDEN = frozenset(
         "UnrecognizedClientException",
     }
 )
-# Answered with 4xx, although the same request may well pass a little later.
-_PASSING = frozenset(
+# AWS answers these with 4xx, although the same request may succeed a little later.
+_RETRYABLE = frozenset(
     {
         "ConflictException",
         "ExpiredToken",
@@ -83,13 +83,13 @@ _PASSING = frozenset(
         "ServiceUnavailableException",
     }
 )
-_KINDS: dict[str, type[ServiceTrouble]] = {
+_KINDS: dict[str, type[ServiceError]] = {
     **dict.fromkeys(_THROTTLES, Throttled),
     **dict.fromkeys(_FULL, CapacityExhausted),
     **dict.fromkeys(_FORBIDDEN, NotPermitted),
-    **dict.fromkeys(_PASSING, Unavailable),
+    **dict.fromkeys(_RETRYABLE, Unavailable),
 }
-_BY_STATUS: dict[int, type[ServiceTrouble]] = {
+_BY_STATUS: dict[int, type[ServiceError]] = {
     401: NotPermitted,
     403: NotPermitted,
     408: Unavailable,
@@ -100,43 +100,46 @@ _SERVER_ERROR = 500
 
 
 def code_of(error: AwsError) -> str:
-    """AWS's error code; "" where AWS did not answer."""
+    """Return AWS's error code, "" if AWS did not answer."""
     return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
 
 
 def message_of(error: AwsError) -> str:
-    """What AWS, or botocore, said, without code and operation."""
-    said = error.response.get("Error", {}).get("Message") if isinstance(error, ClientError) else None
-    return str(said or error)
+    """Return the message of AWS or botocore without code and operation."""
+    message = error.response.get("Error", {}).get("Message") if isinstance(error, ClientError) else None
+    return str(message or error)
 
 
-def trouble(error: AwsError) -> ServiceTrouble:
-    """The domain's word for it; raise it `from` the error so that the cause is kept.
+def to_domain_error(error: AwsError) -> ServiceError:
+    """Return the domain's error; raise it `from` this one to keep the cause.
 
-    A refusal without a known meaning is `RequestRefused`, silence without one `Unavailable`: only that one leaves
-    open whether it happened.
+    An unknown error code becomes `RequestRefused`. A missing answer becomes `Unavailable`, the only result that leaves
+    open whether the request took effect.
     """
     code = code_of(error)
     text = f"{code}: {message_of(error)}" if code else f"{type(error).__name__}: {error}"
     return _kind(error, code)(text[:MAX_MESSAGE_LENGTH])
 
 
-def passing(error: AwsError) -> ServiceTrouble:
-    """The same for calls that have no "no" for an answer: `Throttled`, `NotPermitted`, all else `Unavailable`."""
-    found = trouble(error)
+def to_retryable_error(error: AwsError) -> ServiceError:
+    """Return the domain's error for calls that AWS cannot refuse for their content.
+
+    `Throttled` and `NotPermitted` stay; everything else becomes `Unavailable`.
+    """
+    found = to_domain_error(error)
     return found if isinstance(found, Throttled | NotPermitted) else Unavailable(str(found))
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Around such calls: what botocore raises becomes `passing` of it."""
+def translate_errors() -> Iterator[None]:
+    """Raise the `passing` error for any botocore error in the block."""
     try:
         yield
     except AWS_ERRORS as error:
-        raise passing(error) from error
+        raise to_retryable_error(error) from error
 
 
-def _kind(error: AwsError, code: str) -> type[ServiceTrouble]:
+def _kind(error: AwsError, code: str) -> type[ServiceError]:
     if isinstance(error, ClientError):
         return _KINDS.get(code) or _kind_of_status(error)
     if isinstance(error, ParamValidationError):
@@ -145,6 +148,6 @@ def _kind(error: AwsError, code: str) -> type[ServiceTrouble]:
     return NotPermitted if missing_credentials else Unavailable
 
 
-def _kind_of_status(error: ClientError) -> type[ServiceTrouble]:
+def _kind_of_status(error: ClientError) -> type[ServiceError]:
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
     return Unavailable if status >= _SERVER_ERROR else _BY_STATUS.get(status, RequestRefused)

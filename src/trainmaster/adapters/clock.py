@@ -1,6 +1,6 @@
-"""The time of this machine, as a Clock.
+"""The system clock, as a Clock.
 
-It must not be read anywhere but through the port: what has a clock handed in can be tested with another.
+Other modules read the time through the port only, so tests can pass in another clock.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ class SystemClock:
     """Wall-clock time; implements `ports.Clock`."""
 
     def now(self) -> datetime:
-        """The time now, UTC."""
+        """Return the current time, UTC."""
         return datetime.now(UTC)
 
     def sleep(self, seconds: float) -> None:
-        """Let that many seconds pass; nothing for zero and below."""
+        """Sleep for so many seconds; return at once for zero or less."""
         time.sleep(max(0.0, seconds))

@@ -1,10 +1,10 @@
-"""Asks IAM whether a caller could pass a role to SageMaker himself.
+"""Asks IAM whether a caller may pass a role to SageMaker.
 
-So that nobody gets a role through the queue that he has not got without it. It must not decide what follows from
-"cannot tell", nor which roles the deployment allows (`domain/policy/roles.py`).
+So the queue gives no caller a role that the caller could not use without it. The policy for unknown answers lies with
+the service, the roles that the deployment allows in `domain/policy/roles.py`.
 
-What `iam:SimulatePrincipalPolicy` cannot see: the session policy of a session (it answers for the session's role), and
-context keys other than `iam:PassedToService`.
+`iam:SimulatePrincipalPolicy` ignores session policies (it answers for the session's role) and context keys other than
+`iam:PassedToService`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _CONTEXT: Any = [
 
 
 class _CannotTellError(Exception):
-    """IAM has no answer to this question."""
+    """IAM cannot answer this question."""
 
 
 class PassRoleChecker:
-    """Answers from IAM's policy simulator, each kept for five minutes.
+    """Answers from IAM's policy simulator, each cached for five minutes.
 
-    A permission taken away is therefore honoured here for so long; "cannot tell" is not kept. Needs
+    A revoked permission therefore stays valid here for up to five minutes; unknown answers are not cached. Needs
     `iam:SimulatePrincipalPolicy`, and `iam:GetRole` for callers with an assumed role, whose ARN lacks the role's path.
     """
 
@@ -56,46 +56,46 @@ class PassRoleChecker:
         self._answers: dict[tuple[str, str], tuple[datetime, bool]] = {}
 
     def may_pass(self, caller_arn: str, role_arn: str) -> bool | None:
-        """Whether IAM lets the caller pass the role to SageMaker; None where that cannot be told.
+        """Return True if IAM lets the caller pass the role to SageMaker, None if IAM cannot answer.
 
-        It cannot be told of the root user and of federated users, of callers whose account is not the one that the
-        client works in, and while IAM refuses, throttles or fails; the log says why. False across accounts: a role
-        can only be passed within its own (IAM user guide, "Granting a user permissions to pass a role").
+        IAM cannot answer for the root user, federated users and callers of another account than the client's, nor while
+        it refuses, throttles or fails; the log has the cause. False across accounts: a principal can pass only roles of
+        its own account (IAM user guide, "Granting a user permissions to pass a role").
         """
         try:
             return self._answer(caller_arn, role_arn)
-        except (ClientError, BotoCoreError, _CannotTellError) as why:
-            _LOG.warning("cannot tell whether %r may pass %r: %s", caller_arn, role_arn, why)
+        except (ClientError, BotoCoreError, _CannotTellError) as error:
+            _LOG.warning("IAM cannot say whether %r may pass %r: %s", caller_arn, role_arn, error)
             return None
 
     def _answer(self, caller_arn: str, role_arn: str) -> bool:
         caller = _USER.fullmatch(caller_arn) or _SESSION.fullmatch(caller_arn)
         role = _ROLE.fullmatch(role_arn)
         if caller is None or role is None:
-            raise _CannotTellError("the caller is neither an IAM user nor a role's session, or the role is none")
+            raise _CannotTellError("the caller is no IAM user or role session, or the role's ARN is invalid")
         if caller["account"] != role["account"]:
             return False
-        # Sessions of one role share an answer: it is the role that is asked about.
+        # Sessions of one role share an answer, because the simulator evaluates the role.
         key = (caller.groupdict().get("owner", caller_arn), role_arn)
         until, answer = self._answers.get(key, (None, False))
         if until is None or self._clock.now() >= until:
-            answer = self._simulated(self._principal(caller), role_arn)
+            answer = self._simulate(self._principal(caller), role_arn)
             self._remember(key, answer=answer)
         return answer
 
     def _principal(self, caller: re.Match[str]) -> str:
-        """The ARN whose policies count: the user's own, or that of the session's role."""
+        """Return the ARN whose policies apply: the user's own, or that of the session's role."""
         name = caller.groupdict().get("name")
         if name is None:
             return caller.group()
         found = self._iam.get_role(RoleName=name)["Role"]["Arn"]
-        # Another account's session may have a role of the same name as one of ours.
+        # A session of another account may belong to a role with the same name as one here.
         owner = _ROLE.fullmatch(found)
         if owner is None or owner["account"] != caller["account"]:
             raise _CannotTellError("the caller's role is in another account")
         return found
 
-    def _simulated(self, principal: str, role_arn: str) -> bool:
+    def _simulate(self, principal: str, role_arn: str) -> bool:
         pages = self._iam.get_paginator("simulate_principal_policy").paginate(
             PolicySourceArn=principal,
             ActionNames=["iam:PassRole"],
@@ -115,7 +115,7 @@ class PassRoleChecker:
 
 
 def _allowed(result: Any) -> bool:
-    """Whether every kind of policy lets it: the principal's own, its boundary, and the organization's."""
+    """Return True if the principal's policies, its boundary and the organization all allow the action."""
     boundary = result.get("PermissionsBoundaryDecisionDetail", {}).get("AllowedByPermissionsBoundary", True)
     organization = result.get("OrganizationsDecisionDetail", {}).get("AllowedByOrganizations", True)
     return bool(result["EvalDecision"] == "allowed" and boundary and organization)

@@ -1,6 +1,6 @@
 """The wake queue and its dead-letter queue on SQS, as `ports.Publisher`.
 
-It must not receive anything: Lambda's event source does.
+Only sends; Lambda's event source receives.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.adapters.aws_errors import translated
+from trainmaster.adapters.aws_errors import translate_errors
 from trainmaster.domain.text import MAX_REASON_LENGTH
 
 if TYPE_CHECKING:
@@ -24,16 +24,16 @@ ones this (CreateQueue, `MaximumMessageSize`)."""
 REASON = "reason"
 _ATTRIBUTE_OVERHEAD = len(REASON) + len("String")
 NOT_SQS = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that SQS does not take (SendMessage, `MessageBody`)."""
+"""Characters that SQS rejects (SendMessage, `MessageBody`)."""
 
 
 class SqsPublisher:
     """Sends to two FIFO queues.
 
     Args:
-        client: a boto3 SQS client; it should retry in standard mode and give up early, as the API's caller waits.
+        client: a boto3 SQS client; it should retry in standard mode and time out early, because an API caller waits.
         wake_queue_url: the manager's queue.
-        dead_letter_queue_url: where messages go that cannot be handled.
+        dead_letter_queue_url: the queue for messages that no handler can process.
     """
 
     def __init__(self, client: SQSClient, wake_queue_url: str, dead_letter_queue_url: str) -> None:
@@ -42,13 +42,13 @@ class SqsPublisher:
         self._dead_letter_queue_url = dead_letter_queue_url
 
     def wake(self, follows: int) -> None:
-        """Ask for a pass that begins after pass `follows`.
+        """Request a pass that begins after pass `follows`.
 
-        For five minutes SQS swallows what has the same deduplication id, even once that was received: safe, since
-        all who ask read the same pass number after their own commit, and the pass that any one of them gets has a
-        higher one. Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        For five minutes SQS drops a message with the same deduplication id, even after the first one was received. That
+        is safe: all callers read the same pass number after their own commit, and the pass that one of them triggers
+        has a higher number. Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
-        with translated():
+        with translate_errors():
             self._client.send_message(
                 QueueUrl=self._wake_queue_url,
                 MessageBody=json.dumps({"kind": "wake", "follows": follows}, separators=(",", ":")),
@@ -57,12 +57,11 @@ class SqsPublisher:
             )
 
     def set_aside(self, message: str, reason: str) -> None:
-        """Put a message into the dead-letter queue as it came, with the reason as its attribute `reason`.
+        """Send a message unchanged to the dead-letter queue, with the reason as its attribute `reason`.
 
-        The same message again within five minutes is swallowed: one copy is enough to look at. Raises
-        `Throttled`, `Unavailable`, `NotPermitted`.
+        SQS drops a copy of the same message within five minutes. Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
-        with translated():
+        with translate_errors():
             self._client.send_message(
                 QueueUrl=self._dead_letter_queue_url,
                 MessageBody=message,
@@ -73,7 +72,7 @@ class SqsPublisher:
 
 
 def _attributes(message: str, reason: str) -> dict[str, Any]:
-    """The reason as far as there is room beside the message; none where there is no room at all."""
+    """Return the reason, cut to the room beside the message; empty if there is no room."""
     room = LARGEST_MESSAGE - len(message.encode(errors="replace")) - _ATTRIBUTE_OVERHEAD
     clean = NOT_SQS.sub("?", reason) or "unknown"
     cut = clean.encode()[: min(MAX_REASON_LENGTH, max(0, room))].decode(errors="ignore")

@@ -16,7 +16,7 @@
     │   ├── NotOffered          this deployment does not take such jobs
     │   ├── IllegalTransition   the job is in a state that does not allow it
     │   └── VersionConflict     somebody else changed it first
-    └── ServiceTrouble          an AWS service did not do it; the cause is kept
+    └── ServiceError          an AWS service did not do it; the cause is kept
         ├── Throttled           ask again later
         ├── Unavailable         5xx, time-out, connection lost: it may or may not have happened
         ├── CapacityExhausted   the account's limit or EC2 has no room now: wait and learn
@@ -108,33 +108,33 @@ class VersionConflict(Refused):
     """Somebody else changed it since it was read."""
 
 
-class ServiceTrouble(TrainmasterError):
+class ServiceError(TrainmasterError):
     """An AWS service did not do what was asked; the cause is kept as `__cause__`."""
 
 
-class Throttled(ServiceTrouble):
+class Throttled(ServiceError):
     """The service asked us to slow down; nothing happened."""
 
 
-class Unavailable(ServiceTrouble):
+class Unavailable(ServiceError):
     """5xx, time-out or lost connection: it may or may not have happened."""
 
 
-class CapacityExhausted(ServiceTrouble):
+class CapacityExhausted(ServiceError):
     """The account's limit, or EC2, has no room for this now (`ResourceLimitExceeded`)."""
 
 
-class RequestRefused(ServiceTrouble):
+class RequestRefused(ServiceError):
     """SageMaker will never take this request (`ValidationException` and its like)."""
 
 
-class NotPermitted(ServiceTrouble):
+class NotPermitted(ServiceError):
     """Our own role lacks a permission (`AccessDeniedException`)."""
 
 
-class UnreadableRendezvous(ServiceTrouble):
+class UnreadableRendezvous(ServiceError):
     """The state of a rendezvous is none that a release of ours writes; whoever may write its row has written this."""
 
 
-class Fenced(ServiceTrouble):
+class Fenced(ServiceError):
     """A later pass has begun, so this one's reads are stale and it must stop."""

@@ -14,7 +14,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from trainmaster import bootstrap
-from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
+from trainmaster.domain.errors import InvalidRequest, ServiceError
 from trainmaster.images.domain.work import is_run
 from trainmaster.images.handlers.metrics import tell_errors, tell_figures
 from trainmaster.images.service.variants import settle_variants
@@ -74,7 +74,7 @@ def consume(application: bootstrap.Application, event: dict[str, Any], context: 
     if work.wanted:
         try:
             _run_passes(application, context, tick=work.tick)
-        except ServiceTrouble:
+        except ServiceError:
             logger.exception("the pass failed; the next tick retries")
             metrics.add_metric(name="PassesFailed", unit=MetricUnit.Count, value=1)
     if (
@@ -91,7 +91,7 @@ def _take_over_all(application: bootstrap.Application, records: list[dict[str, A
     for index, record in enumerate(records):
         try:
             _take_over_or_set_aside(application, record, work)
-        except ServiceTrouble:
+        except ServiceError:
             logger.exception("could not take over a message; it comes again")
             work.failed = tuple(r["messageId"] for r in records[index:])
             break
@@ -104,7 +104,7 @@ def _take_over_or_set_aside(application: bootstrap.Application, record: dict[str
     """In the queue, a message that can never be handled would block all behind it; set aside, people find it."""
     try:
         _take_over(application, _parsed(record), work)
-    except ServiceTrouble:
+    except ServiceError:
         raise
     except InvalidRequest as error:
         _set_aside(application, record, error.message)
@@ -194,7 +194,7 @@ def _refresh_endpoints(application: bootstrap.Application, report: PassReport) -
         if jobs:
             tell_errors(application.refresher.refresh(jobs))
             settle_variants(application.store, application.known_endpoints, application.clock, snapshot.waiting)
-    except ServiceTrouble:
+    except ServiceError:
         logger.exception("endpoints were not asked after; the next tick does it")
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from trainmaster.domain.capacity.units import Units, reclaimed_at
 from trainmaster.domain.capacity.warm_pools import WarmPool
-from trainmaster.domain.errors import Fenced, NotPermitted, ServiceTrouble, Throttled, Unavailable
+from trainmaster.domain.errors import Fenced, NotPermitted, ServiceError, Throttled, Unavailable
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import WAITING, Job, Reservation
 from trainmaster.domain.plan import Cursors, EndWarm, Plan, Preempt, Resize, Snapshot, Start
@@ -303,7 +303,7 @@ class _Decisions:
             self.report.throttled = True
         except Fenced:
             raise
-        except ServiceTrouble as error:
+        except ServiceError as error:
             log.warning("an action failed; the next pass retries", extra={"job": job.name, "cause": str(error)})
         return None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from trainmaster.domain.capacity.units import Pool
-from trainmaster.domain.errors import Fenced, ServiceTrouble, Throttled
+from trainmaster.domain.errors import Fenced, ServiceError, Throttled
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.policy.settings import Policy
@@ -92,6 +92,6 @@ def for_each_job(
             break
         except Fenced:
             raise
-        except ServiceTrouble as error:
+        except ServiceError as error:
             log.warning("an action failed; the next pass retries", extra={"job": job.name, "cause": str(error)})
     return tuple(result)

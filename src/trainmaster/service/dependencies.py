@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
+from trainmaster.domain.errors import InvalidRequest, ServiceError
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, Job, JobState, ParentRule
 from trainmaster.domain.jobs.listing import Filter
@@ -73,7 +73,7 @@ def release_dependents(store: Store, ended: Job, now: datetime, faults: list[str
     """
     try:
         return _release(store, ended, now, faults) > 0
-    except ServiceTrouble as error:
+    except ServiceError as error:
         log.warning("could not release dependent jobs", extra={"job": ended.name, "cause": str(error)})
         return False
 
@@ -87,7 +87,7 @@ def enqueue_due(store: Store, now: datetime, faults: list[str] | None = None) ->
                 enqueued += _transition(store, job, lambda held: lifecycle.enqueue_if_due(held, now)) is not None
             if enqueued >= MAX_RELEASED:
                 return
-    except ServiceTrouble as error:
+    except ServiceError as error:
         log.warning("could not enqueue all due jobs", extra={"cause": str(error)})
 
 
@@ -99,7 +99,7 @@ def sweep(store: Store, snapshot: Snapshot, now: datetime, faults: list[str] | N
     """
     try:
         return _sweep(store, snapshot, now, faults) > 0
-    except ServiceTrouble as error:
+    except ServiceError as error:
         log.warning("could not sweep for missed ends of jobs", extra={"cause": str(error)})
         return False
 

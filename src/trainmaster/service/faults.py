@@ -1,6 +1,6 @@
 """Confine an unexpected exception to the job that caused it, so that it costs that job its turn and no other.
 
-Errors of AWS (`ServiceTrouble`) are expected and pass through to the caller that handles them, as does anything that
+Errors of AWS (`ServiceError`) are expected and pass through to the caller that handles them, as does anything that
 ends the process.
 """
 
@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trainmaster.domain.errors import ServiceTrouble
+from trainmaster.domain.errors import ServiceError
 
 log = logging.getLogger(__name__)
 
@@ -24,11 +24,11 @@ def isolate_fault(name: str, faults: list[str] | None = None) -> Iterator[None]:
         name: the job, or training job, that the block works on.
         faults: receives the name if there was such an exception.
 
-    Raises `ServiceTrouble` unchanged.
+    Raises `ServiceError` unchanged.
     """
     try:
         yield
-    except ServiceTrouble:
+    except ServiceError:
         raise
     except Exception as error:  # noqa: BLE001 -- other jobs go on whatever it is
         record_fault(error, name, faults)

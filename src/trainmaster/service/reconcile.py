@@ -11,7 +11,7 @@ from datetime import timedelta
 from operator import is_
 
 from trainmaster.domain.capacity.warm_pools import left_by
-from trainmaster.domain.errors import ServiceTrouble
+from trainmaster.domain.errors import ServiceError
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import OUR_FAULT
 from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job, JobState
@@ -102,7 +102,7 @@ def _launch_or_requeue(context: ManagerContext, job: Job) -> Job:
     """
     try:
         return launch(context, job)
-    except ServiceTrouble:
+    except ServiceError:
         raise
     except Exception as error:
         attempt, now = lifecycle.current(job), context.clock.now()

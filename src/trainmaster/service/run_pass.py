@@ -31,7 +31,7 @@ def run_pass(context: ManagerContext, *, tick: bool = False) -> PassReport:
         context: the manager's dependencies.
         tick: whether this pass also makes the checks that are due every minute.
 
-    Raises `ServiceTrouble` if the snapshot cannot be read; nothing is decided then.
+    Raises `ServiceError` if the snapshot cannot be read; nothing is decided then.
     """
     faults: list[str] = []
     if tick:

@@ -42,7 +42,7 @@ def submit(context: ApiContext, admission: AdmissionPolicy, request: Request, ca
     """Store the request as a job, wake the manager, and return the job with its place in the queue.
 
     The same name and body again give the same answer. Raises what `AdmissionPolicy.admit` raises; `BudgetExhausted`;
-    `NameTaken` if a job with another body has this name; `TooLarge`; `ServiceTrouble`: then either nothing was stored,
+    `NameTaken` if a job with another body has this name; `TooLarge`; `ServiceError`: then either nothing was stored,
     or the same call again finds the job.
     """
     admitted = _admit(context, admission, request, caller)

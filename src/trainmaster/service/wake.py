@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from trainmaster.domain.errors import ServiceTrouble
+from trainmaster.domain.errors import ServiceError
 from trainmaster.ports.runtime import Publisher
 from trainmaster.ports.store import Store
 
@@ -16,7 +16,7 @@ def wake(store: Store, publisher: Publisher) -> None:
 
     The request cannot be lost: the pass number is read, strongly consistent, after the commit, so a pass with a higher
     number begins, and reads, after it. All callers that read the same number request the same pass, so one message
-    serves a burst. Raises `ServiceTrouble` if the number cannot be read.
+    serves a burst. Raises `ServiceError` if the number cannot be read.
     """
     wake_after(publisher, store.current_pass())
 
@@ -28,5 +28,5 @@ def wake_after(publisher: Publisher, pass_number: int) -> None:
     """
     try:
         publisher.wake(pass_number)
-    except ServiceTrouble as error:
+    except ServiceError as error:
         log.warning("could not wake the manager; the next tick will", extra={"cause": str(error)})

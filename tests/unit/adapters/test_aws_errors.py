@@ -8,7 +8,14 @@ from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
 from aws_clients import aws_client
-from trainmaster.adapters.aws_errors import AWS_ERRORS, code_of, message_of, passing, translated, trouble
+from trainmaster.adapters.aws_errors import (
+    AWS_ERRORS,
+    code_of,
+    message_of,
+    to_domain_error,
+    to_retryable_error,
+    translate_errors,
+)
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
 
 URL = "https://sqs.us-east-1.amazonaws.com/"
@@ -63,7 +70,7 @@ def silence(error):
     ids=lambda error: type(error).__name__,
 )
 def test_silence_is_unavailable(error):
-    found = trouble(silence(error))
+    found = to_domain_error(silence(error))
     assert type(found) is Unavailable
     assert str(found).startswith(type(error).__name__)
 
@@ -74,11 +81,11 @@ def test_silence_is_unavailable(error):
     ids=lambda error: type(error).__name__,
 )
 def test_missing_credentials_are_a_missing_permission(error):
-    assert type(trouble(silence(error))) is NotPermitted
+    assert type(to_domain_error(silence(error))) is NotPermitted
 
 
 def test_botocores_own_check_is_a_refusal():
-    assert type(trouble(exceptions.ParamValidationError(report="bad"))) is RequestRefused
+    assert type(to_domain_error(exceptions.ParamValidationError(report="bad"))) is RequestRefused
 
 
 @pytest.mark.parametrize(
@@ -95,13 +102,13 @@ def test_botocores_own_check_is_a_refusal():
     ],
 )
 def test_answers_are_read_as_botocore_reads_them(status, body, kind):
-    assert type(trouble(answer(status, body))) is kind
+    assert type(to_domain_error(answer(status, body))) is kind
 
 
 def test_code_and_message_are_kept():
     error = answer(400, b'{"__type":"ValidationException","message":"too long"}')
     assert (code_of(error), message_of(error)) == ("ValidationException", "too long")
-    assert str(trouble(error)) == "ValidationException: too long"
+    assert str(to_domain_error(error)) == "ValidationException: too long"
 
 
 def test_without_an_answer_there_is_no_code():
@@ -113,14 +120,14 @@ def test_without_an_answer_there_is_no_code():
 @pytest.mark.parametrize("code", ["ValidationException", "ResourceLimitExceeded", "Unheard"])
 def test_calls_without_a_no_have_three_kinds_of_trouble(code):
     error = answer(400, b'{"__type":"%s","message":"x"}' % code.encode())
-    assert type(passing(error)) is Unavailable
-    assert str(passing(error)) == f"{code}: x"
+    assert type(to_retryable_error(error)) is Unavailable
+    assert str(to_retryable_error(error)) == f"{code}: x"
 
 
 def test_translated_keeps_the_cause_and_lets_others_pass():
     cause = exceptions.ReadTimeoutError(endpoint_url=URL)
-    with pytest.raises(Unavailable) as caught, translated():
+    with pytest.raises(Unavailable) as caught, translate_errors():
         raise cause
     assert caught.value.__cause__ is cause
-    with pytest.raises(ZeroDivisionError), translated():
+    with pytest.raises(ZeroDivisionError), translate_errors():
         raise ZeroDivisionError

@@ -9,7 +9,7 @@ from moto import mock_aws
 
 import builders as b
 from aws_clients import aws_client, scripted
-from trainmaster.domain.errors import NotPermitted, ServiceTrouble, Throttled, Unavailable
+from trainmaster.domain.errors import NotPermitted, ServiceError, Throttled, Unavailable
 from trainmaster.images.adapters.cloudwatch import CloudWatchConcurrency
 
 NOW = b.at(30)
@@ -66,6 +66,6 @@ def test_all_variants_are_asked_after_in_one_call_under_the_role():
 def test_troubles_are_told_apart(code, kind):
     with scripted("cloudwatch") as script:
         script.add_client_error("get_metric_data", code)
-        with pytest.raises(ServiceTrouble) as caught:
+        with pytest.raises(ServiceError) as caught:
             CloudWatchConcurrency(lambda role: script.client).least([BLUE], NOW)
     assert type(caught.value) is kind

@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from aws_clients import aws_client
 from builders import NOW, at
-from trainmaster.adapters.s3 import MAX_PAGES, S3Checkpoints, place_of
+from trainmaster.adapters.s3 import MAX_PAGES, S3Checkpoints, bucket_and_prefix
 from trainmaster.domain.errors import Throttled, Unavailable
 
 
@@ -110,7 +110,7 @@ def test_silence_and_throttling_are_told_since_asking_on_would_take_long():
     ],
 )
 def test_only_buckets_and_prefixes_are_asked_about(uri, place):
-    assert place_of(uri) == place
+    assert bucket_and_prefix(uri) == place
     if place is None:
         assert S3Checkpoints(lambda: pytest.fail("no client is needed")).newest(uri) is None
 
@@ -118,7 +118,7 @@ def test_only_buckets_and_prefixes_are_asked_about(uri, place):
 @given(st.text())
 def test_nothing_that_anybody_writes_breaks_it(text):
     for uri in (text, f"s3://{text}", f"s3://bucket/{text}"):
-        place = place_of(uri)
+        place = bucket_and_prefix(uri)
         assert place is None or (place[0] in uri and not place[0].startswith(("-", ".")))
 
 

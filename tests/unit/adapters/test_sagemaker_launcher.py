@@ -309,7 +309,7 @@ def test_nor_does_a_missing_permission_to_end_the_pool(bench, caplog):
     bench.says("stop_training_job", {}, NAMED)
     with caplog.at_level(logging.WARNING):
         assert bench.launcher.stop("job1", end_warm_pool=True) is True
-    assert "may not end a warm pool" in caplog.text
+    assert "no permission to end a warm pool" in caplog.text
 
 
 def test_throttling_of_the_pools_end_comes_before_the_stop(bench):

@@ -17,7 +17,7 @@ from trainmaster.domain.errors import (
     InvalidRequest,
     NotPermitted,
     RequestRefused,
-    ServiceTrouble,
+    ServiceError,
     Throttled,
     Unavailable,
 )
@@ -120,7 +120,7 @@ def test_a_content_type_of_the_requests_own_comes_first(runtime, endpoint):
 def test_an_endpoints_troubles_are_told_apart(runtime, endpoint, answer, kind):
     status, code, more = answer
     endpoint.answers = [(status, code, json.dumps({"Message": "told so", **more}).encode())]
-    with pytest.raises(ServiceTrouble, match=code) as caught:
+    with pytest.raises(ServiceError, match=code) as caught:
         SageMakerModel(runtime, "ships", {}, variant="", content_type="image/png").features(b"tile")
     assert type(caught.value) is kind
 
@@ -141,7 +141,7 @@ def test_w17_an_endpoint_that_is_too_busy_or_fails_is_heard_and_a_bad_tile_is_no
     status, code, more = answer
     endpoint.answers = [(status, code, json.dumps({"Message": "told so", **more}).encode())]
     model = SageMakerModel(runtime, "ships", {}, variant="", content_type="image/png")
-    with pytest.raises(ServiceTrouble):
+    with pytest.raises(ServiceError):
         model.features(b"tile")
     model.features(b"tile")
     assert model.heard.counts() == (2, refused)
@@ -180,7 +180,7 @@ def test_w17_each_try_of_a_url_is_heard(browser, endpoint):
 )
 def test_a_urls_troubles_are_told_apart(browser, endpoint, status, kind):
     endpoint.answers = [(status, None, b"no")]
-    with pytest.raises(ServiceTrouble, match=f"HTTP status {status}") as caught:
+    with pytest.raises(ServiceError, match=f"HTTP status {status}") as caught:
         HttpModel(browser, endpoint.url, content_type="image/png").features(b"tile")
     assert type(caught.value) is kind
 

@@ -15,8 +15,8 @@ GOING_ON = [
     kind
     for kind in vars(errors).values()
     if isinstance(kind, type)
-    and issubclass(kind, errors.ServiceTrouble)
-    and kind not in (errors.ServiceTrouble, errors.Throttled, errors.Fenced)
+    and issubclass(kind, errors.ServiceError)
+    and kind not in (errors.ServiceError, errors.Throttled, errors.Fenced)
 ]
 
 

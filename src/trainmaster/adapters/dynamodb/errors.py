@@ -7,40 +7,40 @@ from __future__ import annotations
 
 from botocore.exceptions import ClientError
 
-from trainmaster.adapters.aws_errors import AwsError, message_of, passing
+from trainmaster.adapters.aws_errors import AwsError, message_of, to_retryable_error
 from trainmaster.adapters.aws_errors import code_of as outer_code_of
 from trainmaster.domain.errors import Throttled, TooLarge, TrainmasterError
 
 _GUARD_FAILED = frozenset({"ConditionalCheckFailed", "ConditionalCheckFailedException"})
-_MET_OTHERS = frozenset({"TransactionConflict", "TransactionConflictException", "TransactionInProgressException"})
+_CONFLICTS = frozenset({"TransactionConflict", "TransactionConflictException", "TransactionInProgressException"})
 _THROTTLED = frozenset({"ProvisionedThroughputExceeded", "ProvisionedThroughputExceededException", "ThrottlingError"})
 
 
-def cancelled(error: ClientError) -> bool:
+def is_cancelled(error: ClientError) -> bool:
     """Whether it says that nothing of a transaction happened."""
     return outer_code_of(error) == "TransactionCanceledException"
 
 
-def guards_failed(error: ClientError) -> frozenset[int]:
+def failed_guards(error: ClientError) -> frozenset[int]:
     """Which actions of a transaction had a guard that failed, by number."""
     return frozenset(number for number, code in enumerate(_reasons(error)) if code in _GUARD_FAILED)
 
 
-def guard_failed(error: ClientError) -> bool:
+def is_guard_failure(error: ClientError) -> bool:
     """Whether the guard of a single write failed."""
     return outer_code_of(error) in _GUARD_FAILED
 
 
-def may_pass(error: AwsError) -> bool:
+def is_retryable(error: AwsError) -> bool:
     """Whether to ask again at once: two writers met on a row, and botocore does not ask again by itself then.
 
     Nor does it where a transaction was throttled within.
     """
     code = code_of(error)
-    return code in _MET_OTHERS or (code in _THROTTLED and code != outer_code_of(error))
+    return code in _CONFLICTS or (code in _THROTTLED and code != outer_code_of(error))
 
 
-def repeated(error: ClientError) -> bool:
+def was_retried(error: ClientError) -> bool:
     """Whether botocore had sent the request before, so that an earlier sending may have been carried out."""
     return error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
 
@@ -51,14 +51,14 @@ def code_of(error: AwsError) -> str:
     return blamed[0] if blamed else outer_code_of(error)
 
 
-def translated(error: AwsError) -> TrainmasterError:
+def to_domain_error(error: AwsError) -> TrainmasterError:
     """The domain's error; raise it `from` this one."""
     code, text = code_of(error), message_of(error)
-    if code in _THROTTLED | _MET_OTHERS:
+    if code in _THROTTLED | _CONFLICTS:
         return Throttled(f"{code}: {text}")
     if code.startswith("Validation") and "size" in text:
         return TooLarge(f"This is more than the table can hold: {text}")
-    return passing(error)
+    return to_retryable_error(error)
 
 
 def _reasons(error: AwsError) -> list[str]:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from botocore.exceptions import ClientError
 
 from trainmaster.adapters.aws_errors import AWS_ERRORS
-from trainmaster.adapters.dynamodb.errors import cancelled, guard_failed, guards_failed, may_pass, repeated, translated
+from trainmaster.adapters.dynamodb.errors import (
+    failed_guards,
+    is_cancelled,
+    is_guard_failure,
+    is_retryable,
+    to_domain_error,
+    was_retried,
+)
 from trainmaster.adapters.dynamodb.rows import FINISHED, FINISHED_INDEX, Key, Row, keyed
 from trainmaster.domain.errors import Throttled
 
@@ -103,9 +110,9 @@ class Table:
             try:
                 self.client.transact_write_items(TransactItems=actions, ClientRequestToken=token)
             except ClientError as error:
-                if failed := guards_failed(error):
+                if failed := failed_guards(error):
                     return failed
-                if cancelled(error):
+                if is_cancelled(error):
                     token = self.new_token()
                 raise
             return frozenset()
@@ -124,8 +131,8 @@ class Table:
                 )
             except ClientError as error:
                 # The guard of a repeated request may fail on what the first one wrote: its answer was lost.
-                sent_before = sent_before or repeated(error)
-                if not guard_failed(error):
+                sent_before = sent_before or was_retried(error)
+                if not is_guard_failure(error):
                     raise
                 stored: Any = error.response.get("Item")
                 return sent_before and stored == row
@@ -256,8 +263,8 @@ class Table:
                 return call()
             except AWS_ERRORS as error:
                 pause = next(pauses, None)
-                if pause is None or not may_pass(error):
-                    raise translated(error) from error
+                if pause is None or not is_retryable(error):
+                    raise to_domain_error(error) from error
             self.sleep(pause)
 
     def _pauses(self) -> Iterator[float]:

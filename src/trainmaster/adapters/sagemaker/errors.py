@@ -1,18 +1,15 @@
-"""What SageMaker's errors mean where the code alone does not tell: `ValidationException` says many things.
-
-It must not be used for another service.
-"""
+"""Translates SageMaker's errors where the code alone is ambiguous, as with `ValidationException`."""
 
 from __future__ import annotations
 
 import re
 
-from trainmaster.adapters.aws_errors import AwsError, code_of, message_of, passing, trouble
+from trainmaster.adapters.aws_errors import AwsError, code_of, message_of, to_domain_error, to_retryable_error
 from trainmaster.domain.errors import (
     CapacityExhausted,
     NotPermitted,
     RequestRefused,
-    ServiceTrouble,
+    ServiceError,
     Throttled,
     Unavailable,
 )
@@ -20,12 +17,12 @@ from trainmaster.domain.errors import (
 _VALIDATION = frozenset({"ValidationException", "ValidationError"})
 _IN_USE = frozenset({"ResourceInUse", "ResourceInUseException"})
 _MISSING = frozenset({"ResourceNotFound", "ResourceNotFoundException"})
-# DescribeTrainingJob's model promises ResourceNotFound; the service answers ValidationException with these words.
-_MISSING_WORDS = re.compile(r"requested resource not found|could not find training job", re.IGNORECASE)
-_WORDS: tuple[tuple[re.Pattern[str], type[ServiceTrouble]], ...] = (
+# DescribeTrainingJob's model has ResourceNotFound; the service answers ValidationException with this text.
+_MISSING_PATTERN = re.compile(r"requested resource not found|could not find training job", re.IGNORECASE)
+_PATTERNS: tuple[tuple[re.Pattern[str], type[ServiceError]], ...] = (
     (re.compile(r"rate exceeded|too many requests", re.IGNORECASE), Throttled),
     (re.compile(r"CapacityError|insufficient ?capacity|unable to provision", re.IGNORECASE), CapacityExhausted),
-    # IAM tells SageMaker of a new role, or of a mended trust policy, only after some seconds.
+    # A new role or a changed trust policy reaches SageMaker only after some seconds.
     (re.compile(r"could not assume role|is not authorized to perform", re.IGNORECASE), NotPermitted),
     (re.compile(r"try again later|temporarily unavailable|internal (server )?error", re.IGNORECASE), Unavailable),
 )
@@ -36,10 +33,10 @@ _FIGURES = re.compile(
 
 
 class AccountLimitReached(CapacityExhausted):
-    """`ResourceLimitExceeded`, with the figures of its text where it has them.
+    """`ResourceLimitExceeded`, with the figures in its text.
 
     Attributes:
-        quota: the limit's name, such as `ml.p5.48xlarge for training job usage`; None where the text has none.
+        quota: the quota's name, such as `ml.p5.48xlarge for training job usage`; None if the text has none.
         limit: instances that the account may use.
         in_use: instances that it uses now.
         asked: instances that the request would have added.
@@ -54,40 +51,40 @@ class AccountLimitReached(CapacityExhausted):
         self.asked = int(found["asked"]) if found else None
 
 
-def create_trouble(error: AwsError) -> ServiceTrouble:
-    """What a failed CreateTrainingJob means.
+def create_error(error: AwsError) -> ServiceError:
+    """Return the domain's error for a failed CreateTrainingJob.
 
-    `RequestRefused` ends the job, so a refusal that another try may not meet must not become one.
+    `RequestRefused` ends the job, so a refusal that a retry may overcome must map to another class.
     """
-    found = trouble(error)
+    found = to_domain_error(error)
     if code_of(error) in _VALIDATION:
-        return _by_words(error, found)
+        return _by_message(error, found)
     return AccountLimitReached(str(found)) if code_of(error) == "ResourceLimitExceeded" else found
 
 
-def other_trouble(error: AwsError) -> ServiceTrouble:
-    """What a failure of any other call means: `Throttled`, `NotPermitted` or `Unavailable`."""
-    found = create_trouble(error)
-    return found if isinstance(found, Throttled | NotPermitted) else passing(error)
+def call_error(error: AwsError) -> ServiceError:
+    """Return `Throttled`, `NotPermitted` or `Unavailable` for a failure of any other call."""
+    found = create_error(error)
+    return found if isinstance(found, Throttled | NotPermitted) else to_retryable_error(error)
 
 
 def is_in_use(error: AwsError) -> bool:
-    """Whether a training job of that name is there already."""
+    """Return True if a training job of that name exists already."""
     return code_of(error) in _IN_USE
 
 
 def is_missing(error: AwsError) -> bool:
-    """Whether there is no training job of that name."""
+    """Return True if no training job of that name exists."""
     code = code_of(error)
-    return code in _MISSING or (code in _VALIDATION and bool(_MISSING_WORDS.search(message_of(error))))
+    return code in _MISSING or (code in _VALIDATION and bool(_MISSING_PATTERN.search(message_of(error))))
 
 
 def is_refusal(error: AwsError) -> bool:
-    """Whether SageMaker refused the call for the state that the training job is in, or for its arguments."""
-    return isinstance(create_trouble(error), RequestRefused)
+    """Return True if SageMaker refused the call because of its arguments or the training job's state."""
+    return isinstance(create_error(error), RequestRefused)
 
 
-def _by_words(error: AwsError, found: ServiceTrouble) -> ServiceTrouble:
-    said = message_of(error)
-    kind = next((kind for words, kind in _WORDS if words.search(said)), None)
+def _by_message(error: AwsError, found: ServiceError) -> ServiceError:
+    message = message_of(error)
+    kind = next((kind for pattern, kind in _PATTERNS if pattern.search(message)), None)
     return found if kind is None else kind(str(found))

@@ -1,8 +1,8 @@
-"""From what SageMaker says of a training job, in a Describe answer or an EventBridge event, to values of the domain.
+"""Reads training jobs from Describe answers and EventBridge events into values of the domain.
 
-Pure. Both have the same members; an event has times as milliseconds and tags as a map (SageMaker developer guide,
-"Events that SageMaker sends to EventBridge"). It must not raise anything but `InvalidRequest`, whatever it is given:
-a queue that a stranger can write to must not be stopped by what he writes.
+Both have the same members; an event has times as milliseconds and tags as a map (SageMaker developer guide, "Events
+that SageMaker sends to EventBridge"). Raises nothing but `InvalidRequest` for any input, because strangers can send
+messages to the queue.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _MILLISECONDS = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
 _STATUSES = frozenset(Status)
 _WARM = frozenset(Warm)
 INTERRUPTED = "Interrupted"
-"""The secondary status of a spot job whose instances were taken away (SageMaker API, DescribeTrainingJob)."""
+"""The secondary status of a spot job whose instances EC2 reclaimed (SageMaker API, DescribeTrainingJob)."""
 _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9])*")
 
 Object = Mapping[str, object]
 
 
 def observation_of_event(event: object, queue: str) -> Observation | None:
-    """What an EventBridge event says; None where it is not about a training job that could be this queue's.
+    """Return an event's observation, None if its training job cannot be this queue's.
 
-    Attempts carry their queue's tag from birth, so an event with other tags is about another queue's job or
-    nobody's. One without any tags may be ours: whether SageMaker always sends them is not promised.
+    Every attempt carries its queue's tag from the start, so an event with other tags concerns another job. An event
+    without tags may concern this queue: SageMaker does not promise to send them.
 
     Args:
         event: any JSON value.
         queue: this queue's name.
 
-    Raises `InvalidRequest` with the field where the event is about a training job and cannot be read.
+    Raises `InvalidRequest` with the field if the event concerns a training job and is unreadable.
     """
     if not isinstance(event, Mapping) or event.get("detail-type") != DETAIL_TYPE:
         return None
@@ -57,19 +57,19 @@ def observation_of_event(event: object, queue: str) -> Observation | None:
 
 
 def observation_of_answer(answer: Object) -> Observation:
-    """What a DescribeTrainingJob answer says. Raises `InvalidRequest` where it cannot be read.
+    """Return the observation in a DescribeTrainingJob answer. Raises `InvalidRequest` if it is unreadable.
 
-    Other than an event it says all there is, so that no word of a warm pool means that there is none.
+    Unlike an event, an answer is complete: without a warm pool's status there is no warm pool.
     """
     seen = _observation(answer, "", None)
     return seen if seen.warm is not None else replace(seen, warm=Warm.NONE)
 
 
 def units_of_answer(answer: Object) -> Units:
-    """Instances that a described training job holds, by where they come from (`capacity.source`).
+    """Return the instances that a described training job holds, by their source (`capacity.source`).
 
-    Nothing once it has ended, nor for a serverless one, which has no instances; among preferences what SageMaker has
-    chosen, before that the worst case.
+    Empty once it has ended, and for a serverless job, which has no instances. With instance preferences it is
+    SageMaker's choice, before that the worst case.
     """
     if _status(answer, "") in TERMINAL:
         return {}
@@ -80,7 +80,7 @@ def units_of_answer(answer: Object) -> Units:
 
 
 def _types(config: Object) -> Units:
-    """Instances by type."""
+    """Return instances by type."""
     if selected := text(config, "SelectedInstanceType"):
         return _selected(config, selected)
     if groups := entries(config, "InstanceGroups"):
@@ -98,7 +98,7 @@ def _selected(config: Object, selected: str) -> dict[str, int]:
 
 
 def _units(entry: Object, config: Object) -> dict[str, int]:
-    """The instances of one group or preference; the count may stand once, beside them all."""
+    """Return the instances of one group or preference; the count may stand once, beside them all."""
     name = text(entry, "InstanceType")
     count = whole(entry, "InstanceCount") or whole(config, "InstanceCount") or 0
     return {name: count} if name and count > 0 else {}
@@ -128,13 +128,13 @@ def _status(detail: Object, path: str) -> Status:
 
 
 def _reason(detail: Object, path: str) -> str | None:
-    """The failure reason as it can be stored: not too long, and without halves of surrogate pairs."""
-    said = (_text(detail, "FailureReason", path) or "")[:MAX_REASON_LENGTH]
-    return said.encode(errors="replace").decode() or None
+    """Return the failure reason as the table can store it: cut, and without halves of surrogate pairs."""
+    reason = (_text(detail, "FailureReason", path) or "")[:MAX_REASON_LENGTH]
+    return reason.encode(errors="replace").decode() or None
 
 
 def _stopping_since(detail: Object, path: str) -> datetime | None:
-    """When the last stop began, as SageMaker's list of secondary statuses has it."""
+    """Return the time of the last `Stopping` step in SageMaker's list of secondary statuses."""
     steps = entries(detail, "SecondaryStatusTransitions")
     for index in reversed(range(len(steps))):
         if steps[index].get("Status") == "Stopping":
@@ -144,7 +144,7 @@ def _stopping_since(detail: Object, path: str) -> datetime | None:
 
 
 def _interruptions(detail: Object) -> int:
-    """How often spot instances were taken away: each begins a step of its own in SageMaker's list."""
+    """Return the number of spot interruptions: each begins a step of its own in SageMaker's list."""
     steps = entries(detail, "SecondaryStatusTransitions")
     listed = sum(step.get("Status") == INTERRUPTED for step in steps)
     return listed or int(detail.get("SecondaryStatus") == INTERRUPTED)
@@ -156,7 +156,7 @@ def _warm(detail: Object) -> Warm | None:
 
 
 def _warm_until(detail: Object, path: str) -> datetime | None:
-    """When a warm pool ends by itself, where the job has ended and keeps one."""
+    """Return the end of the warm pool of a job that has ended; None without one."""
     kept = whole(part(detail, "ResourceConfig"), "KeepAlivePeriodInSeconds")
     ended = _time(detail.get("TrainingEndTime"), f"{path}TrainingEndTime")
     return None if ended is None or not kept else ended + min(timedelta(seconds=kept), MAX_KEEP_ALIVE)
@@ -176,7 +176,7 @@ def _text(detail: Object, key: str, path: str) -> str | None:
 
 
 def _time(value: object, field: str) -> datetime | None:
-    """A time as Describe (a datetime) or an event (milliseconds, a number or its text, or ISO 8601) gives it."""
+    """Return a time from Describe (a datetime) or an event (milliseconds, a number or its text, or ISO 8601)."""
     if value is None:
         return None
     try:
@@ -186,7 +186,7 @@ def _time(value: object, field: str) -> datetime | None:
 
 
 def _moment(value: object) -> datetime:
-    """Raises `TypeError`, `ValueError` or `OverflowError` where it is no time of this calendar."""
+    """Return the time. Raises `TypeError`, `ValueError` or `OverflowError` if it is invalid."""
     if isinstance(value, datetime):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -200,7 +200,7 @@ def _moment(value: object) -> datetime:
 
 
 def _tags(detail: Object) -> dict[str, str]:
-    """The tags of an event; none where it has no member of that name."""
+    """Return the tags of an event; empty without the member."""
     tags = detail.get("Tags")
     if tags is None:
         return {}

@@ -1,7 +1,6 @@
-"""From a job's request to its attempt's: the name, the tags that say whose it is, the types left to choose from.
+"""Builds an attempt's CreateTrainingJob request from its job's: name, ownership tags, and remaining types.
 
-Pure: equal arguments, equal request. It must not change, drop or invent any other member, nor the request it is
-given.
+Pure. Every other member stays as submitted.
 """
 
 from __future__ import annotations
@@ -26,35 +25,35 @@ Request = Mapping[str, Any]
 
 
 def attempt_request(job: Job, attempt: Attempt, request: Request, queue: str) -> dict[str, Any]:
-    """The CreateTrainingJob request of one attempt.
+    """Return the CreateTrainingJob request of one attempt.
 
     Args:
-        job: whose attempt it is.
-        attempt: gives the name and, where several alternatives fit, the types left to SageMaker to choose from.
+        job: the attempt's job.
+        attempt: gives the name and, if several alternatives fit, the types that SageMaker may choose from.
         request: as submitted.
         queue: the queue's name.
 
-    Raises `RequestRefused` where the attempt was given types that the request does not name.
+    Raises `RequestRefused` if the attempt has types that the request does not name.
     """
-    made = {**request, "TrainingJobName": attempt.training_job_name}
-    made["Tags"] = [*_foreign(sendable(request).get("Tags") or ()), *_own_tags(job, attempt, queue)]
-    if attempt.choices and made.get("ResourceConfig", {}).get("InstancePreferences"):
-        made["ResourceConfig"] = _narrowed(made["ResourceConfig"], attempt.choices)
-    return made
+    built = {**request, "TrainingJobName": attempt.training_job_name}
+    built["Tags"] = [*_without_own_tags(sendable(request).get("Tags") or ()), *_own_tags(job, attempt, queue)]
+    if attempt.choices and built.get("ResourceConfig", {}).get("InstancePreferences"):
+        built["ResourceConfig"] = _with_choices(built["ResourceConfig"], attempt.choices)
+    return built
 
 
 def own_tags(job: Job, attempt: Attempt, queue: str) -> dict[str, str]:
-    """The tags by which an attempt's training job is known as ours."""
+    """Return the tags that mark a training job as this attempt's."""
     named = {QUEUE_TAG: queue, JOB_TAG: job.name, ATTEMPT_TAG: str(attempt.number)}
     return {key: tag_value(value) for key, value in named.items()}
 
 
 def tag_value(text: str) -> str:
-    """The text as a tag can carry it (SageMaker API, `Tag`): other characters become `_`, at most 256 of them."""
-    return "".join(each if _fits(each) else "_" for each in text[:MAX_TAG_VALUE_LENGTH])
+    """Return the text as a valid tag value (SageMaker API, `Tag`): other characters become `_`, at most 256."""
+    return "".join(character if _is_allowed(character) else "_" for character in text[:MAX_TAG_VALUE_LENGTH])
 
 
-def _fits(character: str) -> bool:
+def _is_allowed(character: str) -> bool:
     return character in _TAG_SIGNS or unicodedata.category(character)[0] in _TAG_KINDS
 
 
@@ -62,13 +61,13 @@ def _own_tags(job: Job, attempt: Attempt, queue: str) -> list[dict[str, str]]:
     return [{"Key": key, "Value": value} for key, value in own_tags(job, attempt, queue).items()]
 
 
-def _foreign(tags: Sequence[Request]) -> list[Request]:
-    """The user's tags; SageMaker refuses a key given twice, and ours must win."""
+def _without_own_tags(tags: Sequence[Request]) -> list[Request]:
+    """Return the user's tags without the queue's keys: SageMaker refuses a repeated key."""
     return [tag for tag in tags if tag["Key"] not in ATTEMPT_TAGS]
 
 
-def _narrowed(config: Request, choices: Sequence[str]) -> dict[str, Any]:
-    """The same with these types alone: the caps carry the alternatives that fitted, and no other."""
+def _with_choices(config: Request, choices: Sequence[str]) -> dict[str, Any]:
+    """Return the configuration with these types alone: the alternatives that fit under the caps."""
     entries = {entry["InstanceType"]: entry for entry in config["InstancePreferences"]}
     if unknown := [name for name in choices if name not in entries]:
         raise RequestRefused(f"the request does not list {', '.join(unknown)} in InstancePreferences")

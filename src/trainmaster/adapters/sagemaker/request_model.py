@@ -15,9 +15,9 @@ from trainmaster.domain.java_patterns import LINE_END, matches
 from trainmaster.domain.requests import Problem, did_you_mean, shown
 
 MAX_PROBLEMS = 100
-"""The walk stops there: a body of megabytes must not cost more than a few problems' worth of work."""
+"""Limit of problems in one answer, which bounds the work for a body of megabytes."""
 _INPUT = "CreateTrainingJobRequest"
-# What SageMaker's serialisers hold; the model itself bounds few numbers.
+# Ranges of SageMaker's number types; the model itself bounds few numbers.
 _BITS = {"integer": 31, "long": 63}
 _MAX_MATCHED_LENGTH = 8192
 _MAX_NAMED = 12
@@ -30,8 +30,8 @@ def problems(request: object) -> list[Problem]:
     """Return what in a CreateTrainingJob request, any JSON value, violates SageMaker's service model.
 
     At most `MAX_PROBLEMS`, in the request's own order, an object's missing members first. botocore checks less before
-    it sends; this also checks maximum lengths and values, patterns, allowed values, numbers that SageMaker cannot
-    hold, and text that is not Unicode. `field` ends in ` (key)` where the key of a map is wrong.
+    it sends; this also checks maximum lengths and values, patterns, allowed values, the range of numbers, and that text
+    is Unicode. `field` ends in ` (key)` if the key of a map is wrong.
     """
     return list(islice(_check(shape(_INPUT), request, ""), MAX_PROBLEMS))
 
@@ -61,9 +61,9 @@ def _list(rule: Any, value: object, path: str) -> Found:
     if not isinstance(value, list | tuple):
         yield _wrong_type(rule, value, path)
         return
-    crowd = list(_size(rule, len(value), path, "entries"))
-    yield from crowd
-    if not crowd:
+    size_problems = list(_size(rule, len(value), path, "entries"))
+    yield from size_problems
+    if not size_problems:
         for index, child in enumerate(value):
             yield from _check(rule.member, child, f"{path}[{index}]")
 
@@ -72,9 +72,9 @@ def _map(rule: Any, value: object, path: str) -> Found:
     if not isinstance(value, Mapping):
         yield _wrong_type(rule, value, path)
         return
-    crowd = list(_size(rule, len(value), path, "entries"))
-    yield from crowd
-    if not crowd:
+    size_problems = list(_size(rule, len(value), path, "entries"))
+    yield from size_problems
+    if not size_problems:
         for key, child in value.items():
             yield from _check(rule.key, key, _join(path, key) + " (key)")
             yield from _check(rule.value, child, _join(path, key))
@@ -87,7 +87,7 @@ def _string(rule: Any, value: object, path: str) -> Found:
     size = list(_size(rule, len(value), path, "characters"))
     allowed = rule.enum
     if not value.isascii() and not _encodable(value):
-        yield _problem(path, "has half of a surrogate pair, which no encoding can carry.", "Send valid Unicode.")
+        yield _problem(path, "has half of a surrogate pair, which no encoding supports.", "Send valid Unicode.")
     elif size:
         yield from size
     elif allowed and value not in allowed:
@@ -101,9 +101,9 @@ def _number(rule: Any, value: object, path: str) -> Found:
         yield _wrong_type(rule, value, path)
         return
     limit: int = 2 ** _BITS[rule.type_name]
-    least, most = rule.metadata.get("min", -limit), rule.metadata.get("max", limit - 1)
-    if not least <= value <= most:
-        yield _problem(path, f"is {shown(value)}.", f"Give a whole number from {least} to {most}.")
+    minimum, maximum = rule.metadata.get("min", -limit), rule.metadata.get("max", limit - 1)
+    if not minimum <= value <= maximum:
+        yield _problem(path, f"is {shown(value)}.", f"Give a whole number from {minimum} to {maximum}.")
 
 
 def _boolean(rule: Any, value: object, path: str) -> Found:
@@ -120,7 +120,7 @@ _CHECKS: Mapping[str, Callable[[Any, object, str], Found]] = {
     "long": _number,
     "boolean": _boolean,
 }
-"""By kind of rule; a test walks the model to see that it has no other."""
+"""By kind of rule; a test walks the model to prove that it has no other."""
 _KINDS = {
     "structure": "an object",
     "list": "a list",
@@ -133,15 +133,15 @@ _KINDS = {
 
 
 def _size(rule: Any, length: int, path: str, unit: str) -> Found:
-    least, most = rule.metadata.get("min", 0), rule.metadata.get("max")
-    if length < least:
-        yield _problem(path, f"has {length} {unit}.", f"At least {least} are needed.")
-    elif most is not None and length > most:
-        yield _problem(path, f"has {length} {unit}.", f"At most {most} are possible.")
+    minimum, maximum = rule.metadata.get("min", 0), rule.metadata.get("max")
+    if length < minimum:
+        yield _problem(path, f"has {length} {unit}.", f"At least {minimum} are needed.")
+    elif maximum is not None and length > maximum:
+        yield _problem(path, f"has {length} {unit}.", f"At most {maximum} are possible.")
 
 
 def _pattern(pattern: str, value: str, path: str) -> Found:
-    # No string of the model is near this, but one has no greatest length, and a match takes time.
+    # One string of the model has no maximum length, and a match takes time.
     if len(value) > _MAX_MATCHED_LENGTH:
         yield _problem(path, f"has {len(value)} characters.", f"At most {_MAX_MATCHED_LENGTH} are possible.")
     elif not matches(pattern, value):
@@ -177,15 +177,15 @@ def _wrong_type(rule: Any, value: object, path: str) -> Problem:
 
 def _unknown_member(name: object, members: Mapping[str, object], path: str) -> Problem:
     field = _join(path, name)
-    meant = did_you_mean(name, members) if isinstance(name, str) else None
-    hint = f"Did you mean '{meant}'?" if meant else f"The members are: {_named(members)}."
+    suggestion = did_you_mean(name, members) if isinstance(name, str) else None
+    hint = f"Did you mean '{suggestion}'?" if suggestion else f"The members are: {_named(members)}."
     return Problem(field, f"{path or 'The request'} has no member {shown(name)}.", hint)
 
 
 def _allowed_hint(value: str, allowed: list[str]) -> str:
-    meant = did_you_mean(value, allowed)
-    alike = sorted(allowed, key=lambda name: _common_start(name, value), reverse=True)
-    return (f"Did you mean '{meant}'? " if meant else "") + f"The values are: {_named(alike)}."
+    suggestion = did_you_mean(value, allowed)
+    by_similarity = sorted(allowed, key=lambda name: _common_start(name, value), reverse=True)
+    return (f"Did you mean '{suggestion}'? " if suggestion else "") + f"The values are: {_named(by_similarity)}."
 
 
 def _common_start(one: str, other: str) -> int:

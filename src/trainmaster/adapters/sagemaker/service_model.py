@@ -1,7 +1,6 @@
-"""SageMaker's service model, cut to what the queue calls, and botocore sessions that read it.
+"""SageMaker's service model, cut to the calls of the queue, and botocore sessions that read it.
 
-The file comes from `scripts/trim_service_model.py`; why it exists is in ADR 0004. It must not check requests, nor make
-clients.
+`scripts/trim_service_model.py` writes the file; ADR 0004 has the reasons.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ _SERVICE = _MODELS / "sagemaker" / "2017-07-24" / "service-2.json"
 
 
 def service_file() -> Path:
-    """The trimmed model itself."""
+    """Return the path of the trimmed model."""
     return _SERVICE
 
 
 def use_trimmed_model(session: Session) -> Session:
-    """Let a botocore session's SageMaker clients read the trimmed model.
+    """Make a botocore session's SageMaker clients read the trimmed model; return the session.
 
     Call it before the session makes a client, or is given to boto3. Other services' models and endpoints, and the
     user's AWS_DATA_PATH, stay as they are.
@@ -40,8 +39,8 @@ def use_trimmed_model(session: Session) -> Session:
 
 @lru_cache(maxsize=4)
 def shape(name: str) -> Shape:
-    """A shape of the trimmed model. Raises botocore's `NoShapeFoundError` for a name that it has not."""
-    # Importing botocore is a large part of a cold start, so that only a check pays for it.
+    """Return a shape of the trimmed model. Raises botocore's `NoShapeFoundError` for an unknown name."""
+    # Importing botocore takes a large part of a cold start, so only a check pays for it.
     from botocore.model import ServiceModel
 
     return ServiceModel(json.loads(_SERVICE.read_bytes()), "sagemaker").shape_for(name)

@@ -1,7 +1,7 @@
-"""From what SageMaker says of a training plan to a value of the domain.
+"""Reads training plans from Describe answers into values of the domain.
 
-A plan may have several reserved capacities, one after another, and gaps between them (SageMaker developer guide, "View
-training plan details"). Pure. It must not raise anything but `InvalidRequest`, whatever it is given.
+A plan may have several reserved capacities, one after another, with gaps between them (SageMaker developer guide,
+"View training plan details"). Raises nothing but `InvalidRequest` for any input.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _TO_COME = (PlanStatus.SCHEDULED, PlanStatus.PENDING)
 
 
 def window_of_answer(answer: Object) -> PlanWindow:
-    """What a DescribeTrainingPlan answer says: the reserved capacity that is usable now, else the next one.
+    """Return the window in a DescribeTrainingPlan answer: the capacity usable now, else the next one.
 
-    Where it lists none that is there or to come, the plan's own times are taken. Raises `InvalidRequest` where it
-    cannot be read.
+    Falls back to the plan's own times if the answer lists no such capacity. Raises `InvalidRequest` if it is
+    unreadable.
     """
     status = text(answer, "Status")
     if status not in _STATUSES:
@@ -38,22 +38,24 @@ def window_of_answer(answer: Object) -> PlanWindow:
 
 
 def _usable(capacities: list[Object]) -> Object | None:
-    """The reserved capacity that is active, of several the one that ends first: a job may get its instances from it.
+    """Return the active capacity that ends first, because a job may get its instances from it, else the next one.
 
     Else the one that begins next.
     """
-    active = [each for each in capacities if each.get("Status") == PlanStatus.ACTIVE]
+    active = [capacity for capacity in capacities if capacity.get("Status") == PlanStatus.ACTIVE]
     if active:
-        return min(active, key=lambda each: _time(each.get("EndTime")) or _NEVER)
-    coming = [each for each in capacities if each.get("Status") in _TO_COME and _time(each.get("StartTime"))]
-    return min(coming, key=lambda each: _time(each.get("StartTime")) or _NEVER, default=None)
+        return min(active, key=lambda capacity: _time(capacity.get("EndTime")) or _NEVER)
+    coming = [
+        capacity for capacity in capacities if capacity.get("Status") in _TO_COME and _time(capacity.get("StartTime"))
+    ]
+    return min(coming, key=lambda capacity: _time(capacity.get("StartTime")) or _NEVER, default=None)
 
 
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def _time(value: object) -> datetime | None:
-    """A time in UTC, to the second, so that the same answer gives the same value; None for anything else."""
+    """Return a time in UTC, to the second, so that equal answers give equal values; None for anything else."""
     if not isinstance(value, datetime):
         return None
     aware = value if value.tzinfo else value.replace(tzinfo=UTC)

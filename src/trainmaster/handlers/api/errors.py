@@ -44,7 +44,7 @@ STATUS: Mapping[type[errors.TrainmasterError], HTTPStatus] = {
     errors.VersionConflict: HTTPStatus.CONFLICT,
     errors.Throttled: HTTPStatus.TOO_MANY_REQUESTS,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-    errors.ServiceTrouble: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.ServiceError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 """By type; a type that is not here has its nearest base's status."""
 
@@ -96,7 +96,7 @@ def trouble_of(error: Exception, request_id: str) -> Trouble:
         return _refused(first_problem(error.errors()))
     if isinstance(error, RequestUnsupportedContentType):
         return _MEDIA_TYPE
-    if isinstance(error, errors.ServiceTrouble):
+    if isinstance(error, errors.ServiceError):
         return _service_trouble(error, request_id)
     return unexpected(error, request_id)
 
@@ -128,7 +128,7 @@ def _refused(error: errors.Refused) -> Trouble:
     return Trouble(status, kind, error.message, error.field, error.hint)
 
 
-def _service_trouble(error: errors.ServiceTrouble, request_id: str) -> Trouble:
+def _service_trouble(error: errors.ServiceError, request_id: str) -> Trouble:
     kind, status = _entry(type(error))
     cause = type(error.__cause__).__name__ if error.__cause__ else None
     log.error("a service is in trouble", extra={"error_type": type(error).__name__, "text": str(error), "cause": cause})

@@ -53,7 +53,7 @@ _REFUSALS = {
     422: "`NeverFits`: no pool could ever meet the demand. `UnknownOption`: a `trainmaster:` tag that means nothing.",
     429: "`Throttled`: nothing was done; ask again after the seconds in `Retry-After`.",
     500: "`InternalError`: an unexpected error; the hint has the request's id.",
-    503: "`Unavailable` or `ServiceTrouble`: it may or may not have been done; every request can be repeated.",
+    503: "`Unavailable` or `ServiceError`: it may or may not have been done; every request can be repeated.",
 }
 SUBMIT_ERRORS = (403, 409, 413, 415, 422)
 

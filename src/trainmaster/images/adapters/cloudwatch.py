@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from trainmaster.adapters.aws_errors import translated
+from trainmaster.adapters.aws_errors import translate_errors
 from trainmaster.images.domain.capacity import LOOKED_BACK
 
 MAX_ASKED = 500
@@ -42,7 +42,7 @@ class CloudWatchConcurrency:
             return {}
         client = self._client_of(role)
         ends = now.replace(second=0, microsecond=0)
-        with translated():
+        with translate_errors():
             answer = client.get_metric_data(
                 MetricDataQueries=[{"Id": number, "MetricStat": _metric(*each)} for number, each in by_id.items()],
                 StartTime=ends - LOOKED_BACK,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.adapters.aws_errors import AWS_ERRORS, AwsError, code_of, message_of
-from trainmaster.adapters.sagemaker.errors import other_trouble
+from trainmaster.adapters.sagemaker.errors import call_error
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.endpoint import Endpoint, Variant
 from trainmaster.images.domain.limits import tagged
@@ -54,7 +54,7 @@ class SageMakerEndpoints:
                     field="imageProcessor.name",
                     hint="It has to be in the queue's Region, and in the account of assumedRole where one is given.",
                 ) from error
-            raise other_trouble(error) from error
+            raise call_error(error) from error
         variants = tuple(map(_variant, answer.get("ProductionVariants", ())))
         seen = Endpoint(key=key, variants=variants, role=role, status=str(answer.get("EndpointStatus", "")))
         return _with_tags(client, seen, str(answer.get("EndpointArn", "")))

@@ -9,7 +9,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from trainmaster.adapters.aws_errors import translated
+from trainmaster.adapters.aws_errors import translate_errors
 from trainmaster.adapters.sqs import GROUP
 from trainmaster.images.domain.work import BEGUN, MERGE
 from trainmaster.ports.runtime import Clock
@@ -46,7 +46,7 @@ class SqsProgress:
         when = kind.get(number, str(now // EVERY))
         # Names of runs may be longer, and have characters that these identifiers cannot.
         run_id = hashlib.sha256(run.encode()).hexdigest()
-        with translated():
+        with translate_errors():
             self._client.send_message(
                 QueueUrl=self._wake_queue_url,
                 MessageBody=json.dumps({"kind": "image", "run": run}, separators=(",", ":")),

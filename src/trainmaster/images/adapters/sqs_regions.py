@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.adapters.aws_errors import translated
+from trainmaster.adapters.aws_errors import translate_errors
 from trainmaster.domain.errors import Throttled, Unavailable
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class SqsRegions:
         for number in range(_TRIES):
             if number:
                 self._sleep(0.1 * 2**number)
-            with translated():
+            with translate_errors():
                 answer = self._client.send_message_batch(QueueUrl=self._queue_url, Entries=entries)  # type: ignore[arg-type]
             failed = {each["Id"]: each for each in answer.get("Failed", [])}
             entries = [entry for entry in entries if entry["Id"] in failed]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.adapters.aws_errors import translated
+from trainmaster.adapters.aws_errors import translate_errors
 from trainmaster.adapters.sqs import LARGEST_MESSAGE, NOT_SQS
 from trainmaster.domain.errors import TooLarge
 from trainmaster.domain.text import MAX_REASON_LENGTH
@@ -46,7 +46,7 @@ class SqsImages:
         if size > LARGEST_REQUEST:
             hint = "Most of it is usually in featureProperties or regionOfInterest: shorten those."
             raise TooLarge(f"The request has {size} bytes; its queue takes {LARGEST_REQUEST}.", hint=hint)
-        with translated():
+        with translate_errors():
             self._client.send_message(QueueUrl=self._queue_url, MessageBody=body, MessageAttributes=attributes)
 
     def set_aside(self, body: str, reason: str, *, attributes: Mapping[str, str] | None = None) -> None:
@@ -58,7 +58,7 @@ class SqsImages:
         body = NOT_SQS.sub(_escaped, body)
         room = LARGEST_MESSAGE - len(body.encode(errors="replace"))
         told = _attributes({REASON: reason or "unknown", **(attributes or {})}, room)
-        with translated():
+        with translate_errors():
             self._client.send_message(QueueUrl=self._dead_letter_queue_url, MessageBody=body, MessageAttributes=told)
 
 

@@ -17,7 +17,7 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from trainmaster import bootstrap
-from trainmaster.domain.errors import Refused, ServiceTrouble
+from trainmaster.domain.errors import Refused, ServiceError
 from trainmaster.domain.requests.values import job_names
 from trainmaster.handlers.api.body import parse_body
 from trainmaster.handlers.api.errors import unexpected
@@ -124,7 +124,7 @@ class Batch:
             taken = enter(self.parts.intake, asked, looked_at, self.policy)
         except Refused as error:
             self._set_aside(record, error)
-        except ServiceTrouble:
+        except ServiceError:
             logger.exception("a request could not be taken in; it comes again", extra={"message_id": record.message_id})
             raise
         except TimeoutError:
@@ -146,7 +146,7 @@ class Batch:
             return
         try:
             wake(self.parts.intake.store, self.parts.publisher)
-        except ServiceTrouble:
+        except ServiceError:
             logger.exception("could not wake the manager; the next tick will")
 
     def _look(self, record: SQSRecord) -> tuple[Asked, Taken]:
@@ -189,7 +189,7 @@ class Batch:
         refusal = Refusal(job=name, at=intake.clock.now(), reason=reason, field=wrong)
         try:
             note_refused(intake.store, self.parts.refusals, refusal)
-        except ServiceTrouble:
+        except ServiceError:
             logger.exception("a refusal could not be noted", extra={"job": name})
 
 

@@ -14,7 +14,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from trainmaster import bootstrap
-from trainmaster.domain.errors import InvalidRequest, JobNotFound, ServiceTrouble
+from trainmaster.domain.errors import InvalidRequest, JobNotFound, ServiceError
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.images.domain.concurrency import requests_of
 from trainmaster.images.domain.work import MERGE, Claim, image_work
@@ -88,7 +88,7 @@ def _is_settled(parts: Parts, record: dict[str, Any], context: LambdaContext, li
         cause = error.message
         logger.warning("a message about a region cannot be read", extra={"message_id": identifier, "cause": cause})
         return False
-    except ServiceTrouble:
+    except ServiceError:
         logger.exception("a region could not be taken or given back; its message comes again")
         return False
     logger.info("region", extra={"job": claim.job, "region": claim.number, "outcome": outcome.value})

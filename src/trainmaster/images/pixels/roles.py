@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import boto3
 
-from trainmaster.adapters.aws_errors import translated
+from trainmaster.adapters.aws_errors import translate_errors
 from trainmaster.ports.runtime import Clock
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Roles:
             return known[0]
 
     def _assume(self, role: str) -> tuple[boto3.Session, datetime]:
-        with translated():
+        with translate_errors():
             given = self._sts.assume_role(RoleArn=role, RoleSessionName=SESSION_NAME)["Credentials"]
         session = boto3.Session(
             aws_access_key_id=given["AccessKeyId"],

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from trainmaster.domain.errors import InvalidRequest, ServiceTrouble
+from trainmaster.domain.errors import InvalidRequest, ServiceError
 from trainmaster.domain.jobs.job import Job
 from trainmaster.images.domain.endpoint import Endpoint, Limits, is_serving, is_url, never_described
 from trainmaster.images.domain.endpoint_set import needed
@@ -67,7 +67,7 @@ class Refresher:
         known = before or never_described(key)
         try:
             seen = self.endpoints.describe(key, role=known.role)
-        except (ServiceTrouble, InvalidRequest) as error:
+        except (ServiceError, InvalidRequest) as error:
             log.warning("an endpoint cannot be described", extra={"endpoint": key, "cause": str(error)})
             self._remember(key, None, before)
             return False

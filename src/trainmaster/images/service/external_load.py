@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from trainmaster.domain.errors import NotPermitted, ServiceTrouble
+from trainmaster.domain.errors import NotPermitted, ServiceError
 from trainmaster.domain.jobs.job import Job
 from trainmaster.images.domain.capacity import NO_OTHERS, with_ours, with_seen
 from trainmaster.images.domain.endpoint import Endpoint, Others, is_endpoint_pool, is_url, pool_parts
@@ -74,7 +74,7 @@ class ExternalLoadMonitor:
         except NotPermitted as error:
             log.info("others' requests may not be read", extra={"role": role, "cause": str(error)})
             return {}
-        except ServiceTrouble as error:
+        except ServiceError as error:
             log.warning("others' requests cannot be read", extra={"role": role, "cause": str(error)})
             return None
 

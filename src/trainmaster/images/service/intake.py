@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import TypeGuard
 
-from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceTrouble
+from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceError
 from trainmaster.domain.jobs.job import ENDED, Change, Job, JobState
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.images.domain.endpoint import Endpoint, Limits, key_of, never_described
@@ -107,7 +107,7 @@ def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str]
 
     Several threads may do this at once. `failed` is told the key of an endpoint that could not be described, or whose
     image could not be read. Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, each naming the field;
-    `ServiceTrouble` where trying again may help.
+    `ServiceError` where trying again may help.
     """
     there = there_already(intake.store, asked)
     if there is not None:
@@ -121,7 +121,7 @@ def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str]
     variant = choose_variant(endpoint, request.target_variant, request.job_id)
     try:
         header = _header(intake, request)
-    except (InvalidRequest, ServiceTrouble):
+    except (InvalidRequest, ServiceError):
         failed(key)
         raise
     work = work_in(intake.limits, request, header.part, endpoint, variant)
@@ -131,7 +131,7 @@ def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str]
 def enter(intake: Intake, asked: Asked, looked_at: Taken, policy: Policy) -> Taken:
     """Store what `look_at` has made, unless it is there already.
 
-    Raises `BudgetExhausted`, `NameTaken`, `TooLarge`, `ServiceTrouble`.
+    Raises `BudgetExhausted`, `NameTaken`, `TooLarge`, `ServiceError`.
     """
     if not looked_at.new:
         return looked_at
@@ -146,7 +146,7 @@ def enter(intake: Intake, asked: Asked, looked_at: Taken, policy: Policy) -> Tak
 def receive(store: Store, queue: ImageIntake, reachable: Reachable, asked: Asked, policy: Policy) -> Job | None:
     """Have a request looked at and entered by those who can read images; the job, where it has made one before.
 
-    Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, `TooLarge`, `ServiceTrouble`.
+    Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, `TooLarge`, `ServiceError`.
     """
     there = there_already(store, asked)
     if there is None:
@@ -159,7 +159,7 @@ def receive(store: Store, queue: ImageIntake, reachable: Reachable, asked: Asked
 def note_refused(store: Store, refusals: Refusals, refusal: Refusal) -> None:
     """Remember that a request was refused, for who asks for its job; where there is one, that tells how it stands.
 
-    Raises `ServiceTrouble`.
+    Raises `ServiceError`.
     """
     if store.find(refusal.job) is None:
         refusals.note(refusal)
@@ -206,7 +206,7 @@ def _endpoint(intake: Intake, request: ImageRequest, key: str, failed: Callable[
         found = None
         try:
             found = _described(intake, request, key)
-        except ServiceTrouble as error:
+        except ServiceError as error:
             failed(key)
             if isinstance(error, NotPermitted) and (remembered is None or remembered.described_at is None):
                 raise _unreachable(request, error) from error

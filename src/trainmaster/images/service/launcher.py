@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceTrouble
+from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceError
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.observation import Observation
@@ -145,7 +145,7 @@ class ImageLauncher:
         """
         try:
             self.runs.forget(job.name)
-        except ServiceTrouble as error:
+        except ServiceError as error:
             log.warning("could not clear up after an image job", extra={"job": job.name, "cause": str(error)})
 
     def _set_aside(self, job: Job) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.resources import InstanceType
-from trainmaster.domain.errors import ServiceTrouble
+from trainmaster.domain.errors import ServiceError
 from trainmaster.domain.policy.settings import Expansion
 from trainmaster.ports.catalogue import InstanceTypes, Prices, Quotas
 from trainmaster.ports.runtime import Clock
@@ -101,7 +101,7 @@ class CatalogueRefresher:
         """Return the answer of a source; None if it failed."""
         try:
             answer = read()
-        except ServiceTrouble as error:
+        except ServiceError as error:
             if source not in self._failing:
                 log.warning("could not refresh the catalogue", extra={"source": source, "cause": str(error)})
             self._failing.add(source)

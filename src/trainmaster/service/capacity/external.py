@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from trainmaster.domain.capacity.units import Units, foreign_units
-from trainmaster.domain.errors import ServiceTrouble
+from trainmaster.domain.errors import ServiceError
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.plan import Snapshot
 from trainmaster.service.context import ManagerContext
@@ -35,7 +35,7 @@ def find_external_jobs(context: ManagerContext, snapshot: Snapshot) -> Units:
         return snapshot.foreign
     try:
         return foreign_units(_updated(context, snapshot), snapshot.pools)
-    except ServiceTrouble as error:
+    except ServiceError as error:
         log.warning("could not list external training jobs", extra={"cause": str(error)})
         return snapshot.foreign
 

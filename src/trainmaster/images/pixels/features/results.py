@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from trainmaster.adapters.aws_errors import AWS_ERRORS, code_of, trouble
-from trainmaster.domain.errors import InvalidRequest, NotPermitted, RequestRefused, ServiceTrouble
+from trainmaster.adapters.aws_errors import AWS_ERRORS, code_of, to_domain_error
+from trainmaster.domain.errors import InvalidRequest, NotPermitted, RequestRefused, ServiceError
 from trainmaster.images.domain.request import Output
 from trainmaster.images.domain.tiling import Window
 from trainmaster.images.pixels.features.features import Feature
@@ -128,7 +128,7 @@ class Results:
                     Bucket=output.bucket, Key=self._key(output, name), Body=body, ContentType=CONTENT_TYPE
                 )
             except AWS_ERRORS as error:
-                raise _refused(trouble(error), output) from error
+                raise _refused(to_domain_error(error), output) from error
 
     def _get(self, name: str) -> dict[str, Any]:
         if not self._outputs:
@@ -140,16 +140,16 @@ class Results:
         except ClientError as error:
             if code_of(error) in _MISSING:
                 return {}
-            raise trouble(error) from error
+            raise to_domain_error(error) from error
         except AWS_ERRORS as error:
-            raise trouble(error) from error
+            raise to_domain_error(error) from error
         return said
 
     def _key(self, output: Output, name: str) -> str:
         return "/".join(part for part in (output.prefix.strip("/"), self._job, name) if part)
 
 
-def _refused(error: ServiceTrouble, output: Output) -> InvalidRequest | ServiceTrouble:
+def _refused(error: ServiceError, output: Output) -> InvalidRequest | ServiceError:
     """A bucket that is not there, or closed to us, is the request's fault and does not open by waiting."""
     if isinstance(error, NotPermitted | RequestRefused):
         return InvalidRequest(f"results cannot be written to {output.bucket}: {error}", field="outputs")

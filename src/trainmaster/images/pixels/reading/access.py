@@ -20,8 +20,8 @@ from rasterio.errors import NotGeoreferencedWarning, RasterioError
 from rasterio.io import DatasetReader, FilePathBase
 from rasterio.session import AWSSession, DummySession, Session
 
-from trainmaster.adapters.aws_errors import trouble
-from trainmaster.domain.errors import InvalidRequest, NotPermitted, ServiceTrouble, Throttled, Unavailable
+from trainmaster.adapters.aws_errors import to_domain_error
+from trainmaster.domain.errors import InvalidRequest, NotPermitted, ServiceError, Throttled, Unavailable
 from trainmaster.domain.text import one_line
 from trainmaster.images.domain.urls import without_secrets_of
 from trainmaster.images.pixels.http.range_file import Ranges
@@ -102,7 +102,7 @@ class Source:
         """What went wrong with bytes that GDAL wanted on this thread, since this was asked before."""
         return None
 
-    def _why(self, said: str) -> InvalidRequest | ServiceTrouble:
+    def _why(self, said: str) -> InvalidRequest | ServiceError:
         """Why GDAL could not read it."""
         plain = without_secrets_of(self._place.url, said.replace(self._path, self._place.shown))
         return InvalidRequest(
@@ -121,13 +121,13 @@ class _InS3(Source):
     def _session(self) -> Session:
         return AWSSession(self._boto3())
 
-    def _why(self, said: str) -> InvalidRequest | ServiceTrouble:
+    def _why(self, said: str) -> InvalidRequest | ServiceError:
         """S3 itself is asked: GDAL's words do not tell a wrong key from a network that is down."""
         client = self._boto3().client("s3", endpoint_url=self._endpoint)
         try:
             client.head_object(Bucket=self._place.bucket, Key=self._place.key)
         except (ClientError, BotoCoreError) as error:
-            found = trouble(error)
+            found = to_domain_error(error)
             if isinstance(found, Throttled | Unavailable):
                 return found
             hint = "The role needs s3:GetObject on it." if isinstance(found, NotPermitted) else None

@@ -17,12 +17,12 @@ import httpx
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from trainmaster.adapters.aws_errors import AWS_ERRORS, AwsError, code_of, message_of, trouble
+from trainmaster.adapters.aws_errors import AWS_ERRORS, AwsError, code_of, message_of, to_domain_error
 from trainmaster.domain.errors import (
     InvalidRequest,
     NotPermitted,
     RequestRefused,
-    ServiceTrouble,
+    ServiceError,
     Throttled,
     Unavailable,
 )
@@ -139,7 +139,7 @@ def _retries(answer: Mapping[str, Any]) -> int:
     return int(answer.get("ResponseMetadata", {}).get("RetryAttempts", 0))
 
 
-def _trouble(error: AwsError) -> ServiceTrouble:
+def _trouble(error: AwsError) -> ServiceError:
     """`ModelError` is what the container itself answered: its own status tells what it means."""
     code = code_of(error)
     text = one_line(f"{code}: {message_of(error)}")[:MAX_SAID_LENGTH]
@@ -148,10 +148,10 @@ def _trouble(error: AwsError) -> ServiceTrouble:
     if code == "ModelError" and isinstance(error, ClientError):
         status = int(str(error.response.get("OriginalStatusCode") or _SERVER_ERROR))
         return trouble_of_status(status, text)
-    return trouble(error)
+    return to_domain_error(error)
 
 
-def trouble_of_status(status: int, text: str) -> ServiceTrouble:
+def trouble_of_status(status: int, text: str) -> ServiceError:
     """What a model's HTTP status means."""
     if status in _BUSY:
         return Throttled(text)

@@ -9,7 +9,7 @@ import logging
 from dataclasses import replace
 from datetime import datetime
 
-from trainmaster.domain.errors import ServiceTrouble
+from trainmaster.domain.errors import ServiceError
 from trainmaster.images.domain.capacity import PRESSED_EVERY, REMEMBERED_ASKED, is_strained, pressed
 from trainmaster.images.domain.endpoint import Endpoint, Pressure, never_described
 from trainmaster.images.pixels.work.request_stats import RequestStats
@@ -63,5 +63,5 @@ def note_throttling(queue: Queue, endpoint: str, variant: str) -> None:
 
     try:
         amend(queue.endpoints, endpoint, throttled, queue.endpoints.known([endpoint]).get(endpoint))
-    except ServiceTrouble:
+    except ServiceError:
         log.exception("throttling could not be noted", extra={"endpoint": endpoint})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from trainmaster.domain.errors import InvalidRequest, ServiceTrouble, Throttled, TrainmasterError
+from trainmaster.domain.errors import InvalidRequest, ServiceError, Throttled, TrainmasterError
 from trainmaster.domain.text import one_line
 from trainmaster.images.domain.leases import MAX_PAUSES, pause
 from trainmaster.images.domain.work import BEGUN, Claim, RegionRecord, Rest, run_of
@@ -133,7 +133,7 @@ def reason_of(why: BaseException) -> str:
         return NO_TIME
     if isinstance(why, InvalidRequest):
         return one_line(why.message)
-    return one_line(str(why) if isinstance(why, ServiceTrouble) and str(why) else f"{type(why).__name__}: {why}")
+    return one_line(str(why) if isinstance(why, ServiceError) and str(why) else f"{type(why).__name__}: {why}")
 
 
 def tell_begun(queue: Queue, claim: Claim) -> None:
@@ -146,7 +146,7 @@ def _tell(queue: Queue, claim: Claim, number: int) -> None:
     run = run_of(claim.job, claim.attempt)
     try:
         queue.tell(run, number)
-    except ServiceTrouble:
+    except ServiceError:
         log.exception("the queue was not told of a region", extra={"run": run})
 
 
@@ -171,5 +171,5 @@ def _go_on(queue: Queue, claim: Claim, rest: Rest) -> None:
 def _dispatch(queue: Queue, claim: Claim, numbers: Sequence[int], *, after: float = 0.0) -> None:
     try:
         queue.regions.dispatch(claim.job, claim.attempt, numbers, after=after)
-    except ServiceTrouble:
+    except ServiceError:
         log.exception("a region was not dispatched; the queue's tick does it", extra={"numbers": list(numbers)})
