@@ -1,4 +1,4 @@
-"""Image jobs: what one asks for, how an image is cut, and what an endpoint can take.
+"""Values and rules of image jobs: requests, tiling, and the capacity of endpoints.
 
-The guide is OversightML ModelRunner's "Scheduling and Throttling". Values and arithmetic only: no image is read here.
+The guide cited here is OversightML ModelRunner's "Scheduling and Throttling". No module reads an image.
 """

@@ -1,7 +1,4 @@
-"""What a model's endpoint can take: its variants, each a pool whose units are concurrent requests.
-
-It must not ask AWS: `images/adapters/sagemaker_endpoints.py` does, beside the passes, and the table keeps what it said.
-"""
+"""Endpoints of models: their variants, each a pool whose units are concurrent requests."""
 
 from __future__ import annotations
 
@@ -11,9 +8,9 @@ from datetime import datetime
 from trainmaster.images.domain.urls import normal
 
 POOL_PREFIX = "endpoint/"
-"""What names of such pools begin with; no pool that people set can be called so."""
+"""Prefix of the names of such pools; the names of configured pools never have it."""
 _ARN_PARTS = 5
-"""Colons of an ARN at least; the fourth part behind the first is the account."""
+"""Minimum of colons in an ARN; the fifth part is the account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +32,11 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pressure:
-    """What throttling at the endpoint has taught: its target is lowered by a factor, which recovers with time.
+    """Throttling at the endpoint: it lowers the target by a factor that recovers with time.
 
     Attributes:
         factor: of the target, above 0 to 1, at `since`.
-        since: when it was lowered last, UTC; None where it never was.
+    since: time of the last reduction, UTC; None if there was none.
     """
 
     factor: float = 1.0
@@ -56,12 +53,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Others:
-    """What callers other than our jobs were seen to ask of a variant.
+    """Requests that callers other than our jobs make of a variant.
 
     Attributes:
-        requests: at least so many at once.
-        seen_at: when that was seen, UTC; None where nothing is.
-        ours: what our own jobs held in the minutes before, oldest first; times at which they held nothing are left out.
+        requests: observed minimum at once.
+        seen_at: time of the observation, UTC; None without one.
+        ours: requests that our own jobs held in the minutes before, oldest first, without times of none.
     """
 
     requests: int = 0
@@ -74,21 +71,21 @@ class Endpoint:
     """An endpoint as last described.
 
     Attributes:
-        key: its name, behind the account of the role that reaches it where that is another (`<account>:<name>`); of an
-            HTTP endpoint its URL without credentials or query, however it is spelt.
-        http: whether it is a URL.
-        variants: in the order in which SageMaker lists them.
-        instance_concurrency: requests that an instance takes at once (tag `osml:instance-concurrency`); None where no
-            tag says it.
-        target: share of its capacity that is used (tag `osml:capacity-target-percentage`); None where no tag says it.
-        tile_workers: requests that a region of it makes at once (tag `osml:tile-workers`); None where no tag says it.
-        described_at: when that was seen, UTC; None where it never was (then the defaults hold).
-        tried_at: when it was last asked, UTC.
-        role: IAM role ARN under which it is described; None for our own.
-        pressure: by variant.
-        tags_unread: whether its tags could not be read with it, so that what earlier ones said is still the best guess.
-        status: `EndpointStatus`; "" where it is not known.
-        others: what others ask of it, by variant; see `capacity.OTHERS_COUNT_FOR`.
+    key: its name, prefixed with the account of the role that reaches it if that is another (`<account>:<name>`);
+        for an HTTP endpoint its normalized URL without credentials or query.
+    http: whether it is a URL.
+    variants: in SageMaker's order.
+    instance_concurrency: requests that an instance takes at once (tag `osml:instance-concurrency`); None without
+        the tag.
+    target: share of its capacity that jobs use (tag `osml:capacity-target-percentage`); None without the tag.
+    tile_workers: requests that one of its regions makes at once (tag `osml:tile-workers`); None without the tag.
+    described_at: time of the description, UTC; None if it was never described (then the defaults hold).
+    tried_at: time of the last attempt to describe it, UTC.
+    role: IAM role ARN under which it is described; None for the queue's own role.
+    pressure: by variant.
+    tags_unread: whether its tags could not be read with it, so that earlier values stay in use.
+    status: `EndpointStatus`; "" if unknown.
+    others: requests of other callers, by variant; see `capacity.OTHERS_COUNT_FOR`.
     """
 
     key: str
@@ -111,7 +108,7 @@ class Limits:
     """A deployment's settings, by the guide's names and with its defaults ("Configuration Options").
 
     Attributes:
-        throttling: `SCHEDULER_THROTTLING_ENABLED`: whether capacity is checked at all.
+    throttling: `SCHEDULER_THROTTLING_ENABLED`: whether capacity is checked.
         target: `CAPACITY_TARGET_PERCENTAGE`, 0.0 to 1.5.
         instance_concurrency: `DEFAULT_INSTANCE_CONCURRENCY`.
         http_concurrency: `DEFAULT_HTTP_ENDPOINT_CONCURRENCY`.
@@ -119,7 +116,7 @@ class Limits:
         region_size: `REGION_SIZE`, pixels per axis.
         fresh_for: seconds for which a description counts as fresh.
         attempts: tries of a region before its job fails.
-        watch_others: `WATCH_OTHER_CALLERS`: whether what others ask of endpoints is looked at, and left to them.
+    watch_others: `WATCH_OTHER_CALLERS`: whether requests of other callers are measured and subtracted.
     """
 
     throttling: bool = True
@@ -134,27 +131,27 @@ class Limits:
 
 
 NOT_SERVING = frozenset({"OutOfService", "Creating", "Deleting", "Failed"})
-"""Values of `EndpointStatus` with which an endpoint answers nobody (SageMaker API, DescribeEndpoint); while it is
-updated or rolled back it goes on serving."""
+"""Values of `EndpointStatus` with which an endpoint serves no requests (SageMaker API, DescribeEndpoint); an endpoint
+that is updated or rolled back goes on serving."""
 
 
 def is_serving(endpoint: Endpoint) -> bool:
-    """Whether requests may be answered, as far as is known."""
+    """Return whether the endpoint serves requests, as far as known."""
     return endpoint.status not in NOT_SERVING
 
 
 def pool_name(endpoint: str, variant: str) -> str:
-    """The pool of a variant: `endpoint/<key>/<variant>`, of an HTTP endpoint `endpoint/<url>`."""
+    """Return the pool of a variant: `endpoint/<key>/<variant>`, of an HTTP endpoint `endpoint/<url>`."""
     return POOL_PREFIX + (f"{endpoint}/{variant}" if variant else endpoint)
 
 
 def is_endpoint_pool(name: str) -> bool:
-    """Whether a pool's units are an endpoint's concurrent requests."""
+    """Return whether a pool's units are an endpoint's concurrent requests."""
     return name.startswith(POOL_PREFIX)
 
 
 def pool_parts(name: str) -> tuple[str, str]:
-    """The key of the endpoint and the variant that a pool's name has: what `pool_name` made it of.
+    """Return the endpoint's key and the variant of a pool's name; the inverse of `pool_name`.
 
     SageMaker's names have no slash; URLs do, and no variants.
     """
@@ -166,17 +163,17 @@ def pool_parts(name: str) -> tuple[str, str]:
 
 
 def is_url(name: str) -> bool:
-    """Whether a model's name is a URL; schemes have no case (RFC 3986, section 3.1)."""
+    """Return whether a model's name is a URL; schemes have no case (RFC 3986, section 3.1)."""
     return name.lower().startswith(("http://", "https://"))
 
 
 def key_of(name: str, *, role: str | None = None, account: str = "") -> str:
-    """The key of the endpoint that a request names.
+    """Return the key of the endpoint that a request names.
 
     Args:
         name: of the endpoint, or the model's URL.
-        role: IAM role ARN under which it is reached, whose account is the endpoint's.
-        account: our own AWS account.
+        role: IAM role ARN under which it is reached; its account is the endpoint's.
+        account: the queue's own AWS account.
     """
     if is_url(name):
         return normal(name)
@@ -185,5 +182,5 @@ def key_of(name: str, *, role: str | None = None, account: str = "") -> str:
 
 
 def never_described(key: str) -> Endpoint:
-    """What is known of an endpoint that nobody has described yet."""
+    """Return an endpoint that was not described yet."""
     return Endpoint(key=key, http=is_url(key))

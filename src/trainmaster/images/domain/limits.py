@@ -1,8 +1,7 @@
 """Settings of image jobs as texts: a deployment's environment variables, and the tags of an endpoint.
 
-The names are the guide's ("Configuration Options"), where it has one. A wrong variable is refused by its name, a wrong
-tag is left out with a word about it: a deployment has somebody who can mend it at once, and endpoints are other
-people's. It must not read the environment itself.
+The names are the guide's ("Configuration Options") where it has one. An invalid variable is an error, since the
+operator can correct it; an invalid tag is ignored and reported, since endpoints may belong to other teams.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from trainmaster.images.domain.endpoint import Endpoint, Limits
 
 HIGHEST_TARGET = 1.5
 MAX_WORKERS = 64
-"""Requests that a region may make at once: each is a thread of a worker, with a tile and an answer in its memory."""
+"""Requests that a region makes at once: each is a thread of a worker, with a tile and an answer in its memory."""
 _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9}")
 _SIZE = re.compile(r"\(\s*([0-9]+)\s*,\s*([0-9]+)\s*,?\s*\)|([0-9]+)\s*,\s*([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """One setting: the member that it becomes, how its text is read (None: it cannot be), and what it takes."""
+    """One setting: its attribute of `Limits`, its parser (None for an invalid text), and the values that it takes."""
 
     member: str
     read: Callable[[str], Any]
@@ -80,9 +79,9 @@ TAGS: Mapping[str, _Setting] = {
 
 
 def limits_of(environ: Mapping[str, str]) -> Limits:
-    """The settings in an environment; the guide's default where a variable is absent or empty.
+    """Return the settings of an environment, with the guide's default if a variable is absent or empty.
 
-    Raises `InvalidRequest` naming the variable that is wrong.
+    Raises `InvalidRequest` with the name of an invalid variable.
     """
     found, wrong = _read(VARIABLES, environ)
     for problem in wrong:
@@ -91,7 +90,7 @@ def limits_of(environ: Mapping[str, str]) -> Limits:
 
 
 def tagged(endpoint: Endpoint, tags: Mapping[str, str]) -> tuple[Endpoint, tuple[Problem, ...]]:
-    """The endpoint with what its tags say, and what is wrong with those; instead of a wrong tag the default holds."""
+    """Return the endpoint with the values of its tags, and the invalid tags, for which the defaults hold."""
     found, wrong = _read(TAGS, tags)
     absent = {setting.member: None for setting in TAGS.values()}
     return replace(endpoint, **(absent | found)), wrong

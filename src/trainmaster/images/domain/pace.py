@@ -1,7 +1,7 @@
-"""How long an image job is at work: by the tiles that each of its requests shows, and by the regions that are done.
+"""Run times of image jobs, from the tiles per request and from completed regions.
 
-Jobs of an endpoint differ in size more than in pace, so what is learned of them is the time of a turn: of one tile at
-each of the requests that the job makes at once. It must not read a clock, nor know what has been learned.
+Jobs of an endpoint differ in size more than in pace. So the unit is a turn: one tile at each of the requests that the
+job makes at once.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from statistics import NormalDist
 from typing import Protocol
 
 TURN_TAKES = 1.0
-"""Seconds of a turn where nothing is known: half of all jobs are taken to be quicker."""
+"""Seconds of a turn without history: the assumed median."""
 BESIDES = 10
-"""Turns that beginning, cutting and merging are taken to last."""
+"""Assumed turns for startup, tiling and merging."""
 STANDARD = 1_000
-"""Turns of the job whose run time is remembered instead of each job's own."""
+"""Turns of the standard job, to which recorded run times are scaled."""
 _SPREAD = NormalDist()
-"""Of the logarithm: two jobs in three take between a third and three times as long as usual."""
+"""Of the logarithm: two jobs in three take between a third and three times the usual time."""
 _SURE = 1 - 1e-9
 
 
@@ -37,41 +37,41 @@ class Paced(Protocol):
 
 
 def turns(work: Paced, given: int) -> float:
-    """How many tiles each request shows, one after another, and what comes before and after; more than 0.
+    """Return the tiles that each request processes in turn, plus the overhead; more than 0.
 
     Args:
         work: the job's.
-        given: requests that it makes at once, as far as its load wants them; 0 where it may make all.
+        given: requests that it makes at once, up to its load; 0 for all.
     """
     at_once = min(given or work.load, work.load)
     return work.tiles / max(at_once, 1) + BESIDES
 
 
 def unknown(count: float, elapsed: float, quantile: float) -> float:
-    """Seconds that a job of so many turns will have taken in all, where nothing has been learned of any.
+    """Return the total seconds of a job of so many turns, without any history.
 
     Args:
         count: see `turns`.
-        elapsed: seconds that it has been at work already.
-        quantile: in this fraction of cases it takes no longer.
+        elapsed: seconds of work so far.
+        quantile: fraction of cases in which the job takes no longer.
     """
     usual = math.log(TURN_TAKES * count)
     past = _SPREAD.cdf(math.log(elapsed) - usual) if elapsed > 0 else 0.0
     at = past + quantile * (1 - past)
-    # Beyond all that is likely the distribution has no more to say than that it goes on.
+    # Beyond this quantile the distribution carries no information except that the job goes on.
     return 2 * elapsed if at > _SURE else math.exp(usual + _SPREAD.inv_cdf(at))
 
 
 def seconds_left(work: Paced, given: int, so_far: float, quantile: float) -> float | None:
-    """Seconds that a job at work still needs, by the regions that are done; None where none is.
+    """Return the seconds that a running job still needs, from its completed regions; None if there are none.
 
-    Regions under way count as half done. The more are done, the surer the answer.
+    Regions at work count as half done. The more regions are done, the narrower the distribution.
 
     Args:
-        work: the job's, as last told.
-        given: requests that it was given at first.
-        so_far: seconds that it has been at work.
-        quantile: in this fraction of cases it takes no longer.
+        work: the job's, as last reported.
+        given: requests at the beginning of the attempt.
+        so_far: seconds of work so far.
+        quantile: fraction of cases in which the job needs no longer.
     """
     settled = work.done + work.failed
     if not settled or so_far <= 0:

@@ -1,7 +1,4 @@
-"""How far a run of regions has come: what is to be said of it as a whole, and which of its regions are dispatched next.
-
-It must not read a clock, nor know where regions are kept.
-"""
+"""The state of a run as a whole, and the regions to dispatch next."""
 
 from __future__ import annotations
 
@@ -14,19 +11,19 @@ from trainmaster.images.domain.leases import SETTLED, due, is_dead, unsettled
 from trainmaster.images.domain.work import MERGE, ImageWork, RegionRecord, RegionState, Run, RunProgress, run_of
 
 DEAD_AFTER = timedelta(seconds=120)
-"""A worker that is silent for so long has died, for the manager and for other workers alike; workers say that they live
-several times as often."""
+"""Silence after which a worker counts as dead, for the manager and for other workers; heartbeats are several times as
+frequent."""
 AT_WORK, STARTING = "Training", "Starting"
-"""`SecondaryStatus` of a training job whose instances are at work, and of one whose are not."""
+"""`SecondaryStatus` of a training job whose instances run, and of one whose instances start."""
 
 
 def observed(run: Run, work: ImageWork, dead_before: datetime) -> Observation:
-    """What there is to say of a run.
+    """Return the observation of a run.
 
     Args:
-        run: as it stands.
+        run: current.
         work: its job's.
-        dead_before: whoever has been silent since then is not at work.
+        dead_before: a worker that was silent since then does not count as running.
     """
     regions, merging = run.records[:-1], run.records[-1]
     failed = [record for record in regions if record.state is RegionState.FAILED]
@@ -42,13 +39,13 @@ def observed(run: Run, work: ImageWork, dead_before: datetime) -> Observation:
 
 
 def begun(run: Run) -> bool:
-    """Whether anybody has begun with anything under this attempt; what was done before it does not count."""
+    """Return whether a worker has begun any region under this attempt; earlier attempts do not count."""
     here = {*run.line, MERGE}
     return any(each.region.number in here and (each.tries or each.beat_at is not None) for each in run.records)
 
 
 def progress(regions: Iterable[RegionRecord], workers: int) -> RunProgress:
-    """How far regions have come, each of which makes at most so many requests at once."""
+    """Return the progress of regions, each of which makes at most `workers` requests at once."""
     records = tuple(regions)
     open_ = [record.region.tiles for record in records if record.state not in SETTLED]
     return RunProgress(
@@ -60,31 +57,31 @@ def progress(regions: Iterable[RegionRecord], workers: int) -> RunProgress:
 
 
 def dispatchable(run: Run) -> tuple[int, ...]:
-    """The regions that nobody is at and that may be at work; the merging once no region is left."""
+    """Return the pending regions that may be at work; the merging once no region is left."""
     return tuple(record.region.number for record in _open(run) if record.state is RegionState.PENDING)
 
 
 def exhausted(run: Run, dead_before: datetime, attempts: int) -> tuple[int, ...]:
-    """The regions whose worker has died, and which have been tried often enough."""
+    """Return the regions whose worker has died and which have no tries left."""
     return tuple(
         record.region.number for record in _open(run) if is_dead(record, dead_before) and record.tries >= attempts
     )
 
 
 def silent(run: Run, now: datetime, since: datetime, dead_after: timedelta, attempts: int) -> tuple[int, ...]:
-    """The regions of which nothing is heard, to be dispatched again: after minutes 2, 4, 8 and so on of silence.
+    """Return the regions to dispatch again for lack of a heartbeat: after 2, 4, 8 and so on minutes of silence.
 
-    Those that a dead worker has; and those that nobody has begun. Where all were dispatched at once these wait in the
-    workers' queue as long as somebody is at work; where few are at a time, each counts from when it was called, so
-    that none is missed for long whose message was never sent. Ever more seldom, for that queue keeps what it has while
-    no worker comes. What pauses is not silent.
+    These are the regions of dead workers, and regions that no worker has begun. If all were dispatched at once, the
+    latter wait in the workers' queue while others are at work; under a limit each counts from its own dispatch, so that
+    a lost message is noticed soon. The interval grows because that queue keeps its messages while no worker runs.
+    Paused regions are not silent.
 
     Args:
-        run: as it stands.
+        run: current.
         now: UTC.
-        since: when the attempt began.
-        dead_after: how long a worker may be silent.
-        attempts: tries of a region; one that a worker has died of more often is not tried again.
+        since: beginning of the attempt.
+        dead_after: maximum silence of a worker.
+        attempts: tries of a region; one whose workers died more often is not dispatched again.
     """
     last = max([since, *(record.beat_at for record in run.records if record.beat_at is not None)])
     called_at = _called_at(run, since)
@@ -101,7 +98,7 @@ def silent(run: Run, now: datetime, since: datetime, dead_after: timedelta, atte
 
 
 def _called_at(run: Run, since: datetime) -> dict[int, datetime]:
-    """When each region was called, where few are at work at a time: each that ends calls the next."""
+    """Return the time of each region's dispatch under a limit: each that ends dispatches the next."""
     width = window(run.abreast, run.narrowed)
     if width is None:
         return {}
@@ -112,7 +109,7 @@ def _called_at(run: Run, since: datetime) -> dict[int, datetime]:
 
 
 def _open(run: Run) -> Sequence[RegionRecord]:
-    """What is neither done nor failed, and can be begun."""
+    """Return the records that are neither done nor failed and may be begun."""
     if unsettled(run.records):
         members = set(called(run))
         return [record for record in run.records if record.region.number in members and record.state not in SETTLED]

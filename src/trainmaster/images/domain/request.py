@@ -1,7 +1,4 @@
-"""An image job's request, as values: ModelRunner's JSON (its "Image Request" schema), checked.
-
-It must not read an image, nor know what endpoint there is.
-"""
+"""Requests for image jobs as values: ModelRunner's JSON (its "Image Request" schema), validated."""
 
 from __future__ import annotations
 
@@ -25,34 +22,34 @@ _ENDPOINT = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", re.ASCII)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,254}|arn:aws[a-z-]*:s3[a-z0-9:/._-]+", re.ASCII)
 
 _MAX_KEY_LENGTH = 600
-"""Bytes of a model's URL, as its pool has it in its name: with that the table makes keys of at most 1,024 bytes."""
+"""Bytes of a model's URL as part of its pool's name: keys of the table stay within 1,024 bytes."""
 MAX_OUTPUTS = 10
-"""Each region's result is written to every one."""
+"""Each region's result is written to every output."""
 _MAX_PREFIX_LENGTH = 512
-"""Bytes; keys of results have the job's and the image's name behind it, and S3 takes 1,024."""
+"""Bytes; the job's and the image's name follow in the key of a result, and S3 takes 1,024."""
 _MAX_PARAMETERS, _MAX_PARAMETER_LENGTH = 50, 1024
-"""InvokeEndpoint has a dozen, and none takes more characters (`CustomAttributes`)."""
+"""InvokeEndpoint has a dozen parameters, each of at most 1,024 characters (`CustomAttributes`)."""
 _HEADER = re.compile(r"[\x20-\x7e]*")
-"""What a header of HTTP may hold, as which such parameters travel."""
+"""Characters of an HTTP header, in which these parameters travel."""
 _MODEL_FIELD = "imageProcessor.name"
 SIZE_FIELD = "imageSize"
-"""What one who plans a request says beside it: `[width, height]` in pixels, since no image is read for that."""
+"""Field of a planned request with the image's `[width, height]` in pixels, since planning reads no image."""
 
 
 def is_image_request(body: Mapping[str, Any]) -> bool:
-    """Whether this is a request for an image job: it has ModelRunner's members, and none of a training job."""
+    """Return whether this requests an image job: it has ModelRunner's fields and none of a training job."""
     return "TrainingJobName" not in body and ("imageUrls" in body or "imageProcessor" in body)
 
 
 class ProcessorType(StrEnum):
-    """Who answers: a SageMaker endpoint, or a model behind a URL."""
+    """Kinds of models: a SageMaker endpoint, or a URL."""
 
     SAGEMAKER = "SM_ENDPOINT"
     HTTP = "HTTP_ENDPOINT"
 
 
 class TileFormat(StrEnum):
-    """What a tile is sent as."""
+    """Formats in which tiles are sent."""
 
     NITF = "NITF"
     JPEG = "JPEG"
@@ -61,7 +58,7 @@ class TileFormat(StrEnum):
 
 
 class Compression(StrEnum):
-    """How a tile is compressed inside its format."""
+    """Compressions of a tile inside its format."""
 
     NONE = "NONE"
     JPEG = "JPEG"
@@ -70,7 +67,7 @@ class Compression(StrEnum):
 
 
 class Suppression(StrEnum):
-    """How features found twice in overlaps are told from two features (`postProcessing`, FEATURE_DISTILLATION)."""
+    """Algorithms that remove duplicate features of overlaps (`postProcessing`, FEATURE_DISTILLATION)."""
 
     NMS = "NMS"
     SOFT_NMS = "SOFT_NMS"
@@ -82,7 +79,7 @@ class Processor:
 
     Attributes:
         name: of the endpoint, or the model's URL.
-        assumed_role: IAM role ARN under which the endpoint is reached; None for our own.
+    assumed_role: IAM role ARN under which the endpoint is reached; None for the queue's own role.
     """
 
     name: str
@@ -91,13 +88,13 @@ class Processor:
 
     @property
     def is_http(self) -> bool:
-        """Whether a URL is called, whatever the type says (guide, "HTTP Endpoints"); schemes have no case."""
+        """True if the model is called by its URL, regardless of the type (guide, "HTTP Endpoints"); schemes have no case."""
         return self.type_ is ProcessorType.HTTP or is_url(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Where results go: `s3://<bucket>/<prefix>/<job>/...`."""
+    """Location of results: `s3://<bucket>/<prefix>/<job>/...`."""
 
     bucket: str
     prefix: str = ""
@@ -105,12 +102,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distillation:
-    """How duplicates are removed.
+    """Removal of duplicate features.
 
     Attributes:
-        iou: features whose boxes overlap by more (intersection over union, 0 to 1) are one.
-        skip_box: of SOFT_NMS: features whose score has fallen below are left out.
-        sigma: of SOFT_NMS: how fast scores fall with the overlap.
+    iou: boxes with a larger intersection over union, 0 to 1, count as the same feature.
+    skip_box: of SOFT_NMS: minimum score; features below it are dropped.
+    sigma: of SOFT_NMS: decay of scores with the overlap.
     """
 
     algorithm: Suppression = Suppression.NMS
@@ -121,14 +118,14 @@ class Distillation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageRequest:
-    """What an image job asks for.
+    """A validated request for an image job.
 
     Attributes:
-        job_id: its name in the queue.
+    job_id: the job's name in the queue.
         image_url: `s3://bucket/key`, `http(s)://...`.
         parameters: passed on to InvokeEndpoint (`imageProcessorParameters`), `TargetVariant` among them.
-        tile_size: pixels, of a square tile.
-        tile_overlap: pixels that neighbours share at least; less than `tile_size`.
+    tile_size: pixels per axis of a square tile.
+    tile_overlap: minimum overlap of neighbouring tiles in pixels; less than `tile_size`.
         image_read_role: IAM role ARN under which the image is read.
         region_of_interest: WKT, longitude and latitude; None for the whole image.
         feature_properties: added to each feature.
@@ -153,7 +150,7 @@ class ImageRequest:
 
     @property
     def target_variant(self) -> str | None:
-        """The variant that it names itself; an empty text counts as none."""
+        """The variant that the request names; an empty text counts as none."""
         return str(self.parameters.get("TargetVariant") or "") or None
 
 
@@ -161,7 +158,7 @@ COMPRESSIONS: Mapping[TileFormat, tuple[Compression, ...]] = {
     TileFormat.NITF: (Compression.NONE, Compression.JPEG, Compression.J2K),
     TileFormat.GEOTIFF: (Compression.NONE, Compression.JPEG, Compression.LZW),
 }
-"""Of formats that leave a choice; JPEG and PNG have a compression of their own, whatever is asked."""
+"""Compressions of formats that leave a choice; JPEG and PNG have their own."""
 
 
 RESERVED = frozenset(
@@ -170,11 +167,11 @@ RESERVED = frozenset(
         *("featureClasses", "feature_types", "image_id"),
     }
 )
-"""Properties that say where and what a feature is: one for all would make all of them duplicates."""
+"""Properties that identify a feature: a common value would make all features duplicates."""
 
 
 def problems(request: ImageRequest) -> Iterator[Problem]:
-    """Everything wrong with what a request means; `images/handlers/models.py` checks its form."""
+    """Yield the problems of a request's values; `images/handlers/models.py` checks its form."""
     yield from _name_problems(request.job_id)
     yield from _url_problems("imageUrls[0]", request.image_url, ("s3", "http", "https"))
     yield from _processor_problems(request.processor)
@@ -218,7 +215,7 @@ def _output_problems(outputs: Sequence[Output]) -> Iterator[Problem]:
 
 
 def _name_problems(name: str) -> Iterator[Problem]:
-    """It becomes a job's name, so the same names are legal."""
+    """Yield a problem unless the identifier is a legal job name."""
     if job_names(name) != (name,):
         hint = f"Use letters, digits and single '-' between them, at most {MAX_NAME}, and not '{STAMP}'."
         yield Problem("jobId", f"{shown(name)} cannot be a job's name.", hint)
@@ -228,7 +225,7 @@ def _url_problems(field_: str, url: str, schemes: tuple[str, ...]) -> Iterator[P
     kinds = " or ".join(f"{scheme}://" for scheme in schemes)
     try:
         parts = urlsplit(url)
-        # A port that is no number from 0 to 65,535 is told by asking for it.
+        # Reading an invalid port raises ValueError.
         whole = bool(parts.hostname) and (len(parts.path) > 1 if parts.scheme == "s3" else parts.port != 0)
     except ValueError:
         yield Problem(field_, f"{shown(url)} is no URL.", f"Give one that begins with {kinds}.")
@@ -254,7 +251,7 @@ def _processor_problems(processor: Processor) -> Iterator[Problem]:
 
 
 def _role_problems(field_: str, role: str | None) -> Iterator[Problem]:
-    """ModelRunner's own requests have "" for none."""
+    """Yield a problem for an invalid role; ModelRunner's own requests have "" for none."""
     if role and not is_role(role):
         hint = "Give its ARN, such as arn:aws:iam::111122223333:role/reader."
         yield Problem(field_, f"{shown(role)} is no IAM role.", hint)

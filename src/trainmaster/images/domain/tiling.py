@@ -1,12 +1,10 @@
-"""How an image is cut: into regions, which are dispatched one by one, and those into tiles, which a model sees.
+"""Division of an image into regions, which workers process, and of regions into tiles, which a model processes.
 
-There are as many regions as ModelRunner would make (its toolkit's VariableOverlapTilingStrategy): the overlap is
-widened until full tiles fill the image, and a region has as many of those, per axis, as fit into it. Three things are
-better here: tiles are spread evenly over the pixels that its rounding leaves, so that all of them are looked at; a part
-no larger than the overlap is one region of small tiles, where ModelRunner has no region at all and silently drops the
-job; and what would be cut into absurdly many pieces is refused.
-
-It must not read an image.
+The number of regions is ModelRunner's (its toolkit's VariableOverlapTilingStrategy): the overlap is widened until full
+tiles fill the image, and a region has as many of those, per axis, as fit into it. Three things differ: tiles are spread
+evenly over the pixels that its rounding leaves out, so that all pixels are processed; a part no larger than the overlap
+is one region of small tiles, where ModelRunner has no region and silently drops the job; and a division into too many
+pieces is an error.
 """
 
 from __future__ import annotations
@@ -17,14 +15,14 @@ from dataclasses import dataclass
 from trainmaster.domain.errors import InvalidRequest
 
 MAX_REGIONS = 10_000
-"""Of an image; each is a record, a message and a result. At the guide's sizes that is a million pixels each way."""
+"""Per image; each is a record, a message and a result. At the guide's sizes that is a million pixels per axis."""
 MAX_TILES = 250_000
-"""Of a region; more are no work for one worker."""
+"""Per region; more are too many for one worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A rectangle of an image, pixels: its upper left corner (column, row) and its size (width, height)."""
+    """A rectangle of an image in pixels: its upper left corner (column, row) and its size (width, height)."""
 
     column: int
     row: int
@@ -34,12 +32,12 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """How an image is cut.
+    """Parameters of the division of an image.
 
     Attributes:
-        region: pixels of a region, per axis (`REGION_SIZE`); more by a few, where otherwise these were left over.
-        tile: pixels of a tile, per axis.
-        overlap: pixels that neighbouring tiles share at least.
+    region: pixels of a region, per axis (`REGION_SIZE`); a region may have a few more to avoid a remainder.
+    tile: pixels of a tile, per axis.
+    overlap: minimum overlap of neighbouring tiles in pixels.
     """
 
     region: tuple[int, int] = (10_240, 10_240)
@@ -53,8 +51,8 @@ class Region:
 
     Attributes:
         number: from 0, in the order of rows, then columns.
-        window: what of the image it covers.
-        tiles: how many tiles that is.
+    window: the part of the image that it covers.
+    tiles: number of its tiles.
     """
 
     number: int
@@ -64,7 +62,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Axis:
-    """One axis of a part: tiles `0..tiles - 1`, evenly spread from edge to edge, `each` of them to a region.
+    """One axis of a part: tiles `0..tiles - 1`, evenly spread from edge to edge, `each` of them per region.
 
     Attributes:
         extent: pixels of the part.
@@ -84,18 +82,18 @@ class _Axis:
         return 0 if self.tiles == 1 else tile * (self.extent - self.tile) // (self.tiles - 1)
 
     def span(self, region: int) -> tuple[int, int]:
-        """First pixel of a region, and how many it has."""
+        """Return the first pixel of a region and its number of pixels."""
         first = self.begin(region * self.each)
         last = self.begin(min((region + 1) * self.each, self.tiles) - 1)
         return first, last + self.tile - first
 
 
 def regions(part: Window, cut: Cut) -> tuple[Region, ...]:
-    """The regions of a part of an image, which cover it, neighbours overlapping as tiles do.
+    """Return the regions of a part of an image; they cover it, and neighbours overlap as tiles do.
 
-    A part without enough pixels for one tile is cut all the same, into smaller tiles.
+    A part with fewer pixels than a tile is divided into smaller tiles.
 
-    Raises `InvalidRequest` for a part without pixels, and for a cut that is none: see `region_count`.
+    Raises `InvalidRequest` for a part without pixels and for invalid parameters; see `region_count`.
     """
     across, down = _axes(part, cut)
     found: list[Region] = []
@@ -109,19 +107,19 @@ def regions(part: Window, cut: Cut) -> tuple[Region, ...]:
 
 
 def region_count(part: Window, cut: Cut) -> int:
-    """How many regions a part has.
+    """Return the number of regions of a part.
 
-    Raises `InvalidRequest` for a part without pixels, for tiles that are larger than a region, or not larger than their
-    overlap, and for more than `MAX_REGIONS` of them, or `MAX_TILES` in one.
+    Raises `InvalidRequest` for a part without pixels, for tiles that are larger than a region or not larger than their
+    overlap, and for more than `MAX_REGIONS` regions or `MAX_TILES` tiles in one of them.
     """
     across, down = _axes(part, cut)
     return across.regions * down.regions
 
 
 def tiles(region: Window, cut: Cut) -> tuple[Window, ...]:
-    """The tiles of a region, in the order of rows, then columns: they cover it and overlap by what the cut says.
+    """Return the tiles of a region, in the order of rows, then columns; they cover it and overlap as the cut requires.
 
-    As few as possible, all of full size, evenly spread; a region that is smaller than a tile has smaller ones.
+    They are as few as possible, of full size and evenly spread; a region smaller than a tile has smaller ones.
     """
     across = _spread(region.width, cut.tile[0], cut.overlap[0])
     down = _spread(region.height, cut.tile[1], cut.overlap[1])
@@ -133,14 +131,14 @@ def tiles(region: Window, cut: Cut) -> tuple[Window, ...]:
 
 
 def load(cut_into: Sequence[Region], workers: int) -> int:
-    """Requests that regions make at once, each by so many workers: none makes more than it has tiles."""
+    """Return the requests that regions make at once with so many workers each, at most one per tile."""
     return sum(min(workers, region.tiles) for region in cut_into)
 
 
 def _axes(part: Window, cut: Cut) -> tuple[_Axis, _Axis]:
     _check(part, cut)
     sizes = [*zip((part.width, part.height), cut.region, cut.tile, cut.overlap, strict=True)]
-    # Only where both axes have room for one does ModelRunner count full tiles alone.
+    # ModelRunner counts full tiles alone only if both axes have room for one.
     full = all(extent >= tile for extent, _, tile, _ in sizes)
     across, down = (_axis(*each, full=full) for each in sizes)
     if across.regions * down.regions > MAX_REGIONS:
@@ -171,7 +169,7 @@ def _check(part: Window, cut: Cut) -> None:
 
 
 def _axis(extent: int, region: int, tile: int, overlap: int, *, full: bool) -> _Axis:
-    """ModelRunner's arithmetic: the widened overlap, how many tiles it makes, how many of these a region has."""
+    """Return ModelRunner's arithmetic for one axis: the widened overlap, its tiles, and the tiles per region."""
     least = _ceil(extent - overlap, tile - overlap)
     spare = overlap + least * (tile - overlap) - extent
     widened = overlap if least <= 1 else overlap + _ceil(spare, least - 1)

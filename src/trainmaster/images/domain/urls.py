@@ -1,7 +1,4 @@
-"""What of a URL may be shown and kept: neither credentials nor signatures.
-
-It must not ask for what a URL leads to.
-"""
+"""URLs without credentials and signatures, for logs, messages and names of pools."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def without_secrets(url: str) -> str:
-    """A URL of HTTP without user, password, query and fragment; others, as S3's, have nothing of the kind."""
+    """Return an HTTP URL without user, password, query and fragment; other URLs, such as S3's, unchanged."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -21,24 +18,24 @@ def without_secrets(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def without_secrets_of(url: str, said: str) -> str:
-    """What somebody has said of a URL, without its credentials and signatures, also where only a part of it is told."""
+def without_secrets_of(url: str, message: str) -> str:
+    """Return a message about a URL without the URL's credentials and signatures, even if it quotes only part of it."""
     try:
         parts = urlsplit(url)
     except ValueError:
-        return said
+        return message
     if parts.scheme not in _PORTS:
-        return said
+        return message
     secrets = (f"{parts.netloc.rpartition('@')[0]}@", f"?{parts.query}", parts.query, f"#{parts.fragment}")
     for secret in secrets:
-        said = said.replace(secret, "") if len(secret) > 1 else said
-    return said
+        message = message.replace(secret, "") if len(secret) > 1 else message
+    return message
 
 
 def normal(url: str) -> str:
-    """The same text for all URLs that name the same: no secrets, the host in lower case, no port that is the default.
+    """Return one text for all URLs that are equal: no secrets, a lower-case host, no default port.
 
-    RFC 3986, 6.2.2.1 and 6.2.3.
+    See RFC 3986, 6.2.2.1 and 6.2.3.
     """
     parts = urlsplit(without_secrets(url))
     place = parts.netloc.lower().removesuffix(f":{_PORTS.get(parts.scheme)}").removesuffix(":")

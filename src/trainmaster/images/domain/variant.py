@@ -1,6 +1,6 @@
-"""Which variant of its endpoint an image job runs on: chosen once, when the job enters (guide, "Variant Selection").
+"""Choice of an image job's variant, made once, when the job enters (guide, "Variant Selection").
 
-It must not ask AWS, nor draw lots: a job's name decides, so that whoever looks at the same job chooses the same.
+The job's name decides instead of a random number, so that repeated calls choose the same variant.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ _FIELD = "imageProcessorParameters.TargetVariant"
 
 
 def choose_variant(endpoint: Endpoint, asked: str | None, job: str) -> str:
-    """The variant that a job's requests go to.
-
-    The one that it asks for; else the only one; else one by `CurrentWeight`, in that share of all names.
+    """Return the variant for a job's requests: the requested one, the only one, or one chosen by `CurrentWeight`.
 
     Args:
-        endpoint: as last described. A URL has no variants, whatever is asked: the guide's rules are SageMaker's. Of one
-            that nobody could describe yet, what is asked for is believed, and else none is chosen (""): then SageMaker
-            spreads the requests, and the endpoint as a whole is the pool.
-        asked: `TargetVariant`; None, or "", where none is named.
+        endpoint: as last described. A URL has no variants. For an endpoint that could not be described yet, the
+            requested variant is accepted, and otherwise none is chosen (""): then SageMaker spreads the requests, and
+            the endpoint as a whole is the pool.
+        asked: `TargetVariant`; None or "" without one.
         job: its name.
 
-    Raises `InvalidRequest` for a variant that the endpoint does not have, for an endpoint that has none, and where none
+    Raises `InvalidRequest` for a variant that the endpoint does not have, for an endpoint without variants, and if none
     of several has a weight.
     """
     if endpoint.http:
@@ -46,7 +44,7 @@ def choose_variant(endpoint: Endpoint, asked: str | None, job: str) -> str:
 
 
 def _named(endpoint: Endpoint, asked: str) -> str:
-    """What was never described may have it: nobody knows better than who asks."""
+    """Return the requested variant if the endpoint has it, or was never described."""
     names = [variant.name for variant in endpoint.variants]
     if asked in names or (endpoint.described_at is None and not names):
         return asked
@@ -65,12 +63,12 @@ def _by_weight(endpoint: Endpoint, job: str) -> str:
         raise InvalidRequest(wrong, field=_FIELD, hint=hint)
     bounds = list(accumulate(variant.weight for variant in weighted))
     point = _part_of(job) * bounds[-1]
-    # A product may be rounded up to the very end.
+    # Rounding may give exactly the upper bound.
     return next(
         (variant.name for variant, bound in zip(weighted, bounds, strict=True) if point < bound), weighted[-1].name
     )
 
 
 def _part_of(job: str) -> float:
-    """From 0 to less than 1, evenly over names; 53 bits are what a float keeps."""
+    """Return a number from 0 to less than 1, uniform over names; a float keeps 53 bits."""
     return (int.from_bytes(hashlib.sha256(job.encode()).digest()[:8]) >> 11) / (1 << 53)

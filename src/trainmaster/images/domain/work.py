@@ -1,7 +1,7 @@
-"""What a queued image job is to do, and how far a run of it has come.
+"""Work of a queued image job, and the progress of its runs.
 
-A run is an attempt's work at its endpoint, as a training job is for other jobs: it has a name, and reports are about
-it. It must not know where regions are kept, nor who works on them.
+A run is an attempt's work at its endpoint, as a training job is for other jobs: it has a name, and observations refer
+to it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from trainmaster.images.domain.tiling import Cut, Region, Window, load, regions
 MAX_POOL_BYTES = 700
 """Length of the name of an endpoint's pool; no job waits for a longer one."""
 RUN_PREFIX = "image:"
-"""What names of runs begin with; no SageMaker name can have a colon."""
+"""Prefix of the names of runs; no SageMaker name can have a colon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageWork(Work):
-    """What the queue has to know of an image job.
+    """Work of an image job as the queue knows it.
 
     Attributes:
         endpoint: `Endpoint.key`.
         variant: chosen once, when the job entered; "" of an HTTP endpoint.
-        part: what of the image is asked for, as its header told when the job entered.
-        cut: how that is cut; with `part` it says what the regions are, whatever the deployment's settings are later.
-        regions: how many there are.
+        part: requested part of the image, by its header when the job entered.
+        cut: its division; with `part` it fixes the regions, even if the deployment's settings change later.
+        regions: their number.
         tiles: of all regions.
         workers: requests that each region makes at once.
         load: requests that all its regions make at once.
-        left: the same of the regions that are not done: what its next attempt asks for.
-        done, failed: regions that are.
+        left: the same of the regions that are not done: the demand of the next attempt.
+        done, failed: number of such regions.
     """
 
     endpoint: str
@@ -93,7 +93,7 @@ class ImageWork(Work):
 
     @classmethod
     def pool_problem(cls, pool: str) -> tuple[str, str] | None:
-        """Settings may name endpoints before jobs need them, so the form alone is checked."""
+        """Return the problem of an endpoint pool's name; settings may name endpoints before jobs need them."""
         key, variant = pool_parts(pool)
         if key and (variant or is_url(key)) and pool.isprintable() and len(pool.encode()) <= MAX_POOL_BYTES:
             return None
@@ -131,9 +131,9 @@ class ImageWork(Work):
         return _run_time_classes(self.pool, self.load)
 
     def demand(self, cap: int | None = None) -> Demand:
-        """Return what its next attempt asks for; of an image that is larger than its endpoint the whole of it.
+        """Return the demand of the next attempt; an image larger than its endpoint demands the whole endpoint.
 
-        So such an image starts once nothing else runs there: the guide's "single image exception".
+        Such an image starts once nothing else runs there: the guide's "single image exception".
         """
         return Demand(({self.pool: self.needed if cap is None else max(min(self.needed, cap), 1)},))
 
@@ -142,9 +142,9 @@ class ImageWork(Work):
         return replace(self, failed=0) if self.failed else self
 
     def advanced(self, seen: Progress) -> ImageWork:
-        """Return the work after a report; the same if an earlier report has told more.
+        """Return the work after a report; the same if an earlier report showed more progress.
 
-        A later attempt asks for what is left, so failed regions count: as much as each may make.
+        A later attempt demands the remaining requests, so failed regions count with all that each may make.
         """
         if seen.done + seen.failed < self.settled:
             return self
@@ -211,7 +211,7 @@ def _run_time_classes(pool: str, load: int) -> tuple[str, ...]:
 
 
 class RegionState(StrEnum):
-    """Where a region is."""
+    """States of a region."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -224,14 +224,14 @@ class RegionRecord:
     """A region of a job, or, with `MERGE` as its number, the merging of all.
 
     Attributes:
-        tries: how often a worker has begun with it.
-        worker: who is at it; "" for nobody.
-        beat_at: when that worker last said that it lives, UTC.
-        tiles_done: of its tiles.
-        features: found so far.
-        reason: why it failed last; "" where it has not.
-        pauses: how often in a row it was given back because somebody asked its workers to slow down, without a tile
-            done between; each is followed by a longer pause.
+    tries: times that a worker has begun it.
+    worker: the worker that has it; "" if none.
+    beat_at: time of that worker's last heartbeat, UTC.
+    tiles_done: of its tiles.
+    features: found so far.
+    reason: of the last failure; "" if there was none.
+    pauses: times in a row that it was given back because its workers were throttled, without a tile done between;
+        each is followed by a longer pause.
     """
 
     region: Region
@@ -269,21 +269,21 @@ class Claim:
 MERGE = -1
 """The number of the last step: the regions' results become the image's."""
 BEGUN = -2
-"""In place of a region's number, where it is told how far a run has come: it is at work."""
+"""Takes the place of a region's number in a progress message: the run has begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A job's regions as they stand.
+    """The regions of a job and their states.
 
     Attributes:
         job: the job's name.
-        attempt: number of the attempt that works on them.
-        stopped: whether its workers are to leave off.
-        records: by number; the merging is the last.
-        line: the regions that were not done when this attempt began, in the order in which they are dispatched.
-        abreast: most of them that are at work at once; None for all.
-        narrowed: the same while the endpoint takes less than when this attempt began; None while it does not.
+    attempt: number of the attempt that works on them.
+    stopped: whether its workers have to stop.
+    records: by number; the merging is the last.
+    line: the regions that were not done when this attempt began, in the order of their dispatch.
+    abreast: maximum of them at work at once; None for all.
+    narrowed: the same while the endpoint takes less than when this attempt began; None otherwise.
     """
 
     job: str
@@ -297,12 +297,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """What is left of a run when a region of it was ended or given back.
+    """Remaining regions of a run after one of them was ended or given back.
 
     Attributes:
         left: regions that are neither done nor failed.
-        next: what is to be dispatched for that: those that were kept back until now; the merging, where no region is
-            left.
+        next: regions to dispatch now that were held back; the merging if no region is left.
     """
 
     left: int
@@ -310,21 +309,21 @@ class Rest:
 
 
 def run_name(training_job_name: str) -> str:
-    """The name of an image job's attempt, from what a training job would be called."""
+    """Return the name of an image job's attempt, from the name that a training job would have."""
     return RUN_PREFIX + training_job_name
 
 
 def run_of(job: str, attempt: int) -> str:
-    """The name of a job's attempt; never cut, as SageMaker's names are, so that it tells both."""
+    """Return the name of a job's attempt; it is never shortened, unlike SageMaker's names, so that it can be parsed."""
     return run_name(job if attempt == 1 else f"{job}{STAMP}{attempt}")
 
 
 def run_parts(run: str) -> tuple[str, int]:
-    """The job and the number of the attempt that a run's name tells; no job's name has the stamp in it."""
+    """Return the job and the number of the attempt of a run's name; no job's name contains the stamp."""
     job, _, number = run.removeprefix(RUN_PREFIX).partition(STAMP)
     return job, int(number) if number.isdecimal() else 1
 
 
 def is_run(name: str) -> bool:
-    """Whether a name is that of an image job's attempt."""
+    """Return whether a name is that of an image job's attempt."""
     return name.startswith(RUN_PREFIX)
