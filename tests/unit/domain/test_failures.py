@@ -145,9 +145,9 @@ class TestBounds:
         assert failed.attempt.reason == SAID[ALGORITHM]
 
     @given(st.integers(0, 12), st.text(max_size=1024))
-    def test_the_story_has_a_bound_and_its_end(self, attempt_count, reason):
-        job = a_running_job(retries={ALGORITHM: attempt_count})
-        for _ in range(attempt_count):
+    def test_the_story_has_a_bound_and_its_end(self, tries, reason):
+        job = a_running_job(retries={ALGORITHM: tries})
+        for _ in range(tries):
             seen = an_observation(job, status=Status.FAILED, failure_reason="AlgorithmError: " + reason)
             job = run_again(lifecycle.observe(job, seen, NOW))
         seen = an_observation(job, status=Status.FAILED, failure_reason="AlgorithmError: " + reason)

@@ -177,12 +177,12 @@ def test_a_block_that_another_thread_asks_for_is_waited_for():
         (416, InvalidRequest, 1),
     ],
 )
-def test_trouble_that_may_pass_is_asked_again_and_told_from_what_stays(status, error, attempt_count):
+def test_trouble_that_may_pass_is_asked_again_and_told_from_what_stays(status, error, tries):
     server = Server({"status_code": status})
     ranges = server.ranges()
     with pytest.raises(error, match=f"HTTP status {status}") as caught:
         ranges.read(0, 9)
-    assert len(server.asked) == attempt_count
+    assert len(server.asked) == tries
     assert "s3cr3t" not in str(caught.value)
     server.answers = []
     assert ranges.read(0, 9) == DATA[:9]

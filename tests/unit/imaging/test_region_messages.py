@@ -138,7 +138,7 @@ def test_w3_messages_of_others_attempts_and_of_jobs_that_are_gone_do_nothing(wor
 def test_a_region_for_which_there_is_no_time_is_dispatched_anew_untouched(world, play):
     assert deliver(world, about(0), left=30_000) == []
     assert play.messages.sent == [(JOB, 1, 0, 0.0)]
-    assert play.run.records[0].attempt_count == 0
+    assert play.run.records[0].tries == 0
 
 
 def test_trouble_of_the_table_brings_its_own_message_again_only(world, play):

@@ -303,7 +303,7 @@ def test_throttling_lowers_the_endpoints_target_and_the_region_goes_on_later(pla
     assert play.known.by_key[play.task.endpoint].pressure[""].factor == 0.5
     assert play.messages.sent == [(JOB, 1, 0, 30.0)]
     record = play.run.records[0]
-    assert (record.attempt_count, record.state) == (0, RegionState.PENDING)
+    assert (record.tries, record.state) == (0, RegionState.PENDING)
     assert record.tiles_done >= 1
 
 
@@ -314,7 +314,7 @@ def test_an_images_server_that_asks_to_slow_down_pauses_the_region_and_leaves_th
     play.workshop = SimpleNamespace(image=lambda task: image, model=play.workshop.model, results=play.workshop.results)
     assert play.turn(0) is Outcome.AGAIN
     assert play.messages.sent == [(JOB, 1, 0, 30.0)]
-    assert play.run.records[0].attempt_count == 0
+    assert play.run.records[0].tries == 0
     assert play.known.by_key == {}
 
 
@@ -359,13 +359,13 @@ def test_a_region_that_is_only_told_to_slow_down_spends_no_try_and_rests_ever_lo
     for _ in range(play.queue.attempts + 1):
         assert play.turn(0) is Outcome.AGAIN
         *_, (_, _, number, after) = play.messages.sent
-        assert (number, play.run.records[0].attempt_count) == (0, 0)
+        assert (number, play.run.records[0].tries) == (0, 0)
         assert play.turn(0) is Outcome.NOTHING, "it pauses"
         play.queue.clock.sleep(after)
     assert [after for *_, after in play.messages.sent] == [30.0, 60.0, 120.0, 240.0]
     web.trouble = lambda number: None
     assert play.turn(0) is Outcome.DONE
-    assert play.run.records[0].attempt_count == 1
+    assert play.run.records[0].tries == 1
 
 
 def test_after_a_tile_that_was_done_pauses_are_short_again(play, web):
@@ -425,7 +425,7 @@ def test_before_its_time_is_over_a_worker_gives_the_region_back_and_the_try_does
     play.lay_out()
     assert play.turn(0, left=lambda: 900.0 if len(web.tiles) < 3 else 60.0) is Outcome.AGAIN
     record = play.run.records[0]
-    assert (record.state, record.attempt_count, record.reason) == (RegionState.PENDING, 0, "")
+    assert (record.state, record.tries, record.reason) == (RegionState.PENDING, 0, "")
     assert 3 <= record.tiles_done < record.region.tiles
     assert play.messages.sent == [(JOB, 1, 0, 0.0)]
     before = len(web.tiles)
@@ -461,7 +461,7 @@ def test_tiles_that_do_not_come_back_in_time_are_given_up_and_never_counted_as_d
     finally:
         back.set()
     record = play.run.records[0]
-    assert (record.state, record.attempt_count) == (RegionState.PENDING, 0)
+    assert (record.state, record.tries) == (RegionState.PENDING, 0)
     assert record.tiles_done < record.region.tiles
     assert play.turn(0) is Outcome.DONE
 

@@ -22,21 +22,21 @@ def after(why, *, progress=False, **record):
 
 @pytest.mark.parametrize("progress", [False, True])
 def test_after_trouble_it_is_tried_so_often_and_later_each_time(progress):
-    found = [after(DISK, attempt_count=attempt_count, progress=progress) for attempt_count in (1, 2, 3)]
+    found = [after(DISK, tries=tries, progress=progress) for tries in (1, 2, 3)]
     assert found == [(False, 0, 5.0), (False, 0, 10.0), (True, 0, 0.0)]
 
 
 def test_what_the_request_makes_impossible_is_not_tried_again():
-    assert after(InvalidRequest("no such image"), attempt_count=1) == (True, 0, 0.0)
+    assert after(InvalidRequest("no such image"), tries=1) == (True, 0, 0.0)
 
 
 def test_short_time_spends_a_try_only_where_nothing_was_done_in_it():
-    assert after(TimeUp(), attempt_count=1) == (False, 0, 0.0)
-    assert after(TimeUp(), attempt_count=3) == (True, 0, 0.0)
-    assert after(TimeUp(), attempt_count=9, progress=True) == (False, 0, 0.0)
+    assert after(TimeUp(), tries=1) == (False, 0, 0.0)
+    assert after(TimeUp(), tries=3) == (True, 0, 0.0)
+    assert after(TimeUp(), tries=9, progress=True) == (False, 0, 0.0)
 
 
 def test_who_is_told_to_slow_down_pauses_whatever_the_tries_but_not_for_ever():
-    assert after(SLOW, attempt_count=9, pauses=1) == (False, 2, pause(2).total_seconds())
-    assert after(SLOW, attempt_count=9, pauses=7, progress=True) == (False, 1, pause(1).total_seconds())
-    assert after(SLOW, attempt_count=1, pauses=MAX_PAUSES) == (True, 0, 0.0)
+    assert after(SLOW, tries=9, pauses=1) == (False, 2, pause(2).total_seconds())
+    assert after(SLOW, tries=9, pauses=7, progress=True) == (False, 1, pause(1).total_seconds())
+    assert after(SLOW, tries=1, pauses=MAX_PAUSES) == (True, 0, 0.0)

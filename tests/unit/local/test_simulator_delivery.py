@@ -38,11 +38,11 @@ def test_things_are_delivered_in_order_and_in_batches():
 
 
 def test_a_failed_delivery_is_tried_again_without_losing_order():
-    delivered, attempt_count = [], []
+    delivered, tries = [], []
 
     def deliver(batch):
-        attempt_count.append(batch)
-        if len(attempt_count) < 3:
+        tries.append(batch)
+        if len(tries) < 3:
             raise ConnectionError("not yet")
         delivered.extend(batch)
 

@@ -32,9 +32,9 @@ def by_name(*pools, **fields):
     return a_job(demand=Demand(tuple({pool: 1} for pool in pools), queue_selects_pool=True), **fields)
 
 
-def refused(job, *attempt_count, reason="CapacityError: none", launched=True):
+def refused(job, *tries, reason="CapacityError: none", launched=True):
     """The job after tries in these pools, each so many seconds after `NOW`, that met no capacity."""
-    for pool, seconds in attempt_count:
+    for pool, seconds in tries:
         count = job.demand.instances or 1
         started = lifecycle.start(job, {pool: count}, (), at(seconds))
         if launched:
@@ -59,9 +59,9 @@ class TestOwnTries:
         assert where(refused(job, ("a", 0), ("b", 1))) == "c"
 
     def test_begin_again_where_it_is_longest_ago(self):
-        attempt_count = ("a", 0), ("b", 1), ("c", 2)
-        assert where(refused(by_resources(), *attempt_count)) == "a"
-        assert where(refused(by_resources(), *attempt_count, ("a", 3))) == "b"
+        tries = ("a", 0), ("b", 1), ("c", 2)
+        assert where(refused(by_resources(), *tries)) == "a"
+        assert where(refused(by_resources(), *tries, ("a", 3))) == "b"
 
     def test_that_left_no_training_job_behind_are_remembered_too(self):
         job = refused(by_resources(), ("a", 0), ("b", 1), launched=False)

@@ -13,15 +13,15 @@ class Busy:
     """A memory that somebody else writes to before each of the first writes."""
 
     def __init__(self, others):
-        self.kept, self.others, self.attempt_count = Endpoint(key="ships"), others, 0
+        self.kept, self.others, self.tries = Endpoint(key="ships"), others, 0
 
     def known(self, keys):
         return dict.fromkeys(keys, self.kept)
 
     def remember(self, endpoint, before):
-        self.attempt_count += 1
-        if self.attempt_count <= self.others:
-            self.kept = replace(self.kept, instance_concurrency=self.attempt_count)
+        self.tries += 1
+        if self.tries <= self.others:
+            self.kept = replace(self.kept, instance_concurrency=self.tries)
         if self.kept != before:
             return False
         self.kept = endpoint
@@ -41,7 +41,7 @@ def test_what_others_have_kept_meanwhile_stays():
 def test_who_is_overtaken_again_and_again_gives_up():
     memory = Busy(others=1_000)
     amend(memory, "ships", with_a_variant, memory.kept)
-    assert (memory.attempt_count, memory.kept.variants) == (MAX_TRIES, ())
+    assert (memory.tries, memory.kept.variants) == (MAX_TRIES, ())
 
 
 def test_what_changes_nothing_is_not_written():
@@ -49,4 +49,4 @@ def test_what_changes_nothing_is_not_written():
     amend(memory, "ships", lambda endpoint: endpoint, memory.kept)
     amend(memory, "ships", lambda _: None, memory.kept)
     amend(memory, "ships", lambda _: replace(memory.kept, described_at=b.NOW), memory.kept)
-    assert (memory.attempt_count, memory.kept.described_at) == (1, b.NOW)
+    assert (memory.tries, memory.kept.described_at) == (1, b.NOW)

@@ -36,7 +36,7 @@ class Pressure:
 
     Attributes:
         factor: of the target, above 0 to 1, at `since`.
-    since: time of the last reduction, UTC; None if there was none.
+        since: time of the last reduction, UTC; None if there was none.
     """
 
     factor: float = 1.0
@@ -71,21 +71,21 @@ class Endpoint:
     """An endpoint as last described.
 
     Attributes:
-    key: its name, prefixed with the account of the role that reaches it if that is another (`<account>:<name>`);
-        for an HTTP endpoint its normalized URL without credentials or query.
-    http: whether it is a URL.
-    variants: in SageMaker's order.
-    instance_concurrency: requests that an instance takes at once (tag `osml:instance-concurrency`); None without
-        the tag.
-    target: share of its capacity that jobs use (tag `osml:capacity-target-percentage`); None without the tag.
-    tile_workers: requests that one of its regions makes at once (tag `osml:tile-workers`); None without the tag.
-    described_at: time of the description, UTC; None if it was never described (then the defaults hold).
-    tried_at: time of the last attempt to describe it, UTC.
-    role: IAM role ARN under which it is described; None for the queue's own role.
-    pressure: by variant.
-    tags_unread: whether its tags could not be read with it, so that earlier values stay in use.
-    status: `EndpointStatus`; "" if unknown.
-    others: requests of other callers, by variant; see `capacity.OTHERS_COUNT_FOR`.
+        key: its name, prefixed with the account of the role that reaches it if that is another (`<account>:<name>`);
+            for an HTTP endpoint its normalized URL without credentials or query.
+        http: whether it is a URL.
+        variants: in SageMaker's order.
+        instance_concurrency: requests that an instance takes at once (tag `osml:instance-concurrency`); None without
+            the tag.
+        target: share of its capacity that jobs use (tag `osml:capacity-target-percentage`); None without the tag.
+        tile_workers: requests that one of its regions makes at once (tag `osml:tile-workers`); None without the tag.
+        described_at: time of the description, UTC; None if it was never described (then the defaults hold).
+        tried_at: time of the last attempt to describe it, UTC.
+        role: IAM role ARN under which it is described; None for the queue's own role.
+        pressure: by variant.
+        tags_unread: whether its tags could not be read with it, so that earlier values stay in use.
+        status: `EndpointStatus`; "" if unknown.
+        others: requests of other callers, by variant; see `capacity.OTHERS_COUNT_FOR`.
     """
 
     key: str
@@ -108,7 +108,7 @@ class Limits:
     """A deployment's settings, by the guide's names and with its defaults ("Configuration Options").
 
     Attributes:
-    throttling: `SCHEDULER_THROTTLING_ENABLED`: whether capacity is checked.
+        throttling: `SCHEDULER_THROTTLING_ENABLED`: whether capacity is checked.
         target: `CAPACITY_TARGET_PERCENTAGE`, 0.0 to 1.5.
         instance_concurrency: `DEFAULT_INSTANCE_CONCURRENCY`.
         http_concurrency: `DEFAULT_HTTP_ENDPOINT_CONCURRENCY`.
@@ -116,7 +116,7 @@ class Limits:
         region_size: `REGION_SIZE`, pixels per axis.
         fresh_for: seconds for which a description counts as fresh.
         attempts: tries of a region before its job fails.
-    watch_others: `WATCH_OTHER_CALLERS`: whether requests of other callers are measured and subtracted.
+        watch_others: `WATCH_OTHER_CALLERS`: whether requests of other callers are measured and subtracted.
     """
 
     throttling: bool = True

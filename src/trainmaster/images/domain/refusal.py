@@ -16,10 +16,10 @@ class Refusal:
     """A request that created no job.
 
     Attributes:
-    job: the name of the job that it would have created.
-    at: time of the refusal, UTC.
-    reason: the problem and its remedy.
-    field: path of the invalid field; "" without one.
+        job: the name of the job that it would have created.
+        at: time of the refusal, UTC.
+        reason: the problem and its remedy.
+        field: path of the invalid field; "" without one.
     """
 
     job: str

@@ -79,7 +79,7 @@ class Processor:
 
     Attributes:
         name: of the endpoint, or the model's URL.
-    assumed_role: IAM role ARN under which the endpoint is reached; None for the queue's own role.
+        assumed_role: IAM role ARN under which the endpoint is reached; None for the queue's own role.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Processor:
 
     @property
     def is_http(self) -> bool:
-        """True if the model is called by its URL, regardless of the type (guide, "HTTP Endpoints"); schemes have no case."""
+        """True if a URL is called, regardless of the type (guide, "HTTP Endpoints"); schemes have no case."""
         return self.type_ is ProcessorType.HTTP or is_url(self.name)
 
 
@@ -105,9 +105,9 @@ class Distillation:
     """Removal of duplicate features.
 
     Attributes:
-    iou: boxes with a larger intersection over union, 0 to 1, count as the same feature.
-    skip_box: of SOFT_NMS: minimum score; features below it are dropped.
-    sigma: of SOFT_NMS: decay of scores with the overlap.
+        iou: boxes with a larger intersection over union, 0 to 1, count as the same feature.
+        skip_box: of SOFT_NMS: minimum score; features below it are dropped.
+        sigma: of SOFT_NMS: decay of scores with the overlap.
     """
 
     algorithm: Suppression = Suppression.NMS
@@ -121,11 +121,11 @@ class ImageRequest:
     """A validated request for an image job.
 
     Attributes:
-    job_id: the job's name in the queue.
+        job_id: the job's name in the queue.
         image_url: `s3://bucket/key`, `http(s)://...`.
         parameters: passed on to InvokeEndpoint (`imageProcessorParameters`), `TargetVariant` among them.
-    tile_size: pixels per axis of a square tile.
-    tile_overlap: minimum overlap of neighbouring tiles in pixels; less than `tile_size`.
+        tile_size: pixels per axis of a square tile.
+        tile_overlap: minimum overlap of neighbouring tiles in pixels; less than `tile_size`.
         image_read_role: IAM role ARN under which the image is read.
         region_of_interest: WKT, longitude and latitude; None for the whole image.
         feature_properties: added to each feature.

@@ -35,9 +35,9 @@ class Cut:
     """Parameters of the division of an image.
 
     Attributes:
-    region: pixels of a region, per axis (`REGION_SIZE`); a region may have a few more to avoid a remainder.
-    tile: pixels of a tile, per axis.
-    overlap: minimum overlap of neighbouring tiles in pixels.
+        region: pixels of a region, per axis (`REGION_SIZE`); a region may have a few more to avoid a remainder.
+        tile: pixels of a tile, per axis.
+        overlap: minimum overlap of neighbouring tiles in pixels.
     """
 
     region: tuple[int, int] = (10_240, 10_240)
@@ -51,8 +51,8 @@ class Region:
 
     Attributes:
         number: from 0, in the order of rows, then columns.
-    window: the part of the image that it covers.
-    tiles: number of its tiles.
+        window: the part of the image that it covers.
+        tiles: number of its tiles.
     """
 
     number: int

@@ -224,14 +224,14 @@ class RegionRecord:
     """A region of a job, or, with `MERGE` as its number, the merging of all.
 
     Attributes:
-    tries: times that a worker has begun it.
-    worker: the worker that has it; "" if none.
-    beat_at: time of that worker's last heartbeat, UTC.
-    tiles_done: of its tiles.
-    features: found so far.
-    reason: of the last failure; "" if there was none.
-    pauses: times in a row that it was given back because its workers were throttled, without a tile done between;
-        each is followed by a longer pause.
+        tries: times that a worker has begun it.
+        worker: the worker that has it; "" if none.
+        beat_at: time of that worker's last heartbeat, UTC.
+        tiles_done: of its tiles.
+        features: found so far.
+        reason: of the last failure; "" if there was none.
+        pauses: times in a row that it was given back because its workers were throttled, without a tile done between;
+            each is followed by a longer pause.
     """
 
     region: Region
@@ -278,12 +278,12 @@ class Run:
 
     Attributes:
         job: the job's name.
-    attempt: number of the attempt that works on them.
-    stopped: whether its workers have to stop.
-    records: by number; the merging is the last.
-    line: the regions that were not done when this attempt began, in the order of their dispatch.
-    abreast: maximum of them at work at once; None for all.
-    narrowed: the same while the endpoint takes less than when this attempt began; None otherwise.
+        attempt: number of the attempt that works on them.
+        stopped: whether its workers have to stop.
+        records: by number; the merging is the last.
+        line: the regions that were not done when this attempt began, in the order of their dispatch.
+        abreast: maximum of them at work at once; None for all.
+        narrowed: the same while the endpoint takes less than when this attempt began; None otherwise.
     """
 
     job: str

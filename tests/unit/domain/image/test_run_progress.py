@@ -25,7 +25,7 @@ def a_run(*states, merging=PENDING, stopped=False, attempt=1, abreast=None):
     regions = [Region(number=n, window=Window(0, 0, 9, 9), tiles=2 if n == 0 else 9) for n in range(len(states))]
     records = [
         replace(
-            record, state=state, attempt_count=int(state is not PENDING), beat_at=b.NOW if state is RUNNING else None
+            record, state=state, tries=int(state is not PENDING), beat_at=b.NOW if state is RUNNING else None
         )
         for record, state in zip(laid_out(regions), (*states, merging), strict=True)
     ]
@@ -76,15 +76,15 @@ def test_a_dead_worker_does_not_keep_a_stopped_run():
 def test_a_run_is_at_work_from_its_first_region_on():
     assert not seen(a_run(PENDING, PENDING)).at_work
     assert seen(a_run(RUNNING, PENDING)).at_work
-    assert seen(changed(a_run(PENDING, PENDING), 1, attempt_count=1)).at_work
+    assert seen(changed(a_run(PENDING, PENDING), 1, tries=1)).at_work
 
 
 def test_a_later_attempt_is_at_work_only_once_somebody_has_begun_under_it():
     run = replace(a_run(DONE, PENDING, PENDING), attempt=2, line=(1, 2))
     assert not seen(run).at_work
-    assert seen(changed(run, 2, state=RUNNING, attempt_count=1, beat_at=b.NOW)).at_work
+    assert seen(changed(run, 2, state=RUNNING, tries=1, beat_at=b.NOW)).at_work
     assert seen(changed(run, 2, beat_at=b.NOW)).at_work, "it was given back, and its try does not count"
-    assert seen(changed(replace(run, line=()), MERGE, attempt_count=1)).at_work
+    assert seen(changed(replace(run, line=()), MERGE, tries=1)).at_work
 
 
 def test_what_is_left_is_what_open_regions_ask_for_and_none_asks_for_more_than_it_has_tiles():
@@ -159,11 +159,11 @@ def test_what_rests_is_not_silent():
 
 
 def test_what_its_workers_die_of_is_not_tried_for_ever():
-    run = changed(a_run(RUNNING, PENDING), 0, attempt_count=3)
+    run = changed(a_run(RUNNING, PENDING), 0, tries=3)
     assert again(run, 2) == (1,)
     assert exhausted(run, b.NOW, 3) == (0,)
     assert exhausted(run, b.at(-1), 3) == ()
-    assert exhausted(changed(run, 0, attempt_count=2), b.NOW, 3) == ()
+    assert exhausted(changed(run, 0, tries=2), b.NOW, 3) == ()
 
 
 @pytest.mark.parametrize("job", ["scene", "s" * 63, "scene-7"])
