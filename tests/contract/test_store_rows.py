@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import builders as b
+from trainmaster.adapters.dynamodb.codec import ATTEMPT_FIELDS, JOB_FIELDS, ROW_FIELDS
 from trainmaster.adapters.dynamodb.rows import (
     finished_at,
     history_of,
@@ -49,6 +50,14 @@ def test_any_job_has_every_member_that_a_job_can_have():
     )
     for kind, strategies in ((Job, JOB), (Attempt, ATTEMPT), *parts):
         assert strategies.keys() == {each.name for each in fields(kind) if each.init}
+
+
+def test_every_field_of_a_job_and_of_an_attempt_is_in_the_codecs_tables_once():
+    of_a_job, of_an_attempt = ({field.name for field in fields(kind)} for kind in (Job, Attempt))
+    assert {stored.field for stored in JOB_FIELDS} == of_a_job - ROW_FIELDS
+    assert {stored.field for stored in ATTEMPT_FIELDS} == of_an_attempt - {"number", "training_job_name"}
+    for table in (JOB_FIELDS, ATTEMPT_FIELDS):
+        assert len({stored.key for stored in table}) == len(table)
 
 
 @unhurried

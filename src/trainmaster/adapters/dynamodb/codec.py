@@ -1,68 +1,92 @@
-"""A job as one compact JSON text, and back: all that the small attributes of its row do not say.
+"""A job as one compact JSON text, and back: everything that the small attributes of its row do not hold.
 
-Compact because DynamoDB charges by the kilobyte: what has its default value is left out, times are seconds since
-the job's entry, and an attempt's name is left out where it follows from job and number. It must not know rows.
+`JOB_FIELDS` and `ATTEMPT_FIELDS` declare every stored field. DynamoDB charges by the kilobyte: default values are
+omitted, times are seconds since the job's entry, and names that follow from the job and a number are left out.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
-from trainmaster.adapters.dynamodb.attempt_codec import (
-    Seconds,
-    attempt_of,
-    attempt_values,
-    optional_span,
-    seconds_of,
-    since,
-    span_seconds,
-)
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.document import document, value_of
-from trainmaster.domain.elastic.sizes import Elastic
-from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Member, Resizing
+from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.job import Change, Job, JobState, ParentRule, Reservation
-from trainmaster.domain.jobs.work import Work, work_of_values
-from trainmaster.domain.policy.settings import DEFAULT_SHARE, FailureClass, PreemptionOverrides
+from trainmaster.domain.jobs.names import attempt_name, member_name
+from trainmaster.domain.jobs.work import Work, kind_of_run, work_of_values
+from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
 
+Seconds: TypeAlias = int | float
+# Looking an enumeration's member up is several times as quick as calling the enumeration, for a thousand rows.
 STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
-"""Several times as quick as calling the enumeration, which matters for a thousand rows."""
 _FAILURES: Mapping[str, FailureClass] = {failure.value: failure for failure in FailureClass}
-_DAY = timedelta(days=1)
-_NO_WISHES = PreemptionOverrides()
+_OUTCOMES: Mapping[str, Outcome] = {outcome.value: outcome for outcome in Outcome}
+ROW_FIELDS = frozenset({"name", "entry_time", "priority", "state", "version"})
+"""Fields of a job that are attributes of its row."""
+_LAUNCHED, _STOP_SENT = 1, 2
+_TOLD, _GIVEN_UP = 1, 2
+
+
+class Owner(NamedTuple):
+    """What a stored value is relative to: the job's name and entry time, and the number of the attempt."""
+
+    job: str
+    entry: datetime
+    attempt: int = 0
+
+
+class Codec(NamedTuple):
+    """Conversion of a value to JSON and back."""
+
+    write: Callable[[Any, Owner], Any]
+    read: Callable[[Any, Owner], Any]
+
+
+class Stored(NamedTuple):
+    """Declaration of a stored field.
+
+    Attributes:
+        key: Member of the JSON object.
+        field: Field of the dataclass.
+        codec: Conversion of values other than the field's default, which is not stored.
+    """
+
+    key: str
+    field: str
+    codec: Codec
 
 
 def packed(job: Job, lines: Iterable[Change]) -> str:
-    """The job as JSON text, with these lines of its history."""
-    return _text(_without_defaults(job) | {"history": [_line(line, job.entry_time) for line in lines]})
+    """Return the job as JSON text, with these lines of its history."""
+    values = _written(job, _JOB_DEFAULTS, Owner(job.name, job.entry_time))
+    values |= _demand_values(job.demand) | {"history": [_line(line, job.entry_time) for line in lines]}
+    return _text(values)
 
 
 def unpacked(text: str, name: str, entry: datetime) -> dict[str, Any]:
-    """Fields of the job of such a text; what a newer version has added is left alone."""
-    values = json.loads(text)
-    known = ((_READERS[key], value) for key, value in values.items() if key in _READERS)
-    fields = {field: read(value, name, entry) for (field, read), value in known}
+    """Return the fields of the job in such a text; members of a newer version are ignored."""
+    values, owner = json.loads(text), Owner(name, entry)
+    found = _read(values, _JOB_KEYS, owner)
     if "ours" in values or "asks" in values:
-        fields["demand"] = replace(
-            fields["demand"], queue_selects_pool="ours" in values, **_asks_of(values.get("asks"))
-        )
-    return fields
+        found["demand"] = replace(found["demand"], queue_selects_pool="ours" in values, **_asks_of(values.get("asks")))
+    return found
 
 
 def packed_lines(lines: Iterable[Change], entry: datetime) -> str:
-    """A part of a history as JSON text."""
+    """Return a part of a history as JSON text."""
     return _text([_line(line, entry) for line in lines])
 
 
 def unpacked_lines(text: str, entry: datetime) -> tuple[Change, ...]:
-    """The lines of such a text."""
-    return _read_history(json.loads(text), "", entry)
+    """Return the lines in such a text."""
+    return tuple(_line_of(line, entry) for line in json.loads(text))
 
 
 def _text(value: Any) -> str:
@@ -70,84 +94,42 @@ def _text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _without_defaults(job: Job) -> dict[str, Any]:
-    entry = job.entry_time
-    values = {
-        "demand": [dict(units) for units in job.demand.alternatives],
-        "digest": job.digest,
-        "ours": job.demand.queue_selects_pool or None,
-        "asks": _asks(job.demand),
-        "share": job.share if job.share != DEFAULT_SHARE else None,
-        "fixed": None if job.preemptible else True,
-        "maxRuntime": seconds_of(job.max_runtime) if job.max_runtime != _DAY else None,
-        "maxPending": span_seconds(job.max_pending),
-        "keepAlive": job.keep_alive or None,
-        "fit": job.warm_pool_key or None,
-        "image": job.container_image or None,
-        "saves": job.checkpointed or None,
-        "by": job.submitted_by,
-        "attempt": None if job.attempt is None else attempt_values(job.attempt, job),
-        "past": [attempt_values(attempt, job) for attempt in job.past] or None,
-        "earlier": document(job.earlier, sparse=True) or None,
-        "hold": None if job.reservation is None else [dict(job.reservation.units), since(entry, job.reservation.until)],
-        "retryAt": since(entry, job.retry_at),
-        "returns": job.capacity_failures or None,
-        "stop": job.stop_requested or None,
-        "failure": job.failure,
-        "endedAt": since(entry, job.ended_at),
-        **_rules(job),
-    }
-    return {key: value for key, value in values.items() if value is not None}
-
-
-def _rules(job: Job) -> dict[str, Any]:
-    """What its user asked for by tags; most jobs have none of it."""
-    entry, wishes = job.entry_time, job.wishes
-    spans = (wishes.min_runtime, wishes.cooldown, wishes.delay)
+def _written(value: Any, table: Sequence[tuple[Stored, Any]], owner: Owner) -> dict[str, Any]:
+    """Return the stored values of the fields that do not have their default."""
     return {
-        "wishes": [*map(span_seconds, spans), wishes.max_preemptions] if wishes != _NO_WISHES else None,
-        "notBefore": since(entry, job.not_before),
-        "deadline": since(entry, job.deadline),
-        "after": list(job.after) or None,
-        "ifParentFails": job.if_parent_fails.value if job.if_parent_fails is not ParentRule.CANCEL else None,
-        "group": job.group,
-        "groupMost": job.max_concurrent,
-        "retries": dict(job.retries) or None,
-        "failures": dict(job.failures) or None,
-        "heldBy": job.held_by,
-        "elastic": None if job.elastic is None else document(job.elastic, sparse=True),
-        "work": None if job.work is None else [job.work.kind, *job.work.values()],
+        stored.key: stored.codec.write(found, owner)
+        for stored, default in table
+        if (found := getattr(value, stored.field)) is not default and found != default
     }
 
 
-def _line(line: Change, entry: datetime) -> list[Any]:
-    values = [since(entry, line.at), line.before and line.before.value, line.after.value, line.reason]
-    told = [line.attempt, line.size]
-    while told and told[-1] is None:
-        told.pop()
-    return [*values, *told]
+def _read(values: Mapping[str, Any], table: Mapping[str, Stored], owner: Owner) -> dict[str, Any]:
+    known = ((table[key], value) for key, value in values.items() if key in table)
+    return {stored.field: stored.codec.read(value, owner) for stored, value in known}
 
 
-def _same(value: Any, _name: str, _entry: datetime) -> Any:
-    return value
+# ---------------------------------------------------------------- values
 
 
-def _read_span(value: Seconds, _name: str, _entry: datetime) -> timedelta:
-    return timedelta(seconds=value)
+def _seconds(span: timedelta) -> Seconds:
+    """Return whole seconds as an integer; a float keeps microseconds exactly for two centuries."""
+    seconds = span.total_seconds()
+    return int(seconds) if seconds.is_integer() else seconds
 
 
-def _read_moment(value: Seconds, _name: str, entry: datetime) -> datetime:
-    return entry + timedelta(seconds=value)
+def _since(entry: datetime, time: datetime | None) -> Seconds | None:
+    return None if time is None else _seconds(time - entry)
 
 
-def _read_demand(value: list[dict[str, int]], _name: str, _entry: datetime) -> Demand:
-    return Demand(tuple(value))
+def _at(entry: datetime, seconds: Seconds | None) -> datetime | None:
+    return None if seconds is None else entry + timedelta(seconds=seconds)
 
 
-def _asks(demand: Demand) -> list[Any] | None:
-    """What a demand by resource asks for, how often, and how many of its alternatives the job names itself."""
+def _demand_values(demand: Demand) -> dict[str, Any]:
+    """Return what a demand has besides alternatives: by resources, with the number of its own alternatives."""
     asked = demand.resources
-    return None if asked is None else [document(asked, sparse=True), demand.instances, demand.listed]
+    asks = {} if asked is None else {"asks": [document(asked, sparse=True), demand.instances, demand.listed]}
+    return {"ours": True, **asks} if demand.queue_selects_pool else asks
 
 
 def _asks_of(value: Sequence[Any] | None) -> dict[str, Any]:
@@ -157,86 +139,245 @@ def _asks_of(value: Sequence[Any] | None) -> dict[str, Any]:
     return {"resources": value_of(Resources, asked), "instances": instances, "listed": listed}
 
 
-def _read_wishes(value: list[Any], _name: str, _entry: datetime) -> PreemptionOverrides:
-    *spans, most = value
-    min_runtime, cooldown, delay = map(optional_span, spans)
-    return PreemptionOverrides(min_runtime=min_runtime, cooldown=cooldown, delay=delay, max_preemptions=most)
+def _wishes(wishes: PreemptionOverrides, _: Owner) -> list[Any]:
+    spans = (wishes.min_runtime, wishes.cooldown, wishes.delay)
+    return [*(None if span is None else _seconds(span) for span in spans), wishes.max_preemptions]
 
 
-def _read_elastic(value: Mapping[str, Any], _name: str, _entry: datetime) -> Elastic:
-    return value_of(Elastic, value)
+def _wishes_of(value: Sequence[Any], _: Owner) -> PreemptionOverrides:
+    *spans, limit = value
+    min_runtime, cooldown, delay = (None if span is None else timedelta(seconds=span) for span in spans)
+    return PreemptionOverrides(min_runtime=min_runtime, cooldown=cooldown, delay=delay, max_preemptions=limit)
 
 
-def _read_work(value: list[Any], _name: str, _entry: datetime) -> Work:
-    return work_of_values(value[0], value[1:])
+def _line(line: Change, entry: datetime) -> list[Any]:
+    values = [_since(entry, line.at), line.before and line.before.value, line.after.value, line.reason]
+    last = [line.attempt, line.size]
+    while last and last[-1] is None:
+        last.pop()
+    return [*values, *last]
 
 
-def _read_failures(value: Mapping[str, int], _name: str, _entry: datetime) -> Mapping[FailureClass, int]:
-    return {_FAILURES[failure]: times for failure, times in value.items()}
-
-
-def _read_names(value: list[str], _name: str, _entry: datetime) -> tuple[str, ...]:
-    return tuple(value)
-
-
-def _read_parent_rule(value: str, _name: str, _entry: datetime) -> ParentRule:
-    return ParentRule(value)
-
-
-def _read_reservation(value: list[Any], _name: str, entry: datetime) -> Reservation:
-    return Reservation(value[0], entry + timedelta(seconds=value[1]))
-
-
-def _read_attempts(value: list[Any], name: str, entry: datetime) -> tuple[Attempt, ...]:
-    return tuple(attempt_of(one, name, entry) for one in value)
-
-
-def _read_earlier(value: Mapping[str, Any], _name: str, _entry: datetime) -> AttemptTotals:
-    return value_of(AttemptTotals, value)
-
-
-def _read_history(value: list[Any], _name: str, entry: datetime) -> tuple[Change, ...]:
-    return tuple(_read_line(line, entry) for line in value)
-
-
-def _read_line(value: list[Any], entry: datetime) -> Change:
+def _line_of(value: Sequence[Any], entry: datetime) -> Change:
     seconds, before, after, reason, attempt, size, *_ = (*value, None, None)
     at = entry + timedelta(seconds=seconds)
     return Change(at, before and STATES[before], STATES[after], reason, attempt, size)
 
 
-_READERS: Mapping[str, tuple[str, Callable[[Any, str, datetime], Any]]] = {
-    "demand": ("demand", _read_demand),
-    "digest": ("digest", _same),
-    "share": ("share", _same),
-    "fixed": ("preemptible", lambda *_: False),
-    "maxRuntime": ("max_runtime", _read_span),
-    "maxPending": ("max_pending", _read_span),
-    "keepAlive": ("keep_alive", _same),
-    "fit": ("warm_pool_key", _same),
-    "image": ("container_image", _same),
-    "saves": ("checkpointed", _same),
-    "by": ("submitted_by", _same),
-    "attempt": ("attempt", attempt_of),
-    "past": ("past", _read_attempts),
-    "earlier": ("earlier", _read_earlier),
-    "hold": ("reservation", _read_reservation),
-    "retryAt": ("retry_at", _read_moment),
-    "returns": ("capacity_failures", _same),
-    "stop": ("stop_requested", _same),
-    "failure": ("failure", _same),
-    "endedAt": ("ended_at", _read_moment),
-    "wishes": ("wishes", _read_wishes),
-    "notBefore": ("not_before", _read_moment),
-    "deadline": ("deadline", _read_moment),
-    "after": ("after", _read_names),
-    "ifParentFails": ("if_parent_fails", _read_parent_rule),
-    "group": ("group", _same),
-    "groupMost": ("max_concurrent", _same),
-    "retries": ("retries", _read_failures),
-    "failures": ("failures", _read_failures),
-    "heldBy": ("held_by", _same),
-    "elastic": ("elastic", _read_elastic),
-    "work": ("work", _read_work),
-    "history": ("history", _read_history),
-}
+def _member(member: Member, owner: Owner) -> list[Any]:
+    """Return its number or name, when it was decided, what was done with it, and up to three times."""
+    name = member.training_job_name
+    which = name.rpartition("-m")[2]
+    follows = which.isdecimal() and which.isascii() and name == member_name(owner.job, owner.attempt, int(which))
+    times = (member.created_at, member.started_at, member.drain_asked_at, member.left_at)
+    created, *others = (_since(owner.entry, time) for time in times)
+    done = _LAUNCHED * member.launched + _STOP_SENT * member.stop_sent
+    values = [int(which) if follows else name, created, done, *others]
+    while values[-1] is None:
+        values.pop()
+    return values
+
+
+def _member_of(value: Sequence[Any], owner: Owner) -> Member:
+    which, created, done, started, drained, left, *_ = (*value, None, None, None)
+    return Member(
+        training_job_name=which if isinstance(which, str) else member_name(owner.job, owner.attempt, which),
+        created_at=owner.entry + timedelta(seconds=created),
+        launched=bool(done & _LAUNCHED),
+        stop_sent=bool(done & _STOP_SENT),
+        started_at=_at(owner.entry, started),
+        drain_asked_at=_at(owner.entry, drained),
+        left_at=_at(owner.entry, left),
+    )
+
+
+def _resizing(resizing: Resizing, owner: Owner) -> list[Any]:
+    """Return from, to, the cause, two times, what was done, and the job for which it frees capacity."""
+    done = _TOLD * resizing.told + _GIVEN_UP * resizing.given_up
+    times = (_since(owner.entry, resizing.asked_at), _since(owner.entry, resizing.until))
+    return [resizing.before, resizing.after, resizing.cause.value, *times, done, resizing.freed_for]
+
+
+def _resizing_of(value: Sequence[Any], owner: Owner) -> Resizing:
+    before, after, cause, asked, until, done, freed_for, *_ = value
+    return Resizing(
+        before=before,
+        after=after,
+        cause=Cause(cause),
+        asked_at=owner.entry + timedelta(seconds=asked),
+        until=owner.entry + timedelta(seconds=until),
+        freed_for=freed_for,
+        told=bool(done & _TOLD),
+        given_up=bool(done & _GIVEN_UP),
+    )
+
+
+def _attempt(attempt: Attempt, owner: Owner) -> dict[str, Any]:
+    """Return the attempt's number, its fields, and its name unless that follows from the job's name and the number."""
+    owner = owner._replace(attempt=attempt.number)
+    return {"n": attempt.number, **_name(attempt.training_job_name, owner)} | _written(
+        attempt, _ATTEMPT_DEFAULTS, owner
+    )
+
+
+def _attempt_of(value: Mapping[str, Any], owner: Owner) -> Attempt:
+    owner = owner._replace(attempt=value["n"])
+    found = _read(value, _ATTEMPT_KEYS, owner)
+    return Attempt(number=owner.attempt, training_job_name=value.get("name") or _usual_name(value, owner), **found)
+
+
+def _name(name: str, owner: Owner) -> dict[str, str]:
+    """Return the kind of a run with its usual name, nothing for a training job with its usual one, else the name."""
+    known = Work.kinds().get(kind := kind_of_run(name))
+    if known is not None and name == known.run_name(owner.job, owner.attempt):
+        return {"run": kind}
+    return {} if known is None and name == attempt_name(owner.job, owner.attempt) else {"name": name}
+
+
+def _usual_name(value: Mapping[str, Any], owner: Owner) -> str:
+    named = Work.kinds()[value["run"]].run_name if "run" in value else attempt_name
+    return named(owner.job, owner.attempt)
+
+
+# ---------------------------------------------------------------- tables
+
+_SAME = Codec(lambda value, _: value, lambda value, _: value)
+_SPAN = Codec(lambda span, _: _seconds(span), lambda seconds, _: timedelta(seconds=seconds))
+_MOMENT = Codec(
+    lambda time, owner: _seconds(time - owner.entry), lambda seconds, owner: owner.entry + timedelta(seconds=seconds)
+)
+_NAMES = Codec(lambda names, _: list(names), lambda names, _: tuple(names))
+_BY_NAME = Codec(lambda values, _: dict(values), lambda values, _: values)
+_FAILURE_COUNTS = Codec(
+    lambda counts, _: dict(counts), lambda counts, _: {_FAILURES[failure]: count for failure, count in counts.items()}
+)
+_ATTEMPT = Codec(_attempt, _attempt_of)
+
+
+def _many(codec: Codec) -> Codec:
+    """Return the codec of a tuple of such values."""
+    return Codec(
+        lambda values, owner: [codec.write(value, owner) for value in values],
+        lambda values, owner: tuple(codec.read(value, owner) for value in values),
+    )
+
+
+def _sparse(kind: type) -> Codec:
+    """Return the codec of a dataclass's document without default values."""
+    return Codec(lambda value, _: document(value, sparse=True), lambda value, _: value_of(kind, value))
+
+
+JOB_FIELDS = (
+    Stored(
+        "demand",
+        "demand",
+        Codec(lambda demand, _: [dict(units) for units in demand.alternatives], lambda value, _: Demand(tuple(value))),
+    ),
+    Stored("digest", "digest", _SAME),
+    Stored("share", "share", _SAME),
+    Stored("fixed", "preemptible", Codec(lambda *_: True, lambda *_: False)),
+    Stored("maxRuntime", "max_runtime", _SPAN),
+    Stored("maxPending", "max_pending", _SPAN),
+    Stored("keepAlive", "keep_alive", _SAME),
+    Stored("fit", "warm_pool_key", _SAME),
+    Stored("image", "container_image", _SAME),
+    Stored("saves", "checkpointed", _SAME),
+    Stored("by", "submitted_by", _SAME),
+    Stored("attempt", "attempt", _ATTEMPT),
+    Stored("past", "past", _many(_ATTEMPT)),
+    Stored("earlier", "earlier", _sparse(AttemptTotals)),
+    Stored(
+        "hold",
+        "reservation",
+        Codec(
+            lambda kept, owner: [dict(kept.units), _since(owner.entry, kept.until)],
+            lambda value, owner: Reservation(value[0], owner.entry + timedelta(seconds=value[1])),
+        ),
+    ),
+    Stored("retryAt", "retry_at", _MOMENT),
+    Stored("returns", "capacity_failures", _SAME),
+    Stored("stop", "stop_requested", _SAME),
+    Stored("failure", "failure", _SAME),
+    Stored("endedAt", "ended_at", _MOMENT),
+    Stored("wishes", "wishes", Codec(_wishes, _wishes_of)),
+    Stored("notBefore", "not_before", _MOMENT),
+    Stored("deadline", "deadline", _MOMENT),
+    Stored("after", "after", _NAMES),
+    Stored("ifParentFails", "if_parent_fails", Codec(lambda rule, _: rule.value, lambda value, _: ParentRule(value))),
+    Stored("group", "group", _SAME),
+    Stored("groupMost", "max_concurrent", _SAME),
+    Stored("retries", "retries", _FAILURE_COUNTS),
+    Stored("failures", "failures", _FAILURE_COUNTS),
+    Stored("heldBy", "held_by", _SAME),
+    Stored("elastic", "elastic", _sparse(Elastic)),
+    Stored(
+        "work",
+        "work",
+        Codec(lambda work, _: [work.kind, *work.values()], lambda value, _: work_of_values(value[0], value[1:])),
+    ),
+    Stored(
+        "history",
+        "history",
+        Codec(
+            lambda lines, owner: [_line(line, owner.entry) for line in lines],
+            lambda lines, owner: tuple(_line_of(line, owner.entry) for line in lines),
+        ),
+    ),
+)
+"""Every stored field of a job but `ROW_FIELDS`; the history may be stored in parts."""
+ATTEMPT_FIELDS = (
+    Stored("units", "units", _BY_NAME),
+    Stored("at", "created_at", _MOMENT),
+    Stored("choices", "choices", _NAMES),
+    Stored("type", "instance_type", _SAME),
+    Stored("outcome", "outcome", Codec(lambda outcome, _: outcome.value, lambda value, _: _OUTCOMES[value])),
+    Stored("launched", "launched", _SAME),
+    Stored("started", "started_at", _MOMENT),
+    Stored("stopAsked", "stop_asked_at", _MOMENT),
+    Stored("stopSent", "stop_sent", _SAME),
+    Stored("for", "freed_for", _SAME),
+    Stored("saved", "saved_at", _MOMENT),
+    Stored("savesEvery", "saves_every", _SPAN),
+    Stored("interruptions", "interruptions", _SAME),
+    Stored("reclaimed", "reclaimed_at", _MOMENT),
+    Stored("warmUntil", "warm_until", _MOMENT),
+    Stored("ended", "ended_at", _MOMENT),
+    Stored("reason", "reason", _SAME),
+    Stored("given", "given", _SAME),
+    Stored(
+        "turnedDown",
+        "turned_down",
+        Codec(
+            lambda times, owner: {pool: _since(owner.entry, time) for pool, time in times.items()},
+            lambda value, owner: {pool: owner.entry + timedelta(seconds=after) for pool, after in value.items()},
+        ),
+    ),
+    Stored("members", "members", _many(Codec(_member, _member_of))),
+    Stored("joined", "joined", _SAME),
+    Stored("resizing", "resizing", Codec(_resizing, _resizing_of)),
+    Stored("sized", "sized_at", _MOMENT),
+    Stored("served", "served", _SAME),
+    Stored("resizes", "resizes", _SAME),
+    Stored("faulty", "faulty_since", _MOMENT),
+    Stored("wanted", "wanted", _SAME),
+    Stored("baseEnded", "base_ended_at", _MOMENT),
+    Stored("restarts", "restarts", _SAME),
+)
+"""Every stored field of an attempt but its number and its name."""
+
+
+def _with_defaults(kind: Any, table: Iterable[Stored]) -> tuple[tuple[Stored, Any], ...]:
+    """Return the fields with their defaults; `MISSING` for a field without one, which is always stored."""
+    factories = {field.name: field.default_factory for field in fields(kind)}
+    defaults = {field.name: field.default for field in fields(kind)}
+    return tuple(
+        (stored, defaults[stored.field] if factory is MISSING else factory())
+        for stored in table
+        for factory in (factories[stored.field],)
+    )
+
+
+_JOB_KEYS: Mapping[str, Stored] = {stored.key: stored for stored in JOB_FIELDS}
+_JOB_DEFAULTS = _with_defaults(Job, (stored for stored in JOB_FIELDS if stored.field != "history"))
+_ATTEMPT_KEYS: Mapping[str, Stored] = {stored.key: stored for stored in ATTEMPT_FIELDS}
+_ATTEMPT_DEFAULTS = _with_defaults(Attempt, ATTEMPT_FIELDS)

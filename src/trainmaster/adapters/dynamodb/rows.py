@@ -1,7 +1,7 @@
 """Jobs as rows of the table, and back: where a job's row is, and what is in it.
 
 Being in a state is a row: a job has one live row, in the place that its state gives it. The small attributes carry
-the article's names; the rest is one JSON text (`dynamodb_packing`), because botocore parses nested attributes slowly.
+the article's names; the rest is one JSON text (`codec`), because botocore parses nested attributes slowly.
 It must not talk to DynamoDB.
 """
 
