@@ -113,10 +113,10 @@ class PoolChange(RequestModel):
 
 
 class Pool(ResponseModel):
-    """How a pool stands, in instances; one of kind endpoint in concurrent requests, as long as image jobs need it."""
+    """The state of a pool, in instances; a pool of kind service counts concurrent requests and exists while jobs need it."""
 
     name: str
-    instance_type: Annotated[str, Field(description="Empty for a pool of kind endpoint.")]
+    instance_type: Annotated[str, Field(description="Empty for a pool of kind service.")]
     kind: Kind
     training_plan_arn: str | None
     plan_status: Annotated[
@@ -170,8 +170,8 @@ class Pool(ResponseModel):
     setting: Annotated[
         dict[str, Any],
         Field(
-            description="The pool as `PUT /pools` takes it: only what somebody has set. Empty for a pool of kind "
-            "endpoint, which nobody sets."
+            description="The pool as `PUT /pools` takes it: only what people have set. Empty for a pool of "
+            "kind service, which cannot be set."
         ),
     ]
 
