@@ -328,7 +328,7 @@ class PlanView(TypedDict):
 
 
 class PoolView(TypedDict):
-    """The state of a pool, in instances; a pool of kind service counts concurrent requests and exists while jobs need it."""
+    """The state of a pool, in instances; a pool of kind service counts requests, and exists while jobs need it."""
 
     name: str
     instanceType: str

@@ -113,7 +113,7 @@ class PoolChange(RequestModel):
 
 
 class Pool(ResponseModel):
-    """The state of a pool, in instances; a pool of kind service counts concurrent requests and exists while jobs need it."""
+    """The state of a pool, in instances; a pool of kind service counts requests, and exists while jobs need it."""
 
     name: str
     instance_type: Annotated[str, Field(description="Empty for a pool of kind service.")]
