@@ -188,9 +188,10 @@ lint-prose: .venv/.stamp ## Check the words of docs, docstrings and comments
 	$(BIN)/python scripts/prose.py
 
 .PHONY: lint-template
-lint-template: .venv-sam/.stamp .venv-checkov/.stamp ## Check template.yaml with SAM, cfn-lint and checkov
+lint-template: .venv-sam/.stamp .venv-checkov/.stamp ## Check both templates with SAM, cfn-lint and checkov
 	$(SAM) validate --lint --region us-east-1
-	.venv-sam/bin/cfn-lint template.yaml
+	$(SAM) validate --lint --region us-east-1 --template images/template.yaml
+	.venv-sam/bin/cfn-lint template.yaml images/template.yaml
 	.venv-checkov/bin/checkov --config-file .checkov.yaml
 
 .PHONY: reference

@@ -1,10 +1,8 @@
-"""What `template.yaml` lets its roles do, and what the clients of a session were asked for, both in IAM's words.
-
-The template says what is permitted; it must not hold any permission itself.
-"""
+"""The permissions of the templates' roles, and the requests of a session's clients, both as IAM names them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -31,36 +29,79 @@ _IN_TRANSACTION = {
 _LEADING_KEYS = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys"}}
 
 
+ROOT = Path(__file__).parents[1]
+Statement = dict[str, Any]
+
+
 @lru_cache(maxsize=1)
 def template() -> dict[str, Any]:
-    """`template.yaml`, its functions in their long form."""
-    found, _ = decode(str(Path(__file__).parents[1] / "template.yaml"))
+    """Return `template.yaml`, its functions in their long form."""
+    found, _ = decode(str(ROOT / "template.yaml"))
     return found
 
 
-def statements(role: str) -> Iterator[dict[str, Any]]:
-    """Every statement of a role, those under a condition too."""
-    for _, each in conditional_statements(role):
-        yield each
+@lru_cache(maxsize=1)
+def images_template() -> dict[str, Any]:
+    """Return `images/template.yaml`, with the values that `template.yaml` exports instead of its imports."""
+    found, _ = decode(str(ROOT / "images" / "template.yaml"))
+    outputs = [output for output in template()["Outputs"].values() if "Export" in output]
+    return _resolved(found, {json.dumps(output["Export"]["Name"]): output["Value"] for output in outputs})
 
 
-def conditional_statements(role: str) -> Iterator[tuple[str | None, dict[str, Any]]]:
-    """Every statement of a role with the condition that its policy is under; None for none."""
-    for policy in template()["Resources"][role]["Properties"]["Policies"]:
-        condition, document = policy["Fn::If"][:2] if "Fn::If" in policy else (None, policy)
-        for each in document["PolicyDocument"]["Statement"]:
-            yield condition, each
+def _resolved(value: Any, exports: Mapping[str, Any]) -> Any:
+    """Replace imports. Raises `KeyError` for an import that is not among the exports."""
+    if isinstance(value, list):
+        return [_resolved(item, exports) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "Fn::ImportValue" in value:
+        return exports[json.dumps(value["Fn::ImportValue"])]
+    return {name: _resolved(item, exports) for name, item in value.items()}
+
+
+def statements(role: str, *, images: bool = False) -> Iterator[Statement]:
+    """Yield every statement of a role, those under a condition too."""
+    for _, statement in conditional_statements(role, images=images):
+        yield statement
+
+
+def conditional_statements(role: str, *, images: bool = False) -> Iterator[tuple[str | None, Statement]]:
+    """Yield every statement of a role with the condition of its policy; None for none.
+
+    Args:
+        role: a role of either template.
+        images: include the policies that `images/template.yaml` attaches to roles of `template.yaml`.
+    """
+    own = template()["Resources"].get(role) or images_template()["Resources"][role]
+    policies = [_conditional(policy) for policy in own["Properties"]["Policies"]]
+    if images:
+        resources = [each for each in images_template()["Resources"].values() if each["Type"] == "AWS::IAM::Policy"]
+        policies += [(each.get("Condition"), each["Properties"]) for each in resources if _is_attached(each, role)]
+    for condition, policy in policies:
+        for statement in policy["PolicyDocument"]["Statement"]:
+            yield condition, statement
+
+
+def _conditional(policy: Any) -> tuple[str | None, dict[str, Any]]:
+    return tuple(policy["Fn::If"][:2]) if "Fn::If" in policy else (None, policy)
+
+
+def _is_attached(policy: Mapping[str, Any], role: str) -> bool:
+    return {"Ref": role} in policy["Properties"]["Roles"]
 
 
 def listed(value: Any) -> list[Any]:
-    """What IAM takes as one value or as a list of them."""
+    """Return a list of what IAM accepts as one value or as a list."""
     return value if isinstance(value, list) else [value]
 
 
-def actions(role: str, service: str) -> set[str]:
-    """All of a service that a role may do, wherever."""
+def actions(role: str, service: str, *, images: bool = False) -> set[str]:
+    """Return the actions of a service that a role may take, on any resource."""
     return {
-        action for each in statements(role) for action in listed(each["Action"]) if action.startswith(f"{service}:")
+        action
+        for statement in statements(role, images=images)
+        for action in listed(statement["Action"])
+        if action.startswith(f"{service}:")
     }
 
 
@@ -80,10 +121,13 @@ class Call:
 
 
 def permits(role: str, call: Call) -> bool:
-    """Whether a statement of the role allows it. Raises `ValueError` for a condition that nobody here can judge."""
+    """Return whether a statement of the role allows a call, in a queue with image jobs.
+
+    Raises `ValueError` for an unknown kind of condition.
+    """
     return any(
         call.action in listed(each["Action"]) and _covers(each, call) and _holds(each.get("Condition", {}), call)
-        for each in statements(role)
+        for each in statements(role, images=True)
     )
 
 
@@ -103,7 +147,7 @@ def _holds(condition: Mapping[str, Any], call: Call) -> bool:
     if not condition or not call.action.startswith("dynamodb:"):
         return True
     if {operator: set(keys) for operator, keys in condition.items()} != _LEADING_KEYS:
-        raise ValueError(f"nobody can judge {condition}")
+        raise ValueError(f"unknown condition {condition}")
     patterns = condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
     return call.key is not None and any(fnmatchcase(call.key, pattern) for pattern in patterns)
 

@@ -111,19 +111,20 @@ def test_every_option_is_in_its_reference():
         assert f"`{OPTION_PREFIX}{option}`" in text_of("docs/reference/tags.md")
 
 
-def test_every_setting_is_given_by_the_template():
-    template = text_of("template.yaml")
+def test_every_setting_is_given_by_a_template():
+    templates = text_of("template.yaml") + text_of("images/template.yaml")
     for name in _READERS:
-        assert PREFIX + name in template, f"{PREFIX}{name} is not in template.yaml"
+        assert PREFIX + name in templates, f"{PREFIX}{name} is in no template"
 
 
-def test_every_template_parameter_is_in_the_deploy_page():
-    block = text_of("template.yaml").split("\nParameters:\n")[1].split("\nConditions:")[0].split("\nGlobals:")[0]
+@pytest.mark.parametrize(("template", "page"), [("template.yaml", "deploy"), ("images/template.yaml", "image-jobs")])
+def test_every_template_parameter_is_in_the_page_about_its_deployment(template, page):
+    block = text_of(template).split("\nParameters:\n")[1].split("\nConditions:")[0].split("\nGlobals:")[0]
     names = re.findall(r"^  ([A-Z]\w+):$", block, re.MULTILINE)
     assert names
-    page = text_of("docs/how-to/deploy.md")
+    text = text_of(f"docs/how-to/{page}.md")
     for name in names:
-        assert f"`{name}`" in page, f"{name} is not in docs/how-to/deploy.md"
+        assert f"`{name}`" in text, f"{name} is not in docs/how-to/{page}.md"
 
 
 def test_every_make_target_that_is_named_exists():

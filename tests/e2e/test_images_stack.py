@@ -37,7 +37,6 @@ OBJECTS = {size: scattered(*size, size[0] * size[1] // 4000) for size in (SMALL,
 WORKERS = 2
 """Requests that a region makes at once."""
 PARAMETERS = {
-    "ImageJobs": "true",
     "ImageBucketArns": f"arn:aws:s3:::{IMAGES}",
     "ImageOutputBucketArns": f"arn:aws:s3:::{RESULTS}",
     "ImageRoleArns": f"{READER},{INVOKER}",
@@ -118,7 +117,7 @@ def deployed(server, model):
     """Instead of the stack that others share: this one has image jobs."""
     session = boto3.session.Session(aws_access_key_id=ACCOUNT, aws_secret_access_key=SECRET, region_name=REGION)
     with (
-        LocalStack(label="images", parameters=PARAMETERS, simulator=("--model-server", server.url)) as address,
+        LocalStack(label="images", kinds={"images": PARAMETERS}, simulator=("--model-server", server.url)) as address,
         ApiClient(address.api_url, session=session) as api,
     ):
         stack = Deployed(address, api)

@@ -1,25 +1,24 @@
-"""The alarms of template.yaml against what the handlers really write: names, dimensions, units and values."""
+"""The alarms of both templates against what the handlers really write: names, dimensions, units and values."""
 
 from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
-from cfnlint.decode import decode
 
 from image_runs_world import ImageRunsWorld
 from image_world import Context, ImageWorld, a_record, an_image_request
+from permissions import images_template, template
 from trainmaster.domain.errors import Unavailable
 from trainmaster.handlers import manager
 from trainmaster.images.handlers import intake
 from world import QUEUE
 
-TEMPLATE, _ = decode(str(Path(__file__).parents[2] / "template.yaml"))
+RESOURCES = template()["Resources"] | images_template()["Resources"]
 ALARMS = {
     name: each["Properties"]
-    for name, each in TEMPLATE["Resources"].items()
+    for name, each in RESOURCES.items()
     if each["Type"] == "AWS::CloudWatch::Alarm" and not str(each["Properties"].get("Namespace")).startswith("AWS/")
 }
 """Those that watch metrics of ours."""

@@ -90,7 +90,7 @@ def test_where_image_jobs_are_off_a_request_is_refused_with_what_to_do():
     world.application.image_queue = None
     reply = world.post("/image-jobs", an_image_request())
     assert reply.kind == (409, "NotOffered", None)
-    assert "ImageJobs" in reply.error["hint"]
+    assert "JobKindSettings" in reply.error["hint"]
 
 
 PRIVATE = [

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import build_bundle
-from permissions import template
+from permissions import images_template, template
 
-RESOURCES = template()["Resources"]
+RESOURCES = template()["Resources"] | images_template()["Resources"]
 FUNCTIONS = sorted(name for name, one in RESOURCES.items() if one["Type"] == "AWS::Serverless::Function")
 READ_IMAGES = {"IntakeFunction", "RegionFunction"}
 RUNTIME = {"boto3", "botocore"}

@@ -1,18 +1,32 @@
 """template.yaml against the code that it deploys: names, routes, permissions, and the limits that hang together."""
 
-import ast
 import json
 import re
-import subprocess
 import tomllib
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from botocore import xform_name
-from cfnlint.api import lint_all
 
-from permissions import actions, conditional_statements, listed, statements, template
+from permissions import actions, statements, template
+from template_checks import (
+    PLATFORM,
+    alarms_on_shared_metrics,
+    as_methods,
+    calls_of,
+    check_alarms_of_queues_and_functions,
+    check_bundle_is_built_for,
+    check_parameter,
+    check_permissions,
+    check_reasons_of_functions,
+    check_samconfig,
+    check_skipped,
+    lint,
+    of_type,
+    platforms_of,
+    sent_to,
+    watched_by,
+)
 from trainmaster import bootstrap
 from trainmaster.adapters.eventbridge import SOURCE as SOURCE_OF_RESIZES
 from trainmaster.bootstrap import Settings
@@ -21,8 +35,6 @@ from trainmaster.domain.policy.declaration import members_of
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.handlers.api.app import OPERATIONS
 from trainmaster.handlers.manager import consume
-from trainmaster.images.domain.endpoint import Limits
-from trainmaster.images.domain.limits import VARIABLES, limits_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "trainmaster"
@@ -30,64 +42,15 @@ TEMPLATE = template()
 RESOURCES = TEMPLATE["Resources"]
 PARAMETERS = TEMPLATE["Parameters"]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-SAMCONFIG = tomllib.loads((ROOT / "samconfig.toml").read_text())
 
-WITHOUT_RESOURCE = {
-    "cloudwatch:GetMetricData",
-    "ec2:DescribeInstanceTypes",
-    "pricing:GetProducts",
-    "sagemaker:ListTrainingJobs",
-    "servicequotas:ListServiceQuotas",
-    "xray:PutTelemetryRecords",
-    "xray:PutTraceSegments",
-}
-"""Actions for which IAM knows no resource (service authorization reference)."""
-ANY_ARN = {"AllowedPrincipals", "ImageEndpointArns"}
+ANY_ARN = {"AllowedPrincipals"}
 """Parameters in which a * alone is allowed."""
-IMPLIED = {
-    "sagemaker:AddTags",  # CreateTrainingJob with Tags
-    "dynamodb:ConditionCheckItem",  # TransactWriteItems is allowed by the actions within
-    "sqs:ReceiveMessage",  # Lambda's own polling of the wake queue
-    "sqs:DeleteMessage",
-    "sqs:GetQueueAttributes",
-    "iam:PassRole",
-}
-
-
-def of_type(kind):
-    return {name: each for name, each in RESOURCES.items() if each["Type"] == kind}
-
-
-def sources_of(module):
-    """Files of adapters, those of image jobs among them."""
-    return [path for folder in ("adapters", "images/adapters") for path in (SOURCE / folder).glob(module)]
-
-
-def calls_of(*modules):
-    """AWS operations that adapters call, by the names of their client methods."""
-    trees = [ast.parse(path.read_text()) for module in modules for path in sources_of(module)]
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    methods = {node.attr for node in nodes if isinstance(node, ast.Attribute) and is_client(node.value)}
-    paged = {
-        node.args[0].value
-        for node in nodes
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get_paginator"
-    }
-    return methods - {"get_paginator", "exceptions"} | paged
-
-
-def is_client(node):
-    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    return name.lstrip("_") in {"client", "iam"}
-
-
-def as_methods(permitted):
-    return {xform_name(action.split(":")[1]) for action in permitted - IMPLIED}
+OF_IMAGES = {"IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID"}
+"""Settings of image jobs, which `images/template.yaml` gives."""
 
 
 def test_cfn_lint_finds_nothing():
-    found = lint_all((ROOT / "template.yaml").read_text())
-    assert [str(match) for match in found if match.rule.severity != "informational"] == []
+    assert lint("template.yaml") == []
 
 
 def test_the_functions_are_told_exactly_the_settings_that_the_code_reads():
@@ -95,7 +58,7 @@ def test_the_functions_are_told_exactly_the_settings_that_the_code_reads():
     for resource in TEMPLATE["Resources"].values():
         told |= set(resource.get("Properties", {}).get("Environment", {}).get("Variables", {}))
     assert {name for name in told if name.startswith(bootstrap.PREFIX)} == {
-        bootstrap.PREFIX + name for name in bootstrap.settings._READERS
+        bootstrap.PREFIX + name for name in {*bootstrap.settings._READERS, "JOB_KINDS"} - OF_IMAGES
     }
 
 
@@ -119,6 +82,7 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         "TRAINMASTER_ALLOW_NON_PREEMPTIBLE": PARAMETERS["AllowNonPreemptible"]["Default"],
         "TRAINMASTER_RESERVATION_TIMEOUT_SECONDS": str(PARAMETERS["ReservationTimeoutSeconds"]["Default"]),
         "TRAINMASTER_LEARN_INSTANCE_TYPES": PARAMETERS["LearnInstanceTypes"]["Default"],
+        "TRAINMASTER_JOB_KINDS": PARAMETERS["JobKindSettings"]["Default"],
     }
     settings = bootstrap.Settings.from_env(environ)
     assert (settings.check_pass_role, settings.reservation_timeout_seconds, settings.learn_instance_types) == (
@@ -139,31 +103,7 @@ def test_parameters_that_are_settings_have_their_default_and_bounds():
         assert member.setting.allows(parameter["MinValue"])
 
 
-@pytest.mark.parametrize("name", VARIABLES)
-def test_parameters_of_image_jobs_have_the_codes_defaults_and_take_what_it_takes(name):
-    reference = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"][name]
-    parameter = PARAMETERS[reference["Ref"]]
-    assert limits_of({name: str(parameter["Default"])}) == Limits()
-    takes = [parameter[limit] for limit in ("MinValue", "MaxValue") if limit in parameter]
-    takes += parameter.get("AllowedValues", [])
-    for value in takes:
-        limits_of({name: str(value)})
-    if parameter["Type"] == "Number":
-        assert {"MinValue", "MaxValue"} <= parameter.keys()
-        with pytest.raises(InvalidRequest):
-            limits_of({name: str(parameter["MinValue"] - 1)})
-
-
-def test_whatever_the_pattern_of_a_regions_size_lets_in_the_code_reads():
-    pattern = PARAMETERS["RegionSize"]["AllowedPattern"]
-    for text in ("(10240, 10240)", "(256,512)", "(99999, 100)"):
-        assert re.fullmatch(pattern, text)
-        assert limits_of({"REGION_SIZE": text}) != Limits() or text == PARAMETERS["RegionSize"]["Default"]
-    for text in ("(0, 0)", "(10, 10)", "10240", "(a, b)"):
-        assert not re.fullmatch(pattern, text)
-
-
-@pytest.mark.parametrize("function", ["ApiFunction", "ManagerFunction", "IntakeFunction", "RegionFunction"])
+@pytest.mark.parametrize("function", ["ApiFunction", "ManagerFunction"])
 def test_each_handler_exists(function):
     module, _, name = RESOURCES[function]["Properties"]["Handler"].rpartition(".")
     assert callable(getattr(import_module(module), name))
@@ -172,7 +112,9 @@ def test_each_handler_exists(function):
 def test_every_route_of_the_api_is_deployed_and_no_other():
     events = [event["Properties"] for event in RESOURCES["ApiFunction"]["Properties"]["Events"].values()]
     deployed = {(event["Method"].upper(), event["Path"]) for event in events}
-    assert deployed == {(each.method, re.sub("<(.*?)>", r"{\1}", each.rule)) for _, each in OPERATIONS.values()}
+    routes = {(each.method, re.sub("<(.*?)>", r"{\1}", each.rule)) for _, each in OPERATIONS.values()}
+    assert routes - deployed <= {("POST", "/image-jobs")}
+    assert deployed - routes == {("POST", "/{kind}")}, "the routes of further kinds of jobs"
 
 
 def test_every_route_needs_a_signature():
@@ -187,13 +129,9 @@ def test_the_api_may_not_call_sagemaker_nor_pass_roles():
     assert "iam:PassRole" not in actions("ApiRole", "iam")
 
 
-@pytest.mark.parametrize("role", of_type("AWS::IAM::Role"))
+@pytest.mark.parametrize("role", of_type(TEMPLATE, "AWS::IAM::Role"))
 def test_no_permission_is_wide(role):
-    assert list(statements(role))
-    for each in statements(role):
-        assert not [action for action in listed(each["Action"]) if "*" in action]
-        if "*" in listed(each["Resource"]):
-            assert set(listed(each["Action"])) <= WITHOUT_RESOURCE
+    check_permissions(role)
 
 
 def test_the_manager_may_call_of_sagemaker_what_the_code_calls():
@@ -213,9 +151,9 @@ def test_plans_may_be_asked_about_and_used():
 
 
 def test_both_functions_may_call_of_dynamodb_what_the_code_calls():
-    called = calls_of("dynamodb/*.py", "*_rows.py", "refusals.py", "runs.py") - {"transact_write_items"}
+    called = calls_of("dynamodb/*.py") - {"transact_write_items"}
     assert as_methods(actions("ManagerRole", "dynamodb")) == called
-    # Only a pass is fenced; it counts itself, and those who work on images count regions.
+    # Only a pass is fenced, and counts itself.
     assert as_methods(actions("ApiRole", "dynamodb")) == called - {"condition_check_item", "update_item"}
 
 
@@ -229,12 +167,12 @@ def test_members_of_elastic_jobs_may_use_the_rows_of_rendezvous_alone():
     assert TEMPLATE["Outputs"]["RendezvousPolicyArn"]["Value"] == {"Ref": "RendezvousPolicy"}
 
 
-def test_rows_of_rendezvous_runs_and_refusals_expire_and_no_others():
+def test_rows_of_rendezvous_expire_and_no_others():
     table = RESOURCES["QueueTable"]["Properties"]
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
-    sources = {path.stem: path.read_text() for path in [*sources_of("dynamodb/*.py"), *sources_of("*.py")]}
+    sources = {path.stem: path.read_text() for path in (SOURCE / "adapters").rglob("*.py")}
     written = {name for name, text in sources.items() if re.search(r"""["']expires["']|\bexpires=""", text)}
-    assert {"refusals", "rendezvous", "runs"} <= written <= {"refusals", "rendezvous", "runs", "run_rows"}
+    assert written == {"rendezvous"}
 
 
 def test_both_functions_may_send_what_the_code_sends():
@@ -256,13 +194,6 @@ def test_the_manager_alone_may_ask_about_instance_types_and_only_where_that_is_w
     assert wanted[0] == "LearnsInstanceTypes"
 
 
-def test_the_manager_alone_may_read_figures_of_endpoints_and_only_where_there_are_image_jobs():
-    assert as_methods(actions("ManagerRole", "cloudwatch")) == calls_of("cloudwatch*.py")
-    conditions = [condition for condition, each in conditional_statements("ManagerRole") if "cloudwatch" in str(each)]
-    assert conditions == ["HasImageJobs"]
-    assert [actions(role, "cloudwatch") for role in ("ApiRole", "IntakeRole", "RegionRole")] == [set()] * 3
-
-
 def test_the_manager_alone_may_ask_others_to_resize_jobs_and_only_functions_that_were_named():
     assert calls_of("lambda_hook.py") == {"invoke"}  # what IAM calls lambda:InvokeFunction
     (statement,) = [each for each in statements("ManagerRole") if each.get("Sid") == "ResizeFunctions"]
@@ -281,41 +212,7 @@ def test_roles_are_passed_to_sagemaker_alone_and_only_those_allowed():
 
 
 def test_the_manager_may_wake_itself_and_set_messages_aside():
-    assert sent_to("ManagerRole") == ["WakeQueue", "WakeDeadLetterQueue", "RegionQueue", "ImageDeadLetterQueue"]
-
-
-def sent_to(role):
-    """The queues that a role may send to."""
-    sends = [each["Resource"] for each in statements(role) if "sqs:SendMessage" in listed(each["Action"])]
-    return [queue["Fn::GetAtt"][0] for queues in sends for queue in listed(queues)]
-
-
-def test_those_who_open_images_may_send_to_whom_they_have_to_and_no_further():
-    assert sent_to("IntakeRole") == ["WakeQueue", "ImageDeadLetterQueue"]
-    assert sent_to("RegionRole") == ["RegionQueue", "WakeQueue"]
-    for role in ("IntakeRole", "RegionRole"):
-        assert as_methods(actions(role, "sqs")) == calls_of("sqs.py") == {"send_message"}
-
-
-@pytest.mark.parametrize(
-    ("role", "written"),
-    [
-        ("IntakeRole", {"dynamodb:PutItem": {"JOB#*", "WAIT", "endpoints", "refused#*"}}),
-        ("RegionRole", {"dynamodb:PutItem": {"image#*", "endpoints"}, "dynamodb:UpdateItem": {"image#*"}}),
-    ],
-)
-def test_those_who_open_images_may_read_the_table_and_write_their_own_rows(role, written):
-    """That it is enough for them is proved in test_permissions.py."""
-    found = {}
-    for each in statements(role):
-        of_table = [action for action in listed(each["Action"]) if action.startswith("dynamodb:")]
-        if "Condition" not in each:
-            assert set(of_table) <= {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
-            continue
-        for action in of_table:
-            assert each["Condition"].keys() == {"ForAllValues:StringLike"}
-            found.setdefault(action, set()).update(each["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"])
-    assert found == written
+    assert sent_to("ManagerRole") == ["WakeQueue", "WakeDeadLetterQueue"]
 
 
 def test_a_batch_is_hidden_longer_than_the_manager_may_take_but_not_for_long():
@@ -324,92 +221,12 @@ def test_a_batch_is_hidden_longer_than_the_manager_may_take_but_not_for_long():
     assert RESOURCES["ApiFunction"]["Properties"]["Timeout"] <= 29
 
 
-@pytest.mark.parametrize(
-    ("function", "event", "queue", "parameter"),
-    [
-        ("IntakeFunction", "Requests", "ImageQueue", "IntakeConcurrency"),
-        ("RegionFunction", "Regions", "RegionQueue", "RegionConcurrency"),
-    ],
-)
-def test_w20_functions_of_image_jobs_scale_with_their_queues_and_no_message_is_given_up_for_their_bound(
-    function, event, queue, parameter
-):
-    """Nobody else scales them. Lambda takes 2 to 1,000.
-
-    A message that shows again before its call has ended is counted as received in vain. AWS advises five deliveries at
-    least ("Configuring maximum concurrency for Amazon SQS event sources").
-    """
-    source = RESOURCES[function]["Properties"]["Events"][event]["Properties"]
-    assert source["Queue"] == {"Fn::GetAtt": [queue, "Arn"]}
-    assert source["ScalingConfig"] == {"MaximumConcurrency": {"Ref": parameter}}
-    assert (PARAMETERS[parameter]["MinValue"], PARAMETERS[parameter]["MaxValue"]) == (2, 1000)
-    assert not [each for each in RESOURCES.values() if "AutoScaling" in each["Type"] or "::ECS::" in each["Type"]]
-    properties = RESOURCES[queue]["Properties"]
-    assert properties["VisibilityTimeout"] > RESOURCES[function]["Properties"]["Timeout"]
-    assert properties["RedrivePolicy"]["maxReceiveCount"] >= 5
-
-
-KMS = {"IntakeRole": {"kms:Decrypt"}, "RegionRole": {"kms:Decrypt", "kms:GenerateDataKey"}}
-"""What S3 needs to read and to write under a key ("Protecting data with SSE-KMS")."""
-
-
-@pytest.mark.parametrize("role", of_type("AWS::IAM::Role"))
-def test_keys_of_images_open_to_those_who_read_and_write_them_through_s3_alone(role):
-    found = [
-        (condition, each)
-        for condition, each in conditional_statements(role)
-        if any(action in {"kms:Decrypt", "kms:GenerateDataKey"} for action in listed(each["Action"]))
-    ]
-    assert {action for _, each in found for action in listed(each["Action"])} == KMS.get(role, set())
-    for condition, each in found:
-        assert condition == "HasImageKmsKeys"
-        assert each["Resource"] == {"Fn::Split": [",", {"Ref": "ImageKmsKeyArns"}]}
-        assert each["Condition"] == {"StringLike": {"kms:ViaService": {"Fn::Sub": "s3.*.${AWS::URLSuffix}"}}}
-
-
-PLATFORM = "platforms/${Runtime}-${Architecture}"
-MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
-
-
-def test_parts_of_image_jobs_are_built_only_where_there_are_image_jobs():
-    """SAM builds whatever stands in a template; it does resolve `ContextPath`, with the parameters that it is given."""
-    layer = RESOURCES["ImagingLayer"]
-    assert layer["Metadata"]["ContextPath"] == {"Fn::If": ["HasImageJobs", {"Fn::Sub": PLATFORM}, "platforms/none"]}
-    # SAM's cache knows builds by what they are compatible with, not by where the Makefile is.
-    assert layer["Properties"]["CompatibleRuntimes"]["Fn::If"][2] != [{"Ref": "Runtime"}]
-    for name in of_type("AWS::Serverless::Function"):
-        metadata = RESOURCES[name]["Metadata"]
-        assert metadata["BuildMethod"] == "makefile"
-        with_images = RESOURCES[name].get("Condition") == layer["Condition"]
-        assert metadata["ContextPath"] == (layer["Metadata"]["ContextPath"] if with_images else {"Fn::Sub": PLATFORM})
-    for name, folder in (("ImagingLayer", "layers/imaging"), ("IntakeFunction", "src")):
-        assert "pip" not in made("platforms/none", name, folder)
-        assert "bundle" not in made("platforms/none", name, folder)
-
-
-def test_functions_and_layer_are_built_for_the_functions_platform():
-    for runtime in PARAMETERS["Runtime"]["AllowedValues"]:
-        for architecture in PARAMETERS["Architecture"]["AllowedValues"]:
-            makefile = PLATFORM.replace("${Runtime}", runtime).replace("${Architecture}", architecture)
-            version, machine = runtime.removeprefix("python"), MACHINES[architecture]
-            assert asked_of_pip(made(makefile, "ImagingLayer", "layers/imaging")) == (version, machine)
-            built = made(makefile, "ApiFunction", "src").split()
-            assert built[1:] == [
-                "build_bundle.py", "ApiFunction", "--python", version, "--machine", machine, "--into", '"/a"',
-            ]  # fmt: skip
-
-
-def made(makefile, part, folder):
-    """What make would do for a part of the template, where SAM runs it."""
-    command = ["make", "--dry-run", "--makefile", ROOT / makefile / "Makefile", f"build-{part}", "ARTIFACTS_DIR=/a"]
-    return subprocess.run(command, cwd=ROOT / folder, check=True, capture_output=True, text=True).stdout
-
-
-def asked_of_pip(said):
-    """The Python version and the machine that wheels are taken for."""
-    (version,) = re.findall(r"--python-version (\S+)", said)
-    (machine,) = set(re.findall(r"--platform manylinux\d*(?:_2_28|2014)_(\S+)", said))
-    return version, machine
+@pytest.mark.parametrize("platform", platforms_of(TEMPLATE))
+def test_functions_are_built_for_their_platform(platform):
+    for name, function in of_type(TEMPLATE, "AWS::Serverless::Function").items():
+        metadata = function["Metadata"]
+        assert (metadata["BuildMethod"], metadata["ContextPath"]) == ("makefile", {"Fn::Sub": PLATFORM})
+        check_bundle_is_built_for(name, platform)
 
 
 def test_what_cannot_give_a_deduplication_id_does_not_need_to():
@@ -449,7 +266,7 @@ def test_the_rule_sees_a_job_start_and_end():
     assert {"InProgress", "Completed", "Failed", "Stopped"} <= set(pattern["detail"]["TrainingJobStatus"])
 
 
-@pytest.mark.parametrize("queue", of_type("AWS::SQS::Queue"))
+@pytest.mark.parametrize("queue", of_type(TEMPLATE, "AWS::SQS::Queue"))
 def test_queues_are_encrypted(queue):
     assert RESOURCES[queue]["Properties"]["SqsManagedSseEnabled"] is True
 
@@ -462,19 +279,8 @@ def test_the_table_outlives_the_stack():
 
 
 def test_every_dead_letter_and_every_function_has_an_alarm():
-    watched = {
-        (alarm["Properties"]["MetricName"], json.dumps(alarm["Properties"]["Dimensions"][0]["Value"]))
-        for alarm in of_type("AWS::CloudWatch::Alarm").values()
-        if "MetricName" in alarm["Properties"]
-    }
-    dead = [name for name in of_type("AWS::SQS::Queue") if "DeadLetter" in name]
-    functions = list(of_type("AWS::Serverless::Function"))
-    assert len(dead) == len(functions) == 4
-    for queue in dead:
-        arn = json.dumps({"Fn::GetAtt": [queue, "QueueName"]})
-        assert ("ApproximateNumberOfMessagesVisible", arn) in watched
-    for function in functions:
-        assert ("Throttles", json.dumps({"Ref": function})) in watched
+    check_alarms_of_queues_and_functions(TEMPLATE, count=2)
+    watched = watched_by(TEMPLATE)
     assert ("Errors", json.dumps({"Ref": "ManagerFunction"})) in watched
     # The API's function answers its own failures, so only the API counts them.
     assert ("5XXError", json.dumps(RESOURCES["QueueApi"]["Properties"]["Name"])) in watched
@@ -489,45 +295,13 @@ def test_the_api_of_the_usual_queue_has_the_articles_name_and_no_other_shares_it
     assert RESOURCES["QueueApi"]["Properties"]["Name"] == alarm[0]["Value"] == named
 
 
-def test_alarms_watch_what_is_of_their_own_queue_except_those_of_the_guide():
-    """ModelRunner's guide gives its metrics names and dimensions that say nothing of the deployment."""
-    shared = set()
-    for name, alarm in of_type("AWS::CloudWatch::Alarm").items():
-        watched = [alarm["Properties"], *(each["MetricStat"]["Metric"] for each in math_of(alarm))]
-        for metric in watched:
-            values = [each["Value"] for each in metric.get("Dimensions", [])]
-            if values and not any(isinstance(value, dict) for value in values):
-                shared.add((name, metric["Namespace"]))
-    assert shared == {(f"Image{kind}Alarm", "OSML/ModelRunner") for kind in ("Throttles", "Errors", "Duration")}
-    told = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
-    assert all(f"`{name}`" in told for name, _ in shared)
-
-
-def math_of(alarm):
-    """The metrics that an alarm compares with each other."""
-    return [each for each in alarm["Properties"].get("Metrics", []) if "MetricStat" in each]
-
-
-def test_alarms_need_no_metric_math_where_a_simulator_stands_in():
-    """ministack knows none, and would refuse the template."""
-    assert {"Fn::Equals": [{"Ref": "EventSource"}, "aws.sagemaker"]} in TEMPLATE["Conditions"]["WatchesImageShares"][
-        "Fn::And"
-    ]
-    alarms = of_type("AWS::CloudWatch::Alarm").values()
-    assert {alarm["Condition"] for alarm in alarms if "Metrics" in alarm["Properties"]} == {"WatchesImageShares"}
+def test_alarms_watch_what_is_of_their_own_queue():
+    assert alarms_on_shared_metrics(TEMPLATE) == set()
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_every_parameter_is_described_and_limited(name):
-    parameter = PARAMETERS[name]
-    assert parameter["Description"].endswith(".")
-    limits = {"AllowedPattern", "AllowedValues", "MinValue"}
-    assert limits & parameter.keys() or name in ANY_ARN, "any ARN pattern is one that IAM matches"
-
-
-def test_every_parameter_stands_in_a_group():
-    groups = TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
-    assert sorted(name for group in groups for name in group["Parameters"]) == sorted(PARAMETERS)
+def test_every_parameter_is_described_and_limited_and_stands_in_a_group(name):
+    check_parameter(TEMPLATE, name, ANY_ARN)
 
 
 def test_private_arm_and_the_newest_of_the_usual_runtimes_by_default():
@@ -536,36 +310,36 @@ def test_private_arm_and_the_newest_of_the_usual_runtimes_by_default():
 
 
 def test_every_skipped_check_says_why():
-    skipped = [
-        skip for each in RESOURCES.values() for skip in each.get("Metadata", {}).get("checkov", {}).get("skip", [])
-    ]
-    assert skipped
-    assert not [skip["id"] for skip in skipped if len(skip["comment"]) < 30]
+    check_skipped(TEMPLATE)
 
 
 def test_reasons_are_those_of_the_functions_that_they_stand_at():
-    """Two of four fetch from any public address, and are bounded by their event sources alone."""
-    for name, each in of_type("AWS::Serverless::Function").items():
-        why = {skip["id"]: skip["comment"] for skip in each["Metadata"]["checkov"]["skip"]}
-        bounded = [source for source in each["Properties"]["Events"].values() if source["Type"] == "SQS"]
-        fetches = "Layers" in each["Properties"]
-        assert ("AWS APIs only" in why["CKV_AWS_117"], "over HTTP" in why["CKV_AWS_117"]) == (not fetches, fetches), (
-            name
-        )
-        assert ("MaximumConcurrency" in why["CKV_AWS_115"]) == fetches, name
-        assert all("MaximumConcurrency" in source["Properties"]["ScalingConfig"] for source in bounded)
+    check_reasons_of_functions(TEMPLATE)
     assert "both functions" not in (ROOT / "template.yaml").read_text().lower()
 
 
 def test_the_local_configuration_gives_parameters_that_the_template_accepts():
-    given = dict(pair.split("=", 1) for pair in SAMCONFIG["local"]["deploy"]["parameters"]["parameter_overrides"])
-    for name, value in given.items():
-        parameter = PARAMETERS[name]
-        assert value in [str(each) for each in parameter.get("AllowedValues", [value])]
-        assert re.fullmatch(parameter.get("AllowedPattern", ".*"), value)
-    needed = {name for name, parameter in PARAMETERS.items() if "Default" not in parameter}
-    assert needed <= given.keys()
-    assert not given["EventSource"].startswith("aws.")
+    check_samconfig(TEMPLATE, "")
+
+
+def test_the_core_names_no_image_jobs():
+    """Image jobs are deployed beside it, from `images/template.yaml`."""
+    names = [*PARAMETERS, *RESOURCES, *TEMPLATE["Conditions"], *TEMPLATE["Outputs"]]
+    assert not [name for name in names if re.search("Image|Region|Intake", name)]
+    words = re.sub(r"--?image-jobs|images/template\.yaml", "", (ROOT / "template.yaml").read_text())
+    assert not re.search(r"image", words, re.IGNORECASE)
+
+
+def test_no_export_changes_with_a_parameter_but_the_queues_name():
+    """CloudFormation refuses to change an export that another stack imports."""
+    exported = {name: output["Value"] for name, output in TEMPLATE["Outputs"].items() if "Export" in output}
+    assert exported.keys() == {
+        "TableName", "TableArn", "WakeQueueUrl", "WakeQueueArn", "ApiRoleName", "ApiRoleId", "ManagerRoleName",
+    }  # fmt: skip
+    for name, value in exported.items():
+        assert (value.get("Ref") or value["Fn::GetAtt"][0]) in RESOURCES
+        export = TEMPLATE["Outputs"][name]["Export"]["Name"]
+        assert export == {"Fn::Sub": f"trainmaster:${{QueueName}}:{name}"}
 
 
 def test_the_bundle_is_the_extra_that_the_project_names():

@@ -18,6 +18,8 @@ from trainmaster.images.domain.endpoint import Limits
 from trainmaster.images.domain.limits import limits_of
 
 PREFIX = "TRAINMASTER_"
+JOB_KINDS = f"{PREFIX}JOB_KINDS"
+"""The settings of further kinds of jobs: a JSON object by kind, of objects of texts."""
 _TIMEOUT = next(member for member in members_of(Policy) if member.field.name == "reservation_timeout")
 
 
@@ -63,7 +65,8 @@ class Settings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Settings:
-        """The settings in an environment. Raises `InvalidRequest` naming the variable that is unknown or wrong."""
+        """Return the settings in an environment. Raises `InvalidRequest` naming an unknown or wrong variable."""
+        environ = _with_job_kinds(environ)
         given = {name.removeprefix(PREFIX): text for name, text in environ.items() if name.startswith(PREFIX)}
         unknown = sorted(given.keys() - _READERS.keys())
         if unknown:
@@ -80,6 +83,16 @@ class Settings:
     def account(self) -> str:
         """The deployment's AWS account, as the address of its queue has it; "" where it has no image jobs."""
         return self.image_queue_url.rpartition("/")[0].rpartition("/")[2]
+
+
+def _with_job_kinds(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with the settings of image jobs as variables of their own."""
+    try:
+        of_images = json.loads(environ.get(JOB_KINDS) or "{}").get("image", {})
+        variables = {(PREFIX if name in _READERS else "") + name: text for name, text in of_images.items()}
+    except (ValueError, AttributeError) as error:
+        raise InvalidRequest(f"{JOB_KINDS} is wrong: {error}", field=JOB_KINDS) from error
+    return {name: text for name, text in environ.items() if name != JOB_KINDS} | variables
 
 
 def _missing(variable: str, output: str) -> InvalidRequest:

@@ -63,7 +63,7 @@ def test_a_request_that_the_queue_cannot_take_is_too_large(sqs, queues, images):
 
 
 def test_the_templates_queues_take_as_much_as_is_sent_to_them():
-    template, _ = decode(str(Path(__file__).parents[3] / "template.yaml"))
+    template, _ = decode(str(Path(__file__).parents[3] / "images" / "template.yaml"))
     queues = template["Resources"]["ImageQueue"], template["Resources"]["ImageDeadLetterQueue"]
     sizes = [queue["Properties"]["MaximumMessageSize"] for queue in queues]
     assert sizes == [LARGEST_REQUEST, LARGEST_MESSAGE]

@@ -1,4 +1,4 @@
-"""The roles of `template.yaml` against what is asked of AWS under them: nothing that is needed is missing.
+"""The roles of both templates against the requests to AWS under them: no permission is missing.
 
 Each function is the shipped one, with an application and a session of its own, over DynamoDB, SQS, S3 and SageMaker of
 moto. What a session's clients are asked for has to be permitted to the function's role: the table's rows by their
@@ -184,7 +184,7 @@ def live(functions):
 def unused(role, calls):
     """What a role may do with the table and with queues, and has not done: actions, with the keys that limit them."""
     found = []
-    for each in statements(role):
+    for each in statements(role, images=True):
         keys = each.get("Condition", {}).get("ForAllValues:StringLike", {}).get("dynamodb:LeadingKeys", ["*"])
         for action in set(listed(each["Action"])) - POLLING:
             if action.startswith(("dynamodb:", "sqs:")):

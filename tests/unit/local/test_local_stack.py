@@ -172,20 +172,21 @@ def test_a_client_is_told_the_queue_and_nothing_that_leads_to_aws():
 def checkout(tmp_path):
     (tmp_path / "src" / "trainmaster").mkdir(parents=True)
     (tmp_path / "src" / "trainmaster" / "a.py").write_text("1")
-    (tmp_path / "layers" / "imaging").mkdir(parents=True)
-    (tmp_path / "layers" / "imaging" / "requirements.txt").write_text("gdal")
+    (tmp_path / "images" / "layer").mkdir(parents=True)
+    (tmp_path / "images" / "layer" / "requirements.txt").write_text("gdal")
     platform = tmp_path / "platforms" / f"{Checkout(tmp_path).runtime}-{Checkout(tmp_path).architecture}"
     platform.mkdir(parents=True)
     (platform / "Makefile").write_text("include build.mk\n")
-    (tmp_path / "template.yaml").write_text("Resources:")
-    (tmp_path / "samconfig.toml").write_text(
-        '[local.deploy.parameters]\nparameter_overrides = ["Runtime=python3.9", "Pools=ml.p5.48xlarge=2"]\n'
-    )
+    for folder, parameter in ((tmp_path, "Pools=ml.p5.48xlarge=2"), (tmp_path / "images", "RegionConcurrency=5")):
+        (folder / "template.yaml").write_text("Resources:")
+        (folder / "samconfig.toml").write_text(
+            f'[local.deploy.parameters]\nparameter_overrides = ["Runtime=python3.9", "{parameter}"]\n'
+        )
     return Checkout(tmp_path)
 
 
 def test_parameters_are_the_local_ones_for_this_machine_with_the_changes(checkout):
-    parameters = local_parameters(checkout, {"ReservationTimeoutSeconds": "60"})
+    parameters = local_parameters(checkout.project(), {"ReservationTimeoutSeconds": "60"})
     assert parameters == {
         "Runtime": f"python3.{sys.version_info.minor}",
         "Architecture": checkout.architecture,
@@ -193,21 +194,25 @@ def test_parameters_are_the_local_ones_for_this_machine_with_the_changes(checkou
         "ReservationTimeoutSeconds": "60",
     }
     assert as_arguments({"B": "2", "A": "x=1"}) == ["--parameter-overrides", "A=x=1", "B=2"]
+    assert as_arguments({"A": '{"x": {}}'}) == ["--parameter-overrides", "A='{\"x\": {}}'"]
+    assert local_parameters(checkout.project("images"), {})["RegionConcurrency"] == "5"
 
 
 def test_a_build_is_kept_until_something_that_it_is_made_of_changes(checkout):
     platform = {"Runtime": "python3.13", "Architecture": "arm64"}
-    before = _key(checkout, platform)
+    core, images = checkout.project(), checkout.project("images")
+    before = _key(core, platform)
     (checkout.source / "trainmaster" / "__pycache__").mkdir()
     (checkout.source / "trainmaster" / "__pycache__" / "a.pyc").write_bytes(b"x")
-    assert _key(checkout, {**platform, "Pools": "ml.p5.48xlarge=3"}) == before
-    assert _key(checkout, {**platform, "Architecture": "x86_64"}) != before
-    assert _key(checkout, {**platform, "ImageJobs": "true"}) != before, "the layer is in"
+    assert _key(core, {**platform, "Pools": "ml.p5.48xlarge=3"}) == before
+    assert _key(core, {**platform, "Architecture": "x86_64"}) != before
+    of_images = _key(images, platform)
+    assert of_images != before
+    (images.layer / "requirements.txt").write_text("gdal>=3")
+    assert _key(images, platform) != of_images
+    assert _key(core, platform) == before, "the layer is not part of it"
     (checkout.source / "trainmaster" / "a.py").write_text("2")
-    changed = _key(checkout, platform)
-    assert changed != before
-    (checkout.imaging_layer / "requirements.txt").write_text("gdal>=3")
-    assert _key(checkout, platform) != changed
+    assert _key(core, platform) != before
 
 
 SAM = """#!/bin/sh
@@ -230,7 +235,9 @@ def test_two_stacks_that_start_at_once_build_one_after_the_other_and_the_same_on
         {"Runtime": runtime, "Architecture": "arm64"} for runtime in ("python3.12", "python3.13", "python3.13")
     ]
     with ThreadPoolExecutor() as pool:
-        built = [*pool.map(lambda platform: built_template(checkout, platform, os.environ).read_text(), platforms)]
+        built = [
+            *pool.map(lambda platform: built_template(checkout.project(), platform, os.environ).read_text(), platforms)
+        ]
     assert built == ["built\n"] * 3
     assert (sam.parent / "builds").read_text() == "\n\n"
 
@@ -249,27 +256,35 @@ def test_old_builds_are_deleted_beside_the_start_and_never_taken_for_whole_ones_
 
 
 MAKEFILE = """
-build-ImagingLayer:
+build-%:
 	mkdir -p "$(ARTIFACTS_DIR)/python"
 	echo "$(firstword $(MAKEFILE_LIST)) $(BUILT)" >> "$(ARTIFACTS_DIR)/python/made"
 """
 
 
 def test_the_layers_packages_are_installed_once_and_the_deployed_layer_leads_to_them(checkout):
-    (checkout.imaging_layer / "build.mk").write_text(MAKEFILE)
+    images = checkout.project("images")
+    (images.layer / "build.mk").write_text(MAKEFILE)
     for _ in range(2):
-        install_packages(checkout, os.environ)
-    made = (Path(layer_variables(checkout)["BUILT"]) / "python" / "made").read_text()
+        install_packages(images, os.environ)
+    made = (Path(layer_variables(images)["BUILT"]) / "python" / "made").read_text()
     platform = f"{checkout.runtime}-{checkout.architecture}"
     assert made == f"{checkout.platforms / platform / 'Makefile'} \n", "once, and as for AWS"
 
-    (checkout.imaging_layer / "requirements.txt").write_text("gdal>=3")
-    assert not Path(layer_variables(checkout)["BUILT"]).exists(), "other packages are another folder"
+    (images.layer / "requirements.txt").write_text("gdal>=3")
+    assert not Path(layer_variables(images)["BUILT"]).exists(), "other packages are another folder"
+
+
+def test_a_project_without_a_layer_installs_nothing(checkout):
+    install_packages(checkout.project(), os.environ)
+    assert layer_variables(checkout.project()) == {}
+    assert not checkout.scratch.exists()
 
 
 def test_the_real_layer_holds_a_way_to_what_was_built_before(tmp_path):
     said = [f"ARTIFACTS_DIR={tmp_path}/a", "BUILT=/b"]
-    folder, makefile = Checkout.here().imaging_layer, Checkout.here().platforms / "python3.11-arm64" / "Makefile"
+    checkout = Checkout.here()
+    folder, makefile = checkout.project("images").layer, checkout.platforms / "python3.11-arm64" / "Makefile"
     make = ["make", "--directory", folder, "--makefile", makefile, "build-ImagingLayer"]
     run("make", [*make, *said], os.environ, tmp_path / "log")
     site = tmp_path / "a" / "python" / "lib" / "python3.11" / "site-packages"
@@ -277,10 +292,11 @@ def test_the_real_layer_holds_a_way_to_what_was_built_before(tmp_path):
 
 
 def test_layers_packages_that_cannot_be_installed_are_told_and_not_kept(checkout):
-    (checkout.imaging_layer / "build.mk").write_text("build-ImagingLayer:\n\tmkdir $(ARTIFACTS_DIR) && exit 3\n")
+    images = checkout.project("images")
+    (images.layer / "build.mk").write_text("build-%:\n\tmkdir $(ARTIFACTS_DIR) && exit 3\n")
     with pytest.raises(DidNotStart, match="installing the layer's packages failed"):
-        install_packages(checkout, os.environ)
-    assert not Path(layer_variables(checkout)["BUILT"]).exists()
+        install_packages(images, os.environ)
+    assert not Path(layer_variables(images)["BUILT"]).exists()
 
 
 def test_a_missing_environment_is_told_with_the_command_that_makes_it(checkout):

@@ -39,7 +39,7 @@ class Deployed:
 
     Attributes:
         pools: of its `Pools` parameter.
-        parameter: that parameter as text.
+        parameter: that parameter as text; "" in a function that does not know it, for which stored pools are in force.
         policy: what it sets of the policy.
     """
 
@@ -52,7 +52,7 @@ class Deployed:
         if row is None:
             return QueueSettings(self.pools, self.policy, 0, self.policy)
         policy, version = self._policy_of(row), int(row["version"]["N"])
-        if row["parameter"]["S"] != self.parameter:
+        if self.parameter and row["parameter"]["S"] != self.parameter:
             return QueueSettings(self.pools, policy, version + 1, self.policy)
         return QueueSettings({pool.name: pool for pool in _pools_of(row)}, policy, version, self.policy)
 

@@ -34,5 +34,6 @@ def received(
 def offered(queue: ImageIntake | None) -> ImageIntake:
     """The queue of image requests. Raises `NotOffered` where the deployment has none."""
     if queue is None:
-        raise NotOffered("This queue takes no image jobs.", hint="Deploy it with the parameter ImageJobs set to true.")
+        hint = "Deploy images/template.yaml, and this queue with its JobKindSettings (docs/how-to/image-jobs.md)."
+        raise NotOffered("This queue takes no image jobs.", hint=hint)
     return queue

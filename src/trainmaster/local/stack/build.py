@@ -1,6 +1,6 @@
-"""`sam build` of the real template, kept by what went into it: a second start of the same code builds nothing.
+"""Runs `sam build` for the real templates, and keeps its output: a second start of the same code builds nothing.
 
-It must build in the scratch folder only, never in the checkout's own .aws-sam.
+It builds in the scratch folder, never in the checkout's own .aws-sam.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from trainmaster.local.stack.checkout import Checkout
+from trainmaster.local.stack.checkout import SamProject
 from trainmaster.local.stack.layer import key_of, layer_variables
 from trainmaster.local.stack.processes import run
 
 _KEPT_BUILDS = 4
-"""Of two versions, with and without image jobs."""
+"""Two versions of two projects."""
 _FORGOTTEN = ".forgotten"
 
 
-def built_template(checkout: Checkout, overrides: Mapping[str, str], environment: Mapping[str, str]) -> Path:
-    """The template whose functions are built, from an earlier run if nothing changed. Raises DidNotStart."""
-    builds = checkout.scratch / "builds"
-    build = builds / _key(checkout, overrides)
+def built_template(project: SamProject, overrides: Mapping[str, str], environment: Mapping[str, str]) -> Path:
+    """Return the template with built functions, from an earlier run if nothing changed. Raises DidNotStart."""
+    builds = project.checkout.scratch / "builds"
+    build = builds / _key(project, overrides)
     if not (build / "template.yaml").is_file():
         builds.mkdir(parents=True, exist_ok=True)
         with _alone(builds):
             if not build.exists():
-                _build(checkout, build, overrides, environment)
+                _build(project, build, overrides, environment)
                 _forget_old(builds)
     os.utime(build)
     return build / "template.yaml"
@@ -41,46 +41,51 @@ def built_template(checkout: Checkout, overrides: Mapping[str, str], environment
 
 @contextlib.contextmanager
 def _alone(builds: Path) -> Iterator[None]:
-    """Wait for other builds: one of the same sources then makes this one needless."""
+    """Wait for other builds, one of which may be of the same sources."""
     with (builds / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def local_parameters(checkout: Checkout, changes: Mapping[str, str]) -> dict[str, str]:
-    """The template parameters of samconfig's environment `local`, for this machine, with the changes over them."""
-    local = tomllib.loads(checkout.samconfig.read_text())["local"]["deploy"]["parameters"]["parameter_overrides"]
+def local_parameters(project: SamProject, changes: Mapping[str, str]) -> dict[str, str]:
+    """Return the template parameters of samconfig's environment `local` for this machine, with changes."""
+    local = tomllib.loads(project.samconfig.read_text())["local"]["deploy"]["parameters"]["parameter_overrides"]
     return {
         **dict(pair.split("=", 1) for pair in local),
-        "Runtime": checkout.runtime,
-        "Architecture": checkout.architecture,
+        "Runtime": project.checkout.runtime,
+        "Architecture": project.checkout.architecture,
         **changes,
     }
 
 
 def as_arguments(overrides: Mapping[str, str]) -> list[str]:
-    """Template parameters as SAM's command line takes them."""
-    return ["--parameter-overrides", *(f"{name}={value}" for name, value in sorted(overrides.items()))]
+    """Return template parameters as arguments of SAM's command line."""
+    return ["--parameter-overrides", *(f"{name}={_quoted(value)}" for name, value in sorted(overrides.items()))]
 
 
-def _build(checkout: Checkout, build: Path, overrides: Mapping[str, str], environment: Mapping[str, str]) -> None:
-    """Build beside the place and move there, so that a build broken off is never taken for a whole one."""
+def _quoted(value: str) -> str:
+    """Quote a JSON object: SAM ends an unquoted value at the first quotation mark."""
+    return f"'{value}'" if '"' in value else value
+
+
+def _build(project: SamProject, build: Path, overrides: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Build in a temporary folder and rename it, so that no interrupted build counts as a complete one."""
     with tempfile.TemporaryDirectory(dir=build.parent) as made:
         command: list[str | Path] = [
-            checkout.sam, "build", "--template-file", checkout.template, "--config-file", checkout.samconfig,
+            project.checkout.sam, "build", "--template-file", project.template, "--config-file", project.samconfig,
             "--config-env", "local", "--build-dir", f"{made}/build", *as_arguments(overrides),
         ]  # fmt: skip
-        variables = {"PYTHON": sys.executable, **layer_variables(checkout)}
+        variables = {"PYTHON": sys.executable, **layer_variables(project)}
         run("sam build", command, {**environment, **variables}, Path(made) / "log")
         if not build.exists():
             (Path(made) / "build").rename(build)
 
 
-def _key(checkout: Checkout, overrides: Mapping[str, str]) -> str:
-    """Return a name for what goes into a build: all its files, the platform, and whether image jobs are in."""
-    sources = [file for folder in checkout.built_from for file in _sources(folder)]
-    platform = f"{overrides['Runtime']} {overrides['Architecture']} {overrides.get('ImageJobs')}"
-    return key_of(checkout, [*sources, checkout.template, checkout.samconfig], platform)
+def _key(project: SamProject, overrides: Mapping[str, str]) -> str:
+    """Return a name for the inputs of a build: all its files and the platform."""
+    sources = [file for folder in project.built_from for file in _sources(folder)]
+    platform = f"{overrides['Runtime']} {overrides['Architecture']}"
+    return key_of(project.checkout, [*sources, project.template, project.samconfig], platform)
 
 
 def _sources(source: Path) -> Iterator[Path]:
@@ -90,9 +95,9 @@ def _sources(source: Path) -> Iterator[Path]:
 
 
 def _forget_old(builds: Path) -> None:
-    """Set old builds aside, and delete them meanwhile: thousands of files, for which no start has to wait.
+    """Rename old builds, and delete them in the background: they are thousands of files.
 
-    What an interrupted run has left behind goes with them.
+    The leftovers of interrupted runs go with them.
     """
     by_age = sorted(
         (path for path in builds.iterdir() if (path / "template.yaml").is_file() and not path.suffix),

@@ -1,7 +1,4 @@
-"""Where things lie in the checkout: the template, and the environments that `make` made.
-
-It must only look; `make` alone installs.
-"""
+"""Paths of the checkout: its SAM templates, and the environments that `make` installs."""
 
 from __future__ import annotations
 
@@ -12,7 +9,47 @@ from pathlib import Path
 
 
 class SetUpMissing(Exception):
-    """Something that `make install-all` makes is not there."""
+    """A file that `make install-all` creates is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamProject:
+    """A SAM template that is deployed as a stack of its own.
+
+    Attributes:
+        checkout: the checkout that it is part of.
+        name: its folder, relative to the checkout's root; "" for the root, which has the queue's own template.
+    """
+
+    checkout: Checkout
+    name: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the template."""
+        return self.checkout.root / self.name
+
+    @property
+    def template(self) -> Path:
+        """The SAM template, the same that is deployed to AWS."""
+        return self.folder / "template.yaml"
+
+    @property
+    def samconfig(self) -> Path:
+        """SAM's settings, with the environment `local`."""
+        return self.folder / "samconfig.toml"
+
+    @property
+    def layer(self) -> Path | None:
+        """SAM's ContentUri of the project's Lambda layer; None if it has none."""
+        layer = self.folder / "layer"
+        return layer if layer.is_dir() else None
+
+    @property
+    def built_from(self) -> tuple[Path, ...]:
+        """The folders that `sam build` reads."""
+        shared = (self.checkout.source, self.checkout.platforms)
+        return (*shared, self.layer) if self.layer else shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,21 +60,15 @@ class Checkout:
 
     @classmethod
     def here(cls) -> Checkout:
-        """The checkout that this module was imported from. Raises SetUpMissing for a package without its template."""
+        """Return the checkout that this module belongs to. Raises SetUpMissing for an installed package."""
         for folder in Path(__file__).resolve().parents:
             if (folder / "template.yaml").is_file() and (folder / "Makefile").is_file():
                 return cls(folder)
         raise SetUpMissing("the local stack needs a checkout of the project, not only the installed package")
 
-    @property
-    def template(self) -> Path:
-        """The SAM template, the same that is deployed to AWS."""
-        return self.root / "template.yaml"
-
-    @property
-    def samconfig(self) -> Path:
-        """SAM's settings, with the environment `local`."""
-        return self.root / "samconfig.toml"
+    def project(self, name: str = "") -> SamProject:
+        """Return the SAM project in a folder of the checkout, by default the queue's own."""
+        return SamProject(self, name)
 
     @property
     def source(self) -> Path:
@@ -45,19 +76,9 @@ class Checkout:
         return self.root / "src"
 
     @property
-    def imaging_layer(self) -> Path:
-        """SAM's ContentUri of the layer with GDAL, for image jobs."""
-        return self.root / "layers" / "imaging"
-
-    @property
     def platforms(self) -> Path:
         """SAM's ContextPath: a Makefile for each platform of Lambda's."""
         return self.root / "platforms"
-
-    @property
-    def built_from(self) -> tuple[Path, ...]:
-        """The folders that `sam build` reads."""
-        return (self.source, self.imaging_layer, self.platforms)
 
     @property
     def scratch(self) -> Path:
@@ -66,7 +87,7 @@ class Checkout:
 
     @property
     def python(self) -> Path:
-        """The interpreter of the development environment, whichever environment asks."""
+        """The interpreter of the development environment, from any environment."""
         return self._program(".venv", "python")
 
     @property
@@ -91,12 +112,12 @@ class Checkout:
 
     @property
     def examples(self) -> Path:
-        """Training scripts that anybody may run."""
+        """The example training scripts."""
         return self.root / "examples"
 
     @property
     def runtime(self) -> str:
-        """The Lambda runtime that ministack can offer: it runs handlers with the interpreter of its environment."""
+        """The Lambda runtime that ministack supports: it runs handlers with its own interpreter."""
         return f"python{sys.version_info.major}.{sys.version_info.minor}"
 
     @property

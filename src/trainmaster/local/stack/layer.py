@@ -1,7 +1,7 @@
-"""The packages of the layer for image jobs, installed once beside the builds; the layer that is deployed leads there.
+"""Installs the packages of a Lambda layer once, beside the builds; the deployed layer only points there.
 
-ministack unpacks a function's layers for each of its processes: 170 MB would take longer than the tests of all image
-jobs. The same Makefile installs the same packages as for AWS, by the same platform. It must not say what they are.
+ministack unpacks the layers of a function for each of its processes, which takes too long for 170 MB. The same Makefile
+installs the same packages as for AWS, for the same platform.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from trainmaster.local.stack.checkout import Checkout
+from trainmaster.local.stack.checkout import Checkout, SamProject
 from trainmaster.local.stack.processes import run
 
-_TARGET = "build-ImagingLayer"
+_TARGET = "build-layer"
 
 
-def layer_variables(checkout: Checkout) -> dict[str, str]:
-    """What the layer's Makefile has to find in the environment of `sam build`."""
-    return {"BUILT": str(_folder(checkout))}
+def layer_variables(project: SamProject) -> dict[str, str]:
+    """Return the variables of the layer's Makefile for `sam build`; none for a project without a layer."""
+    return {"BUILT": str(_folder(project, project.layer))} if project.layer else {}
 
 
-def install_packages(checkout: Checkout, environment: Mapping[str, str]) -> None:
-    """Install the packages, unless an earlier run did. Raises DidNotStart."""
-    folder = _folder(checkout)
-    if folder.is_dir():
+def install_packages(project: SamProject, environment: Mapping[str, str]) -> None:
+    """Install the packages of a project's layer, if it has one and no earlier run did. Raises DidNotStart."""
+    if project.layer is None or (folder := _folder(project, project.layer)).is_dir():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
         built = Path(made) / "built"
         command: list[str | Path] = [
-            "make", "--directory", checkout.imaging_layer, "--makefile", _makefile(checkout), _TARGET,
+            "make", "--directory", project.layer, "--makefile", _makefile(project.checkout), _TARGET,
             f"ARTIFACTS_DIR={built}",
         ]  # fmt: skip
         run("installing the layer's packages", command, environment, Path(made) / "log")
@@ -40,7 +39,7 @@ def install_packages(checkout: Checkout, environment: Mapping[str, str]) -> None
 
 
 def key_of(checkout: Checkout, paths: Iterable[Path], platform: str) -> str:
-    """A name for what is built of these files of the checkout, for a platform."""
+    """Return a name for the build of these files of the checkout for a platform."""
     whole = hashlib.sha256(platform.encode())
     for path in sorted(paths):
         whole.update(f"{path.relative_to(checkout.root)}\n".encode())
@@ -48,9 +47,10 @@ def key_of(checkout: Checkout, paths: Iterable[Path], platform: str) -> str:
     return whole.hexdigest()[:16]
 
 
-def _folder(checkout: Checkout) -> Path:
-    """Where the packages are, by what the list of them says and by the platform."""
-    lists = [path for path in checkout.imaging_layer.iterdir() if path.is_file()]
+def _folder(project: SamProject, layer: Path) -> Path:
+    """Return the folder of the packages, named after the files of the layer and the platform."""
+    checkout = project.checkout
+    lists = [path for path in layer.iterdir() if path.is_file()]
     key = key_of(checkout, [*lists, _makefile(checkout)], f"{checkout.runtime}-{checkout.architecture}")
     return checkout.scratch.resolve() / "layers" / key
 

@@ -1,7 +1,4 @@
-"""LocalStack: ministack, the SageMaker simulator and the deployed template, up together and down together.
-
-It must not call the queue beyond asking whether it answers.
-"""
+"""LocalStack: ministack, the SageMaker simulator and the deployed templates, started and stopped together."""
 
 from __future__ import annotations
 
@@ -16,18 +13,16 @@ from types import TracebackType
 import httpx
 
 from trainmaster.local.stack.address import ACCOUNT, REGION, StackAddress, aws_environment, plain_environment
-from trainmaster.local.stack.build import as_arguments, built_template, local_parameters
 from trainmaster.local.stack.checkout import Checkout
-from trainmaster.local.stack.layer import install_packages
-from trainmaster.local.stack.processes import Guarded, ended_by_signals, free_port, listening, quick_folder, run
-from trainmaster.local.stack.signed import client, get
+from trainmaster.local.stack.deploy import Deployment
+from trainmaster.local.stack.processes import Guarded, ended_by_signals, free_port, listening, quick_folder
+from trainmaster.local.stack.signed import get
 
 _START_SECONDS = 60.0
-_STACK = "trainmaster-local"
 
 
 def _say_nothing(_step: str) -> None:
-    """For tests: nobody looks."""
+    """Print nothing, for tests."""
 
 
 @dataclass(slots=True)
@@ -35,11 +30,12 @@ class LocalStack:
     """The service on this machine, as a context manager that yields its StackAddress.
 
     Attributes:
-        label: names the folder of its logs under `.local/stack/logs`.
+        label: name of the folder of its logs under `.local/stack/logs`.
         limits: SageMaker account limits of the simulator, instances by type; the pools' caps are set alike.
-        parameters: template parameters besides those of samconfig's environment `local`.
+        parameters: template parameters in addition to those of samconfig's environment `local`.
+        kinds: the stacks of further kinds of jobs: the folders of their templates, such as `images`, with parameters.
         simulator: further arguments for the simulator.
-        say: called with each step, a sentence without its full stop.
+        say: called with each step, a sentence without its period.
         checkout: the checkout to deploy.
 
     Raises SetUpMissing or DidNotStart on entry.
@@ -48,13 +44,14 @@ class LocalStack:
     label: str = "stack"
     limits: Mapping[str, int] = field(default_factory=lambda: {"ml.p5.48xlarge": 2})
     parameters: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     simulator: tuple[str, ...] = ()
     say: Callable[[str], None] = _say_nothing
     checkout: Checkout = field(default_factory=Checkout.here)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
 
     def __enter__(self) -> StackAddress:
-        """Start everything; whatever was started is ended again when a step fails."""
+        """Start everything; stop what was started if a step fails."""
         with contextlib.ExitStack() as opening:
             opening.enter_context(ended_by_signals())
             address = self._start(opening)
@@ -64,12 +61,12 @@ class LocalStack:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End everything, last started first."""
+        """Stop everything, in reverse order."""
         self._open.close()
 
     @property
     def logs(self) -> Path:
-        """The folder with the output of every part, of the newest run of this label."""
+        """The folder with the output of every process, of the newest run of this label."""
         return self.checkout.scratch / "logs" / self.label
 
     def _start(self, opening: contextlib.ExitStack) -> StackAddress:
@@ -123,30 +120,21 @@ class LocalStack:
         return opening.enter_context(contextlib.closing(Guarded("the simulator", command, environment, log)))
 
     def _deploy(self, environment: Mapping[str, str], aws: str, ministack: Guarded) -> dict[str, str]:
-        """Build and deploy the real template; returns the stack's outputs."""
+        """Build and deploy the real templates, and return the outputs of their stacks."""
         pools = ",".join(f"{kind}={most}" for kind, most in self.limits.items())
-        parameters = local_parameters(self.checkout, {"Pools": pools, **self.parameters})
         sam = {
             **environment,
             "PATH": f"{self.checkout.sam.parent}:{environment.get('PATH', os.defpath)}",
             "SAM_CLI_TELEMETRY": "0",
-            # SAM asks for the stack's state every five seconds otherwise.
+            # The default is to ask for the stack's state every five seconds.
             "SAM_CLI_POLL_DELAY": "0.5",
         }
-        if parameters.get("ImageJobs") == "true":
-            self.say("Installing the packages of the layer for image jobs, the first time only")
-            install_packages(self.checkout, sam)
+        deployment = Deployment(self.checkout, {"Pools": pools, **self.parameters}, self.kinds, sam, aws, self.logs)
         self.say("Building the functions")
-        template = built_template(self.checkout, parameters, sam)
+        deployment.build()
         ministack.wait_until(lambda: _healthy(aws), _START_SECONDS)
         self.say("Deploying template.yaml")
-        command: list[str | Path] = [
-            self.checkout.sam, "deploy", "--template-file", template, "--config-file", self.checkout.samconfig,
-            "--config-env", "local", "--stack-name", _STACK, *as_arguments(parameters),
-        ]  # fmt: skip
-        run("sam deploy", command, sam, self.logs / "deploy.log")
-        _bound_as_numbers(aws)
-        return _outputs(aws)
+        return deployment.deploy()
 
 
 def _healthy(aws: str) -> bool:
@@ -156,28 +144,8 @@ def _healthy(aws: str) -> bool:
         return False
 
 
-def _bound_as_numbers(aws: str) -> None:
-    """Say again, as numbers, how many calls each queue may set off at once.
-
-    CloudFormation turns a template's parameters, which are text, into what a property takes. ministack does not, and
-    then delivers no message at all, since text and numbers cannot be compared.
-    """
-    functions = client("lambda", aws)
-    for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
-        bound = mapping.get("ScalingConfig", {}).get("MaximumConcurrency")
-        if bound is not None:
-            functions.update_event_source_mapping(
-                UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": int(bound)}
-            )
-
-
-def _outputs(aws: str) -> dict[str, str]:
-    stack = client("cloudformation", aws).describe_stacks(StackName=_STACK)["Stacks"][0]
-    return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
-
-
 def _answers(url: str) -> bool:
-    """Whether a signed request is answered: API Gateway, the function and the table all work."""
+    """Return whether a signed request succeeds: API Gateway, the function and the table all work."""
     try:
         return get(url).is_success
     except httpx.TransportError:

@@ -1,13 +1,13 @@
-# Builds the layer ImagingLayer, for the platform whose Makefile in `platforms/` includes this one. Wheels are taken for
-# the functions' own platform, whatever machine builds.
+# Builds the layer of the functions that read images, for the platform whose Makefile in `platforms/` includes this one.
+# pip downloads wheels for that platform, whatever machine builds.
 
-# A folder in which this has been built before: the layer only leads there. For the local stack, whose processes would
-# unpack 170 MB each; of no use in AWS.
+# A folder with an earlier build, to which the layer then only points. It is for the local stack, each process of which
+# would unpack 170 MB, and does not work in AWS.
 BUILT ?=
 
 SITE = $(ARTIFACTS_DIR)/python/lib/python$(PYTHON_VERSION)/site-packages
 
-build-ImagingLayer:
+build-%:
 ifdef BUILT
 	mkdir -p "$(SITE)"
 	echo "$(BUILT)/python" > "$(SITE)/imaging.pth"

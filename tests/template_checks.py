@@ -1,0 +1,200 @@
+"""Checks that hold for every template: permissions against the code's calls, parameters, reasons, alarms, builds."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from botocore import xform_name
+from cfnlint.api import lint_all
+
+from permissions import actions, listed, statements
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "trainmaster"
+Template = Mapping[str, Any]
+
+WITHOUT_RESOURCE = {
+    "cloudwatch:GetMetricData",
+    "ec2:DescribeInstanceTypes",
+    "pricing:GetProducts",
+    "sagemaker:ListTrainingJobs",
+    "servicequotas:ListServiceQuotas",
+    "xray:PutTelemetryRecords",
+    "xray:PutTraceSegments",
+}
+"""Actions for which IAM knows no resource (service authorization reference)."""
+IMPLIED = {
+    "sagemaker:AddTags",  # CreateTrainingJob with Tags
+    "dynamodb:ConditionCheckItem",  # TransactWriteItems is allowed by the actions within
+    "sqs:ReceiveMessage",  # Lambda's own polling of the queues
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "iam:PassRole",
+}
+PLATFORM = "platforms/${Runtime}-${Architecture}"
+MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
+
+
+def of_type(template: Template, kind: str) -> dict[str, Any]:
+    """Return the resources of a type."""
+    return {name: each for name, each in template["Resources"].items() if each["Type"] == kind}
+
+
+def calls_of(*modules: str, folders: Collection[str] = ("adapters",)) -> set[str]:
+    """Return the AWS operations that adapters call, by the names of their client methods."""
+    paths = [path for module in modules for folder in folders for path in (SOURCE / folder).glob(module)]
+    nodes = [node for path in paths for node in ast.walk(ast.parse(path.read_text()))]
+    methods = {node.attr for node in nodes if isinstance(node, ast.Attribute) and _is_client(node.value)}
+    paged = {
+        node.args[0].value
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get_paginator"
+    }
+    return methods - {"get_paginator", "exceptions"} | paged
+
+
+def _is_client(node: ast.expr) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return name.lstrip("_") in {"client", "iam"}
+
+
+def as_methods(permitted: set[str]) -> set[str]:
+    """Return the client methods of actions."""
+    return {xform_name(action.split(":")[1]) for action in permitted - IMPLIED}
+
+
+def methods_of(role: str, service: str, *, images: bool = False) -> set[str]:
+    """Return the client methods of a service that a role may call."""
+    return as_methods(actions(role, service, images=images))
+
+
+def sent_to(role: str, *, images: bool = False) -> list[str]:
+    """Return the queues that a role may send to."""
+    all_of_role = statements(role, images=images)
+    sends = [each["Resource"] for each in all_of_role if "sqs:SendMessage" in listed(each["Action"])]
+    return [queue["Fn::GetAtt"][0] for queues in sends for queue in listed(queues)]
+
+
+def lint(file: str) -> list[str]:
+    """Return the findings of cfn-lint."""
+    return [str(match) for match in lint_all((ROOT / file).read_text()) if match.rule.severity != "informational"]
+
+
+def check_permissions(role: str, *, images: bool = False) -> None:
+    """Check that a role's statements name actions, and resources wherever IAM supports them."""
+    assert list(statements(role, images=images))
+    for each in statements(role, images=images):
+        assert not [action for action in listed(each["Action"]) if "*" in action]
+        if "*" in listed(each["Resource"]):
+            assert set(listed(each["Action"])) <= WITHOUT_RESOURCE
+
+
+def check_parameter(template: Template, name: str, any_arn: Collection[str]) -> None:
+    """Check that a parameter is described, limited and part of one group."""
+    parameter = template["Parameters"][name]
+    assert parameter["Description"].endswith(".")
+    limits = {"AllowedPattern", "AllowedValues", "MinValue"}
+    assert limits & parameter.keys() or name in any_arn, "any ARN pattern is one that IAM matches"
+    groups = template["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    assert [each for group in groups for each in group["Parameters"]].count(name) == 1
+
+
+def check_skipped(template: Template) -> None:
+    """Check that every skipped check of checkov has a reason."""
+    resources = template["Resources"].values()
+    skipped = [skip for each in resources for skip in each.get("Metadata", {}).get("checkov", {}).get("skip", [])]
+    assert skipped
+    assert not [skip["id"] for skip in skipped if len(skip["comment"]) < 30]
+
+
+def check_reasons_of_functions(template: Template) -> None:
+    """Check the reasons at functions; those with a layer fetch from public addresses, within a concurrency."""
+    for name, each in of_type(template, "AWS::Serverless::Function").items():
+        why = {skip["id"]: skip["comment"] for skip in each["Metadata"]["checkov"]["skip"]}
+        bounded = [source for source in each["Properties"]["Events"].values() if source["Type"] == "SQS"]
+        fetches = "Layers" in each["Properties"]
+        reasons = "AWS APIs only" in why["CKV_AWS_117"], "over HTTP" in why["CKV_AWS_117"]
+        assert reasons == (not fetches, fetches), name
+        assert ("MaximumConcurrency" in why["CKV_AWS_115"]) == fetches, name
+        assert all("MaximumConcurrency" in source["Properties"]["ScalingConfig"] for source in bounded)
+
+
+def check_samconfig(template: Template, folder: str) -> dict[str, str]:
+    """Return the parameters of samconfig's environment `local`, after a check that the template accepts them."""
+    samconfig = tomllib.loads((ROOT / folder / "samconfig.toml").read_text())
+    given = dict(pair.split("=", 1) for pair in samconfig["local"]["deploy"]["parameters"]["parameter_overrides"])
+    for name, value in given.items():
+        parameter = template["Parameters"][name]
+        assert value in [str(each) for each in parameter.get("AllowedValues", [value])]
+        assert re.fullmatch(parameter.get("AllowedPattern", ".*"), value)
+    needed = {name for name, parameter in template["Parameters"].items() if "Default" not in parameter}
+    assert needed <= given.keys()
+    assert not given["EventSource"].startswith("aws.")
+    return given
+
+
+def watched_by(template: Template) -> set[tuple[str, str]]:
+    """Return the metrics with an alarm, each with its first dimension."""
+    return {
+        (alarm["Properties"]["MetricName"], json.dumps(alarm["Properties"]["Dimensions"][0]["Value"]))
+        for alarm in of_type(template, "AWS::CloudWatch::Alarm").values()
+        if "MetricName" in alarm["Properties"]
+    }
+
+
+def check_alarms_of_queues_and_functions(template: Template, count: int) -> None:
+    """Check that so many dead-letter queues, and as many functions, have an alarm each."""
+    dead = [name for name in of_type(template, "AWS::SQS::Queue") if "DeadLetter" in name]
+    functions = list(of_type(template, "AWS::Serverless::Function"))
+    assert len(dead) == len(functions) == count
+    for queue in dead:
+        arn = json.dumps({"Fn::GetAtt": [queue, "QueueName"]})
+        assert ("ApproximateNumberOfMessagesVisible", arn) in watched_by(template)
+    for function in functions:
+        assert ("Throttles", json.dumps({"Ref": function})) in watched_by(template)
+
+
+def alarms_on_shared_metrics(template: Template) -> set[tuple[str, str]]:
+    """Return the alarms on metrics that say nothing of the deployment, each with its namespace."""
+    shared = set()
+    for name, alarm in of_type(template, "AWS::CloudWatch::Alarm").items():
+        for metric in (alarm["Properties"], *(each["MetricStat"]["Metric"] for each in _math_of(alarm))):
+            values = [each["Value"] for each in metric.get("Dimensions", [])]
+            if values and not any(isinstance(value, dict) for value in values):
+                shared.add((name, metric["Namespace"]))
+    return shared
+
+
+def _math_of(alarm: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the metrics that an alarm compares with each other."""
+    return (each for each in alarm["Properties"].get("Metrics", []) if "MetricStat" in each)
+
+
+def platforms_of(template: Template) -> list[tuple[str, str, str]]:
+    """Return the folder, the Python version and the machine of each platform of a template's functions."""
+    return [
+        (f"platforms/{runtime}-{architecture}", runtime.removeprefix("python"), MACHINES[architecture])
+        for runtime in template["Parameters"]["Runtime"]["AllowedValues"]
+        for architecture in template["Parameters"]["Architecture"]["AllowedValues"]
+    ]
+
+
+def made(makefile: str, part: str, folder: str) -> str:
+    """Return what make would do for a part of a template, in the folder where SAM runs it."""
+    command = ["make", "--dry-run", "--makefile", ROOT / makefile / "Makefile", f"build-{part}", "ARTIFACTS_DIR=/a"]
+    return subprocess.run(command, cwd=ROOT / folder, check=True, capture_output=True, text=True).stdout
+
+
+def check_bundle_is_built_for(function: str, platform: tuple[str, str, str]) -> None:
+    """Check that make builds the bundle of a function for a platform."""
+    makefile, version, machine = platform
+    assert made(makefile, function, "src").split()[1:] == [
+        "build_bundle.py", function, "--python", version, "--machine", machine, "--into", '"/a"',
+    ]  # fmt: skip
