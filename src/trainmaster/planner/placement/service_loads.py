@@ -1,8 +1,7 @@
-"""Jobs of the least loaded service first, those with the oldest job among equals.
+"""Dispatch order for services: jobs of the least loaded service first, the oldest job first among equals.
 
-The guide's "Load-Balanced Job Selection". Load is what jobs of the queue hold of a pool, not what waits for it, and
-what the plan itself starts counts from then on. Inside each pool the jobs keep their order, so nobody is passed by one
-that waits for the same. It must not decide what starts: it only says in which order to look.
+The load of a pool is the part that the queue's jobs hold, those that the plan starts included (ModelRunner's guide,
+"Load-Balanced Job Selection"). Jobs of one pool keep their order.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ def least_loaded_first(ordered: Sequence[Job], snapshot: Snapshot, tier: Callabl
     """Return the jobs with those of services in another order, in the places that those had.
 
     Args:
-        ordered: waiting jobs, resolved, in the order in which they are considered.
-        snapshot: what the pass read.
-        tier: equal for jobs between which load may decide.
+        ordered: waiting jobs with resolved demands, in queue order.
+        snapshot: the snapshot of the pass.
+        tier: equal for jobs that the load may reorder.
     """
     if not any(pool.kind is Kind.SERVICE for pool in snapshot.pools.values()):
         return list(ordered)
@@ -32,21 +31,21 @@ def least_loaded_first(ordered: Sequence[Job], snapshot: Snapshot, tier: Callabl
     loads = _Loads({name: pool.cap for name, pool in snapshot.pools.items()}, used)
     result = list(ordered)
     for _, run in groupby(places, key=lambda place: tier(ordered[place])):
-        among = list(run)
-        for place, job in zip(among, loads.in_turn([ordered[each] for each in among]), strict=True):
+        places_of_tier = list(run)
+        for place, job in zip(places_of_tier, loads.in_turn([ordered[at] for at in places_of_tier]), strict=True):
             result[place] = job
     return result
 
 
 @dataclass(slots=True)
 class _Loads:
-    """What is used of each pool as jobs are looked at, one after the other."""
+    """The used units of each pool while jobs are considered one after the other."""
 
     caps: dict[str, int]
     used: dict[str, int]
 
     def in_turn(self, jobs: Sequence[Job]) -> list[Job]:
-        """The jobs, each time the first of the pool that is least loaded by then."""
+        """Return the jobs, each time the first one of the pool that is least loaded by then."""
         lines: dict[str, list[tuple[int, Job]]] = {}
         for place, job in enumerate(jobs):
             if job.work is not None:
@@ -66,12 +65,12 @@ class _Loads:
         return result
 
     def _load(self, pool: str) -> float:
-        """The part of it that is used; a pool that is gone comes last."""
+        """Return the used part of a pool; a pool that no longer exists comes last."""
         cap = self.caps.get(pool, 0)
         return self.used.get(pool, 0) / cap if cap else 1.0
 
     def _start(self, pool: str, job: Job) -> None:
-        """The job counts from now on where it fits, as the plan goes."""
+        """Count the job as started if it fits."""
         asked = job.demand.alternatives[0].get(pool, 0)
         if self.used.get(pool, 0) + asked <= self.caps.get(pool, 0):
             self.used[pool] = self.used.get(pool, 0) + asked
