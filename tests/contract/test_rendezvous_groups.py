@@ -7,7 +7,7 @@ import pytest
 from groups_contract import CONTROL, GroupsContract, a_state
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.rendezvous import KEPT, DynamoRendezvousControl, row_of_run
+from trainmaster.adapters.dynamodb.rendezvous import ROW_LIFETIME, DynamoRendezvousControl, row_of_run
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.document import value_of
 from trainmaster.domain.elastic.rendezvous import Control
@@ -73,7 +73,7 @@ class TestDynamoGroups(GroupsContract):
     def test_a_row_that_nobody_writes_any_more_expires(self, groups, table):
         groups.set("bert", CONTROL)
         left = int(table.get(row_of_run("bert"))["expires"]["N"]) - SystemClock().now().timestamp()
-        assert 0 <= KEPT.total_seconds() - left < 60
+        assert 0 <= ROW_LIFETIME.total_seconds() - left < 60
 
     def test_a_state_of_another_type_is_told_as_such(self, groups, table):
         table.set(row_of_run("bert"), st="text", rev=1)

@@ -56,27 +56,27 @@ def table_on(*script):
 
 def test_a_conflict_is_asked_again_as_another_transaction():
     table, client, slept = table_on(cancelled("None", "TransactionConflict"), cancelled("ThrottlingError"), {})
-    assert table.commit([table.putting(ROW)]) == frozenset()
+    assert table.commit([table.put_action(ROW)]) == frozenset()
     assert [arguments["ClientRequestToken"] for _, arguments in client.asked] == ["a", "b", "c"]
     assert len(slept) == 2
 
 
 def test_a_transaction_still_under_way_is_asked_again_as_the_same():
     table, client, _ = table_on(refusal("TransactionInProgressException"), {})
-    assert table.commit([table.putting(ROW)]) == frozenset()
+    assert table.commit([table.put_action(ROW)]) == frozenset()
     assert [arguments["ClientRequestToken"] for _, arguments in client.asked] == ["a", "a"]
 
 
 def test_guards_that_fail_are_told_by_number_even_beside_a_conflict():
     table, client, slept = table_on(cancelled("None", "ConditionalCheckFailed", "TransactionConflict"))
-    assert table.commit([table.putting(ROW)]) == {1}
+    assert table.commit([table.put_action(ROW)]) == {1}
     assert (len(client.asked), slept) == (1, [])
 
 
 def test_conflicts_without_end_are_throttling_after_a_bounded_wait():
     table, client, slept = table_on(*[cancelled("TransactionConflict")] * 6)
     with pytest.raises(Throttled) as trouble:
-        table.commit([table.putting(ROW)])
+        table.commit([table.put_action(ROW)])
     assert isinstance(trouble.value.__cause__, ClientError)
     assert len(client.asked) == 6
     assert len(slept) == 5
@@ -120,7 +120,7 @@ def test_a_lost_answer_is_remembered_over_a_conflict():
 def test_each_refusal_becomes_an_error_of_the_domain_with_its_cause(error, expected):
     table, _, _ = table_on(*[error] * 6)
     with pytest.raises(expected) as trouble:
-        table.commit([table.putting(ROW, ABSENT)])
+        table.commit([table.put_action(ROW, ABSENT)])
     assert trouble.value.__cause__ is error
 
 
@@ -135,8 +135,8 @@ def test_rows_left_unread_are_asked_for_again():
     key = {"pk": {"S": "HELD"}, "sk": {"S": "job1"}}
     left = {"Responses": {}, "UnprocessedKeys": {"t": {"Keys": [key], "ConsistentRead": True}}}
     table, client, slept = table_on(left, {"Responses": {"t": [ROW]}, "UnprocessedKeys": {}})
-    assert table.get_all([("HELD", "job1")]) == [ROW]
+    assert table.batch_get([("HELD", "job1")]) == [ROW]
     assert client.asked[0] == client.asked[1]
     assert len(slept) == 1
     with pytest.raises(Throttled):
-        table_on(*[left] * 6)[0].get_all([("HELD", "job1")])
+        table_on(*[left] * 6)[0].batch_get([("HELD", "job1")])

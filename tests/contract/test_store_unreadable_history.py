@@ -48,4 +48,4 @@ def test_of_what_cannot_be_read_there_is_none_and_the_next_event_begins_it_anew(
         assert changed.version > before.version, what
         assert store.settings(history=True).history == (AN_EVENT,), what
         said = [(record.levelname, record.getMessage()) for record in caplog.records if "history" in record.message]
-        assert said == [("WARNING", "the history of pools cannot be read; it begins anew")] * 2, what
+        assert said == [("WARNING", "the history of pools cannot be read and starts again")] * 2, what

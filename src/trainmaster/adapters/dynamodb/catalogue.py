@@ -1,6 +1,6 @@
-"""What was learned of instance types, and where placement has got to: two small rows beside the settings.
+"""The learned catalogue of instance types and the placement cursors, as two small rows beside the settings.
 
-Types are kept only where they differ from what ships with us, so that the row stays small. It must not decide.
+Only types that differ from the shipped table are stored, so the row stays small.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CURSORS: Key = (STATE, "cursors")
 
 
 def catalogue_row(catalogue: Catalogue) -> Row:
-    """The row of what was learned."""
+    """Return the row of the learned catalogue."""
     types = {name: kind for name, kind in catalogue.learned.items() if kind != SHIPPED.get(name)}
     values = {
         "types": [document(kind, sparse=True) for _, kind in sorted(types.items())],
@@ -35,7 +35,7 @@ def catalogue_row(catalogue: Catalogue) -> Row:
 
 
 def catalogue_of(row: Row | None) -> Catalogue:
-    """What such a row says; nothing learned where there is none."""
+    """Return the catalogue in the row, an empty one without a row."""
     if row is None:
         return Catalogue()
     values = json.loads(zlib.decompress(bytes(row["catalogue"]["B"])))
@@ -44,19 +44,19 @@ def catalogue_of(row: Row | None) -> Catalogue:
         learned={kind.name: kind for kind in types},
         quotas=values["quotas"],
         learned_at=_time(values["at"]),
-        # A row of an earlier release has none.
+        # Rows of earlier releases have no prices.
         prices=values.get("prices", {}),
         priced_at=_time(values.get("pricedAt")),
     )
 
 
 def cursors_row(cursors: Cursors) -> Row:
-    """The row of where the placement policies have got to."""
+    """Return the row of the placement policies' cursors."""
     return keyed(CURSORS, cursors=json.dumps(document(cursors, sparse=True), separators=(",", ":")))
 
 
 def cursors_of(row: Row | None) -> Cursors:
-    """What such a row says; the beginning where there is none."""
+    """Return the cursors in the row, initial ones without a row."""
     return Cursors() if row is None else value_of(Cursors, json.loads(row["cursors"]["S"]))
 
 

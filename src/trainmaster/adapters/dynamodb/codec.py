@@ -1,7 +1,7 @@
-"""A job as one compact JSON text, and back: everything that the small attributes of its row do not hold.
+"""A job as one compact JSON text, and back: everything beyond the small attributes of its row.
 
-`JOB_FIELDS` and `ATTEMPT_FIELDS` declare every stored field. DynamoDB charges by the kilobyte: default values are
-omitted, times are seconds since the job's entry, and names that follow from the job and a number are left out.
+Compact because DynamoDB charges by the kilobyte: default values are left out, times are seconds since the job's entry,
+and an attempt's name is left out if it follows from job and number.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from trainmaster.domain.jobs.work import Work, kind_of_run, work_of_values
 from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
 
 Seconds: TypeAlias = int | float
-# Looking an enumeration's member up is several times as quick as calling the enumeration, for a thousand rows.
+# Looking an enumeration's member up is several times as fast as calling the enumeration, for a thousand rows.
 STATES: Mapping[str, JobState] = {state.value: state for state in JobState}
 _FAILURES: Mapping[str, FailureClass] = {failure.value: failure for failure in FailureClass}
 _OUTCOMES: Mapping[str, Outcome] = {outcome.value: outcome for outcome in Outcome}
 ROW_FIELDS = frozenset({"name", "entry_time", "priority", "state", "version"})
 """Fields of a job that are attributes of its row."""
 _LAUNCHED, _STOP_SENT = 1, 2
-_TOLD, _GIVEN_UP = 1, 2
+_REQUESTED, _GIVEN_UP = 1, 2
 
 
 class Owner(NamedTuple):
-    """What a stored value is relative to: the job's name and entry time, and the number of the attempt."""
+    """Context of a stored value: the job's name and entry time, and the number of the attempt."""
 
     job: str
     entry: datetime
@@ -53,9 +53,9 @@ class Stored(NamedTuple):
     """Declaration of a stored field.
 
     Attributes:
-        key: Member of the JSON object.
-        field: Field of the dataclass.
-        codec: Conversion of values other than the field's default, which is not stored.
+        key: member of the JSON object.
+        field: field of the dataclass.
+        codec: conversion of values other than the field's default, which is not stored.
     """
 
     key: str
@@ -63,15 +63,15 @@ class Stored(NamedTuple):
     codec: Codec
 
 
-def packed(job: Job, lines: Iterable[Change]) -> str:
+def encode_job(job: Job, lines: Iterable[Change]) -> str:
     """Return the job as JSON text, with these lines of its history."""
     values = _written(job, _JOB_DEFAULTS, Owner(job.name, job.entry_time))
     values |= _demand_values(job.demand) | {"history": [_line(line, job.entry_time) for line in lines]}
     return _text(values)
 
 
-def unpacked(text: str, name: str, entry: datetime) -> dict[str, Any]:
-    """Return the fields of the job in such a text; members of a newer version are ignored."""
+def decode_job(text: str, name: str, entry: datetime) -> dict[str, Any]:
+    """Return the fields of the job in such a text; ignore keys of newer versions."""
     values, owner = json.loads(text), Owner(name, entry)
     found = _read(values, _JOB_KEYS, owner)
     if "ours" in values or "asks" in values:
@@ -79,18 +79,18 @@ def unpacked(text: str, name: str, entry: datetime) -> dict[str, Any]:
     return found
 
 
-def packed_lines(lines: Iterable[Change], entry: datetime) -> str:
+def encode_history(lines: Iterable[Change], entry: datetime) -> str:
     """Return a part of a history as JSON text."""
     return _text([_line(line, entry) for line in lines])
 
 
-def unpacked_lines(text: str, entry: datetime) -> tuple[Change, ...]:
-    """Return the lines in such a text."""
+def decode_history(text: str, entry: datetime) -> tuple[Change, ...]:
+    """Return the history lines of such a text."""
     return tuple(_line_of(line, entry) for line in json.loads(text))
 
 
 def _text(value: Any) -> str:
-    # ASCII only: then even text that is not valid Unicode comes back as it was.
+    # ASCII escapes preserve even text that is not valid Unicode.
     return json.dumps(value, separators=(",", ":"))
 
 
@@ -127,24 +127,24 @@ def _at(entry: datetime, seconds: Seconds | None) -> datetime | None:
 
 def _demand_values(demand: Demand) -> dict[str, Any]:
     """Return what a demand has besides alternatives: by resources, with the number of its own alternatives."""
-    asked = demand.resources
-    asks = {} if asked is None else {"asks": [document(asked, sparse=True), demand.instances, demand.listed]}
+    resources = demand.resources
+    asks = {} if resources is None else {"asks": [document(resources, sparse=True), demand.instances, demand.listed]}
     return {"ours": True, **asks} if demand.queue_selects_pool else asks
 
 
 def _asks_of(value: Sequence[Any] | None) -> dict[str, Any]:
     if value is None:
         return {}
-    asked, instances, listed = value
-    return {"resources": value_of(Resources, asked), "instances": instances, "listed": listed}
+    resources, instances, listed = value
+    return {"resources": value_of(Resources, resources), "instances": instances, "listed": listed}
 
 
-def _wishes(wishes: PreemptionOverrides, _: Owner) -> list[Any]:
-    spans = (wishes.min_runtime, wishes.cooldown, wishes.delay)
-    return [*(None if span is None else _seconds(span) for span in spans), wishes.max_preemptions]
+def _overrides(overrides: PreemptionOverrides, _: Owner) -> list[Any]:
+    spans = (overrides.min_runtime, overrides.cooldown, overrides.delay)
+    return [*(None if span is None else _seconds(span) for span in spans), overrides.max_preemptions]
 
 
-def _wishes_of(value: Sequence[Any], _: Owner) -> PreemptionOverrides:
+def _overrides_of(value: Sequence[Any], _: Owner) -> PreemptionOverrides:
     *spans, limit = value
     min_runtime, cooldown, delay = (None if span is None else timedelta(seconds=span) for span in spans)
     return PreemptionOverrides(min_runtime=min_runtime, cooldown=cooldown, delay=delay, max_preemptions=limit)
@@ -193,21 +193,21 @@ def _member_of(value: Sequence[Any], owner: Owner) -> Member:
 
 def _resizing(resizing: Resizing, owner: Owner) -> list[Any]:
     """Return from, to, the cause, two times, what was done, and the job for which it frees capacity."""
-    done = _TOLD * resizing.told + _GIVEN_UP * resizing.given_up
+    done = _REQUESTED * resizing.told + _GIVEN_UP * resizing.given_up
     times = (_since(owner.entry, resizing.asked_at), _since(owner.entry, resizing.until))
     return [resizing.before, resizing.after, resizing.cause.value, *times, done, resizing.freed_for]
 
 
 def _resizing_of(value: Sequence[Any], owner: Owner) -> Resizing:
-    before, after, cause, asked, until, done, freed_for, *_ = value
+    before, after, cause, start, until, done, freed_for, *_ = value
     return Resizing(
         before=before,
         after=after,
         cause=Cause(cause),
-        asked_at=owner.entry + timedelta(seconds=asked),
+        asked_at=owner.entry + timedelta(seconds=start),
         until=owner.entry + timedelta(seconds=until),
         freed_for=freed_for,
-        told=bool(done & _TOLD),
+        told=bool(done & _REQUESTED),
         given_up=bool(done & _GIVEN_UP),
     )
 
@@ -299,7 +299,7 @@ JOB_FIELDS = (
     Stored("stop", "stop_requested", _SAME),
     Stored("failure", "failure", _SAME),
     Stored("endedAt", "ended_at", _MOMENT),
-    Stored("wishes", "wishes", Codec(_wishes, _wishes_of)),
+    Stored("wishes", "wishes", Codec(_overrides, _overrides_of)),
     Stored("notBefore", "not_before", _MOMENT),
     Stored("deadline", "deadline", _MOMENT),
     Stored("after", "after", _NAMES),

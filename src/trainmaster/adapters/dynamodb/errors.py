@@ -1,7 +1,4 @@
-"""What DynamoDB's answers mean beyond what all AWS services share, its cancelled transactions above all.
-
-It must not retry or call anything.
-"""
+"""Classifies DynamoDB's errors beyond those that all AWS services share, above all cancelled transactions."""
 
 from __future__ import annotations
 
@@ -17,47 +14,47 @@ _THROTTLED = frozenset({"ProvisionedThroughputExceeded", "ProvisionedThroughputE
 
 
 def is_cancelled(error: ClientError) -> bool:
-    """Whether it says that nothing of a transaction happened."""
+    """Return True if a transaction was cancelled as a whole."""
     return outer_code_of(error) == "TransactionCanceledException"
 
 
 def failed_guards(error: ClientError) -> frozenset[int]:
-    """Which actions of a transaction had a guard that failed, by number."""
+    """Return the numbers of the transaction's actions whose guard failed."""
     return frozenset(number for number, code in enumerate(_reasons(error)) if code in _GUARD_FAILED)
 
 
 def is_guard_failure(error: ClientError) -> bool:
-    """Whether the guard of a single write failed."""
+    """Return True if the guard of a single write failed."""
     return outer_code_of(error) in _GUARD_FAILED
 
 
 def is_retryable(error: AwsError) -> bool:
-    """Whether to ask again at once: two writers met on a row, and botocore does not ask again by itself then.
+    """Return True if the call may succeed at once when repeated.
 
-    Nor does it where a transaction was throttled within.
+    Two writers met on a row, or a transaction was throttled inside: botocore retries neither.
     """
     code = code_of(error)
     return code in _CONFLICTS or (code in _THROTTLED and code != outer_code_of(error))
 
 
 def was_retried(error: ClientError) -> bool:
-    """Whether botocore had sent the request before, so that an earlier sending may have been carried out."""
+    """Return True if botocore had sent the request before, so that the first one may have taken effect."""
     return error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
 
 
 def code_of(error: AwsError) -> str:
-    """The code to blame: for a cancelled transaction, that of the first action that was."""
+    """Return the error's code; for a cancelled transaction, that of its first failed action."""
     blamed = [code for code in _reasons(error) if code != "None"]
     return blamed[0] if blamed else outer_code_of(error)
 
 
 def to_domain_error(error: AwsError) -> TrainmasterError:
-    """The domain's error; raise it `from` this one."""
+    """Return the domain's error; raise it `from` this one."""
     code, text = code_of(error), message_of(error)
     if code in _THROTTLED | _CONFLICTS:
         return Throttled(f"{code}: {text}")
     if code.startswith("Validation") and "size" in text:
-        return TooLarge(f"This is more than the table can hold: {text}")
+        return TooLarge(f"This is larger than a row of the table can be: {text}")
     return to_retryable_error(error)
 
 

@@ -1,4 +1,4 @@
-"""Finding one job by its name, whatever state it is in, with its whole history. It must not write."""
+"""Finds one job by name, in any state, with its whole history."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from trainmaster.adapters.dynamodb.rows import (
     REQUEST_ROWS,
     STATE,
     Row,
-    apart_of,
+    archived_count,
     history_of,
-    inactive_places,
+    inactive_keys,
     job_key,
     job_of,
 )
@@ -26,35 +26,35 @@ _ROUNDS = 10
 
 
 def find(table: Table, name: str) -> Job | None:
-    """The job as it stood at some moment of this call; None where there is none.
+    """Return the job as it stood at some moment of this call; None if it does not exist.
 
-    Its places are read one after the other, the likeliest first, so it may move from one not read yet to one already
-    read: then it is looked for again. Raises `Throttled` where it never stands still.
+    The call reads the places of a job one after another, the likeliest first, so the job may move from an unread place
+    to one already read; then the search starts again. Raises `Throttled` if it keeps moving.
     """
     for _ in range(_ROUNDS):
         live = table.get((STATE, ACTIVE_ROWS + name))
         about: Mapping[str, Row] = {}
-        if live is None or apart_of(live):
-            about = {row["sk"]["S"]: row for row in table.every(job_key(name)[0], until=REQUEST_ROWS)}
+        if live is None or archived_count(live):
+            about = {row["sk"]["S"]: row for row in table.all_rows(job_key(name)[0], until=REQUEST_ROWS)}
             if "job" not in about:
                 return None
         live = live or about.get("ended") or _waiting_or_held(table, about.get(PLACE, about["job"]))
         job = live and _with_history(live, about)
         if job:
             return job
-    raise Throttled(f"job {name} keeps moving while it is read")
+    raise Throttled(f"job {name} changes state faster than it can be read")
 
 
-def _waiting_or_held(table: Table, told: Row) -> Row | None:
-    rows = table.get_all(inactive_places(told))
+def _waiting_or_held(table: Table, place: Row) -> Row | None:
+    rows = table.batch_get(inactive_keys(place))
     return max(rows, key=lambda row: int(row["version"]["N"]), default=None)
 
 
 def _with_history(live: Row, about: Mapping[str, Row]) -> Job | None:
-    """The job with the lines that are kept apart; None where they were read before the last of them was written."""
-    job, apart = job_of(live), apart_of(live)
-    if not apart:
+    """Return the job with its archived lines; None if they were read before the last one was written."""
+    job, archived = job_of(live), archived_count(live)
+    if not archived:
         return job
     parts = [about[key] for key in sorted(about) if key.startswith(HISTORY_ROWS)]
     lines = [line for row in parts for line in history_of(row, job.entry_time)]
-    return replace(job, history=(*lines[:apart], *job.history)) if len(lines) >= apart else None
+    return replace(job, history=(*lines[:archived], *job.history)) if len(lines) >= archived else None

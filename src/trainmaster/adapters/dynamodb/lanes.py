@@ -1,7 +1,7 @@
-"""Reading lanes: the waiting jobs at their heads, and on from any place in them.
+"""Reads lanes: the waiting jobs at their heads, and on from any place in them.
 
-All lanes lie in one partition, one behind the other, each in queue order. What a pass reads grows with the number of
-lanes and with capacity, never with how many jobs wait. It must not write.
+All lanes are in one partition, one after another, each in queue order. A pass reads rows in proportion to lanes and
+capacity, not to the number of waiting jobs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from trainmaster.adapters.dynamodb.rows import WAIT, Row, lane_end, lane_of
 from trainmaster.adapters.dynamodb.table import Table
 
 _LARGEST_PAGE = 250
-"""Rows of one query in a listing."""
+"""Rows of one query in a listing, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,38 +31,40 @@ class Lane:
     cut: bool
 
 
-def heads(table: Table, first: Callable[[str], int], *, consistent: bool = True) -> list[Lane]:
-    """The first rows of every lane, as many as are said of a lane of that name."""
-    lanes = _skim(table, first, consistent=consistent)
+def read_heads(table: Table, first: Callable[[str], int], *, consistent: bool = True) -> list[Lane]:
+    """Return the first rows of every lane; `first` gives their number for a lane's name."""
+    lanes = _read_first(table, first, consistent=consistent)
     return [Lane(key, rows[: first(key) or 1], len(rows) > first(key)) for key, rows in lanes]
 
 
-def fitted(
+def resize_heads(
     table: Table, lanes: Sequence[Lane], least: Callable[[str], int], wanted: Callable[[Lane], int], *, consistent: bool
 ) -> list[Lane]:
-    """The lanes with as many rows of each as are wanted of it, where it has more than the least that is read anyway."""
+    """Return the lanes with `wanted` rows each, reading more or cutting, but never below `least`."""
     return [
-        _fitted(table, lane, wanted(lane), consistent=consistent)
+        _resize_head(table, lane, wanted(lane), consistent=consistent)
         if lane.cut or len(lane.rows) > least(lane.key)
         else lane
         for lane in lanes
     ]
 
 
-def rest(table: Table, lane: str, after: str, size: int) -> Iterator[Row]:
-    """The lane's rows behind a sort key, strongly consistent, page by page; the first one has this size."""
-    return pages(
+def rest_of_lane(table: Table, lane: str, after: str, size: int) -> Iterator[Row]:
+    """Yield the lane's rows after a sort key, strongly consistent, page by page; the first page has `size` rows."""
+    return growing_pages(
         lambda after, room: table.query(WAIT, after=after, until=lane_end(lane), limit=room), "sk", after, size
     )
 
 
-def pages(read: Callable[[str, int], tuple[list[Row], bool]], place: str, after: str, size: int) -> Iterator[Row]:
-    """Rows page by page, each page twice the size of the one before: who comes this far is looking for something rare.
+def growing_pages(
+    read: Callable[[str, int], tuple[list[Row], bool]], place: str, after: str, size: int
+) -> Iterator[Row]:
+    """Yield rows page by page, each page twice the size of the one before, because long searches look for rare rows.
 
     Args:
-        read: one page behind a place, of at most so many rows, and whether there may be more.
-        place: the attribute that says where a row is.
-        after: where to begin.
+        read: returns one page after a place, of at most so many rows, and whether there may be more.
+        place: the attribute with a row's place.
+        after: the place before the first row.
         size: rows of the first page.
     """
     more = True
@@ -72,10 +74,10 @@ def pages(read: Callable[[str, int], tuple[list[Row], bool]], place: str, after:
         after, size = rows[-1][place]["S"] if rows else after, min(2 * size, _LARGEST_PAGE)
 
 
-def _skim(table: Table, first: Callable[[str], int], *, consistent: bool) -> list[tuple[str, list[Row]]]:
-    """At least one row more than are wanted of every lane that has more, jumping over the rest of each.
+def _read_first(table: Table, first: Callable[[str], int], *, consistent: bool) -> list[tuple[str, list[Row]]]:
+    """Read at least one row more than `first` of every longer lane, and skip the rest of each.
 
-    Which lane comes next shows only when it is read: it is taken to be like the one before.
+    The next lane's name is unknown until it is read, so the page size follows the lane before.
     """
     lanes: dict[str, list[Row]] = {}
     after, room, more = "", first("") + 1, True
@@ -91,7 +93,7 @@ def _skim(table: Table, first: Callable[[str], int], *, consistent: bool) -> lis
     return list(lanes.items())
 
 
-def _fitted(table: Table, lane: Lane, wanted: int, *, consistent: bool) -> Lane:
+def _resize_head(table: Table, lane: Lane, wanted: int, *, consistent: bool) -> Lane:
     if wanted <= len(lane.rows):
         return Lane(lane.key, lane.rows[:wanted], lane.cut or wanted < len(lane.rows))
     rows, more = list(lane.rows), lane.cut

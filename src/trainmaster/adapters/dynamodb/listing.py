@@ -1,6 +1,6 @@
-"""Listing jobs page by page: active, waiting over all lanes in queue order, held, and ended ones newest first.
+"""Lists jobs page by page: active, waiting over all lanes in queue order, held, and ended ones newest first.
 
-Strongly consistent but for the ended ones, which an index lists. It must not write.
+Strongly consistent except for ended jobs, which come from an index.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Iterator
 from itertools import islice
 
-from trainmaster.adapters.dynamodb.lanes import Lane, heads, pages, rest
+from trainmaster.adapters.dynamodb.lanes import Lane, growing_pages, read_heads, rest_of_lane
 from trainmaster.adapters.dynamodb.rows import (
     ACTIVE_ROWS,
     AFTER,
@@ -38,14 +38,14 @@ from trainmaster.ports.store import Page
 
 
 def list_jobs(table: Table, which: Filter, limit: int, cursor: str | None) -> Page:
-    """One page. Raises `InvalidRequest`."""
+    """Return one page. Raises `InvalidRequest`."""
     check_limit(limit)
     jobs = _jobs(table, which, limit, Cursor.read(cursor))
     return Page(*page_of(jobs, which.matches, limit))
 
 
 def _jobs(table: Table, which: Filter, limit: int, start: Cursor) -> Iterator[Job]:
-    """Jobs behind a place, in the order of the listing, read as they are asked for."""
+    """Yield jobs after a place, in the order of the listing, reading lazily."""
     for part in parts_from(start.part, which.within):
         if part is Part.ACTIVE:
             yield from _active(table, start.queue)
@@ -58,21 +58,21 @@ def _jobs(table: Table, which: Filter, limit: int, start: Cursor) -> Iterator[Jo
 
 
 def _active(table: Table, start: QueuePlace | None) -> list[Job]:
-    """All of them are read for any page, to be in order; there are no more than capacity has room for."""
-    jobs = (job_of(row) for row in table.every(STATE, **span(ACTIVE_ROWS)))
+    """Return the active jobs in order; every page reads them all, and capacity bounds their number."""
+    jobs = (job_of(row) for row in table.all_rows(STATE, **span(ACTIVE_ROWS)))
     return sorted((job for job in jobs if start is None or job.order > start), key=lambda job: job.order)
 
 
 def _waiting(table: Table, which: Filter, limit: int, start: QueuePlace | None) -> Iterator[Job]:
-    # Behind a place the heads say only which lanes there are.
-    lanes = heads(table, lambda _: limit + 1 if start is None else 0)
+    # After a cursor, the heads only serve to find the lanes.
+    lanes = read_heads(table, lambda _: limit + 1 if start is None else 0)
     shown = [lane for lane in lanes if _may_match(lane, which)]
     streams = [_lane(table, lane, limit + 1, start) for lane in shown]
     return heapq.merge(*streams, key=lambda job: job.order)
 
 
 def _may_match(lane: Lane, which: Filter) -> bool:
-    """All jobs of a lane have one share and the same pools, so its first one tells for all."""
+    """Return False if no job of the lane can match: all have one share and the same pools."""
     return which.reaches(job_of(lane.rows[0]))
 
 
@@ -83,7 +83,7 @@ def _lane(table: Table, lane: Lane, size: int, start: QueuePlace | None) -> Iter
     else:
         after = waiting_key(lane.key, start)
     if lane.cut:
-        yield from map(job_of, rest(table, lane.key, after, size))
+        yield from map(job_of, rest_of_lane(table, lane.key, after, size))
 
 
 def _held(table: Table, which: Filter, size: int, start: HeldPlace | None) -> Iterator[Job]:
@@ -92,19 +92,20 @@ def _held(table: Table, which: Filter, size: int, start: HeldPlace | None) -> It
     after, until = held_key(start) if start else "", due_end(which.due) if which.due else ""
     if until and after >= until:
         return iter(())
-    rows = pages(lambda after, room: table.query(HELD, after=after, until=until, limit=room), "sk", after, size)
+    rows = growing_pages(lambda after, room: table.query(HELD, after=after, until=until, limit=room), "sk", after, size)
     return map(job_of, rows)
 
 
 def _children(table: Table, parent: str, size: int, after: str) -> Iterator[Job]:
-    """Held jobs that run after this one, by name: whoever waits for another job is held under its bare name."""
-    rows = pages(lambda after, room: table.query(AFTER + parent, after=after, limit=room), "sk", after, size)
+    """Yield held jobs that run after this one, by name; the sort key of a job held for parents is its bare name."""
+    rows = growing_pages(lambda after, room: table.query(AFTER + parent, after=after, limit=room), "sk", after, size)
     while names := [row["sk"]["S"] for row in islice(rows, min(size, MAX_GOT))]:
-        children = table.get_all([(HELD, name) for name in names])
+        children = table.batch_get([(HELD, name) for name in names])
         yield from sorted(map(job_of, children), key=lambda job: job.name)
 
 
 def _ended(table: Table, size: int, before: str) -> Iterator[Job]:
     return map(
-        job_of, pages(lambda before, room: table.finished(before=before, limit=room), "finishedAt", before, size)
+        job_of,
+        growing_pages(lambda before, room: table.query_ended(before=before, limit=room), "finishedAt", before, size),
     )

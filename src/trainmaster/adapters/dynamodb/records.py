@@ -1,9 +1,8 @@
-"""What ended attempts have taught, as one small row: run times by kind, and what shares have used.
+"""Run times by kind of job, and usage of shares, as one small row.
 
-A row of one kilobyte costs two write units with every end, one of four kilobytes eight; so it is compressed, and run
-times have two decimals of weight. These are cut off, not rounded: a weight that is rounded stops fading. The
-transaction that ends an attempt, or a size, books it under the row's version, so each is booked once. It must not
-decide what is remembered: that is `domain.records`.
+A row of one kilobyte costs two write units for every end, one of four kilobytes eight; so it is compressed, and weights
+have two decimals. They are truncated, because a rounded weight would stop decaying. The transaction that ends an
+attempt, or a size, books it under the row's version, so each is booked once. `domain.records` decides what is kept.
 """
 
 from __future__ import annotations
@@ -26,24 +25,24 @@ from trainmaster.domain.shares.usage import UNIX_EPOCH, Account, Usage
 
 RECORDS: Key = (STATE, "records")
 _PARTS = 100
-"""A weight is kept in hundredths."""
+"""Weights are stored in hundredths."""
 
 
-def booking(table: Table, deployed: Deployed, changes: Sequence[tuple[Job, Job]]) -> list[Action]:
-    """The write that books what these changes end, guarded by the row's version; none where none ends anything."""
+def booking_actions(table: Table, deployed: Deployed, changes: Sequence[tuple[Job, Job]]) -> list[Action]:
+    """Return the write that books the ends in these changes, guarded by the row's version; empty without any."""
     if not any(books(before, after) for before, after in changes):
         return []
-    rows = {row["sk"]["S"]: row for row in table.get_all([RECORDS, SETTINGS])}
+    rows = {row["sk"]["S"]: row for row in table.batch_get([RECORDS, SETTINGS])}
     settings, row = deployed.in_force(rows.get(SETTINGS[1])), rows.get(RECORDS[1])
     records = records_of(row)
     for before, after in changes:
         records = booked(records, before, after, settings.policy, settings.pools)
     version = 0 if row is None else int(row["version"]["N"])
-    return [table.putting(records_row(records, version + 1), Guard("version", version) if version else ABSENT)]
+    return [table.put_action(records_row(records, version + 1), Guard("version", version) if version else ABSENT)]
 
 
 def records_row(records: Records, version: int) -> Row:
-    """The row of what is remembered."""
+    """Return the row of the records."""
     values = {**_history(records.history), "accounts": _usage(records.usage)}
     if records.released:
         values["released"] = {pool: _since_epoch(at) for pool, at in records.released.items()}
@@ -52,7 +51,7 @@ def records_row(records: Records, version: int) -> Row:
 
 
 def records_of(row: Row | None) -> Records:
-    """What such a row remembers; nothing where there is none, and nothing of what older versions did not write."""
+    """Return the records in the row; empty without a row, and without what older versions did not write."""
     if row is None:
         return Records()
     values = json.loads(zlib.decompress(bytes(row["records"]["B"])).decode("utf-8", "surrogatepass"))
@@ -85,7 +84,7 @@ def _read_sketch(numbers: Sequence[int]) -> Sketch:
 
 
 def _pairs(counts: Mapping[int, int]) -> list[int]:
-    """How many buckets further, and how many there, in turn: small numbers, which are short when compressed."""
+    """Return alternating bucket distances and counts: small numbers compress well."""
     numbers: list[int] = []
     last = 0
     for bucket, count in sorted(counts.items()):
@@ -103,13 +102,13 @@ def _usage(usage: Usage) -> dict[str, list[Any]]:
 
 
 def _account(account: Account) -> list[Any]:
-    """Tenths of a second and hundredths of a cent, so that small amounts add up to large ones."""
+    """Return tenths of a second and hundredths of a cent, so that small amounts add up to large ones."""
     amounts = [round(account.faded, 1), _since_epoch(account.at), account.period, round(account.gpu_seconds, 1)]
     return [*map(_short, amounts), _short(round(account.dollars, 4))]
 
 
 def _since_epoch(at: datetime) -> float:
-    """Tenths of a second will do."""
+    """Return Unix time in tenths of a second."""
     return round((at - UNIX_EPOCH).total_seconds(), 1)
 
 

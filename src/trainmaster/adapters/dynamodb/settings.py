@@ -1,8 +1,8 @@
-"""The settings' one row: pools and policy as people set them, on top of what the deployment says.
+"""The settings' one row: pools and policy set through the API, over the deployment's own.
 
-Pools that were set are in force while the deployment's own parameter is the one under which they were set, so that the
-last change wins; a policy is in force until another one is set. What the manager has done to its own pools is a row
-beside it, which no pass reads, written in the transaction that does it. It must not check what settings mean.
+Pools set through the API are in force while the deployment's parameter is the one under which they were set, so that
+the last change wins. A policy is in force until another one is set. The history of the manager's changes to its own
+pools is a row beside it, outside what passes read, written in the same transaction.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from trainmaster.ports.store import QueueSettings
 
 SETTINGS: Key = (STATE, "pools")
 EVENTS: Key = ("pools", "history")
-"""In a partition of its own, since passes read all of `STATE`."""
+"""In a partition of its own, because passes read all of `STATE`."""
 _ROUNDS = 10
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, zlib.error)
-"""What rows of our making do not meet; a later version's, or a damaged one, may."""
+"""Errors from rows of a later version, or from damaged ones."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What a deployment says of the settings.
+    """The settings of a deployment.
 
     Attributes:
-        pools: of its `Pools` parameter.
-        parameter: that parameter as text; "" in a function that does not know it, for which stored pools are in force.
-        policy: what it sets of the policy.
+        pools: the pools in its `Pools` parameter.
+        parameter: that parameter as text; "" in a function that does not know it, which then uses the stored pools.
+        policy: its policy settings.
     """
 
     pools: Mapping[str, Pool]
@@ -48,7 +48,7 @@ class Deployed:
     policy: Policy
 
     def in_force(self, row: Row | None) -> QueueSettings:
-        """The settings of the row, as far as they are in force, and of the deployment."""
+        """Return the settings in force from the row and the deployment."""
         if row is None:
             return QueueSettings(self.pools, self.policy, 0, self.policy)
         policy, version = self._policy_of(row), int(row["version"]["N"])
@@ -62,15 +62,15 @@ class Deployed:
         pools: Sequence[Pool] | None,
         policy: Policy | None,
         version: int | None,
-        noted: Sequence[PoolEvent] = (),
+        events: Sequence[PoolEvent] = (),
     ) -> QueueSettings:
-        """Replace what is given, as long as nobody else does, and note it; see `ports.Store`."""
+        """Replace the given settings under the version that was read, and record pool events; see `ports.Store`."""
         for _ in range(_ROUNDS):
             stored = table.get(SETTINGS)
             now = self.in_force(stored)
             if version not in (None, now.version):
                 raise VersionConflict(
-                    f"The settings have version {now.version} by now.", field="version", hint="Read them again first."
+                    f"The settings now have version {now.version}.", field="version", hint="Read them again first."
                 )
             row = self._row(
                 now.pools.values() if pools is None else pools,
@@ -78,9 +78,9 @@ class Deployed:
                 now.version + 1,
             )
             guard = Guard("version", int(stored["version"]["N"])) if stored else ABSENT
-            if _noted(table, row, guard, noted) if noted else table.replace(row, guard):
+            if _write_with_history(table, row, guard, events) if events else table.replace(row, guard):
                 return self.in_force(row)
-        raise Throttled("others keep changing the settings")
+        raise Throttled("other callers keep changing the settings")
 
     def _row(self, pools: Iterable[Pool], policy: Policy, version: int) -> Row:
         return keyed(
@@ -92,15 +92,15 @@ class Deployed:
         )
 
     def _policy_of(self, row: Row) -> Policy:
-        """Rows of before there was a policy have none."""
+        """Return the row's policy over the deployment's; the oldest rows have none."""
         return policy_of(json.loads(row["policy"]["S"]), self.policy) if "policy" in row else self.policy
 
 
 def history_of(row: Row | None) -> tuple[PoolEvent, ...]:
-    """The history of such a row, the oldest first.
+    """Return the pool events in the row, the oldest first.
 
-    Nothing, with a warning, where it cannot be read: no pass may fail for what is only told to people. The next event
-    begins it anew.
+    Empty, with a warning, if the row is unreadable: no pass may fail for information. The next event starts a new
+    history.
     """
     if row is None:
         return ()
@@ -108,23 +108,24 @@ def history_of(row: Row | None) -> tuple[PoolEvent, ...]:
         events = json.loads(zlib.decompress(bytes(row["events"]["B"])))
         return tuple(value_of(PoolEvent, event) for event in events)
     except _UNREADABLE as error:
-        log.warning("the history of pools cannot be read; it begins anew", extra={"cause": repr(error)})
+        log.warning("the history of pools cannot be read and starts again", extra={"cause": repr(error)})
         return ()
 
 
-def _noted(table: Table, row: Row, guard: Guard, noted: Sequence[PoolEvent]) -> bool:
-    """Write the settings with their history, both or none; whether that won.
+def _write_with_history(table: Table, row: Row, guard: Guard, events: Sequence[PoolEvent]) -> bool:
+    """Write the settings with their history, both or none; return True if that won.
 
-    Whoever writes the history counts up the version of the settings, so that one guard is enough: it was read after it.
+    Every writer of the history also increments the settings' version, and the history was read after it, so one guard
+    is enough.
     """
-    events = (*history_of(table.get(EVENTS)), *noted)[-MAX_EVENTS:]
+    events = (*history_of(table.get(EVENTS)), *events)[-MAX_EVENTS:]
     text = _text([document(event, sparse=True) for event in events])
     history = keyed(EVENTS, events=zlib.compress(text.encode(), level=9))
-    return not table.commit([table.putting(row, guard), table.putting(history)])
+    return not table.commit([table.put_action(row, guard), table.put_action(history)])
 
 
 def _pools_of(row: Row) -> list[Pool]:
-    """Rows of before pools had kinds have lists of name, cap and whether foreign jobs count."""
+    """Return the row's pools; the oldest rows have lists of name, cap and whether external jobs count."""
     listed = json.loads(row["pools"]["S"])
     return [value_of(Pool, pool) if isinstance(pool, dict) else Pool(*pool) for pool in listed]
 

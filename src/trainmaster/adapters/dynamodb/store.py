@@ -1,7 +1,6 @@
-"""The Store on one DynamoDB table: being in a state is a row (docs/adr/0001-a-job-is-one-row.md).
+"""The Store on one DynamoDB table: each state of a job has its place (docs/adr/0001-a-job-is-one-row.md).
 
-The ten verbs of the port, each in a few calls; how rows look is told in docs/reference/table.md. No Scan anywhere.
-It must not decide anything, nor know SageMaker.
+docs/reference/table.md describes the rows. No verb uses Scan.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from trainmaster.adapters.dynamodb.catalogue import (
     cursors_row,
 )
 from trainmaster.adapters.dynamodb.finding import find
-from trainmaster.adapters.dynamodb.lanes import fitted, heads
+from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs
-from trainmaster.adapters.dynamodb.records import RECORDS, booking, records_of
+from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of
 from trainmaster.adapters.dynamodb.requests import read_request, request_rows
 from trainmaster.adapters.dynamodb.rows import (
     ACTIVE_ROWS,
     CONTROL,
-    FOREIGN_ROWS,
+    EXTERNAL_ROWS,
     STATE,
     WARM_ROWS,
     Key,
     Row,
     after_rows,
-    foreign_of,
-    foreign_row,
+    external_of,
+    external_row,
     job_of,
     keyed,
     row_of,
@@ -44,7 +43,7 @@ from trainmaster.adapters.dynamodb.rows import (
 )
 from trainmaster.adapters.dynamodb.settings import EVENTS, SETTINGS, Deployed, history_of
 from trainmaster.adapters.dynamodb.table import ABSENT, MAX_ACTIONS, Action, Guard, Table
-from trainmaster.adapters.dynamodb.transitions import moves
+from trainmaster.adapters.dynamodb.transitions import transition_actions
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.read_limits import first_guess, first_of, read_limit_for_pass, read_limit_for_query
@@ -62,21 +61,19 @@ from trainmaster.ports.store import Page, QueueSettings, Request
 
 _ROUNDS = 10
 _MAX_SPILLING = 18
-"""Changes of one transition up to which each may need five writes: then old history is put apart with them."""
+"""Changes in one transition, at most, for which there is room to archive old history: five writes each."""
 
 
 class DynamoStore:
     """The queue's memory in DynamoDB.
 
     Args:
-        table: the table, with its client and how to wait. The client's own retries cover throttling, 5xx and lost
-            answers.
-        default_pools: the pools of the deployment's `Pools` parameter.
-        parameter: that parameter as text. Pools set through the API hold until a deployment changes it.
-        policy: the deployment's settings, until others are set.
-        discover: makes the discovery of services' pools for each snapshot.
+        table: the table, with its client and its pauses. The client's own retries cover throttling, 5xx and lost
+        answers. default_pools: the pools of the deployment's `Pools` parameter. parameter: that parameter as text.
+        Pools set through the API hold until a deployment changes it. policy: the deployment's settings, until others
+        are set. discover: makes the discovery of services' pools for each snapshot.
 
-    Every verb raises `Throttled`, `Unavailable` and `NotPermitted` beyond what the port says.
+    Every verb raises `Throttled`, `Unavailable` and `NotPermitted` beyond the port's errors.
     """
 
     def __init__(
@@ -92,28 +89,28 @@ class DynamoStore:
         self._deployed = Deployed(dict(default_pools), parameter, policy or Policy())
 
     def submit(self, job: Job, request: Request) -> Job:
-        """Store a new job at once or nothing; see `ports.Store`."""
+        """Store a new job, all or nothing; see `ports.Store`."""
         identity, *pieces = request_rows(job, request)
         table = self._table
         others = [row_of(job), *pieces, *(keyed(key) for key in sorted(after_rows(job)))]
-        writes = [table.putting(identity, ABSENT), *map(table.putting, others)]
+        writes = [table.put_action(identity, ABSENT), *map(table.put_action, others)]
         if not table.commit(writes):
             return job
         stored = find(table, job.name)
         if stored is None:
-            raise Unavailable(f"the name {job.name} is taken, but its job cannot be read")
+            raise Unavailable(f"job {job.name} exists, but cannot be read")
         return stored
 
     def begin_pass(self) -> Snapshot:
         """Fence all earlier passes, then read; see `ports.Store`. A lost answer may skip a number."""
-        number = self._table.count_up(CONTROL, "pass")
+        number = self._table.increment(CONTROL, "pass")
         return self._read(number, deciding=True)
 
     def read_snapshot(self) -> Snapshot:
-        """The same reading without a fence; see `ports.Store`.
+        """Return a snapshot without a fence; see `ports.Store`.
 
-        Half the price, since only the pass number needs strong consistency: who writes, then reads number n, knows
-        that pass n + 1 sees the write.
+        It costs half as much, because only the pass number needs strong consistency: a caller that writes, then reads
+        number n, knows that pass n + 1 sees the write.
         """
         snapshot = self._read(0, deciding=False)
         return replace(snapshot, pass_number=self.current_pass())
@@ -135,47 +132,49 @@ class DynamoStore:
         """Commit changes, all or none; see `ports.Store`. Raises `ValueError` beyond 100 writes."""
         check_changes(changes)
         may_spill = len(changes) <= _MAX_SPILLING
-        writes = [write for change in changes for write in moves(self._table, *change, may_spill=may_spill)]
-        writes += [self._table.putting(warm_row(pool)) for pool in warm]
-        writes += [self._table.deleting(warm_key(name)) for name in ended_warm]
-        writes += [self._table.putting(cursors_row(cursors))] if cursors is not None else []
+        writes = [
+            write for change in changes for write in transition_actions(self._table, *change, may_spill=may_spill)
+        ]
+        writes += [self._table.put_action(warm_row(pool)) for pool in warm]
+        writes += [self._table.delete_action(warm_key(name)) for name in ended_warm]
+        writes += [self._table.put_action(cursors_row(cursors))] if cursors is not None else []
         if fence is None and len(writes) == len(changes) == 1 and not books(*changes[0]):
             return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
         for _ in range(_ROUNDS):
-            won = self._commit(fence, writes, booking(self._table, self._deployed, changes))
+            won = self._commit(fence, writes, booking_actions(self._table, self._deployed, changes))
             if won is not None:
                 return won
-        raise Throttled("others keep booking attempts that have ended")
+        raise Throttled("other writers keep booking ended attempts")
 
     def _commit(self, fence: int | None, writes: Sequence[Action], bookings: Sequence[Action]) -> bool | None:
-        """Whether it won; None where nothing was wrong but that others' bookings came between."""
-        fences = [] if fence is None else [self._table.checking(CONTROL, Guard("pass", fence))]
+        """Return True if the changes won, False if not, None if only others' bookings came between."""
+        fences = [] if fence is None else [self._table.check_action(CONTROL, Guard("pass", fence))]
         actions = [*fences, *writes, *bookings]
         if len(actions) > MAX_ACTIONS:
             raise ValueError(f"these changes need more than {MAX_ACTIONS} writes")
         failed = self._table.commit(actions) if writes else frozenset[int]()
         if fences and 0 in failed:
-            raise Fenced(f"pass {fence} has been overtaken")
+            raise Fenced(f"a newer pass has fenced pass {fence}")
         return None if failed and min(failed) >= len(fences) + len(writes) else not failed
 
     def find(self, name: str) -> Job | None:
-        """The job of that name; see `ports.Store`."""
+        """Return the job of that name; see `ports.Store`."""
         return find(self._table, name)
 
     def request_of(self, name: str) -> Request:
-        """The request as submitted; see `ports.Store`."""
+        """Return the request as submitted; see `ports.Store`."""
         return read_request(self._table, name)
 
     def list_jobs(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
-        """A page of jobs; see `ports.Store`. A job that has just ended may be missing for a moment."""
+        """Return a page of jobs; see `ports.Store`. A job that has just ended may be missing for a moment."""
         return list_jobs(self._table, which, limit, cursor)
 
     def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
-        """The settings in force; see `ports.Store`."""
+        """Return the settings in force; see `ports.Store`."""
         if not (catalogue or history):
             return self._deployed.in_force(self._table.get(SETTINGS))
         keys = [SETTINGS, *([CATALOGUE] if catalogue else []), *([EVENTS] if history else [])]
-        rows = {_key(row): row for row in self._table.get_all(keys)}
+        rows = {_key(row): row for row in self._table.batch_get(keys)}
         return replace(
             self._deployed.in_force(rows.get(SETTINGS)),
             catalogue=catalogue_of(rows.get(CATALOGUE)),
@@ -183,7 +182,7 @@ class DynamoStore:
         )
 
     def save_catalogue(self, catalogue: Catalogue) -> None:
-        """Replace what was learned of instance types; see `ports.CatalogueStore`."""
+        """Replace the learned catalogue; see `ports.CatalogueStore`."""
         self._table.put(catalogue_row(catalogue))
 
     def set_settings(
@@ -199,33 +198,33 @@ class DynamoStore:
         return replace(changed, catalogue=catalogue_of(self._table.get(CATALOGUE)))
 
     def update_external_jobs(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
-        """Add and remove foreign training jobs; see `ports.Store`. What has not changed is not written."""
-        known = foreign_of(list(self._table.every(STATE, **span(FOREIGN_ROWS))))
+        """Add and remove external training jobs; see `ports.Store`. Unchanged ones are not written."""
+        known = external_of(list(self._table.all_rows(STATE, **span(EXTERNAL_ROWS))))
         for name in known.keys() & set(gone) - present.keys():
-            self._table.delete((STATE, FOREIGN_ROWS + name))
+            self._table.delete((STATE, EXTERNAL_ROWS + name))
             del known[name]
         for name, units in present.items():
             if known.get(name) != dict(units):
-                self._table.put(foreign_row(name, units))
+                self._table.put(external_row(name, units))
                 known[name] = dict(units)
         return known
 
     def _read(self, pass_number: int, *, deciding: bool) -> Snapshot:
-        """All that a pass plans upon; strongly consistent, and of lanes no more than it needs, where it decides."""
-        rows = {_key(row): row for row in self._table.every(STATE, consistent=deciding)}
+        """Return a snapshot; to decide upon it, read strongly consistent and no more of each lane than a pass needs."""
+        rows = {_key(row): row for row in self._table.all_rows(STATE, consistent=deciding)}
         settings = self._deployed.in_force(rows.get(SETTINGS))
-        foreign = foreign_units(foreign_of(_beginning(rows, FOREIGN_ROWS)), settings.pools)
+        foreign = foreign_units(external_of(_beginning(rows, EXTERNAL_ROWS)), settings.pools)
         catalogue = catalogue_of(rows.get(CATALOGUE))
         active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
         services = self._discover()
         guess = first_guess(services.of(active), active, settings.policy.order) if deciding else first_of
         wanted = partial(read_limit_for_pass, order=settings.policy.order) if deciding else read_limit_for_query
-        lanes = heads(self._table, guess, consistent=deciding)
+        lanes = read_heads(self._table, guess, consistent=deciding)
         first = {lane.key: job_of(lane.rows[0]) for lane in lanes}
         # All jobs of a lane need the same pools, which its key names.
         asking = [job for job in first.values() if job.work is not None]
         pools = {**settings.pools, **services.of([*active, *asking])}
-        lanes = fitted(
+        lanes = resize_heads(
             self._table,
             lanes,
             lambda lane: first_of(lane, sparing=deciding),
@@ -257,6 +256,6 @@ def _beginning(rows: Mapping[Key, Row], prefix: str) -> list[Row]:
 
 
 def _newest(jobs: Iterable[Job], others: Iterable[Job]) -> list[Job]:
-    """Those jobs that the other list does not have in a newer version: one may have moved between two reads."""
+    """Return the jobs that the other list does not have in a newer version: one may move between two reads."""
     versions = {job.name: job.version for job in others}
     return [job for job in jobs if job.version > versions.get(job.name, -1)]

@@ -1,6 +1,6 @@
-"""One table of DynamoDB: guarded writes that answer won or lost, reads, and how often to try.
+"""One DynamoDB table: guarded writes that return whether they won, reads, and retries.
 
-The only module that calls the client. It must not know jobs.
+The only module that calls the client.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 Action: TypeAlias = dict[str, Any]
-"""One write of a transaction, as the client takes it."""
+"""One write of a transaction, in the client's format."""
 MAX_ACTIONS = 100
 """Writes and checks of one transaction (DynamoDB developer guide, TransactWriteItems)."""
 MAX_GOT = 100
@@ -46,14 +46,14 @@ class Guard:
     """A condition on a row.
 
     Attributes:
-        attribute: what must equal `number`; None: the row must not be there.
+        attribute: the attribute that must equal `number`; None: the row must not exist.
     """
 
     attribute: str | None = None
     number: int = 0
 
     def condition(self) -> dict[str, Any]:
-        """The condition as arguments of a write; names go by placeholders because many are reserved words."""
+        """Return the condition as arguments of a write, with placeholders because many names are reserved words."""
         if self.attribute is None:
             return {"ConditionExpression": "attribute_not_exists(pk)"}
         return {
@@ -68,13 +68,13 @@ ABSENT = Guard()
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table by name, and how to wait between tries.
+    """A table by name, and its pauses between tries.
 
     Args:
         client: the low-level client.
         sleep: waits that many seconds.
-        rng: spreads the waits of those who met on a row.
-        new_token: a client request token that nobody has used before.
+        rng: spreads the pauses of writers that met on a row.
+        new_token: returns a client request token that was never used before.
 
     Every call raises `Throttled`, `Unavailable`, `NotPermitted`; writes also `TooLarge`.
     """
@@ -85,23 +85,23 @@ class Table:
     rng: random.Random = field(default_factory=random.Random)
     new_token: Callable[[], str] = lambda: str(uuid.uuid4())
 
-    def putting(self, row: Row, guard: Guard | None = None) -> Action:
-        """Part of a transaction: write the row."""
+    def put_action(self, row: Row, guard: Guard | None = None) -> Action:
+        """Return the action of a transaction that writes the row."""
         return {"Put": {"TableName": self.name, "Item": row, **(guard.condition() if guard else {})}}
 
-    def deleting(self, key: Key, guard: Guard | None = None) -> Action:
-        """Part of a transaction: delete the row."""
+    def delete_action(self, key: Key, guard: Guard | None = None) -> Action:
+        """Return the action of a transaction that deletes the row."""
         return {"Delete": {"TableName": self.name, "Key": _key(key), **(guard.condition() if guard else {})}}
 
-    def checking(self, key: Key, guard: Guard) -> Action:
-        """Part of a transaction: only the guard."""
+    def check_action(self, key: Key, guard: Guard) -> Action:
+        """Return the action of a transaction that only checks the guard."""
         return {"ConditionCheck": {"TableName": self.name, "Key": _key(key), **guard.condition()}}
 
     def commit(self, actions: Sequence[Any]) -> frozenset[int]:
-        """Write all or nothing; returns which guards failed, by number: none where it is written.
+        """Write all or nothing; return the numbers of the guards that failed, none if it is written.
 
-        The token makes it safe that botocore asks again when an answer was lost: the second answer tells what the
-        first request did. After an answer that nothing happened, the next try is another transaction.
+        The token makes it safe that botocore repeats the call after a lost answer: the second answer has the first
+        one's result. After a cancelled transaction, the next try is a new transaction.
         """
         token = self.new_token()
 
@@ -117,10 +117,10 @@ class Table:
                 raise
             return frozenset()
 
-        return self._patiently(write)
+        return self._with_retries(write)
 
     def replace(self, row: Row, guard: Guard) -> bool:
-        """Write one row if its guard holds; whether it is written. Half the price of a transaction."""
+        """Write one row if its guard holds; return True if it is written. Costs half as much as a transaction."""
         sent_before = False
 
         def write() -> bool:
@@ -130,7 +130,7 @@ class Table:
                     TableName=self.name, Item=row, ReturnValuesOnConditionCheckFailure="ALL_OLD", **guard.condition()
                 )
             except ClientError as error:
-                # The guard of a repeated request may fail on what the first one wrote: its answer was lost.
+                # The guard of a retried request may fail on the first one's own write, whose answer was lost.
                 sent_before = sent_before or was_retried(error)
                 if not is_guard_failure(error):
                     raise
@@ -138,20 +138,20 @@ class Table:
                 return sent_before and stored == row
             return True
 
-        return self._patiently(write)
+        return self._with_retries(write)
 
     def put(self, row: Row) -> None:
-        """Write one row, whatever was there."""
-        self._patiently(lambda: self.client.put_item(TableName=self.name, Item=row))
+        """Write one row unconditionally."""
+        self._with_retries(lambda: self.client.put_item(TableName=self.name, Item=row))
 
     def delete(self, key: Key) -> None:
-        """Delete one row, if it is there."""
-        self._patiently(lambda: self.client.delete_item(TableName=self.name, Key=_key(key)))
+        """Delete one row, if it exists."""
+        self._with_retries(lambda: self.client.delete_item(TableName=self.name, Key=_key(key)))
 
     def set(self, key: Key, **values: str | int) -> None:
-        """Set these attributes of one row, whether or not it is there; what else it holds stays as it is."""
+        """Set these attributes of one row, which need not exist; other attributes stay."""
         row = keyed(key, **values)
-        self._patiently(
+        self._with_retries(
             lambda: self.client.update_item(
                 TableName=self.name,
                 Key=_key(key),
@@ -161,9 +161,9 @@ class Table:
             )
         )
 
-    def count_up(self, key: Key, attribute: str) -> int:
-        """Add one to a number, from 0 where there is none; returns the new one. A repeated request may add two."""
-        answer = self._patiently(
+    def increment(self, key: Key, attribute: str) -> int:
+        """Add one to a number, from 0 if it does not exist; return the new one. A retried request may add two."""
+        answer = self._with_retries(
             lambda: self.client.update_item(
                 TableName=self.name,
                 Key=_key(key),
@@ -176,21 +176,23 @@ class Table:
         return int(answer["Attributes"][attribute]["N"])
 
     def get(self, key: Key) -> Row | None:
-        """One row, strongly consistent."""
-        answer = self._patiently(lambda: self.client.get_item(TableName=self.name, Key=_key(key), ConsistentRead=True))
+        """Return one row, strongly consistent."""
+        answer = self._with_retries(
+            lambda: self.client.get_item(TableName=self.name, Key=_key(key), ConsistentRead=True)
+        )
         return answer.get("Item")
 
-    def get_all(self, keys: Sequence[Key]) -> list[Row]:
-        """Those of at most 100 rows that are there, each strongly consistent, in no order."""
-        rows, left = self._got({"Keys": [_key(key) for key in keys], "ConsistentRead": True})
+    def batch_get(self, keys: Sequence[Key]) -> list[Row]:
+        """Return those of at most 100 rows that exist, each strongly consistent, in no order."""
+        rows, left = self._batch_get({"Keys": [_key(key) for key in keys], "ConsistentRead": True})
         for pause in self._pauses():
             if not left:
                 return rows
             self.sleep(pause)
-            more, left = self._got(left)
+            more, left = self._batch_get(left)
             rows += more
         if left:
-            raise Throttled("DynamoDB keeps leaving rows unread")
+            raise Throttled("DynamoDB keeps returning unprocessed keys")
         return rows
 
     def query(
@@ -202,16 +204,16 @@ class Table:
         limit: int | None = None,
         consistent: bool = True,
     ) -> tuple[list[Row], bool]:
-        """One page of a partition, in the order of `sk`, and whether there may be more.
+        """Return one page of a partition, in the order of `sk`, and whether there may be more.
 
         Args:
             partition: `pk`.
-            after: only rows behind this `sk`, which need not be there.
-            until: only rows before this `sk`; it must not be there.
-            limit: most rows that are read.
-            consistent: whether strongly.
+            after: only rows after this `sk`, which need not exist.
+            until: only rows before this `sk`; it must not exist.
+            limit: maximum number of rows.
+            consistent: True for a strongly consistent read.
         """
-        # A key condition takes one range; BETWEEN includes its ends, so the row at `after` is left out afterwards.
+        # A key condition has one range, and BETWEEN includes its ends, so the row at `after` is dropped here.
         between = bool(after and until)
         condition = "pk = :pk" + _range(after, until)
         values = {":pk": {"S": partition}}
@@ -221,42 +223,44 @@ class Table:
         kept = [row for row in rows if row["sk"]["S"] != after]
         return kept[:limit], more or len(kept) > len(kept[:limit])
 
-    def finished(self, *, before: str = "", limit: int) -> tuple[list[Row], bool]:
-        """One page of the index of ended jobs, newest first, and whether there may be more; never strongly consistent.
+    def query_ended(self, *, before: str = "", limit: int) -> tuple[list[Row], bool]:
+        """Return one page of the index of ended jobs, newest first, and whether there may be more.
+
+        Eventually consistent.
 
         Args:
             before: only rows whose `finishedAt` is less.
-            limit: most rows that are read.
+            limit: maximum number of rows.
         """
         condition, values = "finishedIn = :in", {":in": {"S": FINISHED}}
         if before:
             condition, values = f"{condition} AND finishedAt < :before", {**values, ":before": {"S": before}}
         return self._page(condition, values, limit=limit, IndexName=FINISHED_INDEX, ScanIndexForward=False)
 
-    def every(self, partition: str, *, after: str = "", until: str = "", consistent: bool = True) -> Iterator[Row]:
-        """All rows of a partition between two keys, in order, page by page."""
+    def all_rows(self, partition: str, *, after: str = "", until: str = "", consistent: bool = True) -> Iterator[Row]:
+        """Yield all rows of a partition between two keys, in order, page by page."""
         more = True
         while more:
             rows, more = self.query(partition, after=after, until=until, consistent=consistent)
             yield from rows
             after = rows[-1]["sk"]["S"] if rows else after
 
-    def _got(self, wanted: Any) -> tuple[list[Row], Any]:
-        answer = self._patiently(lambda: self.client.batch_get_item(RequestItems={self.name: wanted}))
+    def _batch_get(self, wanted: Any) -> tuple[list[Row], Any]:
+        answer = self._with_retries(lambda: self.client.batch_get_item(RequestItems={self.name: wanted}))
         return answer["Responses"].get(self.name, []), answer.get("UnprocessedKeys", {}).get(self.name)
 
-    def _page(self, condition: str, values: Any, *, limit: int | None, **how: Any) -> tuple[list[Row], bool]:
+    def _page(self, condition: str, values: Any, *, limit: int | None, **options: Any) -> tuple[list[Row], bool]:
         if limit is not None:
-            how["Limit"] = limit
-        answer = self._patiently(
+            options["Limit"] = limit
+        answer = self._with_retries(
             lambda: self.client.query(
-                TableName=self.name, KeyConditionExpression=condition, ExpressionAttributeValues=values, **how
+                TableName=self.name, KeyConditionExpression=condition, ExpressionAttributeValues=values, **options
             )
         )
         return answer["Items"], "LastEvaluatedKey" in answer
 
-    def _patiently(self, call: Callable[[], _T]) -> _T:
-        """The call's answer, asking again a few times where it only met another writer."""
+    def _with_retries(self, call: Callable[[], _T]) -> _T:
+        """Return the call's answer, retrying a few times if it only met another writer."""
         pauses = self._pauses()
         while True:
             try:
@@ -268,7 +272,7 @@ class Table:
             self.sleep(pause)
 
     def _pauses(self) -> Iterator[float]:
-        """How long to wait between tries: exponential, drawn from the whole span so that two do not meet again."""
+        """Yield the pauses between tries: exponential, with full jitter so that two writers do not meet again."""
         for number in range(_TRIES - 1):
             yield self.rng.uniform(0, min(_MAX_PAUSE_LENGTH, _FIRST_PAUSE * 2**number))
 

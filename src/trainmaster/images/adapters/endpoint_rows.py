@@ -75,7 +75,7 @@ def known_endpoints(table: Table, keys: Collection[str]) -> dict[str, Endpoint]:
     """Those of these that are remembered, by key, strongly consistent."""
     wanted = [endpoint_key(key) for key in sorted(set(keys)) if 0 < len(key.encode()) <= _MAX_KEY_LENGTH]
     parts = (wanted[first : first + MAX_GOT] for first in range(0, len(wanted), MAX_GOT))
-    found = (endpoint_of(row) for part in parts for row in table.get_all(part))
+    found = (endpoint_of(row) for part in parts for row in table.batch_get(part))
     return {endpoint.key: endpoint for endpoint in found}
 
 

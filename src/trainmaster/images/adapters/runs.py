@@ -150,11 +150,12 @@ class DynamoRuns:
         old = {row["sk"]["S"]: Guard("version", number_in(row, "version")) for row in stale}
         places = {place_of(record.region.number): record for record in missing}
         puts = [
-            self.table.putting(self._row(nobody, record, 1), old.get(place, ABSENT)) for place, record in places.items()
+            self.table.put_action(self._row(nobody, record, 1), old.get(place, ABSENT))
+            for place, record in places.items()
         ]
-        gone = [self.table.deleting(key_of(plan.job, place), old[place]) for place in old if place not in places]
+        gone = [self.table.delete_action(key_of(plan.job, place), old[place]) for place in old if place not in places]
         version = 0 if run is None else number_in(run, "version")
-        last = self.table.putting(
+        last = self.table.put_action(
             keyed(
                 key_of(plan.job, RUN),
                 attempt=plan.attempt,
@@ -170,14 +171,14 @@ class DynamoRuns:
 
     def _read(self, job: str) -> tuple[Row | None, list[Row]]:
         """The job's run, and its regions in no order."""
-        rows = list(self.table.every(partition(job)))
+        rows = list(self.table.all_rows(partition(job)))
         run = next((row for row in rows if row["sk"]["S"] == RUN), None)
         return run, [row for row in rows if row is not run]
 
     def _pair(self, claim: Claim) -> tuple[Row | None, Row | None]:
         """The run and the region that a claim is about."""
         places = RUN, place_of(claim.number)
-        rows = {row["sk"]["S"]: row for row in self.table.get_all([key_of(claim.job, place) for place in places])}
+        rows = {row["sk"]["S"]: row for row in self.table.batch_get([key_of(claim.job, place) for place in places])}
         return rows.get(places[0]), rows.get(places[1])
 
     def _changed(self, claim: Claim, change: Callable[[RegionRecord], RegionRecord]) -> tuple[Row, Row] | None:
@@ -204,7 +205,7 @@ class DynamoRuns:
     def _settle(self, claim: Claim, row: Row, record: RegionRecord) -> bool:
         """Write a region's end, and count it, at once."""
         version = number_in(row, "version")
-        put = self.table.putting(self._row(claim, record, version + 1), Guard("version", version))
+        put = self.table.put_action(self._row(claim, record, version + 1), Guard("version", version))
         expression = "SET #expires = :expires ADD #unsettled :less, #version :one"
         count = self._updating(claim.job, claim.attempt, expression)
         return not self.table.commit([put, count])
