@@ -49,7 +49,7 @@ FORMER = (
                  accelerator_memory_gib=740),
 )  # fmt: skip
 
-TEXT = '''"""What ships with us of ML instance types. Written by `scripts/instance_table.py`; do not edit it by hand.
+TEXT = '''"""The shipped table of ML instance types. Written by `scripts/instance_table.py`; do not edit it by hand.
 
 From SageMaker's list of types for training and what EC2 says of them (DescribeInstanceTypes, as moto {moto} has it).
 Prices are those of training on demand in us-east-1, in US dollars an hour, as others have published them from AWS's

@@ -213,7 +213,7 @@ def test_the_history_tells_what_was_done_for_whom_what_it_costs_and_why(queue):
     assert given.dollars_per_hour == pytest.approx(-3 * price)
     assert (other.deed, other.pool, other.after) == (PoolAction.EXPAND, G5, 3)
     assert made.at < given.at == other.at
-    assert "guard rail" in given.why
+    assert "guardrail" in given.why
 
 
 def test_what_people_set_while_a_pass_decides_wins_and_nothing_starts_in_what_was_not_made():

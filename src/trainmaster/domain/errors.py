@@ -1,32 +1,32 @@
-"""Every way in which Trainmaster says no, as one tree.
+"""The tree of all errors that Trainmaster raises.
 
     TrainmasterError
-    ├── Refused                 the caller can mend it; names the field and a hint
+    ├── Refused                 the caller can fix the request; names the field and a hint
     │   ├── InvalidRequest      a value of the wrong type, form or meaning
-    │   │   ├── UnknownOption   a `trainmaster:` tag that means nothing here
+    │   │   ├── UnknownOption   a `trainmaster:` tag of an unknown option
     │   │   └── TooLarge        more than one item of the table can hold
     │   ├── RoleNotAllowed      a role that the caller may not pass through the queue
     │   ├── ShareNotAllowed     a share that the caller may not use
-    │   ├── BudgetExhausted     the share has spent its budget, and takes no jobs until it renews
+    │   ├── BudgetExhausted     the share has spent its budget and refuses jobs until it renews
     │   ├── NeverFits           a demand that no pool could ever meet
     │   ├── JobNotFound         no job of that name
     │   ├── PoolNotFound        no pool of that name
     │   ├── PoolInUse           jobs, shares or warm pools need the pool
     │   ├── NameTaken           the name belongs to another request
-    │   ├── NotOffered          this deployment does not take such jobs
+    │   ├── NotOffered          this deployment does not support such jobs
     │   ├── IllegalTransition   the job is in a state that does not allow it
-    │   └── VersionConflict     somebody else changed it first
-    └── ServiceError          an AWS service did not do it; the cause is kept
-        ├── Throttled           ask again later
+    │   └── VersionConflict     another change came first
+    └── ServiceError          an AWS service failed; the cause is kept
+        ├── Throttled           try again later
         ├── Unavailable         5xx, time-out, connection lost: it may or may not have happened
-        ├── CapacityExhausted   the account's limit or EC2 has no room now: wait and learn
-        ├── RequestRefused      SageMaker will not take this request, ever
-        ├── NotPermitted        our own role lacks a permission
-        ├── UnreadableGroup     a rendezvous whose state no release of ours has written
+        ├── CapacityExhausted   no capacity now: EC2 has none, or the account's limit
+        ├── RequestRefused      SageMaker will never accept this request
+        ├── NotPermitted        the queue's own role lacks a permission
+        ├── UnreadableRendezvous  a rendezvous whose state is malformed
         └── Fenced              a later pass has begun; this one must stop
 
-What containers of elastic jobs say besides, is in `worker/rendezvous/errors.py`. This must not know HTTP: the
-status of each type is a table in `handlers/`.
+Errors of the worker's rendezvous are in `worker/rendezvous/errors.py`. The HTTP status of each type is a table in
+`handlers/`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class TrainmasterError(Exception):
 
 
 class Refused(TrainmasterError):
-    """A request that the caller can mend.
+    """A request that the caller can fix.
 
     Args:
-        message: what is wrong, in one sentence.
-        field: path of the field at fault, such as `ResourceConfig.InstanceCount`; None where there is none.
-        hint: what to do about it.
+        message: the problem, in one sentence.
+        field: path of the wrong field, such as `ResourceConfig.InstanceCount`; None if there is none.
+        hint: how to fix it.
     """
 
     def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
@@ -77,11 +77,11 @@ class BudgetExhausted(Refused):
 
 
 class NeverFits(Refused):
-    """No pool could ever meet the demand, however long the job waited."""
+    """No pool could ever meet the demand."""
 
 
 class JobNotFound(Refused):
-    """The queue knows no job of this name."""
+    """The queue has no job of this name."""
 
 
 class PoolNotFound(Refused):
@@ -89,7 +89,7 @@ class PoolNotFound(Refused):
 
 
 class PoolInUse(Refused):
-    """A pool cannot go while these jobs, shares or warm pools need it."""
+    """The pool cannot be removed or changed while jobs, shares or warm pools need it."""
 
 
 class NameTaken(Refused):
@@ -97,7 +97,7 @@ class NameTaken(Refused):
 
 
 class NotOffered(Refused):
-    """This deployment has been made without what such jobs need."""
+    """This deployment does not support such jobs."""
 
 
 class IllegalTransition(Refused):
@@ -105,15 +105,15 @@ class IllegalTransition(Refused):
 
 
 class VersionConflict(Refused):
-    """Somebody else changed it since it was read."""
+    """Another change was stored since it was read."""
 
 
 class ServiceError(TrainmasterError):
-    """An AWS service did not do what was asked; the cause is kept as `__cause__`."""
+    """An AWS service failed; the cause is kept as `__cause__`."""
 
 
 class Throttled(ServiceError):
-    """The service asked us to slow down; nothing happened."""
+    """The service throttled the call; nothing happened."""
 
 
 class Unavailable(ServiceError):
@@ -121,19 +121,19 @@ class Unavailable(ServiceError):
 
 
 class CapacityExhausted(ServiceError):
-    """The account's limit, or EC2, has no room for this now (`ResourceLimitExceeded`)."""
+    """The account's limit, or EC2, has no capacity for this now (`ResourceLimitExceeded`)."""
 
 
 class RequestRefused(ServiceError):
-    """SageMaker will never take this request (`ValidationException` and its like)."""
+    """SageMaker will never accept this request (such as `ValidationException`)."""
 
 
 class NotPermitted(ServiceError):
-    """Our own role lacks a permission (`AccessDeniedException`)."""
+    """The queue's own role lacks a permission (`AccessDeniedException`)."""
 
 
 class UnreadableRendezvous(ServiceError):
-    """The state of a rendezvous is none that a release of ours writes; whoever may write its row has written this."""
+    """The state of a rendezvous is malformed; its row can be written by users' containers."""
 
 
 class Fenced(ServiceError):

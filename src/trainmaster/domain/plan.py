@@ -1,7 +1,6 @@
-"""What a pass reads and what it decides, as values.
+"""Snapshots, which a pass reads, and plans, which it decides, as values.
 
-A snapshot is all that a pass read; a plan is its decisions, each with a typed reason. Doing, explaining and
-dry-running read the same plan. The settings are in `policy`, the reasons in `reasons`. It must not contain logic.
+Acting, explaining and dry runs are readers of the same plan.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from trainmaster.domain.records import Records
 
 @dataclass(frozen=True, slots=True)
 class Cursors:
-    """Where the placement policies that go round have got to; see `planner/placement/policies.py`.
+    """Positions of the round-robin placement policies; see `planner/placement/policies.py`.
 
     Attributes:
         last: the pool that `round-robin` chose last; "" before the first.
-        weights: current weights of `smooth-weighted-round-robin`, by pool; 0 where one is absent.
+        weights: current weights of `smooth-weighted-round-robin`, by pool; absent ones are 0.
     """
 
     last: str = ""
@@ -36,18 +35,18 @@ class Cursors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """All that a pass read.
+    """Everything that a pass read.
 
     Attributes:
         pass_number: the fence; commits of an older pass fail.
-        waiting: heads of all lanes, in queue order; lanes may hold more behind them.
+        waiting: heads of all lanes, in queue order.
         cut_lanes: lanes with more waiting jobs than were read.
-        foreign: units held by training jobs that did not come from the queue, in pools that count them.
+        foreign: units held by external training jobs, in pools that count them.
         policy: the settings in force.
-        records: what ended attempts have taught: run times, and what shares have used.
-        warm: warm pools, as far as they are not known to be gone; see `warm.counting`.
-        catalogue: what is known of instance types.
-        cursors: where the placement policies that go round have got to.
+        records: run times of ended attempts, and usage of shares.
+        warm: warm pools that are not known to have ended; see `warm_pools.counting`.
+        catalogue: the known instance types.
+        cursors: positions of the round-robin placement policies.
     """
 
     pass_number: int
@@ -65,12 +64,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Expand:
-    """Make this pool, or make it larger, for demands that no pool could ever hold.
+    """Create or enlarge a pool for demands that no configured pool could hold.
 
     Attributes:
-        pool: as it is from then on.
+        pool: the pool afterwards.
         jobs: names of the waiting jobs that it is for, in queue order.
-        dollars_per_hour: what the instances that it adds cost while they are used; 0 where no price is known.
+        dollars_per_hour: cost of the added instances while used, in US dollars an hour; 0 if the price is unknown.
     """
 
     pool: Pool
@@ -80,7 +79,7 @@ class Expand:
 
 @dataclass(frozen=True, slots=True)
 class Retire:
-    """Remove a pool that the manager had made and nobody has used since `idle_since`."""
+    """Remove a pool of the manager's own that has been idle since `idle_since`."""
 
     pool: Pool
     idle_since: datetime
@@ -88,12 +87,12 @@ class Retire:
 
 @dataclass(frozen=True, slots=True)
 class Shrink:
-    """Have a pool that the manager made hold less: nobody uses the rest, or waits for it.
+    """Lower the cap of a pool of the manager's own to what is used or waited for.
 
     Attributes:
-        pool: as it is from then on.
-        jobs: names of the waiting jobs that it makes room for within the guard rails; none where it just was idle.
-        idle_since: since when nobody has used what it gives, where that is why; else None.
+        pool: the pool afterwards.
+        jobs: names of the waiting jobs that it makes room for within the guardrails; empty if it was only idle.
+        idle_since: since when the removed units have been idle, if that is the reason; else None.
     """
 
     pool: Pool
@@ -102,16 +101,19 @@ class Shrink:
 
 
 PoolDecision = Expand | Shrink | Retire
-"""What the manager does to its own pools."""
+"""Decisions about the manager's own pools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start the job on these units; `choices` are the types that SageMaker may still choose from.
+    """Start a job.
 
-    With `warm` they are those of an idle warm pool, which SageMaker will let it use. With `cursors` the placement
-    policy has moved on, which is remembered in the commit of the start. `instead_of` is the pool that it would have
-    had, and when that turned out to lack instances.
+    Attributes:
+        units: the units that it takes.
+        choices: the types that SageMaker may still choose from.
+        warm: the idle warm pool that it will use.
+        cursors: the placement policies' new positions, stored with the start.
+        instead_of: the pool that it would have used, and when that was found to lack instances.
     """
 
     job: Job
@@ -128,9 +130,9 @@ class Resize:
 
     Attributes:
         job: the job.
-        size: instances that it is to have.
+        size: the new number of instances.
         cause: why.
-        freed_for: the waiting job that what it frees is kept for; "" where it grows, or for none.
+        freed_for: the waiting job for which its freed units are reserved; "" if it grows, or for none.
     """
 
     job: Job
@@ -141,7 +143,7 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """Stop these jobs, or shrink them, for the sake of `job`, and keep what they free for it."""
+    """Preempt or shrink these jobs for `job`, and reserve the freed units for it."""
 
     job: Job
     victims: tuple[Job, ...]
@@ -150,7 +152,7 @@ class Preempt:
 
 
 class Wait(NamedTuple):
-    """Leave the job where it is, and say why. A tuple, since every plan makes one for each job of a deep queue."""
+    """Leave a job waiting, with the reason. A tuple for speed, since deep queues need many."""
 
     job: Job
     reason: Reason
@@ -158,7 +160,7 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EndWarm:
-    """End an idle warm pool that stands in the way of `job`, and keep what it frees for it."""
+    """End an idle warm pool whose units `job` needs, and reserve them for it."""
 
     job: Job
     warm: WarmPool
@@ -171,12 +173,12 @@ Decision = Start | Preempt | Resize | EndWarm | PoolDecision | Wait
 
 @dataclass(frozen=True, slots=True)
 class PlannedReservation:
-    """Units that will be kept for a blocked job from the time at which it is expected to start.
+    """Units that will be reserved for a blocked job from its expected start on.
 
     Attributes:
         job: the blocked job.
-        units: what it will take.
-        at: when that much is expected to be free; None where that cannot be said.
+        units: the units that it will take.
+        at: when they are expected to be free; None if unknown.
     """
 
     job: str
@@ -186,12 +188,12 @@ class PlannedReservation:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The decisions of a pass, as they were made; every considered job has exactly one Start or Wait.
+    """The decisions of a pass; every considered job has exactly one Start or Wait.
 
     Attributes:
         decisions: in the order in which jobs were considered.
-        look_again: the earliest time at which the plan could change though nothing happens; None for never.
-        reservations: who among the blocked jobs is reserved for.
+        look_again: the earliest time at which the plan could change without any event; None for never.
+        reservations: planned reservations of blocked jobs.
     """
 
     decisions: tuple[Decision, ...] = ()
@@ -200,7 +202,7 @@ class Plan:
     _by_kind: dict[type, list[Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def _all(self, kind: type[D]) -> tuple[D, ...]:
-        """The decisions of one kind; they are sorted out when any is first asked for."""
+        """Return the decisions of one kind; sorted at first use."""
         if not self._by_kind:
             for decision in self.decisions:
                 self._by_kind.setdefault(type(decision), []).append(decision)
@@ -208,40 +210,40 @@ class Plan:
 
     @property
     def starts(self) -> tuple[Start, ...]:
-        """What is to be started."""
+        """Starts."""
         return self._all(Start)
 
     @property
     def preemptions(self) -> tuple[Preempt, ...]:
-        """What is to step aside, and for whom."""
+        """Preemptions."""
         return self._all(Preempt)
 
     @property
     def resizes(self) -> tuple[Resize, ...]:
-        """Which running jobs change their size for no waiting one."""
+        """Resizes that do not belong to a preemption."""
         return self._all(Resize)
 
     @property
     def warm_ends(self) -> tuple[EndWarm, ...]:
-        """Which warm pools are to be ended, and for whom."""
+        """Warm pools to end."""
         return self._all(EndWarm)
 
     @property
     def expansions(self) -> tuple[Expand, ...]:
-        """Which pools are to be made or made larger."""
+        """Pools to create or enlarge."""
         return self._all(Expand)
 
     @property
     def retirements(self) -> tuple[Retire, ...]:
-        """Which pools are to be removed."""
+        """Pools to remove."""
         return self._all(Retire)
 
     @property
     def of_pools(self) -> tuple[PoolDecision, ...]:
-        """All that is to become of the manager's own pools."""
+        """All decisions about the manager's own pools."""
         return (*self.expansions, *self._all(Shrink), *self.retirements)
 
     @property
     def waits(self) -> tuple[Wait, ...]:
-        """What stays, and why."""
+        """Waiting jobs with their reasons."""
         return self._all(Wait)

@@ -1,8 +1,7 @@
-"""What the queue remembers of ended attempts: how long jobs run, and what shares have used.
+"""Records of ended attempts: run times, and usage of shares.
 
-Kept small on purpose: one row of the table holds it all. Every value is a function of the one before and of what
-ended, so a store books an attempt in the very commit that ends it, or that changes what it holds. It must not read a
-clock.
+They are small enough for one row of the table. A store books an attempt in the commit that ends it, or that changes
+its units.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from trainmaster.domain.shares.usage import Usage, accelerators_of
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """All that is remembered beyond the jobs themselves.
+    """Records beyond the jobs themselves.
 
     Attributes:
-        released: when an attempt last ended in a pool that the manager had made, by pool.
+        released: when an attempt last ended, by pool of the manager's own.
     """
 
     history: History = field(default_factory=History)
@@ -34,7 +33,7 @@ class Records:
 
 
 def booked(records: Records, before: Job, after: Job, policy: Policy, pools: Mapping[str, Pool]) -> Records:
-    """The records after a change of a job; the same where the change ends no attempt, and changes no size."""
+    """Return the records after a change of a job; unchanged if it ends no attempt and changes no size."""
     if not books(before, after):
         return records
     usage, history, released = records.usage.after(before, after, policy, pools), records.history, records.released
@@ -47,14 +46,14 @@ def booked(records: Records, before: Job, after: Job, policy: Policy, pools: Map
 
 
 def _at_its_end(job: Job, ended: Attempt) -> Job:
-    """The job when this attempt was its newest: another may have followed in the same change."""
+    """Return the job with this attempt as its newest, since another may follow in the same change."""
     return job if job.attempt == ended else replace(job, attempt=ended, past=job.past[:-1])
 
 
 def _released(
     released: Mapping[str, datetime], before: Job, attempt: Attempt, pools: Mapping[str, Pool]
 ) -> Mapping[str, datetime]:
-    """As it is after an attempt has ended; pools that are gone are forgotten."""
+    """Return `released` after the end of an attempt, without pools that no longer exist."""
     made = {name for name, pool in pools.items() if pool.made_for}
     ended = attempt.ended_at
     now = {name: ended for name in before.units if name in made and ended is not None}

@@ -1,7 +1,4 @@
-"""What the Store takes at once, whichever it is: the same limits and the same words in memory as in DynamoDB.
-
-It must not know how anything is kept.
-"""
+"""Limits of the store, shared by the DynamoDB and the in-memory implementation."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ MAX_REQUEST_BYTES = 3_700_000
 
 
 def check_changes(changes: Sequence[tuple[Job, Job]]) -> None:
-    """Raises ValueError for more changes than one transition may have, and for two of one job."""
+    """Raise `ValueError` for too many changes in one transition, and for two changes of one job."""
     if len(changes) > MAX_CHANGES or len({before.name for before, _ in changes}) < len(changes):
         raise ValueError(f"a transition has at most {MAX_CHANGES} changes, one of each job")
 
 
 def check_request(request: Mapping[str, object], size: int) -> None:
-    """Raises `TooLarge`, with the largest part as its field, for a request of so many bytes when compressed."""
+    """Raise `TooLarge`, naming the largest part, if the compressed request has too many bytes."""
     if size <= MAX_REQUEST_BYTES:
         return
     largest = max(request, key=lambda member: len(json.dumps(request[member])))

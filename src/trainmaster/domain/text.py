@@ -1,21 +1,17 @@
-"""Text of strangers, as it may stand in a reason: on one line, with nothing in it that a terminal would obey.
-
-It must not know who says what.
-"""
+"""Sanitize untrusted text for reasons: one line, without control characters."""
 
 from __future__ import annotations
 
 import unicodedata
 
 MAX_REASON_LENGTH = 1024
-"""Of a reason, so much is kept: as much as SageMaker keeps of why a job failed (`FailureReason`), in characters; in a
-message of SQS, where it shares the room with the message, in bytes."""
+"""Maximum length of a reason, as of SageMaker's `FailureReason`: in characters, in SQS messages in bytes."""
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Categories of Unicode: controls, marks that turn the direction of text, halves of characters, separators of lines."""
+"""Unicode categories: control, format and surrogate characters, line and paragraph separators."""
 
 
 def one_line(text: str) -> str:
-    """The text with a blank for each such character."""
+    """Return the text with each such character replaced by a blank."""
     if text.isprintable():
         return text
     return "".join(" " if unicodedata.category(each) in _UNSEEN else each for each in text)

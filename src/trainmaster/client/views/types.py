@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 Cause = Literal["grow", "shrink", "replace", "repair"]
-"""Why a size changes."""
+"""Cause of a resize."""
 
 
 Hook = Literal["restart", "members", "custom"]
-"""How a job's size is changed."""
+"""Means by which a job is resized."""
 
 
 JobState = Literal[
@@ -32,7 +32,7 @@ JobState = Literal[
 
 
 Kind = Literal["on-demand", "spot", "training-plan", "service"]
-"""How SageMaker provides a pool's instances; `SERVICE`: its units are requests to a service."""
+"""Source of a pool's instances; `SERVICE`: its units are requests to a service."""
 
 
 Outcome = Literal["active", "completed", "failed", "stopped", "preempted", "returned", "reclaimed", "resized"]
@@ -48,7 +48,7 @@ PoolAction = Literal["expand", "shrink", "retire"]
 
 
 Role = Literal["member", "waiting", "spare", "leaving"]
-"""What a node is in its group."""
+"""Role of a node in the rendezvous."""
 
 
 State = Literal["in use", "draining", "drained"]

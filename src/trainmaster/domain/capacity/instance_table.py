@@ -1,4 +1,4 @@
-"""What ships with us of ML instance types. Written by `scripts/instance_table.py`; do not edit it by hand.
+"""The shipped table of ML instance types. Written by `scripts/instance_table.py`; do not edit it by hand.
 
 From SageMaker's list of types for training and what EC2 says of them (DescribeInstanceTypes, as moto 5.2.5 has it).
 Prices are those of training on demand in us-east-1, in US dollars an hour, as others have published them from AWS's

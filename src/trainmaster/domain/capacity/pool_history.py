@@ -100,7 +100,7 @@ def _deed(decided: PoolDecision) -> PoolAction:
 
 def _why(decided: PoolDecision) -> str:
     if isinstance(decided, Expand):
-        return "jobs wait that no pool which people have set could hold"
+        return "waiting jobs fit in no configured pool"
     if decided.idle_since is None:
-        return "nobody used or waited for the rest, and a guard rail would have stopped others"
-    return f"nobody has used {'it' if isinstance(decided, Retire) else 'the rest'} since {clock(decided.idle_since)}"
+        return "the rest was idle, and a guardrail would have prevented other pools"
+    return f"{'it' if isinstance(decided, Retire) else 'the rest'} has been idle since {clock(decided.idle_since)}"

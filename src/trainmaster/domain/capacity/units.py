@@ -27,7 +27,7 @@ RECLAIMED_BEFORE = timedelta(minutes=30)
 
 
 class Kind(StrEnum):
-    """How SageMaker provides a pool's instances; `SERVICE`: its units are requests to a service."""
+    """Source of a pool's instances; `SERVICE`: its units are requests to a service."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
@@ -83,10 +83,10 @@ class Pool:
         starts_at: when the reserved capacity of a training plan begins that is usable now or next; None before
             SageMaker was asked (DescribeTrainingPlan, `ReservedCapacitySummaries`).
         ends_at: when that one ends; SageMaker takes its instances back 30 minutes before.
-        price: dollars an instance-hour, for budgets; 0 where nobody has set one.
-        accelerators_per_unit: accelerators of an instance; 0: as known of its type.
-        plan_status: of a training plan; None before SageMaker was asked.
-        draining: nothing more is started in it; what runs there ends by itself.
+        price: US dollars an instance-hour, for budgets; 0 if not set.
+        accelerators_per_unit: accelerators of an instance; 0 for those of its type.
+        plan_status: status of a training plan; None before it is known.
+        draining: whether no more jobs start in it; running ones continue to their ends.
         status: of a service that is not serving; it is draining then. "" of all others.
         made_for: the demand that it was made for (`planner/expansion/expand.py`); "" for a pool that people set.
         made_at: when the manager made it or last made it larger.

@@ -1,7 +1,6 @@
-"""What the queue knows of a job's rendezvous: who takes part, and what it asks of them.
+"""The queue's view of an elastic job's rendezvous: its nodes, and the control that they follow.
 
-The group itself is the workers' own (`worker/`), which share no code with the queue; its state is JSON, so that all can
-read it. It must not change a group: the queue asks, and the nodes do.
+The nodes run `worker/`, which shares no code with the queue; the state is JSON that both read. Only nodes change it.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from trainmaster.domain.errors import UnreadableRendezvous
 
 
 class Role(StrEnum):
-    """What a node is in its group.
+    """Role of a node in the rendezvous.
 
-    member: of the present world, with a rank. waiting: to be taken into the next one. spare: there is no room for it.
-    leaving: it is on its way out.
+    member: in the current round, with a rank. waiting: joins the next round. spare: beyond the maximum size. leaving:
+    about to leave.
     """
 
     MEMBER = "member"
@@ -30,13 +29,13 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One container of a group.
+    """A container in a rendezvous.
 
     Attributes:
-        training_job_name: the training job that it is of.
+        training_job_name: its training job.
         host: its name there, such as `algo-1`.
-        rank: in the present world; None outside of it.
-        beats: how often it has said that it lives; whoever sees the count stand still for too long takes it for dead.
+        rank: in the current round; None outside of it.
+        beats: its number of heartbeats; a node whose number stops increasing is considered dead.
     """
 
     training_job_name: str
@@ -48,14 +47,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RendezvousState:
-    """A rendezvous as it stands.
+    """The state of a rendezvous.
 
     Attributes:
-        round: of the present world, or of the one that is being formed.
-        complete: whether that world is formed.
-        closed: whether it is over for good.
+        round: number of the current round, or of the one being formed.
+        complete: whether that round is formed.
+        closed: whether it is closed for good.
         reason: why it was closed; "" while it is open.
-        nodes: all of them, in the order of their ranks, then by name.
+        nodes: all nodes, by rank, then by name.
         restarts: restarts that count against the job's budget.
     """
 
@@ -67,20 +66,20 @@ class RendezvousState:
     restarts: int = 0
 
     def holds(self, training_job_name: str) -> bool:
-        """Whether any node of this training job takes part still."""
+        """Return whether any node of this training job still takes part."""
         return any(node.training_job_name == training_job_name for node in self.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """What the queue asks of a group.
+    """The control that the queue sets for a rendezvous.
 
     Attributes:
-        epoch: grows with every change, so that nodes see one.
+        epoch: increases with every change, so that nodes notice it.
         least, most: nodes that a world may have, within the legal sizes.
         sizes: the legal sizes, ascending; empty where every number from `least` to `most` is.
-        drain: training jobs whose nodes are to checkpoint and leave.
-        grace: seconds that they have for it.
+        drain: training jobs whose nodes must checkpoint and leave.
+        grace: seconds that they have for that.
     """
 
     epoch: int
@@ -116,7 +115,7 @@ def group_of(text: str | bytes) -> RendezvousState:
 
 
 def _node(name: str, node: Any) -> Node:
-    """A node by its name, `<training job>/<host>#<incarnation>`."""
+    """Return a node by its name, `<training job>/<host>#<incarnation>`."""
     training_job_name, _, rest = name.partition("/")
     host, _, _ = rest.partition("#")
     values = _mapping(node)

@@ -1,8 +1,7 @@
-"""How a job may grow and shrink: its legal sizes, how a resize is carried out, and one that is under way.
+"""Elastic jobs: legal sizes, members, restart budgets, and the resize that is under way.
 
 A size is a number of instances. Terms and defaults are those of HyperPod elastic training ("Elastic training in
-Amazon SageMaker HyperPod", developer guide; `HyperPodPyTorchJob`, `elasticPolicy` and `runPolicy`). Values only:
-whether a resize is wise is `planner/elastic/resize.py`, what it does to a job `lifecycle/resizing.py`.
+Amazon SageMaker HyperPod", developer guide; `HyperPodPyTorchJob`, `elasticPolicy` and `runPolicy`).
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from functools import cached_property
 
 
 class Hook(StrEnum):
-    """How a job's size is changed.
+    """Means by which a job is resized.
 
     restart: it is stopped with time to checkpoint, and resumed as a new attempt with another `InstanceCount`.
-    members: it is a group of training jobs that meet in one rendezvous; one joins, or one is drained and leaves.
-    custom: a Lambda function, or whoever hears an event, does it and answers.
+    members: it consists of several training jobs in one rendezvous; they join, or are drained and leave.
+    custom: a Lambda function, or an event's consumer, resizes it and answers.
     """
 
     RESTART = "restart"
@@ -27,10 +26,10 @@ class Hook(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why a size changes.
+    """Cause of a resize.
 
-    grow: capacity is idle. shrink: another job needs it. replace: a member was lost and another takes its place.
-    repair: what is left after a loss is no legal size.
+    grow: capacity is idle. shrink: another job needs it. replace: a lost member is replaced. repair: the size after a
+    loss is not legal.
     """
 
     GROW = "grow"
@@ -41,7 +40,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartBudget:
-    """How often the processes of a job may be started anew for failures; resizes never count.
+    """Limits on restarts of a job's processes after failures; resizes do not count.
 
     Attributes:
         most: restarts within `period` after which the job fails, or is restarted in full; None for no bound.
@@ -61,13 +60,13 @@ class RestartBudget:
 
 @dataclass(frozen=True, kw_only=True)
 class Elastic:
-    """Within which bounds a job may be resized, and how.
+    """Legal sizes of an elastic job, and how it is resized.
 
     Attributes:
         least, most: bounds of its size, instances, both legal.
         step: between legal sizes (`replicaIncrementStep`).
         values: all legal sizes, ascending, instead of a step (`replicaDiscreteValues`); empty where a step tells.
-        hook: how its size is changed.
+        hook: how it is resized.
         target: of a custom hook: ARN of a Lambda function, or "event" for an EventBridge event.
         scaling_timeout: it grows only once its size has stayed as it is for so long (`scalingTimeoutInSeconds`).
         graceful_shutdown_timeout: time to checkpoint and leave before force (`gracefulShutdownTimeoutInSeconds`).
@@ -94,22 +93,22 @@ class Elastic:
         return self.values or tuple(range(self.least, self.most + 1, self.step))
 
     def at_most(self, size: int) -> int | None:
-        """The largest legal size of at most this; None where even the least is larger."""
+        """Return the largest legal size of at most this; None if even the smallest is larger."""
         return max((legal for legal in self.sizes if legal <= size), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One of the training jobs, each of one instance, by which a job has grown beyond its base.
+    """A training job of one instance by which a job has grown beyond its own training job.
 
     Attributes:
-        training_job_name: its SageMaker name (`names.member_name`).
+        training_job_name: its name (`names.member_name`).
         created_at: when it was decided.
-        launched: whether SageMaker is known to have it.
-        started_at: when SageMaker reported its instance at work.
-        drain_asked_at: when it was decided that it leaves; its capacity is free only once it has ended.
-        left_at: when it was seen to have left the rendezvous, or was out of time: from then on it is stopped.
-        stop_sent: whether SageMaker is known to have been asked to stop it.
+        launched: whether its training job is known to be created.
+        started_at: when SageMaker reported its instance as working.
+        drain_asked_at: when its drain was decided; its unit is free only once it has ended.
+        left_at: when it had left the rendezvous, or was out of time; from then on it is stopped.
+        stop_sent: whether StopTrainingJob is known to have been called.
     """
 
     training_job_name: str
@@ -122,7 +121,7 @@ class Member:
 
     @property
     def leaving(self) -> bool:
-        """Whether its capacity is on the way to be free."""
+        """True if its unit is about to become free."""
         return self.drain_asked_at is not None or self.left_at is not None
 
 
@@ -134,10 +133,10 @@ class Resizing:
         before, after: sizes, instances.
         cause: why.
         asked_at: when it was decided.
-        until: a growth is given up then; a shrink goes on by force.
-        freed_for: the job that what it frees is for; None for others.
-        told: of a custom hook: whether it has been called.
-        given_up: whether it goes back to the size before.
+        until: when a growth is given up, or a shrink forced.
+        freed_for: the job for which units are freed; None if there is none.
+        told: whether the custom hook has received the request.
+        given_up: whether it returns to the size before.
     """
 
     before: int
@@ -151,5 +150,5 @@ class Resizing:
 
     @property
     def grows(self) -> bool:
-        """Whether it adds instances."""
+        """True if it adds instances."""
         return self.after > self.before

@@ -48,30 +48,30 @@ class Attempt:
         units: held units by pool; with `InstancePreferences` the worst case until SageMaker has chosen.
         choices: the instance types left to SageMaker to choose from, in order; empty for other jobs.
         created_at: when the start was decided.
-        launched: whether SageMaker is known to have it.
-        started_at: when SageMaker reported its instances at work.
-        stop_asked_at: when it was decided, or seen, that it stops; its capacity is free only once it has stopped.
-        stop_sent: whether SageMaker is known to have been asked to stop it.
-        freed_for: the job for which it steps aside.
+        launched: whether its training job is known to be created.
+        started_at: when SageMaker reported its instances as working.
+        stop_asked_at: when the stop was decided, or first reported; its capacity is free only once it has stopped.
+        stop_sent: whether StopTrainingJob is known to have been called.
+        freed_for: the job for which it is preempted.
         saved_at: when its newest checkpoint was written, as far as anybody has looked; of another kind's job when parts
             were last told to be done.
-        saves_every: the least time seen between two of its checkpoints; None where nobody has seen two.
-        interruptions: how often SageMaker took its spot instances away and went on later.
+        saves_every: the shortest known time between two of its checkpoints; None before two are known.
+        interruptions: how often SageMaker reclaimed its spot instances and continued later.
         reclaimed_at: when SageMaker takes its instances back, as its training plan ends; None for other pools.
-        warm_until: until when the warm pool stays that it left; None where it left none.
-        instance_type: that the queue has chosen for it, or SageMaker among `choices`; "" where the request says it.
+        warm_until: when the warm pool that it left ends; None if it left none.
+        instance_type: chosen by the queue, or by SageMaker among `choices`; "" if the request names it.
         members: training jobs besides its own that hold some of its units, oldest first (`elastic.Hook.MEMBERS`).
         joined: the number of members so far, which numbers their names.
         resizing: the resize that is under way.
-        sized_at: since when it has held what it holds; None while that is what it began with.
-        served: unit-seconds that it held while it was at work, before that.
-        resizes: how often its size has changed.
-        faulty_since: since when it has lacked a member that was lost; None where it lacks none.
-        wanted: its size before that, or before its own training job ended.
-        base_ended_at: when its own training job ended, while members still hold units.
+        sized_at: when it began to hold its present units; None if it began with them.
+        served: unit-seconds of work before `sized_at`.
+        resizes: the number of its completed resizes.
+        faulty_since: when it lost a member that has not been replaced; None if none is missing.
+        wanted: its size before that loss, or before its own training job ended.
+        base_ended_at: when its own training job ended while members still held units.
         given: units that another kind's job was given; as parts of its work finish it holds fewer. 0 of others.
-        restarts: of its nodes, for failures, as they had counted them when it ended; 0 where nobody has to know.
-        turned_down: pools that had nothing for starts before it, which left it their number, and when they had not.
+        restarts: failure restarts that its nodes had counted when it ended; 0 if no budget needs them.
+        turned_down: pools that had no capacity for earlier starts with the same number, and when.
     """
 
     number: int

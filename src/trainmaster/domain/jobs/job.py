@@ -127,7 +127,7 @@ class Job:
         max_concurrent: maximum number of running jobs of its group.
         retries: maximum failures by class that differ from the queue's.
         failures: failures by class so far.
-        held_by: who holds it; None where only `not_before` or `after` do, or nothing does.
+        held_by: the person who holds it; None if only `not_before` or `after` do, or nothing does.
         elastic: within which bounds it may be resized; its demand is that of its least size. None for other jobs.
         work: what a job of another kind has to do, and its progress. None for training jobs.
     """

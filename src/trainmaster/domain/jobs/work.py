@@ -25,7 +25,7 @@ class Progress:
 
 
 class Work(ABC):
-    """What a job of another kind than training has to do, as a frozen value that its job carries.
+    """The work of a job of another kind than training, as a frozen value of its job.
 
     Such a job draws on one pool, which its kind discovers, and an attempt of it is a run instead of a training job. Its
     units are concurrent requests to a service. A subclass registers itself under its `kind` when it is defined, so that

@@ -1,8 +1,7 @@
-"""What a change of a job tells of the capacity that it held: which attempt it ends, and until when that is charged.
+"""Find which attempt a change of a job ends, and until when its units are charged.
 
-An attempt is charged in parts, each with the units that it held: one whenever it holds others from then on, the last
-one at its end. So what is charged is what was held, each second once, however often a job is resized. It must not
-charge: that is `usage`.
+An attempt is charged in parts, one at each change of its units and one at its end, so that each second is charged once
+with the units held in it. `usage` does the charging.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from trainmaster.domain.jobs.job import ACTIVE, Job, JobState
 
 
 def ended_by(before: Job, after: Job) -> Attempt | None:
-    """The attempt that this change ends, as it is from then on; None where it ends none."""
+    """Return the attempt that this change ends, as it is then; None if it ends none."""
     if before.state not in ACTIVE or before.attempt is None or after.attempt is None:
         return None
     if after.attempt.number != before.attempt.number:
@@ -24,7 +23,7 @@ def ended_by(before: Job, after: Job) -> Attempt | None:
 
 
 def charged_until(before: Job, after: Job) -> datetime | None:
-    """Until when the units that it had before the change are charged by it; None where it goes on holding them."""
+    """Return until when the units held before the change are charged by it; None if they stay held."""
     ended = ended_by(before, after)
     if ended is not None:
         return ended.ended_at
@@ -34,15 +33,15 @@ def charged_until(before: Job, after: Job) -> datetime | None:
 
 
 def books(before: Job, after: Job) -> bool:
-    """Whether a change is to be remembered in `records`."""
+    """Return whether a change is booked in `records`."""
     return ended_by(before, after) is not None or charged_until(before, after) is not None
 
 
 def pause_of(before: Job, after: Job) -> timedelta | None:
-    """How long the resize took that this change completes, as far as the job paid for it; None for other changes.
+    """Return the time that the resize completed by this change cost the job; None for other changes.
 
-    A growth of a group of training jobs costs it nothing while the members are on their way, so only what members take
-    to save their work and leave teaches anything there.
+    A growth by members costs nothing while they start, so only the time that members take to save their work and leave
+    counts there.
     """
     attempt, elastic = before.attempt, before.elastic
     if attempt is None or elastic is None or before.state is not JobState.RESIZING or after.attempt is None:

@@ -1,7 +1,7 @@
-"""What the policy gives each share of each pool: what is its own, what it keeps from others, how far it may go.
+"""Entitlements of shares in each pool: own units, reserved units, limits.
 
 Own units are a guarantee and lent while idle, unless they are reserved (AWS Batch, "quota shares", resource sharing
-strategies; Kueue, ClusterQueue `nominalQuota`, `lendingLimit`, `borrowingLimit`). It must not know what is used.
+strategies; Kueue, ClusterQueue `nominalQuota`, `lendingLimit`, `borrowingLimit`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainmaster.domain.policy.settings import DEFAULT_SHARE, Lending, Policy, S
 
 
 class Bound(NamedTuple):
-    """Most units that a share may hold of a pool, and which rule says so (see `reasons_of_rules.ShareFull`)."""
+    """Maximum units of a pool for a share, and the rule that sets it (see `reasons.rules.ShareFull`)."""
 
     limit: int
     name: str
@@ -23,7 +23,7 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entitlement:
-    """What one share is entitled to.
+    """The entitlement of a share.
 
     Attributes:
         share: its settings.
@@ -34,12 +34,12 @@ class Entitlement:
     nominal: Units
 
     def own(self, pool: str) -> int:
-        """Units of a pool that are its own, as far as its cap lets it have them."""
+        """Return its own units of a pool, within its cap."""
         nominal = self.nominal.get(pool, 0)
         return min(nominal, self.share.max.get(pool, nominal))
 
     def kept(self, pool: str) -> int:
-        """Own units that others never have, however idle they are."""
+        """Return own units that others may not use even while idle."""
         own = self.own(pool)
         if self.share.lending is Lending.RESERVE:
             return own
@@ -83,17 +83,17 @@ class Entitlements:
             self._known[DEFAULT_SHARE] = Entitlement(Share(name=DEFAULT_SHARE), self._rest())
 
     def of(self, share: str) -> Entitlement:
-        """What a share is entitled to."""
+        """Return the entitlement of a share."""
         if share not in self._known:
             self._known[share] = Entitlement(Share(name=share), {})
         return self._known[share]
 
     def keepers(self, pool: str) -> tuple[str, ...]:
-        """The shares that keep units of a pool from others."""
+        """Return the shares that reserve units of a pool."""
         return tuple(name for name, entitlement in self._known.items() if entitlement.kept(pool) > 0)
 
     def most(self, share: str, pool: str) -> int:
-        """Units of a pool that one job of a share may hold where nobody else uses what others lend."""
+        """Return the units of a pool that one job of a share may hold if all lent units are idle."""
         mine, usable = self.of(share), self._usable(pool)
         kept = sum(self.of(name).kept(pool) for name in self.keepers(pool) if name != share)
         bound = mine.bound(pool)
@@ -101,7 +101,7 @@ class Entitlements:
         return min(max(usable - kept, min(mine.own(pool), usable)), *bounds)
 
     def overdrawn(self, pool: str) -> int:
-        """By how much the shares own more of a pool than there is, since its cap was lowered or others hold it."""
+        """Return by how much the shares' own units exceed a pool, whose cap was lowered or which others hold."""
         owned = sum(entitlement.own(pool) for entitlement in self._known.values())
         return max(owned - self._usable(pool), 0)
 
@@ -110,7 +110,7 @@ class Entitlements:
         return max(cap - self.foreign.get(pool, 0), 0)
 
     def _rest(self) -> dict[str, int]:
-        """What no configured share owns. Jobs from outside take of it first, since guarantees come before the rest."""
+        """The units that no configured share owns. External jobs use these first, since guarantees have precedence."""
         owned = total(share.nominal for share in self.policy.shares.values())
         pools = in_settings(self.pools)
         return {name: max(self._usable(name) - owned.get(name, 0), 0) for name in pools}

@@ -1,9 +1,8 @@
-"""What shares have used: fading with a half-life for fairness, and by the period for budgets.
+"""Usage of shares: decaying with a half-life for fairness, and by period for budgets.
 
-An attempt is charged from the decision to start it until its end, since it keeps others from the units for so long;
-one that is resized in parts, each with what it held (`charging`).
-Usage fades as Slurm's does ("Multifactor Priority Plugin", `PriorityDecayHalfLife`), every second of an attempt by
-itself, so that nothing jumps when it ends. It must not read a clock.
+An attempt is charged from the decision to start it until its end, in parts if it is resized (`charging`). Usage decays
+as Slurm's does ("Multifactor Priority Plugin", `PriorityDecayHalfLife`), each second of an attempt separately, so that
+it does not jump when the attempt ends.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from trainmaster.domain.shares.charging import charged_until
 
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_STRANGERS = 64
-"""Accounts that are kept of shares that the policy does not know; the one that ended longest ago goes first."""
+"""Stored accounts of shares that the policy does not name; the one used longest ago is dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What one share has used.
+    """The usage of a share.
 
     Attributes:
-        faded: GPU-seconds, fading with the policy's half-life, as of `at`.
-        period: the budget period that the two next figures are of, counted from 1970.
+        faded: GPU-seconds, decayed with the policy's half-life, as of `at`.
+        period: the budget period of the next two values, counted from 1970.
         gpu_seconds: used in that period.
         dollars: used in that period.
     """
@@ -43,7 +42,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What an attempt, or a share in a period, has used."""
+    """Usage of an attempt, or of a share in a period."""
 
     gpu_seconds: float = 0.0
     dollars: float = 0.0
@@ -59,9 +58,9 @@ class Usage:
     accounts: Mapping[str, Account] = field(default_factory=dict)
 
     def after(self, before: Job, after: Job, policy: Policy, pools: Mapping[str, Pool]) -> Usage:
-        """The usage after an attempt has ended, or holds others than the units that `before` still holds.
+        """Return the usage after an attempt ended or changed its units.
 
-        Ends may be told out of order: an account never goes back in time.
+        Ends may be reported out of order; an account never goes back in time.
         """
         attempt, end, name = before.attempt, charged_until(before, after), after.share
         if attempt is None or end is None or before.work is not None:
@@ -83,14 +82,14 @@ class Usage:
         return Usage(_bounded({**self.accounts, name: account}, policy))
 
     def faded(self, share: str, now: datetime, half_life: timedelta) -> float:
-        """GPU-seconds of ended attempts of a share, as much as still counts now."""
+        """Return the decayed GPU-seconds of a share's ended attempts."""
         account = self.accounts.get(share)
         if account is None:
             return 0.0
         return account.faded * _left(now - account.at, half_life)
 
     def in_period(self, share: str, budget: Budget | None, now: datetime) -> Spent:
-        """What ended attempts of a share have used in the budget period of now."""
+        """Return the usage of a share's ended attempts in the current budget period."""
         account = self.accounts.get(share)
         if account is None or budget is None or account.period != period_of(budget, now):
             return Spent()
@@ -98,7 +97,7 @@ class Usage:
 
 
 def spent(units: Mapping[str, int], since: datetime, until: datetime, pools: Mapping[str, Pool]) -> Spent:
-    """What holding these units costs; a pool that is gone costs no dollars."""
+    """Return the usage of holding these units; a pool that no longer exists costs no dollars."""
     seconds = max((until - since).total_seconds(), 0.0)
     dollars = sum(count * pools[name].price for name, count in units.items() if name in pools)
     return Spent(accelerators_of(units, pools) * seconds, dollars * seconds / 3600)
@@ -119,18 +118,18 @@ def _accelerators(name: str, pools: Mapping[str, Pool]) -> int:
 
 
 def faded_seconds(since: datetime, now: datetime, half_life: timedelta) -> float:
-    """Seconds from then until now, each as much as it still counts; at most the half-life over the log of two."""
+    """Return the decayed seconds from `since` until now; at most the half-life over the logarithm of two."""
     longest = half_life.total_seconds() / math.log(2)
     return longest * (1 - _left(now - since, half_life))
 
 
 def _left(age: timedelta, half_life: timedelta) -> float:
-    """What is left of usage after this long."""
+    """Return the remaining fraction of usage after this time."""
     return float(0.5 ** max(age / half_life, 0.0))
 
 
 def _bounded(accounts: dict[str, Account], policy: Policy) -> Mapping[str, Account]:
-    """Anybody may name a share, and all accounts are one row of the table."""
+    """Return a bounded number of accounts, since any caller may name a share and all accounts share one table row."""
     strangers = sorted(
         (account.at, name) for name, account in accounts.items() if name not in policy.shares and name != DEFAULT_SHARE
     )
@@ -140,15 +139,15 @@ def _bounded(accounts: dict[str, Account], policy: Policy) -> Mapping[str, Accou
 
 
 def period_of(budget: Budget | None, now: datetime) -> int:
-    """Which budget period it is, counted from 1970; 0 without a budget."""
+    """Return the number of the budget period, counted from 1970; 0 without a budget."""
     return 0 if budget is None else (now - UNIX_EPOCH) // budget.period
 
 
 def period_start(budget: Budget | None, now: datetime) -> datetime:
-    """When the budget period of now began."""
+    """Return the start of the current budget period."""
     return UNIX_EPOCH if budget is None else UNIX_EPOCH + period_of(budget, now) * budget.period
 
 
 def period_end(budget: Budget, now: datetime) -> datetime:
-    """When the budget period of now ends."""
+    """Return the end of the current budget period."""
     return period_start(budget, now) + budget.period

@@ -1,7 +1,6 @@
-"""What failed is tried again with back-off, within a bound for each class of failure, or ends the job.
+"""Retry failed jobs with back-off, up to a limit for each class of failure, or fail them.
 
-How often and after how long is the queue's to say (`Policy.retries`), and the job's (`trainmaster:retry-...`). It must
-not read what SageMaker said: `reports` does.
+The limits are the queue's (`Policy.retries`) or the job's own (`trainmaster:retry-...`).
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from trainmaster.domain.policy.settings import FailureClass, Retry, default_retr
 Retries = Mapping[FailureClass, Retry]
 
 _MAX_PART_LENGTH = 200
-"""Characters of each earlier failure that the last one's reason repeats."""
+"""Characters of each earlier failure that the final reason repeats."""
 _MAX_PARTS = 5
 
 
 def back_off(failures: int, retry: Retry) -> timedelta:
-    """How long a job waits after its n-th failure: `first`, doubled each time, at most `longest`.
+    """Return the wait after the n-th failure: `first`, doubled each time, at most `longest`.
 
     The default's 60 s is Kueue's for jobs whose pods did not become ready (`waitForPodsReady`); its cap is shorter.
     """
@@ -32,7 +31,7 @@ def back_off(failures: int, retry: Retry) -> timedelta:
 
 
 def give_back(job: Job, now: datetime, reason: str, retries: Retries | None = None) -> Job:
-    """A start met something that is not the job's fault: it waits again with back-off, and no attempt is burnt."""
+    """Requeue a job with back-off after a start that failed through no fault of its own; no attempt is counted."""
     retry = _rule(FailureClass.CAPACITY, retries)
     returned = replace(
         job, capacity_failures=job.capacity_failures + 1, attempt=closed(job, Outcome.RETURNED, now, reason)
@@ -41,9 +40,9 @@ def give_back(job: Job, now: datetime, reason: str, retries: Retries | None = No
 
 
 def failed_as(job: Job, failure: FailureClass, now: datetime, reason: str, retries: Retries | None = None) -> Job:
-    """The attempt met a failure of this class: the job is tried again, or fails where that was once too often.
+    """Requeue a job after a failure of this class, or fail it beyond the limit.
 
-    Failures for want of capacity count in a row, since waiting for it costs nothing; others in all.
+    Capacity failures count consecutively, since waiting for capacity costs nothing; others count in total.
     """
     retry = _rule(failure, retries)
     times = job.failures.get(failure, 0) + 1
@@ -60,14 +59,14 @@ def failed_as(job: Job, failure: FailureClass, now: datetime, reason: str, retri
 
 
 def fail(job: Job, now: datetime, reason: str) -> Job:
-    """The attempt cannot go on, for a reason that another try would meet again."""
+    """Fail the job for a reason that a retry would meet again."""
     return end(job, JobState.FAILED, closed(job, Outcome.FAILED, now, reason), now, reason)
 
 
 def restarted_in_full(job: Job, now: datetime, reason: str) -> Job | None:
-    """The job waits for a new attempt, at once, where its nodes have asked for one and its budget has any left.
+    """Requeue a job at once if its nodes requested a new attempt and its restart budget allows it.
 
-    None where they have not, or where it has none left: then it has failed like any other.
+    Returns None if they have not, or if the budget is spent: then it fails like any other job.
     """
     if job.elastic is None or not asks_in_full(reason):
         return None
@@ -77,7 +76,7 @@ def restarted_in_full(job: Job, now: datetime, reason: str) -> Job | None:
     if recent >= budget.most_full:
         return None
     ended = closed(job, Outcome.FAILED, now, reason)
-    # The restart that asks for it is one of those that were counted, as far as anybody could read them.
+    # The restart that requests it is among the counted ones, if they could be read.
     tried = replace(job, attempt=replace(ended, restarts=max(ended.restarts, 1)))
     return _again(tried, now, f"{reason} (full restart {recent + 1} of at most {budget.most_full})", timedelta(0))
 
@@ -87,13 +86,13 @@ def _again(job: Job, now: datetime, reason: str, wait: timedelta) -> Job:
 
 
 def _rule(failure: FailureClass, retries: Retries | None) -> Retry:
-    """The queue's rule; the default one where it has none for this class."""
+    """Return the queue's rule, or the default one for this class."""
     default = default_retries()[failure]
     return default if retries is None else retries.get(failure, default)
 
 
 def _story(job: Job, reason: str, times: int) -> str:
-    """The last failure's reason, with the earlier ones where the job was tried before."""
+    """Return the last failure's reason, followed by earlier ones."""
     badly = (Outcome.FAILED, Outcome.RETURNED)
     before = [
         f"attempt {attempt.number}: {(attempt.reason or '')[:_MAX_PART_LENGTH]}"

@@ -1,7 +1,4 @@
-"""What SageMaker says of a job's newest attempt, as a change of the job.
-
-A report is a hint: late, repeated or out of order. It must not ask anybody.
-"""
+"""Apply SageMaker's reports about a job's newest attempt to the job; they may be late, repeated or out of order."""
 
 from __future__ import annotations
 
@@ -36,16 +33,15 @@ _MAX_RESTARTS = 1_000_000
 
 
 def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None = None) -> Job | None:
-    """The job after a report about its training job; None where the report changes nothing.
+    """Return the job after a report about its training job; None if it changes nothing.
 
-    A report about another attempt than the newest, or about a job that holds no capacity, changes nothing: events
-    come late, twice and out of order.
+    A report about an older attempt, or about a job that holds no capacity, changes nothing.
 
     Args:
-        job: as it stands.
+        job: the stored job.
         seen: the report.
-        now: the time now, UTC.
-        retries: how the queue tries failures again (`Policy.retries`); asked only where `seen.ends_badly`.
+        now: UTC.
+        retries: the queue's retry limits (`Policy.retries`); needed only if `seen.ends_badly`.
     """
     attempt = job.attempt
     if attempt is None or not job.units or seen.training_job_name not in attempt.training_job_names:
@@ -58,11 +54,11 @@ def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None 
 
 
 def _seen(job: Job, attempt: Attempt, seen: Observation, now: datetime, retries: Retries | None) -> Job | None:
-    # Members are created only once SageMaker is known to have the attempt.
+    # Members are created only after the attempt is known to be created.
     if seen.terminal and attempt.members and attempt.launched:
         return None if attempt.base_ended_at is not None else base_ended(job, now)
     if seen.terminal:
-        # Its end may be the first that we hear of its work: earlier reports may have been lost.
+        # Its end may be its first report, since earlier ones may have been lost.
         known = replace(
             attempt,
             started_at=attempt.started_at or seen.started_at,
@@ -77,7 +73,7 @@ def _seen(job: Job, attempt: Attempt, seen: Observation, now: datetime, retries:
 
 
 def ends(job: Job, seen: Observation) -> bool:
-    """Whether a report tells the end of the newest attempt's own training job, while the job holds capacity."""
+    """Return whether a report ends the newest attempt's own training job while the job holds capacity."""
     attempt = job.attempt
     return (
         seen.terminal
@@ -88,9 +84,9 @@ def ends(job: Job, seen: Observation) -> bool:
 
 
 def restarted(job: Job, times: int) -> Job:
-    """The job once its nodes' own count of restarts is known, to be observed with the report of their end.
+    """Return the job with its nodes' count of restarts, before the report of their end is applied.
 
-    They are other people's containers, so the count is held within bounds.
+    The count comes from users' containers, so it is limited.
     """
     attempt = current(job)
     return replace(job, attempt=replace(attempt, restarts=max(attempt.restarts, min(times, _MAX_RESTARTS))))
@@ -149,7 +145,7 @@ def _ended_failed(job: Job, seen: Observation, now: datetime, retries: Retries |
 
 
 def _without_capacity(job: Job, failure: FailureClass, now: datetime, reason: str, retries: Retries | None) -> Job:
-    """SageMaker had no instances for it: what was to grow by a restart goes back to the size before."""
+    """Apply a capacity failure: a growth by restart returns to the size before."""
     under_way = current(job).resizing
     if under_way is None or not under_way.grows or elastic_of(job).hook is not Hook.RESTART:
         return failed_as(job, failure, now, reason, retries)
@@ -167,10 +163,10 @@ def _stopped(job: Job, now: datetime, reason: str) -> Job:
 
 
 def _reclaimed(job: Job, seen: Observation, now: datetime) -> bool:
-    """Whether SageMaker ended it because the capacity that its training plan had reserved ends.
+    """Return whether SageMaker ended it because its training plan's reserved capacity ends.
 
-    No page says which status that gives, so the time tells: whatever has ended, badly, from half an hour before that
-    on. What its user's code did wrong in that half hour is tried once more; what SageMaker did is not lost.
+    AWS does not document the status, so the time decides: any failure from half an hour before the end on. A failure of
+    the user's code in that half hour is therefore retried once.
     """
     at = current(job).reclaimed_at
     ended = seen.stopping_since or now
@@ -178,11 +174,10 @@ def _reclaimed(job: Job, seen: Observation, now: datetime) -> bool:
 
 
 def _leaving_warm(before: Job, after: Job, seen: Observation, now: datetime) -> Job:
-    """The ended attempt with the warm pool that it leaves, unless the report says that it leaves none.
+    """Return the ended attempt with the warm pool that it leaves, unless the report excludes one.
 
-    Completed, stopped and failed jobs leave one alike once they have had instances (SageMaker developer guide, "Train
-    using SageMaker managed warm pools"); where the report does not tell, it is taken to be there until SageMaker is
-    asked.
+    Completed, stopped and failed jobs leave one if they have had instances (SageMaker developer guide, "Train using
+    SageMaker managed warm pools"). If the report does not mention it, it is assumed to exist until polled.
     """
     stays = before.keep_alive and seen.warm in (None, Warm.IN_USE, Warm.AVAILABLE)
     if not stays or current(before).started_at is None:
@@ -195,13 +190,13 @@ def _leaving_warm(before: Job, after: Job, seen: Observation, now: datetime) -> 
 
 
 def _user_was_first(attempt: Attempt, seen: Observation) -> bool:
-    """Whether SageMaker began to stop the job before we decided to: then its user, not the queue, stopped it."""
+    """Return whether the job began to stop before the queue decided to stop it, so that its user stopped it."""
     asked, since = attempt.stop_asked_at, seen.stopping_since
     return asked is not None and since is not None and since < asked - CLOCK_TOLERANCE
 
 
 def _pending_timed_out(job: Job, seen: Observation, now: datetime) -> bool:
-    """SageMaker stops a job that found no capacity within its `MaxPendingTimeInSeconds`; no status tells it so."""
+    """Return whether SageMaker stopped it after `MaxPendingTimeInSeconds` without capacity; no status shows that."""
     attempt = current(job)
     waited = now - attempt.created_at
     never_worked = attempt.started_at is None and seen.started_at is None
@@ -216,7 +211,7 @@ def _preempted(job: Job, now: datetime) -> Job:
 def _seen_stopping(job: Job, attempt: Attempt, now: datetime) -> Job | None:
     if attempt.stop_asked_at is not None:
         return None
-    # Nobody asked us: a person stopped it in the console or by an SDK, or SageMaker did at a limit. The end will tell.
+    # A user stopped it in the console or by an SDK, or SageMaker did at a limit; the end will show which.
     stopping = replace(stops(attempt, now), launched=True, stop_asked_at=now, stop_sent=True)
     return note(job, now, "is being stopped outside the queue", attempt=stopping)
 
@@ -233,7 +228,7 @@ def _seen_in_progress(job: Job, attempt: Attempt, seen: Observation, now: dateti
         return move(job, JobState.RUNNING, now, at_work, attempt=known, capacity_failures=0, failures=others)
     if job.state is JobState.RESIZING and attempt.started_at is None and seen.at_work:
         if attempt.stop_asked_at is not None:
-            # It has come too late: what was asked of it meanwhile holds.
+            # It came too late; later decisions stand.
             return touch(job, attempt=replace(known, started_at=seen.started_at or now))
         return resized(replace(job, attempt=replace(known, started_at=seen.started_at or now)), now)
     if "units" in choice:
@@ -242,23 +237,23 @@ def _seen_in_progress(job: Job, attempt: Attempt, seen: Observation, now: dateti
 
 
 def _interruptions(job: Job, seen: Observation) -> int:
-    """Reports come out of order, so the most that any has told."""
+    """Return the maximum that any report gave, since they may be out of order."""
     return max(current(job).interruptions, seen.interruptions)
 
 
 def _chosen(attempt: Attempt, seen: Observation) -> dict[str, Any]:
-    """Once SageMaker has chosen among preferences, the other pools' units are free."""
+    """Return the changes once SageMaker has chosen among preferences, which frees the other pools' units."""
     chosen = seen.chosen_type
     if chosen is None or chosen not in attempt.choices:
         return {}
     if len(attempt.choices) == 1:
         return {"instance_type": chosen}
-    # Choices are types, and a pool may have another name than its type.
+    # Choices are types; a pool's name may differ from its type.
     pool = list(attempt.units)[attempt.choices.index(chosen)]
     return {"units": {pool: attempt.units[pool]}, "choices": (chosen,), "instance_type": chosen}
 
 
 def _said(attempt: Attempt) -> str:
-    """What an attempt has got, with the type where the pool has another name."""
+    """Return the attempt's units as text, with the type if the pool's name differs."""
     ((pool, count),) = attempt.units.items()
     return counted(count, pool) + ("" if pool == attempt.instance_type else f" ({attempt.instance_type})")

@@ -1,11 +1,11 @@
-"""Resizes of elastic jobs: every step from one size to another, for each of the three ways (`elastic.Hook`).
+"""Resizes of elastic jobs: the steps from one size to another for each hook (`elastic.Hook`).
 
-    restart   resize -> the attempt stops -> resumes: a new attempt of the new size -> resized, when it is at work
-    members   resize -> members are launched and come to work, or are drained, stopped and end -> resized
+    restart   resize -> the attempt stops -> resumes: a new attempt of the new size -> resized, when it works
+    members   resize -> members are launched and start, or are drained, stopped and end -> resized
     custom    resize -> told -> resized, or give_up
 
-At every moment the attempt's units are all that SageMaker may hold for it, so that a cap holds in the middle of a
-resize too. A growth that does not come in time is given up. They must not talk to anybody: `service/resizing` does.
+At any time the attempt's units include all that SageMaker may hold for it, so that caps hold during a resize too. A
+growth that does not complete in time is given up. `service/resizing` carries the steps out.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from trainmaster.domain.jobs.lifecycle.transition import closed, current, follow
 from trainmaster.domain.jobs.names import attempt_name, member_name
 
 
-def resize(  # noqa: PLR0913 - all that a resize decides
+def resize(  # noqa: PLR0913 - the parts of a resize
     job: Job, size: int, cause: Cause, now: datetime, *, until: datetime, freed_for: str | None = None
 ) -> Job:
-    """A running elastic job is to have another size; what it may hold meanwhile it holds from now on.
+    """Begin the resize of a running elastic job; from now on it holds all units that the resize may need.
+
+    A resize to less than the size before a loss settles that loss. A growth that is under way may become a shrink,
+    unless a custom hook carries it out.
 
     Args:
         job: a running job that does not stop.
         size: instances.
-        cause: why.
+        cause: its cause.
         now: UTC.
-        until: a growth that has not come by then is given up; a member that has not left by then is stopped.
-        freed_for: the job that what it frees is for.
+        until: when a growth is given up, or a member that has not left is stopped.
+        freed_for: the job for which units are freed.
 
-    Whoever decides that it goes on with less than it had before a member was lost, settles that loss. A growth that is
-    under way may be turned round into a shrink, unless it is somebody else's to carry out.
-
-    Raises `IllegalTransition` where the size is none that the job may have, or the one that it has; where it stops.
+    Raises `IllegalTransition` if the size is not legal, or is the current one, or if the job stops.
     """
     attempt, elastic = current(job), elastic_of(job)
     if size not in elastic.sizes or size == attempt.size or job.stopping:
@@ -52,7 +52,7 @@ def resize(  # noqa: PLR0913 - all that a resize decides
 
 
 def resumes(job: Job, now: datetime) -> Job:
-    """The attempt that was stopped for a resize has ended: the next one has the new size. SageMaker is asked later."""
+    """Return the job with a new attempt of the new size, after the one stopped for the resize has ended."""
     attempt, under_way = current(job), resizing_of(job)
     number = attempt.number + 1
     ended = closed(job, Outcome.RESIZED, now, _words(under_way))
@@ -70,9 +70,9 @@ def resumes(job: Job, now: datetime) -> Job:
 
 
 def resized(job: Job, now: datetime, size: int | None = None) -> Job:
-    """The resize is done: the job runs with this size, or with what it holds.
+    """Complete the resize: the job runs with this size, or with the units that it holds.
 
-    A growth of which a part never came has met no capacity, unless it is for a loss that it lacks something.
+    A growth that came only in part counts as a capacity failure, unless the missing part is due to a loss.
     """
     attempt, under_way = current(job), resizing_of(job)
     at_work = attempt.holding(attempt.size if size is None else size, now)
@@ -87,10 +87,10 @@ def resized(job: Job, now: datetime, size: int | None = None) -> Job:
 
 
 def give_up(job: Job, now: datetime, reason: str) -> Job:
-    """The resize does not come to be: the job goes back to the size that it had.
+    """Give up the resize: the job returns to its size before.
 
-    Of a group of training jobs, members that have come stay, as far as that is a legal size. An attempt that SageMaker
-    is not known to have must have been refused, since it is asked for again under the same name.
+    Members that have started stay if that is a legal size. An attempt that is not known to be created must have been
+    refused, since it is created again under the same name.
     """
     attempt, under_way = current(job), resizing_of(job)
     back = replace(under_way, before=under_way.after, after=under_way.before, given_up=True)
@@ -109,35 +109,35 @@ def give_up(job: Job, now: datetime, reason: str) -> Job:
 
 
 def told(job: Job) -> Job:
-    """Whoever does a custom resize is known to have been asked."""
+    """Note that the custom hook has received the request."""
     return touch(job, attempt=replace(current(job), resizing=replace(resizing_of(job), told=True)))
 
 
 def member_launched(job: Job, name: str) -> Job:
-    """SageMaker is known to have this member."""
+    """Note that this member is created."""
     return _with_member(job, name, lambda member: replace(member, launched=True))
 
 
 def member_at_work(job: Job, name: str, at: datetime, now: datetime) -> Job:
-    """A member's instance is at work."""
+    """Note that a member's instance works."""
     known = _with_member(job, name, lambda member: replace(member, launched=True, started_at=member.started_at or at))
     return settled(known, now)
 
 
 def member_left(job: Job, name: str, now: datetime) -> Job:
-    """A member has left the rendezvous, or is out of time: it can be stopped."""
+    """Note that a member has left the rendezvous, or is out of time, so that it can be stopped."""
     return _with_member(job, name, lambda member: _left(member, now))
 
 
 def member_stop_sent(job: Job, name: str) -> Job:
-    """SageMaker is known to have been asked to stop this member."""
+    """Note that StopTrainingJob was called for this member."""
     return _with_member(job, name, lambda member: replace(member, stop_sent=True))
 
 
 def member_ended(job: Job, name: str, now: datetime, reason: str, *, lost: bool) -> Job:
-    """A member holds nothing any more; one that nobody had asked to leave was lost, and may be replaced.
+    """Remove a member that has ended; one that was not asked to leave is lost and may be replaced.
 
-    One that a growth was to bring, and that never came, is not lost: the job goes on without it.
+    A member of a growth that never started is not lost: the job continues without it.
     """
     attempt = current(job)
     member, under_way = member_of(attempt, name), attempt.resizing
@@ -152,10 +152,9 @@ def member_ended(job: Job, name: str, now: datetime, reason: str, *, lost: bool)
 
 
 def base_ended(job: Job, now: datetime) -> Job:
-    """The job's own training job has ended while members hold instances: they are stopped, and the job ends with them.
+    """Stop the members after the job's own training job has ended; the job ends with the last of them.
 
-    What became of the job is asked again then; until that its members count, and its own instances where SageMaker
-    keeps them warm.
+    Its outcome is read again then. Until then its members' units count, and its own if SageMaker keeps them warm.
     """
     attempt = stops(current(job), now)
     held = attempt.size if job.keep_alive else len(attempt.members)
@@ -165,14 +164,14 @@ def base_ended(job: Job, now: datetime) -> Job:
 
 
 def stops(attempt: Attempt, now: datetime) -> Attempt:
-    """An attempt that stops for good: a resize is forgotten, and all members are stopped with it."""
+    """Return the attempt as it stops for good: without a resize, and with all members stopping."""
     if attempt.own_size != attempt.size:
         attempt = attempt.holding(attempt.own_size, now)
     return replace(attempt, resizing=None, members=tuple(_left(member, now) for member in attempt.members))
 
 
 def settled(job: Job, now: datetime) -> Job:
-    """The job after its members have moved: where all are as they should be, it is resized, or whole again."""
+    """Return the job after changes of its members; if none is pending, its resize or repair is complete."""
     attempt = current(job)
     if job.stopping or any(member.leaving or member.started_at is None for member in attempt.members):
         return job
@@ -180,21 +179,21 @@ def settled(job: Job, now: datetime) -> Job:
         job = touch(job, attempt=replace(attempt, faulty_since=None, wanted=0))
     if job.state is not JobState.RESIZING:
         return job
-    # What a growth has brought may be no legal size; what a loss has left is for whoever decides to mend.
+    # A partial growth may not be a legal size; a loss is repaired by the planner.
     if attempt.faulty_since is None and attempt.size not in elastic_of(job).sizes:
         return _drops_surplus(replace(job, capacity_failures=job.capacity_failures + resizing_of(job).grows), now)
     return resized(job, now)
 
 
 def accept_smaller_size(job: Job, now: datetime) -> Job:
-    """No replacement came for a lost member within the wait: the job goes on with what is left."""
+    """Continue at the smaller size after a lost member was not replaced in time."""
     attempt = current(job)
     text = f"goes on with {attempt.size} of {attempt.wanted} instances"
     return note(job, now, text, attempt=replace(attempt, faulty_since=None, wanted=0))
 
 
 def new_members(job: Job, attempt: Attempt, count: int, now: datetime) -> Attempt:
-    """The attempt with so many more members, which SageMaker does not have yet; its units are not touched."""
+    """Return the attempt with this many more members, not created yet; its units stay the same."""
     numbers = range(attempt.joined + 1, attempt.joined + count + 1)
     fresh = (
         Member(training_job_name=member_name(job.name, attempt.number, number), created_at=now) for number in numbers
@@ -203,7 +202,7 @@ def new_members(job: Job, attempt: Attempt, count: int, now: datetime) -> Attemp
 
 
 def member_of(attempt: Attempt, name: str) -> Member:
-    """The member of that SageMaker name. Raises `IllegalTransition` where there is none."""
+    """Return the member of that name. Raises `IllegalTransition` if there is none."""
     for member in attempt.members:
         if member.training_job_name == name:
             return member
@@ -211,14 +210,14 @@ def member_of(attempt: Attempt, name: str) -> Member:
 
 
 def elastic_of(job: Job) -> Elastic:
-    """What the job may be resized to. Raises `IllegalTransition` where it is not elastic."""
+    """Return the job's legal sizes. Raises `IllegalTransition` if it is not elastic."""
     if job.elastic is None:
         raise IllegalTransition(f"job {job.name} is not elastic", field="size")
     return job.elastic
 
 
 def resizing_of(job: Job) -> Resizing:
-    """The resize that is under way. Raises `IllegalTransition` where none is."""
+    """Return the resize that is under way. Raises `IllegalTransition` if there is none."""
     under_way = current(job).resizing
     if under_way is None:
         raise IllegalTransition(f"job {job.name} is not being resized", field="size")
@@ -256,7 +255,7 @@ _BEGIN: dict[Hook, Callable[[Job, Attempt, datetime], Attempt]] = {
 
 
 def _drained(attempt: Attempt, count: int, now: datetime) -> Attempt:
-    """The attempt with so many of its members asked to leave: those that do not work yet first, then the newest."""
+    """Return the attempt with this many members draining: first those that do not work yet, then the newest."""
     staying = [member for member in attempt.members if not member.leaving]
     staying.sort(key=lambda member: member.started_at is None)
     going = staying[len(staying) - count :]
@@ -265,7 +264,7 @@ def _drained(attempt: Attempt, count: int, now: datetime) -> Attempt:
 
 
 def _drops_surplus(job: Job, now: datetime) -> Job:
-    """A growth that came only in part: the job keeps what makes a legal size, and the members beyond that leave."""
+    """Complete a partial growth: keep the largest legal size, and drain the members beyond it."""
     attempt, under_way, elastic = current(job), resizing_of(job), elastic_of(job)
     working = attempt.size - sum(member.leaving for member in attempt.members)
     size = elastic.at_most(working) or elastic.least

@@ -1,4 +1,4 @@
-"""Starts, preemptions and stops: what the manager decides for a job that holds capacity, or is to."""
+"""Starts, preemptions and stops of jobs that hold capacity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trainmaster.domain.jobs.names import attempt_name
 from trainmaster.domain.times import clock
 
 
-def start(  # noqa: PLR0913 - all that a start decides
+def start(  # noqa: PLR0913 - the parts of a start
     job: Job,
     units: Units,
     choices: tuple[str, ...],
@@ -27,20 +27,20 @@ def start(  # noqa: PLR0913 - all that a start decides
     instance_type: str = "",
     instead_of: tuple[str, datetime] | None = None,
 ) -> Job:
-    """The job takes capacity under a new attempt; its name is fixed before SageMaker is called.
+    """Return the job with a new attempt on these units; its name is fixed before SageMaker is called.
 
     A start that SageMaker refused for its limits left no training job behind, so its number is used again.
     An attempt of another kind's job is a run, and its name says so.
 
     Args:
         job: a waiting job.
-        units: what it takes, by pool name.
+        units: units by pool name.
         choices: the instance types left to SageMaker to choose from, in the order of `units`.
         now: UTC.
         reclaimed_at: when SageMaker takes the units back (`capacity.reclaimed_at`).
-        instance_type: that the queue has chosen for it; "" where the request says it.
-        instead_of: the pool that it would have had, and when that turned out to lack instances; None: as far as its own
-            last try tells.
+        instance_type: chosen by the queue; "" if the request names it.
+        instead_of: the pool that it would have used, and when that was found to lack instances; None to derive it from
+            the last attempt.
     """
     last, reuse = job.attempt, _left_its_number(job)
     number, name = _next_attempt(job)
@@ -65,37 +65,37 @@ def start(  # noqa: PLR0913 - all that a start decides
 
 
 def _left_its_number(job: Job) -> bool:
-    """Whether the last start left no training job behind."""
+    """Return whether the last start created no training job."""
     last = job.attempt
     return last is not None and last.outcome is Outcome.RETURNED and not last.launched
 
 
 def _next_attempt(job: Job) -> tuple[int, str]:
-    """Number and name of the attempt that a start makes."""
+    """Return number and name of the next attempt."""
     number = 1 if job.attempt is None else job.attempt.number + (0 if _left_its_number(job) else 1)
     return number, attempt_name(job.name, number) if job.work is None else job.work.run_name(job.name, number)
 
 
 def launched(job: Job) -> Job:
-    """SageMaker is known to have the attempt."""
+    """Note that the attempt's training job is created."""
     return touch(job, attempt=replace(current(job), launched=True))
 
 
 def preempt(job: Job, beneficiary: str, now: datetime) -> Job:
-    """The job is to step aside; its capacity is freed for `beneficiary`."""
+    """Preempt the job; its units are freed for `beneficiary`."""
     attempt = stops(current(job), now)
-    # Where it was to stop already, to go on with another size, SageMaker's stop must not seem to be its user's.
+    # If it was already stopping for a resize, that stop must not be taken for its user's.
     attempt = replace(attempt, stop_asked_at=attempt.stop_asked_at or now, freed_for=beneficiary)
     return move(job, JobState.PREEMPTING, now, f"steps aside for {beneficiary}", attempt=attempt)
 
 
 def reserve(job: Job, reservation: Reservation) -> Job:
-    """A waiting job gets capacity that is being freed for it."""
+    """Reserve units that are being freed for a waiting job."""
     return touch(job, reservation=reservation)
 
 
 def ask_stop(job: Job, now: datetime, who: str) -> Job:
-    """Its user wants an active job stopped: it will end as stopped and not be resumed."""
+    """Request that an active job is stopped for good; it ends as stopped and is not resumed."""
     if job.state not in ACTIVE:
         raise IllegalTransition(f"job {job.name} is {job.state}: there is nothing to stop", field="jobState")
     attempt = current(job)
@@ -104,14 +104,14 @@ def ask_stop(job: Job, now: datetime, who: str) -> Job:
 
 
 def set_reclaim_time(job: Job, at: datetime | None) -> Job:
-    """The time has changed at which SageMaker takes the attempt's units back."""
+    """Set when SageMaker takes the attempt's units back."""
     return touch(job, attempt=replace(current(job), reclaimed_at=at))
 
 
 def record_checkpoint(job: Job, at: datetime) -> Job | None:
-    """The job after its newest checkpoint was seen; None where that tells nothing new.
+    """Return the job with its newest checkpoint; None if that is already known.
 
-    Two checkpoints of one attempt tell how often it writes them: at least as often as the time between the two.
+    Two checkpoints of one attempt show an upper limit of the time between its checkpoints.
     """
     attempt = current(job)
     last = attempt.saved_at
@@ -124,12 +124,12 @@ def record_checkpoint(job: Job, at: datetime) -> Job | None:
 
 
 def stop_sent(job: Job) -> Job:
-    """SageMaker is known to have been asked to stop the attempt."""
+    """Note that StopTrainingJob was called for the attempt."""
     return touch(job, attempt=replace(current(job), stop_sent=True))
 
 
 def _left(last: Attempt | None, units: Units) -> tuple[str, datetime] | None:
-    """Where the try before met nothing, if this one goes elsewhere."""
+    """Return the pool in which the previous attempt found no capacity, if this one uses another."""
     if last is None or not last.lacked or last.ended_at is None or units.keys() == last.units.keys():
         return None
     return " and ".join(sorted(last.units)), last.ended_at

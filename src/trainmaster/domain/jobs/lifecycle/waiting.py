@@ -1,8 +1,7 @@
-"""Holds, releases, parents, priorities and cancellations: what becomes of a job while it waits.
+"""Changes of waiting jobs: holds, releases, parents, priorities, cancellations.
 
-A job is held by a person, by a moment that has not come, or by jobs that have to end first; it enters the queue when
-none of them holds it any more. A job that never was in the queue enters it only then, so that nobody takes a place in
-it by submitting early what may run late.
+A job is held by a person, by a start time, or by jobs that must end first, and enters the queue when none of them holds
+it. Its entry time is that moment, so submitting early gains no place in the queue.
 """
 
 from __future__ import annotations
@@ -18,29 +17,29 @@ from trainmaster.domain.reasons.rules import Held, NotBefore, WaitsForJobs
 
 
 def cancel(job: Job, now: datetime, who: str) -> Job:
-    """A waiting job is taken off the queue for good."""
+    """Cancel a waiting job."""
     return move(job, JobState.CANCELLED, now, f"cancelled by {who}", reservation=None, retry_at=None, ended_at=now)
 
 
 def reprioritise(job: Job, priority: int, now: datetime, who: str) -> Job:
-    """The job gets another priority; it keeps its entry time."""
+    """Set the job's priority; it keeps its entry time."""
     return note(job, now, f"priority {job.priority} -> {priority} by {who}", priority=priority)
 
 
 def pool_made(job: Job, now: datetime, size: str) -> Job:
-    """The manager has made a pool of this size for a job that no other could hold, or made one larger."""
+    """Note that the manager created or enlarged a pool of this size for the job."""
     return note(job, now, f"a pool of {size} was made for it")
 
 
 def hold(job: Job, now: datetime, who: str) -> Job:
-    """A waiting job stays out of consideration until a person releases it."""
+    """Hold a waiting job until a person releases it."""
     if job.state is JobState.HELD and job.held_by is None:
         return note(job, now, f"held by {who}", held_by=who)
     return move(job, JobState.HELD, now, f"held by {who}", reservation=None, held_by=who)
 
 
 def release(job: Job, now: datetime, who: str) -> Job:
-    """A job that a person holds waits again, unless its own times and parents hold it still."""
+    """Release a job that a person holds; its own times and parents may still hold it."""
     if job.state is not JobState.HELD:
         raise IllegalTransition(f"job {job.name} is {job.state}, not held", field="hold")
     freed = replace(job, held_by=None)
@@ -56,7 +55,7 @@ def release(job: Job, now: datetime, who: str) -> Job:
 
 
 def hold_if_needed(job: Job, now: datetime) -> Job:
-    """A job that is about to be stored: held where its times or parents say so, else as it is."""
+    """Return a job about to be stored, held if its times or parents require it."""
     if not _held_by_rules(job, now):
         return job
     first, *rest = job.history
@@ -64,14 +63,14 @@ def hold_if_needed(job: Job, now: datetime) -> Job:
 
 
 def enqueue_if_due(job: Job, now: datetime) -> Job | None:
-    """A job that only its own times and parents held enters the queue; None where something holds it still."""
+    """Enqueue a job that only its own times and parents held; return None if something still holds it."""
     if job.state is not JobState.HELD or job.held_by is not None or _held_by_rules(job, now):
         return None
     return _enter(job, now, "its time has come")
 
 
 def parent_ended(job: Job, parent: Job, now: datetime) -> Job | None:
-    """The job after one that it waits for has ended; None where that changes nothing."""
+    """Return the job after the end of a parent; None if that changes nothing."""
     if job.state is not JobState.HELD or parent.name not in job.after or parent.state not in ENDED:
         return None
     if parent.state is not JobState.COMPLETED and job.if_parent_fails is not ParentRule.RUN:
@@ -85,7 +84,7 @@ def parent_ended(job: Job, parent: Job, now: datetime) -> Job | None:
 
 
 def held_reason(job: Job) -> Reason | None:
-    """Why a held job does not wait in the queue; None for any other."""
+    """Return the reason why a held job is not in the queue; None for other jobs."""
     if job.state is not JobState.HELD:
         return None
     if job.held_by is None and job.after:
@@ -96,14 +95,14 @@ def held_reason(job: Job) -> Reason | None:
 
 
 def _follow(job: Job, parent: Job, now: datetime) -> Job:
-    """The job does not run, since one that it runs after did not complete."""
+    """End the job without a run, since a parent did not complete."""
     state = JobState.FAILED if job.if_parent_fails is ParentRule.FAIL else JobState.CANCELLED
     reason = f"runs after {parent.name}, which {_fate(parent)}"
     return move(job, state, now, reason, failure=reason, ended_at=now, held_by=None)
 
 
 def _fate(parent: Job) -> str:
-    """What became of a parent, as a verb."""
+    """Return the outcome of a parent as a verb."""
     return {
         JobState.COMPLETED: "completed",
         JobState.FAILED: "failed",
@@ -117,7 +116,7 @@ def _held_by_rules(job: Job, now: datetime) -> bool:
 
 
 def _enter(job: Job, now: datetime, reason: str) -> Job:
-    """A job that has run before keeps its entry time; a new one enters when it may first run."""
+    """Enqueue the job; one that has run keeps its entry time, a new one enters when it may first run."""
     entry = job.entry_time
     if not job.attempts and job.not_before is not None:
         entry = max(entry, job.not_before)
