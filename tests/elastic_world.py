@@ -172,7 +172,7 @@ class ElasticWorld(World):
                 Node(training_job_name=each, host="algo-1", role=Role.MEMBER, rank=rank)
                 for rank, each in enumerate(sorted(nodes))
             ]
-            self.meeting.stands(run, RendezvousState(round=1, complete=True, nodes=tuple(members)))
+            self.meeting.set_state(run, RendezvousState(round=1, complete=True, nodes=tuple(members)))
 
     def in_use(self) -> Counter[str]:
         """As SageMaker tells it, but for jobs that somebody else has resized."""

@@ -44,7 +44,7 @@ TICK = timedelta(seconds=60)
 VISIBILITY = timedelta(seconds=120)
 SWALLOWED = timedelta(minutes=5)
 BRISK = Profile(
-    seeking_seconds=1,
+    requesting_seconds=1,
     starting_seconds=5,
     downloading_seconds=2,
     uploading_seconds=2,

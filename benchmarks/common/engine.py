@@ -16,7 +16,7 @@ import boto3
 from botocore.config import Config
 
 from benchmarks import ROOT
-from trainmaster.local.stack.processes import Guarded, free_port, listening
+from trainmaster.local.stack.processes import GuardedProcess, free_port, listening
 
 BINARY = ROOT / ".local" / "dynoxide" / "dynoxide"
 
@@ -30,7 +30,7 @@ def engine(database: Path | None = None) -> Iterator[Any]:
     options = [] if database is None else ["--db-path", str(database)]
     with tempfile.TemporaryDirectory() as folder:
         command: list[str | Path] = [BINARY, "--port", str(port), *options]
-        with closing(Guarded("dynoxide", command, os.environ, Path(folder) / "log")) as process:
+        with closing(GuardedProcess("dynoxide", command, os.environ, Path(folder) / "log")) as process:
             process.wait_until(lambda: listening(port), seconds=60)
             with closing(_client(port)) as client:
                 yield client

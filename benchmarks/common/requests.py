@@ -33,7 +33,7 @@ def request(
         kind: instance type.
         size: bytes of its compact JSON.
         dense: fill it with text that does not compress, instead of settings and paths.
-        script: variables of the simulator, such as `training_seconds`.
+        **script: variables of the simulator, such as `training_seconds`.
     """
     made = _plain(name, priority, kind, script)
     rng = random.Random(name)

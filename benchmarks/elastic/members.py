@@ -50,7 +50,7 @@ class Members:
             begun = self._simulator.call("DescribeTrainingJob", TrainingJobName=base).get("TrainingStartTime")
             # Those that come with their base have nothing to interrupt.
             fresh = begun is None or begun >= self._simulator.now()
-            self._simulator.repace(base, 0.0 if fresh else self._pause)
+            self._simulator.change_pace(base, 0.0 if fresh else self._pause)
 
     def spans(self, base: str) -> list[Span]:
         """What a base and its members held together: a span for each change of their number."""

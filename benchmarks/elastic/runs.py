@@ -21,7 +21,7 @@ from benchmarks.elastic.shipped_queue import ElasticReplay
 from benchmarks.elastic.workload import CURVES, SizedJob, workload
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.policy.settings import Order, Policy, Resizes
-from trainmaster.local.replay.trace.trace import TraceJob, chosen, read_trace
+from trainmaster.local.replay.trace.trace import TraceJob, read_trace, select_jobs
 
 TRACES = ROOT / "benchmarks" / "traces"
 ORDERS = ("backfill", "least-attained-service")
@@ -59,7 +59,7 @@ def trace(file: str) -> list[TraceJob]:
 def measured(task: Task) -> dict[str, Any]:
     """Play it; its figures, and what was played."""
     logging.disable(logging.CRITICAL)
-    jobs = chosen(trace(task.file), cap=task.cap, share=task.share, limit=task.limit)
+    jobs = select_jobs(trace(task.file), cap=task.cap, share=task.share, limit=task.limit)
     cost = task.restart_cost if task.resize_cost is None else task.resize_cost
     terms = Terms(cap=task.cap, resize_cost=cost, restart_cost=task.restart_cost)
     began = time.perf_counter()

@@ -24,8 +24,7 @@ from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.local.memory.store import MemoryStore
-from trainmaster.local.replay.queue import Replay
-from trainmaster.local.replay.queue import Terms as QueueTerms
+from trainmaster.local.replay.queue import Replay, ReplaySettings
 from trainmaster.local.replay.trace.requests import index_of
 from trainmaster.local.simulator import Profile, VirtualClock
 from trainmaster.local.virtual_time import next_tick, seconds_at
@@ -51,10 +50,10 @@ class ElasticReplay:
     def __init__(self, jobs: Sequence[SizedJob], terms: Terms, policy: Policy, hook: Hook = Hook.RESTART) -> None:
         self._jobs = jobs
         self._terms = terms
-        queue_terms = QueueTerms(cap=terms.cap, policy=policy, restart_cost=terms.restart_cost)
+        queue_terms = ReplaySettings(cap=terms.cap, policy=policy, restart_cost=terms.restart_cost)
         self._replay = _Elastic(jobs, queue_terms, hook, self._changed)
         simulator = self._replay.simulator
-        simulator.scripts.pace, simulator.scripts.tailor = self._pace, self._tailored
+        simulator.profiles.pace, simulator.profiles.adjust = self._pace, self._tailored
         self._members = Members(simulator, terms.resize_cost)
 
     def play(self) -> list[Course]:
@@ -83,7 +82,7 @@ class ElasticReplay:
         return self._terms.resize_cost if attempt.outcome is Outcome.RESIZED else self._terms.restart_cost
 
     def _course(self, index: int) -> Course:
-        attempts = self._replay.held(index)
+        attempts = self._replay.held_attempts(index)
         spans, lost = list[Span](), 0.0
         for number, attempt in enumerate(attempts):
             held = self._members.spans(attempt.training_job_name)
@@ -123,7 +122,9 @@ class Saving(MemoryStore):
 class _Elastic(Replay):
     """A replay whose elastic jobs are submitted with the tags that make them so; it tells what changes in SageMaker."""
 
-    def __init__(self, jobs: Sequence[SizedJob], terms: QueueTerms, hook: Hook, changed: Callable[[str], None]) -> None:
+    def __init__(
+        self, jobs: Sequence[SizedJob], terms: ReplaySettings, hook: Hook, changed: Callable[[str], None]
+    ) -> None:
         super().__init__([job.trace for job in jobs], terms, make_store=lambda **given: Saving(self.clock, **given))
         self._sized, self._hook, self._changed_too = jobs, hook, changed
 
@@ -137,9 +138,9 @@ class _Elastic(Replay):
         tags = [{"Key": f"trainmaster:{key}", "Value": str(value)} for key, value in options.items()]
         return made | {"Tags": tags} | (_NETWORK if self._hook is Hook.MEMBERS else {})
 
-    def looks_again(self, report: PassReport, now: datetime) -> datetime | None:
+    def next_wake(self, report: PassReport, now: datetime) -> datetime | None:
         """Also where members are still to be created or stopped, which the next tick's pass does."""
-        found = super().looks_again(report, now)
+        found = super().next_wake(report, now)
         if self._hook is not Hook.MEMBERS or not any(map(_moves, self.store.read_snapshot().active)):
             return found
         return min(filter(None, (found, next_tick(now, now))))

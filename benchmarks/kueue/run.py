@@ -36,7 +36,7 @@ from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.clock import EPOCH
-from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, seconds_at
+from trainmaster.local.virtual_time import VirtualTime, at, instant_profile, launcher_for, seconds_at
 from trainmaster.ports.store import Store
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.context import ManagerContext
@@ -86,9 +86,9 @@ class Run:
         self._clock = Moving()
         self._changed: dict[str, None] = {}
         self._simulator = SageMakerSimulator(
-            self._clock, profile=instant(), on_change=self._note, rates={"ListTrainingJobs": None}
+            self._clock, profile=instant_profile(), on_change=self._note, rates={"ListTrainingJobs": None}
         )
-        self._launcher = launcher_over(self._simulator)
+        self._launcher = launcher_for(self._simulator)
         self._hands = ManagerContext(store, self._launcher, VirtualTime(self._clock))
         self._door = AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=(ROLE,))
         settings = store.settings()

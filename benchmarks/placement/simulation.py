@@ -24,7 +24,7 @@ from trainmaster.domain.requests import Options
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
-from trainmaster.local.virtual_time import VirtualTime, at, instant, launcher_over, next_tick, seconds_at
+from trainmaster.local.virtual_time import VirtualTime, at, instant_profile, launcher_for, next_tick, seconds_at
 from trainmaster.ports.sagemaker import Launcher
 from trainmaster.service.admission.build_job import build_job
 from trainmaster.service.context import ManagerContext
@@ -94,7 +94,7 @@ class Run:
         self._store = MemoryStore(default_pools=cluster.pools, policy=policy, table=table)
         if catalogue is not None:
             self._store.save_catalogue(catalogue)
-        self._world, launcher = self._made(profile or instant())
+        self._world, launcher = self._made(profile or instant_profile())
         self._hands = ManagerContext(self._store, launcher, VirtualTime(self._clock))
         self._submitted: list[float] = []
         self._demands: dict[tuple[Resources, int], Demand] = {}
@@ -192,7 +192,7 @@ class Run:
         simulator = SageMakerSimulator(
             self._clock, profile=profile, on_change=self._note, rates={"ListTrainingJobs": None}
         )
-        return simulator, launcher_over(simulator)
+        return simulator, launcher_for(simulator)
 
     def _note(self, training_job_name: str) -> None:
         self._changed[training_job_name] = None

@@ -39,7 +39,7 @@ from benchmarks.rendezvous.tables import make_tables
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
 from trainmaster.adapters.dynamodb.table import Table
-from trainmaster.local.stack.processes import ended_by_signals, free_port
+from trainmaster.local.stack.processes import exit_on_signals, free_port
 
 WIDTH = 200
 """Of tables that go to a file or a pipe."""
@@ -119,7 +119,7 @@ def main(arguments: list[str]) -> int:
         raise SystemExit("torch is missing: run `make .venv-torch/.stamp`")
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     terms = {name: getattr(options, name) for name in ("repeats", "latency", "limit")}
-    with ended_by_signals(), Watch(console) as watch:
+    with exit_on_signals(), Watch(console) as watch:
         found: dict[str, Any] = {
             "machine": machine.describe(),
             "options": terms,

@@ -25,7 +25,7 @@ from benchmarks.common.results import add_output_options, report, rewrite_pages
 from benchmarks.replay.runs import CAP, TRACES, WIDTH, Figures, Task, measured, trace
 from benchmarks.replay.tables import JUDGES, make_tables
 from trainmaster.local.replay.queue import RESTART_SECONDS
-from trainmaster.local.replay.reference_policies import BASELINES
+from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES
 from trainmaster.local.replay.runs import POLICIES
 
 SHIPPED = ("backfill", "least-attained-service")
@@ -40,7 +40,7 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
         for share in sorted({job.share for job in trace(file)}):
             if not options.trace or share in options.trace:
                 for policy in dict.fromkeys((*options.policy, *JUDGES)):
-                    asked = 0 if policy in BASELINES else options.eta
+                    asked = 0 if policy in REFERENCE_POLICIES else options.eta
                     yield Task(file, share, policy, options.cap, options.restart_cost, questions=asked)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks import ROOT
 from trainmaster.local.replay.runs import play
-from trainmaster.local.replay.trace.trace import TraceJob, chosen, read_trace
+from trainmaster.local.replay.trace.trace import TraceJob, read_trace, select_jobs
 
 TRACES = ROOT / "benchmarks" / "traces"
 CAP = 128
@@ -40,7 +40,7 @@ def trace(file: str) -> list[TraceJob]:
 def measured(task: Task) -> Figures:
     """Play it."""
     logging.disable(logging.CRITICAL)
-    jobs = chosen(trace(task.file), cap=task.cap, share=task.share, limit=task.limit)
+    jobs = select_jobs(trace(task.file), cap=task.cap, share=task.share, limit=task.limit)
     run = play(task.policy, jobs, task.cap, task.restart_cost, questions=task.questions)
     begin, end = jobs[0].submit, max(jobs[-1].submit, jobs[0].submit + 1)
     asked = sum(job.gpus * job.duration for job in jobs)

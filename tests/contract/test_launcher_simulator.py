@@ -60,7 +60,7 @@ class SimulatorBench:
         self.calls = []
         self.silences = []
         self.simulator = SageMakerSimulator(
-            account=Account(missing=missing), sink=self.events.append, on_call=self.on_call
+            account=Account(not_found_code=missing), sink=self.events.append, on_call=self.on_call
         )
         self.launcher = SageMakerLauncher(self.simulator.client(), QUEUE)
 
@@ -80,7 +80,7 @@ class SimulatorBench:
         self.simulator.call("CreateTrainingJob", **request)
 
     def create_lasting(self, name):
-        self.simulator.script(name, training_seconds=86_400)
+        self.simulator.set_profile(name, training_seconds=86_400)
         self.create_elsewhere(a_request(name, StoppingCondition={"MaxRuntimeInSeconds": 86_400}))
 
     def described(self, name):
@@ -107,7 +107,7 @@ class SimulatorBench:
         if trouble == "silent":
             self.silences.append((operation, "after" if after else "before"))
         else:
-            self.simulator.faults.inject(operation, CODES[trouble], done=after)
+            self.simulator.faults.inject(operation, CODES[trouble], executed=after)
 
     def reports(self):
         found = (observation_of_event(event, QUEUE) for event in self.events)

@@ -22,7 +22,7 @@ class TestMemoryGroups(GroupsContract):
 
     @pytest.fixture
     def written(self, groups):
-        return groups.stands
+        return groups.set_state
 
     @pytest.fixture
     def asked(self, groups):

@@ -14,7 +14,7 @@ from trainmaster.adapters.dynamodb.rows import row_of
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.listing import MAX_EXAMINED, Filter
-from trainmaster.local.memory.sorted_keys import Ordered
+from trainmaster.local.memory.sorted_keys import SortedKeys
 
 RARE = b.a_preempted_job("rare", entry_time=b.at(100_000))
 
@@ -86,7 +86,7 @@ def test_memory_reads_a_pass_in_an_instant_however_many_wait(memory_engine):
 class TestOrdered:
     def test_it_keeps_keys_in_order_through_many_chunks(self):
         keys = [(n * 7_919) % 10_007 for n in range(10_000)]
-        ordered = Ordered[int]()
+        ordered = SortedKeys[int]()
         for key in keys:
             ordered.add(key)
         assert list(ordered.after()) == sorted(keys)
@@ -101,7 +101,7 @@ class TestOrdered:
             assert list(ordered.before(place)) == [key for key in reversed(left) if key < place]
 
     def test_it_is_false_when_empty_and_knows_what_it_has_not(self):
-        ordered = Ordered[str]()
+        ordered = SortedKeys[str]()
         assert not ordered
         assert list(ordered.after()) == list(ordered.before()) == list(ordered.before("a")) == []
         ordered.add("a")

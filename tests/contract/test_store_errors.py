@@ -34,13 +34,13 @@ class Scripted:
     """Answers every call with the next line of its script, and remembers what it was asked."""
 
     def __init__(self, *script):
-        self.script = list(script)
+        self.set_profile = list(script)
         self.asked = []
 
     def __getattr__(self, name):
         def call(**arguments):
             self.asked.append((name, arguments))
-            answer = self.script.pop(0)
+            answer = self.set_profile.pop(0)
             if isinstance(answer, Exception):
                 raise answer
             return answer

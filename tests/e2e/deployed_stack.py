@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainmaster import ApiClient
 from trainmaster.local.stack import StackAddress
-from trainmaster.local.stack.address import plain_environment
+from trainmaster.local.stack.address import clean_environment
 from trainmaster.local.stack.signed import client
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
@@ -55,7 +55,7 @@ class Deployed:
         """Run a program that finds the stack in its environment; returns what came of it."""
         return subprocess.run(
             [str(part) for part in command],
-            env={**plain_environment(os.environ), **self.address.environment(), **(env or {})},
+            env={**clean_environment(os.environ), **self.address.environment(), **(env or {})},
             capture_output=True,
             text=True,
             timeout=3 * SOON,

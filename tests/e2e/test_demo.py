@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from deployed_stack import eventually
 
-from trainmaster.local.stack.address import plain_environment
+from trainmaster.local.stack.address import clean_environment
 
 TABLES = """
 job1 and job2 take the two instances; job3 has to wait
@@ -47,7 +47,7 @@ Job Name    State    Priority
 
 def started(checkout, mark):
     """The demo, its processes marked by a variable that they inherit."""
-    environment = {**plain_environment(os.environ), "DEMO_MARK": mark}
+    environment = {**clean_environment(os.environ), "DEMO_MARK": mark}
     command = [sys.executable, "-m", "trainmaster", "demo"]
     return subprocess.Popen(
         command, cwd=checkout.root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -15,10 +15,10 @@ import pytest
 from deployed_stack import eventually
 
 from trainmaster.local.demo.elastic_requests import ELASTIC, STEPS, URGENT, Requests
-from trainmaster.local.demo.elastic_scenario import ElasticStory
+from trainmaster.local.demo.elastic_scenario import ElasticScenario
 from trainmaster.local.demo.picture import draw
 from trainmaster.local.demo.queue import Queue
-from trainmaster.local.stack.address import plain_environment
+from trainmaster.local.stack.address import clean_environment
 
 MEMBERS, RESTARTED = "ml.c5.xlarge", "ml.c5.2xlarge"
 """Instance types of pools that no other test uses."""
@@ -53,7 +53,7 @@ def nodes_of(shown):
 def played(deployed, checkout, pool, trainmaster, tmp_path):
     """The elastic story's record, and what `trainmaster show` said at the end of each scene but the last."""
     pool(MEMBERS, 3)
-    story = ElasticStory(Queue(deployed.address), Requests(checkout, tmp_path, MEMBERS))
+    story = ElasticScenario(Queue(deployed.address), Requests(checkout, tmp_path, MEMBERS))
     seen = []
     scenes = story.play()
     for _ in range(4):
@@ -78,16 +78,16 @@ def test_a_job_of_members_grows_makes_room_and_grows_back_without_losing_a_step(
 
     assert [(each["trainingJobName"], each["outcome"]) for each in record.job["attempts"]] == [(ELASTIC, "completed")]
     assert set(record.states) <= {"pending", "starting", "running", "resizing", "completed"}
-    held = {each.name: each for each in record.held}
-    members = [each for each in record.held if each.name.startswith(f"{ELASTIC}-qstamp-")]
-    assert {each.status for each in record.held if each not in members} == {"Completed"}
+    held = {each.name: each for each in record.training_jobs}
+    members = [each for each in record.training_jobs if each.name.startswith(f"{ELASTIC}-qstamp-")]
+    assert {each.status for each in record.training_jobs if each not in members} == {"Completed"}
     # One that has left is stopped where its container has not ended by itself until a pass looks.
     assert {each.status for each in members} <= {"Completed", "Stopped"}, "who is drained ends in peace"
     assert [each.instances for each in members] == [1, 1, 1, 1]
     drained, back = members[:2], members[2:]
     assert held[URGENT].start >= max(each.end for each in drained), "its instances were free only then"
     assert min(each.start for each in back) >= held[URGENT].end
-    most = max(_instances_at(record.held, each.start) for each in record.held)
+    most = max(_instances_at(record.training_jobs, each.start) for each in record.training_jobs)
     assert most == 3, "the cap holds in the middle of every resize"
 
     one, three = {("member", 0)}, {("member", 0), ("member", 1), ("member", 2)}
@@ -103,7 +103,7 @@ def test_a_job_of_members_grows_makes_room_and_grows_back_without_losing_a_step(
 def test_a_killed_elastic_demo_leaves_no_container_running(checkout):
     command = [sys.executable, "-m", "trainmaster", "demo", "--elastic"]
     with subprocess.Popen(
-        command, cwd=checkout.root, env=plain_environment(os.environ), stdout=subprocess.PIPE, text=True
+        command, cwd=checkout.root, env=clean_environment(os.environ), stdout=subprocess.PIPE, text=True
     ) as demo:
         for line in demo.stdout:
             if "has started" in line:

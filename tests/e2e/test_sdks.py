@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from trainmaster.local.stack.address import plain_environment
+from trainmaster.local.stack.address import clean_environment
 
 PATIENCE_SECONDS = 540
 SPEED = "40"
@@ -22,7 +22,7 @@ def test_the_sdk_works_with_the_deployed_queue(sdk, deployed, instance_type, che
     folder = checkout.root / "tests" / "e2e" / sdk
     ran = subprocess.run(
         [checkout.root / f".venv-{sdk}" / "bin" / "python", "-m", "pytest", folder / f"test_{sdk}_deployed.py"],
-        env=plain_environment(os.environ) | environment,
+        env=clean_environment(os.environ) | environment,
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,

@@ -206,7 +206,7 @@ class TestRendezvous:
             Node(training_job_name="job1", host="algo-1", role=Role.MEMBER, rank=0, beats=7),
             Node(training_job_name="job1-qstamp-1-m1", host="algo-1", role=Role.SPARE, beats=3),
         )
-        world.rendezvous.stands("job1", RendezvousState(round=4, complete=True, nodes=nodes, restarts=2))
+        world.rendezvous.set_state("job1", RendezvousState(round=4, complete=True, nodes=nodes, restarts=2))
         told = world.get("/jobs/job1/rendezvous").body
         assert (told["round"], told["complete"], told["restarts"]) == (4, True, 2)
         assert told["nodes"] == [
@@ -217,7 +217,7 @@ class TestRendezvous:
     def test_what_nobody_can_read_is_told_as_that(self):
         world = ApiWorld()
         world.seed(running())
-        world.rendezvous.stands("job1", b"\x80\x04pickled")
+        world.rendezvous.set_state("job1", b"\x80\x04pickled")
         told = world.get("/jobs/job1/rendezvous").body
         assert told["trouble"].startswith("The state of a rendezvous cannot be read")
         assert (told["run"], told["nodes"]) == ("job1", [])

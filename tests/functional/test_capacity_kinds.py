@@ -17,7 +17,7 @@ from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.reasons.rules import PlanClosed
 from trainmaster.local.simulator import Profile
-from trainmaster.local.virtual_time import launcher_over
+from trainmaster.local.virtual_time import launcher_for
 from trainmaster.service.attempt_request import base_request
 from trainmaster.service.capacity.pool_usage import pool_usage
 from trainmaster.service.capacity.pools import set_pools
@@ -123,7 +123,7 @@ def test_a_start_that_sagemaker_has_is_asked_for_with_its_type_again_though_its_
     job = world.job("job1")
     set_pools(world.api_context, [Pool(G5, 1)])
     left = world.api_context.store.settings().pools
-    manager_context = ManagerContext(world.api_context.store, launcher_over(world.simulator), world, pools=left)
+    manager_context = ManagerContext(world.api_context.store, launcher_for(world.simulator), world, pools=left)
     config = base_request(manager_context, job, job.attempt)["ResourceConfig"]
     assert "lab" not in left
     assert (config["InstanceType"], config["InstanceCount"]) == (P5, 1)
@@ -132,7 +132,7 @@ def test_a_start_that_sagemaker_has_is_asked_for_with_its_type_again_though_its_
 def test_one_that_sagemaker_had_already_goes_on_though_its_pool_is_gone():
     world = a_world()
     submit(world, "job1", "p5-spot", training_seconds=600)
-    world.simulator.faults.inject("CreateTrainingJob", "ServiceUnavailable", times=3, done=True)
+    world.simulator.faults.inject("CreateTrainingJob", "ServiceUnavailable", times=3, executed=True)
     world.settle()
     set_pools(world.api_context, [Pool(P5, 1)])
     world.run_until_ended("job1")
@@ -444,7 +444,7 @@ def test_a_pool_that_sagemaker_did_not_give_to_the_job_counts_again():
 
 
 BRISK = Profile(
-    seeking_seconds=1,
+    requesting_seconds=1,
     starting_seconds=5,
     warm_starting_seconds=2,
     downloading_seconds=2,

@@ -11,7 +11,9 @@ from tables import new_table
 from trainmaster.local.simulator import Profile
 from world import EPOCH, World, a_request
 
-BRISK = Profile(seeking_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5)
+BRISK = Profile(
+    requesting_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5
+)
 LIMIT = 600
 
 

@@ -12,7 +12,9 @@ from trainmaster.local.simulator import Profile
 from trainmaster.service.explain.explain import explain_in
 from world import World, a_request
 
-BRISK = Profile(seeking_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5)
+BRISK = Profile(
+    requesting_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5
+)
 
 
 def in_group(name, group, most, **asked):

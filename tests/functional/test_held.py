@@ -29,7 +29,9 @@ from trainmaster.service.submit import plan
 from trainmaster.service.submit import submit as submit_to
 from world import EPOCH, Faults, Killed, World, a_request, kills
 
-BRISK = Profile(seeking_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5)
+BRISK = Profile(
+    requesting_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5
+)
 ADA = "arn:aws:iam::111122223333:user/ada"
 
 
@@ -355,13 +357,13 @@ class TestRetries:
         assert timedelta(seconds=120) <= waits[1] < timedelta(seconds=185)
 
     def test_a_fault_of_sagemaker_is_tried_again_by_itself(self, world):
-        world.simulator.script("job1", internal_errors=1)
+        world.simulator.set_profile("job1", internal_errors=1)
         world.submit_request(a_request("job1"))
         world.run_until_ended("job1")
         assert (world.job("job1").state, len(world.opened)) == (JobState.COMPLETED, 2)
 
     def test_a_fault_that_stays_ends_the_job(self, world):
-        world.simulator.script("job1*", internal_errors=1)
+        world.simulator.set_profile("job1*", internal_errors=1)
         world.submit_request(a_request("job1"))
         world.run_until_ended("job1")
         job = world.job("job1")

@@ -88,7 +88,7 @@ def test_who_has_left_stays_asked_to_until_its_training_job_has_ended():
     assert world.api_context.store.transition([(running, job)])
     base, gone, stays = job.attempt.training_job_names
     nodes = [Node(training_job_name=name, host="algo-1", role=Role.MEMBER, rank=0) for name in (base, stays)]
-    world.meeting.stands("elastic", RendezvousState(round=2, complete=True, nodes=tuple(nodes)))
+    world.meeting.set_state("elastic", RendezvousState(round=2, complete=True, nodes=tuple(nodes)))
     manager_context = world.application().manager_context
     for _ in range(2):
         job = resizing.advance(manager_context, job)

@@ -19,9 +19,9 @@ from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.records import Records
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.replay.__main__ import main
-from trainmaster.local.replay.queue import Replay, ReplayFailed, Terms
-from trainmaster.local.replay.reference_policies import play_baseline
-from trainmaster.local.replay.report.results import moments
+from trainmaster.local.replay.queue import Replay, ReplayFailed, ReplaySettings
+from trainmaster.local.replay.reference_policies import play_reference
+from trainmaster.local.replay.report.results import usage_over_time
 from trainmaster.local.replay.runs import POLICIES
 from trainmaster.local.replay.trace.requests import index_of
 from trainmaster.local.replay.trace.trace import TraceJob, read_trace
@@ -35,7 +35,7 @@ def job(submit, duration, gpus, name=""):
 
 
 def replayed(jobs, order=Order.FIFO, cap=CAP, **terms):
-    return Replay(jobs, Terms(cap=cap, policy=Policy(order=order), **terms)).play()
+    return Replay(jobs, ReplaySettings(cap=cap, policy=Policy(order=order), **terms)).play()
 
 
 @st.composite
@@ -49,7 +49,7 @@ def traces(draw, shortest=0):
 @settings(deadline=None)
 @given(jobs=traces())
 def test_the_shipped_fifo_is_the_baseline_job_by_job(jobs):
-    assert replayed(jobs) == play_baseline("baseline-fifo", jobs, CAP)
+    assert replayed(jobs) == play_reference("baseline-fifo", jobs, CAP)
 
 
 class Knowing(History):
@@ -90,9 +90,9 @@ def knowing(jobs):
 @example(jobs=[TraceJob("", 0, seconds, gpus, "default", seconds) for seconds, gpus in ENDS_TOGETHER])
 def test_the_shipped_backfill_with_exact_estimates_is_easy_job_by_job(jobs):
     jobs = [replace(each, max_runtime=each.duration) for each in jobs]
-    terms = Terms(cap=CAP, policy=Policy(order=Order.BACKFILL))
-    played = Replay(jobs, terms, make_store=knowing(jobs)).play()
-    assert played == play_baseline("baseline-easy", jobs, CAP)
+    terms = ReplaySettings(cap=CAP, policy=Policy(order=Order.BACKFILL))
+    results = Replay(jobs, terms, make_store=knowing(jobs)).play()
+    assert results == play_reference("baseline-easy", jobs, CAP)
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_the_shipped_backfill_with_exact_estimates_is_easy_job_by_job(jobs):
 def test_so_it_is_on_the_real_traces(name, share):
     jobs = [each for each in read_trace(str(TRACES / f"{name}.csv.gz")) if each.share == share]
     jobs.sort(key=lambda each: (each.submit, each.duration, each.gpus))
-    assert replayed(jobs, cap=128) == play_baseline("baseline-fifo", jobs, 128)
+    assert replayed(jobs, cap=128) == play_reference("baseline-fifo", jobs, 128)
 
 
 @st.composite
@@ -115,14 +115,14 @@ def days(draw):
 @settings(deadline=None, max_examples=40)
 @given(jobs=days())
 def test_every_order_does_all_work_within_the_cap_and_pays_for_each_restart(order, jobs):
-    played = replayed(jobs, order, restart_cost=100)
-    for each in played:
+    results = replayed(jobs, order, restart_cost=100)
+    for each in results:
         held = sum(end - start for start, end in each.spans)
         assert held == pytest.approx(each.job.duration + each.lost)
         assert each.lost <= 100 * each.preemptions
         assert each.spans[0][0] >= each.job.submit
-    assert max(moment.used for moment in moments(played)) <= CAP
-    assert min(moment.waiting for moment in moments(played)) >= 0
+    assert max(usage.used for usage in usage_over_time(results)) <= CAP
+    assert min(usage.waiting for usage in usage_over_time(results)) >= 0
 
 
 def test_least_attained_service_preempts_and_the_restart_is_lost():
@@ -135,8 +135,8 @@ def test_least_attained_service_preempts_and_the_restart_is_lost():
 
 def test_a_job_runs_longer_than_sagemaker_would_let_it():
     longest = 40 * 86_400
-    (played,) = replayed([job(0, longest, 1)])
-    assert played.finish == longest
+    (results,) = replayed([job(0, longest, 1)])
+    assert results.finish == longest
 
 
 def test_times_between_the_seconds_are_kept():
@@ -146,7 +146,9 @@ def test_times_between_the_seconds_are_kept():
 
 
 def test_all_that_happens_in_one_instant_is_one_pass():
-    replay = Replay([job(10, 5, 1), job(10, 5, 1), job(15, 5, 1)], Terms(cap=CAP, policy=Policy(order=Order.FIFO)))
+    replay = Replay(
+        [job(10, 5, 1), job(10, 5, 1), job(15, 5, 1)], ReplaySettings(cap=CAP, policy=Policy(order=Order.FIFO))
+    )
     replay.play()
     assert replay.passes == 3  # 10 s: two arrive; 15 s: two end and one arrives; 20 s: one ends
 
@@ -308,6 +310,6 @@ def test_ctrl_c_ends_it_with_a_line_and_130():
 
 
 def test_a_queue_that_gets_stuck_is_told_with_its_reasons(capsys):
-    replay = Replay([job(0, 10, 2, "first")], Terms(cap=CAP, policy=Policy(order=Order.FIFO, max_actions=0)))
+    replay = Replay([job(0, 10, 2, "first")], ReplaySettings(cap=CAP, policy=Policy(order=Order.FIFO, max_actions=0)))
     with pytest.raises(ReplayFailed, match=r"first starts with the next pass"):
         replay.play()

@@ -57,7 +57,7 @@ class Life:
             stands = (
                 RendezvousState(round=9, complete=True, restarts=restarts) if isinstance(restarts, int) else restarts
             )
-            self.rendezvous.stands(attempt.training_job_name, stands)
+            self.rendezvous.set_state(attempt.training_job_name, stands)
         own = b.an_observation(self.job, status=status, failure_reason=reason)
         observe(self.manager_context, own)
         for member in attempt.members:

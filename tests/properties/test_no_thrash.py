@@ -20,7 +20,9 @@ from trainmaster.local.simulator import Profile
 from world import World
 
 CAPS = {P5: 3, G5: 4}
-BRISK = Profile(seeking_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5)
+BRISK = Profile(
+    requesting_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5
+)
 
 arrivals = st.lists(
     st.tuples(

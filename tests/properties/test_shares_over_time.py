@@ -98,7 +98,9 @@ def test_on_any_list_of_arrivals_preemptions_end_and_all_jobs_come_to_their_end(
     assert watch.preemptions <= len(jobs) ** 2
 
 
-BRISK = Profile(seeking_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5)
+BRISK = Profile(
+    requesting_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5
+)
 TEAMS = {
     "x": Share(name="x", nominal={P5: 2}),
     "y": Share(name="y", nominal={P5: 1, G5: 2}, lending=Lending.LEND),

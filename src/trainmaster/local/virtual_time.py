@@ -39,10 +39,10 @@ def next_tick(time: datetime | None, now: datetime) -> datetime | None:
     return at(max(minutes, passed + 1) * TICK_SECONDS)
 
 
-def instant(restart_cost: float = 0.0) -> Profile:
+def instant_profile(restart_cost: float = 0.0) -> Profile:
     """Jobs run, and nothing else takes time, but for a restart: so many seconds."""
     return Profile(
-        seeking_seconds=0,
+        requesting_seconds=0,
         starting_seconds=0,
         warm_starting_seconds=0,
         downloading_seconds=0,
@@ -53,7 +53,7 @@ def instant(restart_cost: float = 0.0) -> Profile:
     )
 
 
-def launcher_over(simulator: SageMakerSimulator) -> Launcher:
+def launcher_for(simulator: SageMakerSimulator) -> Launcher:
     """The shipped launcher over the simulator."""
     settings = Settings(queue="virtual", table="none", pools="")
     return Application(settings, cast(Any, _Session(simulator))).launcher

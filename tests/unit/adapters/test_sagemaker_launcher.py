@@ -74,14 +74,14 @@ class Bench:
 
     def __init__(self):
         client = impatient_client("sagemaker")
-        self.script = Stubber(client)
+        self.set_profile = Stubber(client)
         self.launcher = SageMakerLauncher(Strict(client), QUEUE)
 
     def says(self, operation, answer, asked):
-        self.script.add_response(operation, answer, asked)
+        self.set_profile.add_response(operation, answer, asked)
 
     def refuses(self, operation, code, message="", status=400):
-        self.script.add_client_error(operation, code, message, status)
+        self.set_profile.add_client_error(operation, code, message, status)
 
     def describes(self, status="InProgress", created=NOW, **members):
         answer = {
@@ -109,9 +109,9 @@ class Bench:
 @pytest.fixture
 def bench():
     bench = Bench()
-    with bench.script:
+    with bench.set_profile:
         yield bench
-        bench.script.assert_no_pending_responses()
+        bench.set_profile.assert_no_pending_responses()
 
 
 # ------------------------------------------------------------------ create

@@ -216,7 +216,7 @@ class Counted:
         return []
 
 
-def most_at_once(play, held, seconds):
+def max_concurrent(play, held, seconds):
     """Thirty regions of four tiles each, by as many workers as there are messages; the most requests at once."""
     laid = regions(play.task.part, play.task.cut)
     work = an_image_work(120, regions=30, tiles=120)
@@ -240,14 +240,14 @@ def most_at_once(play, held, seconds):
 def test_an_image_of_thirty_regions_never_makes_more_requests_at_once_than_its_endpoint_of_eight_takes(play_of, web):
     web.files["large.tif"] = geotiff(picture(120, 100, []))
     play = play_of(f"{web.url}/large.tif", (120, 100), Cut(region=(20, 20), tile=(10, 10), overlap=(0, 0)), outputs=())
-    assert most_at_once(play, held=8, seconds=0.02) <= 8
+    assert max_concurrent(play, held=8, seconds=0.02) <= 8
 
 
 def test_without_throttling_all_regions_of_an_image_are_worked_on_at_once(play_of, web):
     """So that the test before this one can fail."""
     web.files["large.tif"] = geotiff(picture(120, 100, []))
     play = play_of(f"{web.url}/large.tif", (120, 100), Cut(region=(20, 20), tile=(10, 10), overlap=(0, 0)), outputs=())
-    assert most_at_once(play, held=120, seconds=2.0) > 8
+    assert max_concurrent(play, held=120, seconds=2.0) > 8
 
 
 def test_a_tile_that_fails_for_good_fails_the_try_and_the_next_one_does_only_what_is_left(play, web):

@@ -14,7 +14,7 @@ from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualCloc
 
 CPU = "ml.m5.large"
 QUICK = Profile(
-    seeking_seconds=1,
+    requesting_seconds=1,
     starting_seconds=9,
     warm_starting_seconds=2,
     downloading_seconds=10,
@@ -38,7 +38,7 @@ class Account:
             "profile": QUICK,
             "rates": {"ListTrainingJobs": None},
             "sink": self.events.append,
-            "check_answers": True,
+            "check_responses": True,
             **settings,
         }
         self.simulator = SageMakerSimulator(VirtualClock(), **settings)

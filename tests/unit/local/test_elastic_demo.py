@@ -7,10 +7,10 @@ import json
 import pytest
 
 from trainmaster.local.demo.__main__ import main
-from trainmaster.local.demo.elastic_requests import ALWAYS, ELASTIC, OTHERS, STEPS, URGENT, Requests
-from trainmaster.local.demo.elastic_scenario import ElasticStory, Held, Record, Step
+from trainmaster.local.demo.elastic_requests import ELASTIC, IMMEDIATE_GROWTH, OTHERS, STEPS, URGENT, Requests
+from trainmaster.local.demo.elastic_scenario import ElasticScenario, Record, Step, TrainingJobRecord
 from trainmaster.local.demo.picture import draw
-from trainmaster.local.demo.scenario import NotAsTold
+from trainmaster.local.demo.scenario import UnexpectedState
 from trainmaster.local.stack import Checkout
 
 
@@ -34,7 +34,7 @@ class SeenQueue:
     def submit(self, request):
         self.submitted.append(request)
 
-    def settle(self, settings):
+    def change_settings(self, settings):
         self.settings.append(settings)
 
 
@@ -63,15 +63,15 @@ def test_a_record_tells_worlds_pauses_and_lost_steps():
 
 def test_the_story_goes_on_as_soon_as_the_elastic_job_has_trained_enough_in_its_world(requests):
     queue = SeenQueue(steps=steps(*[1] * 25))
-    story = ElasticStory(queue, requests)
+    story = ElasticScenario(queue, requests)
     assert next(story.play()) == f"{ELASTIC} has started with the one instance that was left"
     assert [request["TrainingJobName"] for request in queue.submitted] == [*OTHERS, ELASTIC]
-    assert queue.settings == [ALWAYS]
+    assert queue.settings == [IMMEDIATE_GROWTH]
 
 
 def test_a_world_of_another_size_is_not_the_story_and_the_other_jobs_are_let_go(requests, tmp_path):
-    story = ElasticStory(SeenQueue(steps=steps(1, 2)), requests)
-    with pytest.raises(NotAsTold, match=r"in worlds of \(1, 2\), not of \(1,\)"):
+    story = ElasticScenario(SeenQueue(steps=steps(1, 2)), requests)
+    with pytest.raises(UnexpectedState, match=r"in worlds of \(1, 2\), not of \(1,\)"):
         next(story.play())
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}-may-end" for name in (*OTHERS, URGENT)}
 
@@ -79,8 +79,8 @@ def test_a_world_of_another_size_is_not_the_story_and_the_other_jobs_are_let_go(
 def test_an_elastic_job_that_ends_too_early_is_not_the_story(requests):
     queue = SeenQueue(steps=steps(*[1] * 5))
     queue.job = lambda name: {"jobName": name, "jobState": "failed" if name == ELASTIC else "running"}
-    with pytest.raises(NotAsTold, match="ended too early"):
-        next(ElasticStory(queue, requests).play())
+    with pytest.raises(UnexpectedState, match="ended too early"):
+        next(ElasticScenario(queue, requests).play())
 
 
 def test_the_elastic_request_asks_for_checkpoints_at_resizes_alone(requests):
@@ -91,10 +91,10 @@ def test_the_elastic_request_asks_for_checkpoints_at_resizes_alone(requests):
 
 def test_a_record_is_drawn_as_a_png(tmp_path):
     held = (
-        Held(OTHERS[0], "Completed", 1, 0.0, 3.0),
-        Held(ELASTIC, "Completed", 1, 1.0, 9.0),
-        Held(f"{ELASTIC}-qstamp-1-m1", "Completed", 1, 3.0, 9.0),
-        Held(URGENT, "Completed", 2, 5.0, 6.0),
+        TrainingJobRecord(OTHERS[0], "Completed", 1, 0.0, 3.0),
+        TrainingJobRecord(ELASTIC, "Completed", 1, 1.0, 9.0),
+        TrainingJobRecord(f"{ELASTIC}-qstamp-1-m1", "Completed", 1, 3.0, 9.0),
+        TrainingJobRecord(URGENT, "Completed", 2, 5.0, 6.0),
     )
     draw(Record(steps(1, 1, 3, 3, 1), held, ("running",), {}), tmp_path / "story.png")
     assert (tmp_path / "story.png").read_bytes().startswith(b"\x89PNG")

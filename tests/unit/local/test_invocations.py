@@ -119,5 +119,5 @@ def test_a_variant_that_is_full_throttles_and_the_most_at_once_is_counted(served
         assert {answer.result()["Body"].read() for answer in answers} == {b"/full/only None x"}
     assert caught.value.response["Error"]["Code"] == "ThrottlingException"
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 429
-    assert served[1].most_at_once() == {"full/only": AT_ONCE}
+    assert served[1].max_concurrent() == {"full/only": AT_ONCE}
     assert model.most == {"/full/only": AT_ONCE}

@@ -101,7 +101,7 @@ def test_new_capacity_is_taken_at_once():
 
 def test_a_job_that_got_capacity_gives_up_no_longer_and_takes_it_once():
     account = Account(capacity={P5: 0})
-    account.simulator.script("job1", training_seconds=5000)
+    account.simulator.set_profile("job1", training_seconds=5000)
     account.create()
     account.advance(500)
     account.simulator.set_capacity(P5, 2)

@@ -61,7 +61,7 @@ def test_a_job_without_a_stopping_condition_may_run_for_a_day():
 
 def test_a_failing_script_fails_the_job_with_its_reason_after_the_upload():
     account = Account()
-    account.simulator.script("job1", outcome=Outcome.FAILED, failure_reason="AlgorithmError: out of memory")
+    account.simulator.set_profile("job1", outcome=Outcome.FAILED, failure_reason="AlgorithmError: out of memory")
     account.create()
     account.advance(600)
     assert account.status() == ("Failed", "Failed")
@@ -71,7 +71,7 @@ def test_a_failing_script_fails_the_job_with_its_reason_after_the_upload():
 
 def test_a_failure_reason_is_cut_to_1024_characters():
     account = Account(profile=QUICK)
-    account.simulator.script("*", outcome=Outcome.FAILED, failure_reason="x" * 5000)
+    account.simulator.set_profile("*", outcome=Outcome.FAILED, failure_reason="x" * 5000)
     account.create()
     account.simulator.run_until_idle()
     assert account.describe()["FailureReason"] == "x" * 1024
@@ -114,8 +114,8 @@ def test_a_script_variable_without_meaning_is_refused(name, value):
 
 def test_the_script_given_last_wins_and_the_requests_own_comes_first():
     account = Account()
-    account.simulator.script("job*", training_seconds=1000)
-    account.simulator.script("job1*", training_seconds=50)
+    account.simulator.set_profile("job*", training_seconds=1000)
+    account.simulator.set_profile("job1*", training_seconds=50)
     account.create(Environment={"SIMULATOR_UPLOADING_SECONDS": "0"})
     account.advance(TRAINING_FROM + 50)
     assert account.status() == ("Completed", "Completed")
@@ -143,7 +143,7 @@ def test_a_stopped_job_is_stopping_then_uploading_then_stopped():
 
 def test_a_script_that_ignores_sigterm_is_killed_after_120_seconds():
     account = Account()
-    account.simulator.script("job1", stopping_seconds=10_000)
+    account.simulator.set_profile("job1", stopping_seconds=10_000)
     account.create()
     account.advance(50)
     account.stop()
@@ -167,7 +167,7 @@ def test_a_job_stopped_before_its_script_runs_stops_without_training(seconds, wh
 
 def test_a_job_without_a_running_script_needs_no_grace_to_stop():
     account = Account()
-    account.simulator.script("job1", stopping_seconds=100)
+    account.simulator.set_profile("job1", stopping_seconds=100)
     account.create()
     account.stop()
     account.advance(5)
@@ -244,7 +244,7 @@ def test_time_spent_waiting_for_instances_is_no_runtime():
 
 def test_an_internal_error_is_retried_as_often_as_the_request_allows():
     account = Account()
-    account.simulator.script("job1", internal_errors=2)
+    account.simulator.set_profile("job1", internal_errors=2)
     account.create(RetryStrategy={"MaximumRetryAttempts": 2})
     account.simulator.run_until_idle()
     assert account.status() == ("Completed", "Completed")
@@ -253,7 +253,7 @@ def test_an_internal_error_is_retried_as_often_as_the_request_allows():
 
 def test_an_internal_error_without_retries_left_fails_the_job():
     account = Account()
-    account.simulator.script("job1", internal_errors=2)
+    account.simulator.set_profile("job1", internal_errors=2)
     account.create(RetryStrategy={"MaximumRetryAttempts": 1})
     account.simulator.run_until_idle()
     assert account.status() == ("Failed", "Failed")
@@ -262,7 +262,7 @@ def test_an_internal_error_without_retries_left_fails_the_job():
 
 def test_with_retries_the_runtime_limit_covers_all_attempts_together():
     account = Account()
-    account.simulator.script("job1", internal_errors=1, training_seconds=50)
+    account.simulator.set_profile("job1", internal_errors=1, training_seconds=50)
     account.create(
         checkpoint=False, RetryStrategy={"MaximumRetryAttempts": 5}, StoppingCondition={"MaxRuntimeInSeconds": 80}
     )

@@ -13,7 +13,7 @@ from simulated import Account
 
 from aws_clients import aws_client
 from trainmaster.local.simulator.containers.runner import LogLine
-from trainmaster.local.simulator.events.delivery import Courier, event_courier, log_courier
+from trainmaster.local.simulator.events.delivery import BatchSender, event_sender, log_sender
 
 NOW = datetime.now(UTC)
 """CloudWatch Logs refuses lines of the past and of the future."""
@@ -28,7 +28,7 @@ def test_things_are_delivered_in_order_and_in_batches():
         ready.wait(PATIENCE_SECONDS)
         batches.append(batch)
 
-    courier = Courier(deliver, 3)
+    courier = BatchSender(deliver, 3)
     for number in range(8):
         courier.put(number)
     ready.set()
@@ -46,7 +46,7 @@ def test_a_failed_delivery_is_tried_again_without_losing_order():
             raise ConnectionError("not yet")
         delivered.extend(batch)
 
-    courier = Courier(deliver, 1, pause=0.001)
+    courier = BatchSender(deliver, 1, pause=0.001)
     courier.put("first")
     courier.put("second")
     courier.close()
@@ -61,7 +61,7 @@ def test_what_cannot_be_delivered_is_given_up_with_a_warning(caplog):
         if batch == ["bad"]:
             raise ConnectionError("never")
 
-    courier = Courier(deliver, 1, pause=0)
+    courier = BatchSender(deliver, 1, pause=0)
     with caplog.at_level(logging.WARNING):
         courier.put("bad")
         courier.put("good")
@@ -72,7 +72,7 @@ def test_what_cannot_be_delivered_is_given_up_with_a_warning(caplog):
 
 def test_putting_never_waits_for_a_receiver_that_hangs(caplog):
     hanging = threading.Event()
-    courier = Courier(lambda _batch: hanging.wait(PATIENCE_SECONDS), 1)
+    courier = BatchSender(lambda _batch: hanging.wait(PATIENCE_SECONDS), 1)
     with caplog.at_level(logging.WARNING):
         for number in range(10_100):
             courier.put(number)
@@ -100,7 +100,7 @@ class Bus:
 def test_events_become_entries_of_the_bus(refusals):
     bus = Bus(refusals)
     account = Account(source="trainmaster.local")
-    courier = event_courier(bus, "default")
+    courier = event_sender(bus, "default")
     account.simulator.sink = courier.put
     account.create("job1", priority=3)
     courier.close()
@@ -117,7 +117,7 @@ def test_events_become_entries_of_the_bus(refusals):
 def test_lines_arrive_in_their_log_streams_in_order():
     client = aws_client("logs")
     client.create_log_group(logGroupName="group")
-    courier = log_courier(client)
+    courier = log_sender(client)
     for stream, text in (("one", "first"), ("two", "other"), ("one", ""), ("one", "last")):
         courier.put(LogLine("group", stream, NOW, text))
     courier.close()

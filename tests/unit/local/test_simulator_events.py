@@ -71,7 +71,7 @@ def test_an_event_says_what_was_so_at_its_moment():
 
 def test_a_failed_job_tells_its_reason():
     account = Account()
-    account.simulator.script("job1", outcome=Outcome.FAILED, failure_reason="AlgorithmError: bad luck")
+    account.simulator.set_profile("job1", outcome=Outcome.FAILED, failure_reason="AlgorithmError: bad luck")
     account.create("job1")
     account.simulator.run_until_idle()
     assert account.events[-1]["detail"]["FailureReason"] == "AlgorithmError: bad luck"

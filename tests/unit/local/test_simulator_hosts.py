@@ -11,7 +11,7 @@ from simulated import resources
 from wall import WallAccount, alive, wait_until_gone
 
 from builders import G5, P5, a_request
-from trainmaster.local.simulator.containers.hosts import LAST, Addresses, hosts_of, names
+from trainmaster.local.simulator.containers.hosts import MAX_BYTE, LoopbackAddresses, host_names, hosts_of
 from trainmaster.local.simulator.containers.layout import checkpoint_directory
 from trainmaster.local.simulator.service.job import TrainingJob
 from trainmaster.local.simulator.service.profiles import Profile
@@ -137,21 +137,21 @@ def test_a_command_that_does_not_exist_fails_a_gang_and_leaves_no_address_taken(
 
 
 def test_addresses_are_unique_while_taken_and_go_round():
-    addresses = Addresses(first=LAST * LAST - 2)
-    first = addresses.take(4)
+    addresses = LoopbackAddresses(first=MAX_BYTE * MAX_BYTE - 2)
+    first = addresses.allocate(4)
     assert first == ["127.0.254.253", "127.0.254.254", "127.0.1.1", "127.0.1.2"]
-    addresses.give(first[:2])
-    assert addresses.take(2) == ["127.0.1.3", "127.0.1.4"]
+    addresses.release(first[:2])
+    assert addresses.allocate(2) == ["127.0.1.3", "127.0.1.4"]
     with pytest.raises(OSError, match="no loopback address"):
-        addresses.take(LAST * LAST)
+        addresses.allocate(MAX_BYTE * MAX_BYTE)
 
 
 def test_addresses_given_back_are_taken_again_once_round():
-    addresses = Addresses()
-    everything = addresses.take(LAST * LAST)
-    assert len(set(everything)) == LAST * LAST
-    addresses.give(everything[7:8])
-    assert addresses.take(1) == everything[7:8]
+    addresses = LoopbackAddresses()
+    everything = addresses.allocate(MAX_BYTE * MAX_BYTE)
+    assert len(set(everything)) == MAX_BYTE * MAX_BYTE
+    addresses.release(everything[7:8])
+    assert addresses.allocate(1) == everything[7:8]
 
 
 def test_hosts_follow_the_instance_groups_and_are_listed_sorted_as_text():
@@ -164,13 +164,13 @@ def test_hosts_follow_the_instance_groups_and_are_listed_sorted_as_text():
         ("algo-1", P5, "learner"),
         ("algo-2", G5, "actors"),
     ]
-    assert names(hosts)[:3] == ["algo-1", "algo-10", "algo-2"]
+    assert host_names(hosts)[:3] == ["algo-1", "algo-10", "algo-2"]
 
 
 def test_the_chosen_type_of_a_job_with_preferences_is_its_hosts_type():
     preferences = [{"InstanceType": P5, "InstanceCount": 1}, {"InstanceType": G5, "InstanceCount": 2}]
     job = a_training_job(ResourceConfig={"InstancePreferences": preferences, "VolumeSizeInGB": 1})
-    job.held = {G5: 2}
+    job.instances = {G5: 2}
     assert [each.instance_type for each in hosts_of(job)] == [G5, G5]
 
 

@@ -14,7 +14,7 @@ SAVED = {"CheckpointConfig": {"S3Uri": "s3://bucket/job1"}}
 def account():
     """A job does 100 s of work from second 20 on, as many times faster as it has instances."""
     account = Account(limits=None)
-    account.simulator.scripts.pace = lambda request: request["ResourceConfig"]["InstanceCount"]
+    account.simulator.profiles.pace = lambda request: request["ResourceConfig"]["InstanceCount"]
     return account
 
 
@@ -39,7 +39,7 @@ def test_the_next_attempt_does_the_rest_of_the_work_at_its_own_pace(account):
 
 
 def test_what_going_on_costs_may_depend_on_why_it_stopped(account):
-    account.simulator.scripts.tailor = lambda _, profile: replace(profile, restarting_seconds=7)
+    account.simulator.profiles.adjust = lambda _, profile: replace(profile, restarting_seconds=7)
     account.create(**SAVED)
     account.advance(TRAINING_FROM + 40)
     account.stop()
@@ -50,7 +50,7 @@ def test_what_going_on_costs_may_depend_on_why_it_stopped(account):
 
 
 def test_a_first_attempt_restarts_nothing(account):
-    account.simulator.scripts.tailor = lambda _, profile: replace(profile, restarting_seconds=7)
+    account.simulator.profiles.adjust = lambda _, profile: replace(profile, restarting_seconds=7)
     account.create(**SAVED)
     assert ended_at(account) == ENDED_AT
 
@@ -58,25 +58,25 @@ def test_a_first_attempt_restarts_nothing(account):
 def test_a_running_job_pauses_and_goes_on_at_another_pace(account):
     account.create()
     account.advance(TRAINING_FROM + 30)
-    account.simulator.scripts.pace = lambda _: 2
-    account.simulator.repace("job1", pause_seconds=5)
+    account.simulator.profiles.pace = lambda _: 2
+    account.simulator.change_pace("job1", pause_seconds=5)
     assert ended_at(account) == TRAINING_FROM + 30 + 5 + (100 - 30) / 2 + 10
 
 
 def test_pauses_that_overlap_are_one(account):
     account.create()
     account.advance(TRAINING_FROM + 30)
-    account.simulator.repace("job1", pause_seconds=5)
+    account.simulator.change_pace("job1", pause_seconds=5)
     account.advance(2)
-    account.simulator.repace("job1", pause_seconds=5)
+    account.simulator.change_pace("job1", pause_seconds=5)
     assert ended_at(account) == ENDED_AT + 7
 
 
 def test_work_done_before_and_after_a_change_of_pace_is_saved_once(account):
     account.create(**SAVED)
     account.advance(TRAINING_FROM + 30)
-    account.simulator.scripts.pace = lambda _: 2
-    account.simulator.repace("job1", pause_seconds=5)
+    account.simulator.profiles.pace = lambda _: 2
+    account.simulator.change_pace("job1", pause_seconds=5)
     account.advance(5 + 10)
     account.stop()
     account.simulator.run_until_idle()
@@ -89,5 +89,5 @@ def test_work_done_before_and_after_a_change_of_pace_is_saved_once(account):
 def test_a_job_whose_script_does_not_work_now_is_not_disturbed(account, seconds):
     account.create()
     account.advance(seconds)
-    account.simulator.repace("job1", pause_seconds=50)
+    account.simulator.change_pace("job1", pause_seconds=50)
     assert ended_at(account) == ENDED_AT

@@ -40,7 +40,7 @@ def test_a_job_that_does_not_exist_is_answered_as_the_service_does(operation):
 
 
 def test_a_job_that_does_not_exist_may_be_answered_as_the_model_promises():
-    account = Account(account=Identity(missing="ResourceNotFound"))
+    account = Account(account=Identity(not_found_code="ResourceNotFound"))
     with pytest.raises(account.client.exceptions.ResourceNotFound):
         account.describe("nobody")
 
@@ -200,7 +200,7 @@ def test_an_injected_fault_is_answered_instead_of_doing_it(code, status):
 
 def test_a_fault_may_lose_only_the_answer():
     account = Account()
-    account.simulator.faults.inject("CreateTrainingJob", "InternalFailure", done=True)
+    account.simulator.faults.inject("CreateTrainingJob", "InternalFailure", executed=True)
     assert refusal(account.create, "job1")[0] == "InternalFailure"
     assert account.status("job1") == ("InProgress", "Starting")
     assert account.told("job1") == [("InProgress", "Starting")]

@@ -25,8 +25,8 @@ from trainmaster.local.simulator.__main__ import main
 from trainmaster.local.simulator.wire.server import Application, serve
 
 QUICK_COURSE = [
-    f"--course={part}_seconds={seconds}"
-    for part, seconds in (("seeking", 0), ("starting", 0), ("downloading", 0), ("uploading", 0), ("training", 60))
+    f"--profile={part}_seconds={seconds}"
+    for part, seconds in (("requesting", 0), ("starting", 0), ("downloading", 0), ("uploading", 0), ("training", 60))
 ]
 
 
@@ -42,7 +42,7 @@ def client(service: str, address: str):
 
 @pytest.fixture(scope="module")
 def simulator():
-    return SageMakerSimulator(VirtualClock(), profile=QUICK, check_answers=True)
+    return SageMakerSimulator(VirtualClock(), profile=QUICK, check_responses=True)
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_no_command_outlives_the_server_however_it_ends(tmp_path, number):
 
 def test_the_server_runs_commands_only_when_told_to(tmp_path):
     witness = tmp_path / "ran"
-    with Served("--limit=ml.p5.48xlarge=1", "--course=training_seconds=0") as served:
+    with Served("--limit=ml.p5.48xlarge=1", "--profile=training_seconds=0") as served:
         sagemaker = client("sagemaker", served.address)
         sagemaker.create_training_job(**a_command("job1", "/bin/touch", str(witness)))
         assert refusal(sagemaker.create_training_job, **a_request("job2", count=2))[0] == "ResourceLimitExceeded"
@@ -204,7 +204,7 @@ def test_the_server_runs_commands_only_when_told_to(tmp_path):
 
 def test_commands_find_the_variables_that_the_server_was_told_to_give_them(tmp_path):
     endpoint = "AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:8000"
-    with Served("--allow-commands", f"--container-env={endpoint}", "--course=seeking_seconds=0") as served:
+    with Served("--allow-commands", f"--container-env={endpoint}", "--profile=requesting_seconds=0") as served:
         program = f"import os, pathlib; pathlib.Path({str(tmp_path / 'env')!r}).write_text(repr(dict(os.environ)))"
         client("sagemaker", served.address).create_training_job(**a_command("job1", sys.executable, "-c", program))
         waiting = threading.Event()

@@ -216,7 +216,7 @@ def test_the_same_instances_serve_no_longer_than_28_days():
     days = 24 * 3600
     account = Account()
     runtime = {"MaxRuntimeInSeconds": 28 * days}
-    account.simulator.script("job1", training_seconds=27.99 * days)
+    account.simulator.set_profile("job1", training_seconds=27.99 * days)
     account.warm("job1", 21600, StoppingCondition=runtime)
     account.advance(28 * days + 60)
     assert account.warm_status()["Status"] == "Terminated"

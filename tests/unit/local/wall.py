@@ -15,7 +15,7 @@ from trainmaster.local.simulator import Profile, SageMakerSimulator, WallClock
 from trainmaster.local.simulator.containers.runner import CommandRunner, LogLine
 
 AT_ONCE = Profile(
-    seeking_seconds=0, starting_seconds=0, downloading_seconds=0, uploading_seconds=0, training_seconds=30
+    requesting_seconds=0, starting_seconds=0, downloading_seconds=0, uploading_seconds=0, training_seconds=30
 )
 PATIENCE_SECONDS = 20
 COUNTER = Path(__file__).with_name("counter_script.py")
@@ -51,7 +51,7 @@ class WallAccount:
         self.runner = CommandRunner(root, clock, logs=self.lines.put, inherited=inherited)
         settings = {"profile": AT_ONCE, "grace": timedelta(seconds=10), **settings}
         self.simulator = SageMakerSimulator(
-            clock, sink=self.events.put, containers=self.runner, check_answers=True, **settings
+            clock, sink=self.events.put, containers=self.runner, check_responses=True, **settings
         )
         self.client: Any = self.simulator.client()
 

@@ -14,37 +14,37 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from trainmaster.local.demo.display import Show
+from trainmaster.local.demo.display import Display
 from trainmaster.local.demo.elastic_requests import INSTANCES as ELASTIC_INSTANCES
 from trainmaster.local.demo.elastic_requests import Requests
-from trainmaster.local.demo.elastic_scenario import ElasticStory
+from trainmaster.local.demo.elastic_scenario import ElasticScenario
 from trainmaster.local.demo.picture import draw
 from trainmaster.local.demo.queue import Queue, Row
-from trainmaster.local.demo.scenario import INSTANCES, SCENES, NotAsTold, Scene
+from trainmaster.local.demo.scenario import INSTANCES, SCENES, Scene, UnexpectedState
 from trainmaster.local.demo.submitter import Submitter
-from trainmaster.local.stack import Checkout, DidNotStart, LocalStack, SetUpMissing
+from trainmaster.local.stack import Checkout, LocalStack, SetupMissing, StartFailed
 
-_COURSE = {
-    "seeking_seconds": 0.2,
+_PROFILE = {
+    "requesting_seconds": 0.2,
     "starting_seconds": 0.5,
     "downloading_seconds": 0.2,
     "uploading_seconds": 0.3,
 }
 """What takes minutes at SageMaker takes no time here; the training itself is real."""
 _SCENE_SECONDS = 90.0
-_ASK_EVERY_SECONDS = 0.3
+_POLL_SECONDS = 0.3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Play, and return the exit code: 0 as told, 1 not, 130 interrupted."""
     options = _options(arguments)
     try:
-        with Show() as show:
+        with Display() as display:
             if options.elastic:
-                _play_elastic(show, options.picture)
+                _play_elastic(display, options.picture)
             else:
-                _play(show)
-    except (DidNotStart, SetUpMissing, NotAsTold) as error:
+                _play(display)
+    except (StartFailed, SetupMissing, UnexpectedState) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     except KeyboardInterrupt:
@@ -63,63 +63,67 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _play_elastic(show: Show, picture: Path | None) -> None:
+def _play_elastic(display: Display, picture: Path | None) -> None:
     checkout = Checkout.here()
-    _install(checkout, show, "install-demo-elastic", lambda: checkout.torch_run)
-    stack = LocalStack(label="demo-elastic", limits=ELASTIC_INSTANCES, simulator=_course(), say=show.step)
+    _install(checkout, display, "install-demo-elastic", lambda: checkout.torch_run)
+    stack = LocalStack(
+        label="demo-elastic", limits=ELASTIC_INSTANCES, simulator=_profile_arguments(), on_step=display.step
+    )
     with stack as address, tempfile.TemporaryDirectory(prefix="trainmaster-") as directory:
         requests = Requests(checkout, Path(directory), next(iter(ELASTIC_INSTANCES)))
-        story = ElasticStory(Queue(address), requests)
-        show.step("Waiting for the queue")
-        for told in story.play():
-            show.told(told)
+        story = ElasticScenario(Queue(address), requests)
+        display.step("Waiting for the queue")
+        for caption in story.play():
+            display.show_text(caption)
         record = story.record()
-        show.training_jobs(
-            "Every training job at SageMaker", [(job.name, job.instances, job.status) for job in record.held]
+        display.training_jobs(
+            "Every training job at SageMaker", [(job.name, job.instances, job.status) for job in record.training_jobs]
         )
         pauses = ", ".join(f"{pause:.1f}" for pause in record.pauses)
-        show.told(f"\nSteps lost: {record.lost}. Seconds without a step at each change of size: {pauses}")
+        display.show_text(f"\nSteps lost: {record.lost}. Seconds without a step at each change of size: {pauses}")
         if picture is not None:
             draw(record, picture)
-        show.step("Shutting down")
+        display.step("Shutting down")
 
 
-def _play(show: Show) -> None:
+def _play(display: Display) -> None:
     checkout = Checkout.here()
-    _install(checkout, show, "install-demo", lambda: checkout.sdk2_python)
-    stack = LocalStack(label="demo", limits=INSTANCES, simulator=_course(), say=show.step, checkout=checkout)
+    _install(checkout, display, "install-demo", lambda: checkout.sdk2_python)
+    stack = LocalStack(
+        label="demo", limits=INSTANCES, simulator=_profile_arguments(), on_step=display.step, checkout=checkout
+    )
     with stack as address, Submitter(checkout, address, stack.logs) as submitter:
         queue = Queue(address)
         for scene in SCENES:
-            _play_scene(scene, queue, submitter, show)
-        show.attempts("Every attempt, and the steps that it counted", _attempts(queue))
-        show.step("Shutting down")
+            _play_scene(scene, queue, submitter, display)
+        display.attempts("Every attempt, and the steps that it counted", _attempts(queue))
+        display.step("Shutting down")
 
 
-def _course() -> tuple[str, ...]:
-    return tuple(part for name, value in _COURSE.items() for part in ("--course", f"{name}={value}"))
+def _profile_arguments() -> tuple[str, ...]:
+    return tuple(part for name, value in _PROFILE.items() for part in ("--profile", f"{name}={value}"))
 
 
-def _install(checkout: Checkout, show: Show, target: str, needed: Callable[[], Path]) -> None:
+def _install(checkout: Checkout, display: Display, target: str, needed: Callable[[], Path]) -> None:
     """Have `make` set up what is missing; its own output tells how that goes."""
     try:
         _ = checkout.ministack, checkout.sam, needed()
-    except SetUpMissing:
-        show.step("Installing what the demonstration needs")
+    except SetupMissing:
+        display.step("Installing what the demonstration needs")
         made = subprocess.run(["make", "-C", str(checkout.root), target], stdout=sys.stderr, check=False)
         if made.returncode:
-            raise SetUpMissing(f"`make {target}` failed") from None
+            raise SetupMissing(f"`make {target}` failed") from None
 
 
-def _play_scene(scene: Scene, queue: Queue, submitter: Submitter, show: Show) -> None:
+def _play_scene(scene: Scene, queue: Queue, submitter: Submitter, display: Display) -> None:
     for job in scene.submitted:
-        show.step(f"Submitting {job.name}, priority {job.priority}, through the SageMaker SDK")
+        display.step(f"Submitting {job.name}, priority {job.priority}, through the SageMaker SDK")
         submitter.submit(job)
-    show.step("Waiting for the queue")
-    show.queue(scene.told, _await(scene, queue, show))
+    display.step("Waiting for the queue")
+    display.queue(scene.caption, _wait_for(scene, queue, display))
 
 
-def _await(scene: Scene, queue: Queue, show: Show) -> list[Row]:
+def _wait_for(scene: Scene, queue: Queue, display: Display) -> list[Row]:
     deadline = time.monotonic() + _SCENE_SECONDS
     while True:
         jobs = queue.jobs()
@@ -127,9 +131,9 @@ def _await(scene: Scene, queue: Queue, show: Show) -> list[Row]:
         if states == scene.states:
             return jobs
         if time.monotonic() > deadline:
-            raise NotAsTold(f"expected {dict(scene.states)}, but the queue stays at {states}")
-        show.states(jobs)
-        time.sleep(_ASK_EVERY_SECONDS)
+            raise UnexpectedState(f"expected {dict(scene.states)}, but the queue stays at {states}")
+        display.states(jobs)
+        time.sleep(_POLL_SECONDS)
 
 
 def _attempts(queue: Queue) -> list[list[object]]:

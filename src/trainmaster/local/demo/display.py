@@ -17,7 +17,7 @@ from tabulate import tabulate
 from trainmaster.local.demo.queue import Row
 
 
-class Show:
+class Display:
     """Where the demonstration is told; a context manager, for the line that moves."""
 
     def __init__(self) -> None:
@@ -52,24 +52,24 @@ class Show:
             now = ", ".join(f"{job['jobName']} {job['jobState']}" for job in jobs)
             self._status.update(f"{self._step}  [dim]{now}[/dim]")
 
-    def queue(self, told: str, jobs: Iterable[Row]) -> None:
+    def queue(self, caption: str, jobs: Iterable[Row]) -> None:
         """The article's table, with a sentence above."""
         rows = [[job["jobName"], job["jobState"], job["priority"]] for job in jobs]
-        self._tell(told, tabulate(rows, headers=["Job Name", "State", "Priority"]))
+        self._print_table(caption, tabulate(rows, headers=["Job Name", "State", "Priority"]))
 
-    def told(self, told: str) -> None:
+    def show_text(self, caption: str) -> None:
         """A sentence that stays."""
-        sys.stdout.write(f"{told}\n")
+        sys.stdout.write(f"{caption}\n")
         sys.stdout.flush()
 
-    def training_jobs(self, told: str, rows: Sequence[Sequence[object]]) -> None:
+    def training_jobs(self, caption: str, rows: Sequence[Sequence[object]]) -> None:
         """A table of training jobs."""
-        self._tell(told, tabulate(rows, headers=["Training Job", "Instances", "Status"]))
+        self._print_table(caption, tabulate(rows, headers=["Training Job", "Instances", "Status"]))
 
-    def attempts(self, told: str, rows: Sequence[Sequence[object]]) -> None:
+    def attempts(self, caption: str, rows: Sequence[Sequence[object]]) -> None:
         """A table of every attempt."""
-        self._tell(told, tabulate(rows, headers=["Job Name", "Attempt", "Training Job", "Outcome", "Steps"]))
+        self._print_table(caption, tabulate(rows, headers=["Job Name", "Attempt", "Training Job", "Outcome", "Steps"]))
 
-    def _tell(self, told: str, table: str) -> None:
-        sys.stdout.write(f"\n{told}\n\n{table}\n")
+    def _print_table(self, caption: str, table: str) -> None:
+        sys.stdout.write(f"\n{caption}\n\n{table}\n")
         sys.stdout.flush()

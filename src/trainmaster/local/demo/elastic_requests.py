@@ -21,7 +21,7 @@ SIZES = (1, 3)
 STEPS = 400
 SECONDS_PER_STEP = 0.3
 """What one process takes for a step, by a pause; the processes of a world share it."""
-ALWAYS = {"resizes": {"payback": 0}}
+IMMEDIATE_GROWTH = {"resizes": {"payback": 0}}
 """Settings: grow whenever there is room. From jobs of some seconds the queue would learn that no growth pays."""
 _WAITS = 'while [ ! -e "$0" ]; do sleep 0.2; done'
 _RENDEZVOUS = "interval=3,attempts=10"

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from trainmaster.local.demo.elastic_requests import ALWAYS, ELASTIC, OTHERS, URGENT, Requests
+from trainmaster.local.demo.elastic_requests import ELASTIC, IMMEDIATE_GROWTH, OTHERS, URGENT, Requests
 from trainmaster.local.demo.queue import ENDED, Queue, Row
-from trainmaster.local.demo.scenario import NotAsTold
+from trainmaster.local.demo.scenario import UnexpectedState
 
-_ENOUGH = 25
+_STEPS_PER_WORLD = 25
 """Steps that a world takes before the story goes on."""
 _SCENE_SECONDS = 240.0
-_ASK_EVERY_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class TrainingJobRecord:
     """A training job as SageMaker had it: instances, from its creation to its end, in seconds since 1970."""
 
     name: str
@@ -58,20 +58,20 @@ class Record:
 
     Attributes:
         steps: in the order of their time.
-        held: all training jobs of the story, in the order of their creation.
+        training_jobs: all training jobs of the story, in the order of their creation.
         states: of the elastic job, whenever it was asked, without repetition.
         job: the elastic job at its end.
     """
 
     steps: tuple[Step, ...]
-    held: tuple[Held, ...]
+    training_jobs: tuple[TrainingJobRecord, ...]
     states: tuple[str, ...]
     job: Row
 
     @property
     def worlds(self) -> tuple[int, ...]:
         """Sizes of the worlds that have trained, one after another."""
-        return _changes([step.world for step in self.steps])
+        return _without_repetition([step.world for step in self.steps])
 
     @property
     def lost(self) -> int:
@@ -84,7 +84,7 @@ class Record:
         return tuple(after.at - before.at for before, after in pairwise(self.steps) if before.round != after.round)
 
 
-class ElasticStory:
+class ElasticScenario:
     """Plays the story on a running stack whose pool has three instances."""
 
     def __init__(self, queue: Queue, requests: Requests) -> None:
@@ -93,7 +93,7 @@ class ElasticStory:
         self._states: list[str] = []
 
     def play(self) -> Iterator[str]:
-        """Play; yields a sentence at each scene's end, while the queue stands as it says. Raises `NotAsTold`."""
+        """Play; yields a sentence at each scene's end, while the queue stands as it says. Raises `UnexpectedState`."""
         try:
             yield from self._scenes()
         finally:
@@ -102,53 +102,57 @@ class ElasticStory:
 
     def record(self) -> Record:
         """What has happened so far."""
-        held = [_held(row) for name in (ELASTIC, *OTHERS, URGENT) for row in self._queue.training_jobs(name)]
-        ordered = tuple(sorted(held, key=lambda each: each.start))
-        return Record(self._steps(), ordered, _changes(self._states), self._queue.job(ELASTIC))
+        training_jobs = [
+            _record_of(row) for name in (ELASTIC, *OTHERS, URGENT) for row in self._queue.training_jobs(name)
+        ]
+        ordered = tuple(sorted(training_jobs, key=lambda each: each.start))
+        return Record(self._steps(), ordered, _without_repetition(self._states), self._queue.job(ELASTIC))
 
     def _scenes(self) -> Iterator[str]:
-        self._queue.settle(ALWAYS)
+        self._queue.change_settings(IMMEDIATE_GROWTH)
         for name in OTHERS:
             self._queue.submit(self._requests.other(name))
-        self._until(lambda: all(self._queue.job(name)["jobState"] == "running" for name in OTHERS), "run", OTHERS)
+        self._wait_until(lambda: all(self._queue.job(name)["jobState"] == "running" for name in OTHERS), "run", OTHERS)
         self._queue.submit(self._requests.elastic())
-        self._trained(worlds=(1,))
+        self._wait_until_trained(worlds=(1,))
         yield f"{ELASTIC} has started with the one instance that was left"
         for name in OTHERS:
             self._requests.release(name)
-        self._trained(worlds=(1, 3))
+        self._wait_until_trained(worlds=(1, 3))
         yield "The others have ended: it has grown to three"
         self._queue.submit(self._requests.urgent())
-        self._until(lambda: self._queue.job(URGENT)["jobState"] == "running", "run", (URGENT,))
-        self._trained(worlds=(1, 3, 1))
+        self._wait_until(lambda: self._queue.job(URGENT)["jobState"] == "running", "run", (URGENT,))
+        self._wait_until_trained(worlds=(1, 3, 1))
         yield f"{URGENT} needs two: it has gone on with one"
         self._requests.release(URGENT)
-        self._trained(worlds=(1, 3, 1, 3))
+        self._wait_until_trained(worlds=(1, 3, 1, 3))
         yield f"{URGENT} has ended: it has grown back to three"
-        self._until(lambda: self._state() == "completed", "complete", (ELASTIC,))
+        self._wait_until(lambda: self._state() == "completed", "complete", (ELASTIC,))
         yield f"{ELASTIC} has completed"
 
-    def _trained(self, worlds: tuple[int, ...]) -> None:
+    def _wait_until_trained(self, worlds: tuple[int, ...]) -> None:
         """Wait until worlds of these sizes, and no others, have trained, the last one for some steps."""
 
-        def so() -> bool:
+        def reached() -> bool:
             if self._state() in ENDED:
-                raise NotAsTold(f"{ELASTIC} has ended too early: {self._queue.job(ELASTIC)}")
+                raise UnexpectedState(f"{ELASTIC} has ended too early: {self._queue.job(ELASTIC)}")
             sizes = [step.world for step in self._steps()]
-            seen = _changes(sizes)
+            seen = _without_repetition(sizes)
             if seen != worlds[: len(seen)]:
-                raise NotAsTold(f"{ELASTIC} has trained in worlds of {seen}, not of {worlds}")
-            return seen == worlds and sizes[-_ENOUGH:] == [worlds[-1]] * _ENOUGH
+                raise UnexpectedState(f"{ELASTIC} has trained in worlds of {seen}, not of {worlds}")
+            return seen == worlds and sizes[-_STEPS_PER_WORLD:] == [worlds[-1]] * _STEPS_PER_WORLD
 
-        self._until(so, f"train in worlds of {worlds}", (ELASTIC,))
+        self._wait_until(reached, f"train in worlds of {worlds}", (ELASTIC,))
 
-    def _until(self, so: Callable[[], bool], what: str, names: tuple[str, ...]) -> None:
+    def _wait_until(self, reached: Callable[[], bool], what: str, names: tuple[str, ...]) -> None:
         deadline = time.monotonic() + _SCENE_SECONDS
-        while not so():
+        while not reached():
             if time.monotonic() > deadline:
-                stand = {name: self._queue.job(name) for name in names}
-                raise NotAsTold(f"{' and '.join(names)} did not {what} within {_SCENE_SECONDS:.0f} seconds: {stand}")
-            time.sleep(_ASK_EVERY_SECONDS)
+                last_states = {name: self._queue.job(name) for name in names}
+                raise UnexpectedState(
+                    f"{' and '.join(names)} did not {what} within {_SCENE_SECONDS:.0f} seconds: {last_states}"
+                )
+            time.sleep(_POLL_SECONDS)
 
     def _state(self) -> str:
         state = str(self._queue.job(ELASTIC)["jobState"])
@@ -156,17 +160,17 @@ class ElasticStory:
         return state
 
     def _steps(self) -> tuple[Step, ...]:
-        said = (_step(at, text) for at, text in self._queue.lines(ELASTIC) if text.startswith('{"step"'))
-        return tuple(sorted(said, key=lambda step: (step.round, step.at, step.step)))
+        steps = (_step(at, text) for at, text in self._queue.lines(ELASTIC) if text.startswith('{"step"'))
+        return tuple(sorted(steps, key=lambda step: (step.round, step.at, step.step)))
 
 
 def _step(at: float, text: str) -> Step:
-    told = json.loads(text)
-    return Step(at, told["step"], told["loss"], told["world"], told["round"])
+    caption = json.loads(text)
+    return Step(at, caption["step"], caption["loss"], caption["world"], caption["round"])
 
 
-def _held(row: Row) -> Held:
-    return Held(
+def _record_of(row: Row) -> TrainingJobRecord:
+    return TrainingJobRecord(
         row["TrainingJobName"],
         row["TrainingJobStatus"],
         row["ResourceConfig"]["InstanceCount"],
@@ -175,6 +179,6 @@ def _held(row: Row) -> Held:
     )
 
 
-def _changes(values: list[Any]) -> tuple[Any, ...]:
+def _without_repetition(values: list[Any]) -> tuple[Any, ...]:
     """The values without those that equal the one before."""
     return tuple(value for number, value in enumerate(values) if number == 0 or values[number - 1] != value)

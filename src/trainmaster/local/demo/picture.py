@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SIZE = (10.0, 8.0)
-_DOTS = 110
+_DOTS_PER_INCH = 110
 _INK = "#444444"
 _WORLDS = {1: "#f58518", 3: "#4c78a8"}
 _OTHERS, _URGENT = "#79706e", "#e45756"
@@ -30,7 +30,7 @@ def draw(record: Record, path: Path) -> None:
     # Without pyplot, which keeps every figure and looks for a screen.
     figure = Figure(figsize=_SIZE, layout="constrained")
     above, middle, below = figure.subplots(3, 1, sharex=True, height_ratios=(1.1, 1, 1))
-    begin = min(held.start for held in record.held)
+    begin = min(job.start for job in record.training_jobs)
     _instances(above, record, begin)
     for axes, value in ((middle, "loss"), (below, "step")):
         _curve(axes, record.steps, value, begin)
@@ -42,19 +42,19 @@ def draw(record: Record, path: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
         for number in _boundaries(record.steps):
             axes.axvline(number - begin, color=_INK, linewidth=0.6, linestyle=":")
-    figure.savefig(path, dpi=_DOTS, metadata={"Software": None})
+    figure.savefig(path, dpi=_DOTS_PER_INCH, metadata={"Software": None})
 
 
 def _instances(axes: Axes, record: Record, begin: float) -> None:
     """A bar for each training job, as high as it has instances."""
     floor = 0.0
     ticks, names = [], []
-    for held in reversed(record.held):
-        bar = ((held.start - begin, held.end - held.start),)
-        axes.broken_barh(bar, (floor + 0.1, held.instances - 0.2), color=_colour(held.name))
-        ticks.append(floor + held.instances / 2)
-        names.append(held.name)
-        floor += held.instances
+    for job in reversed(record.training_jobs):
+        bar = ((job.start - begin, job.end - job.start),)
+        axes.broken_barh(bar, (floor + 0.1, job.instances - 0.2), color=_colour(job.name))
+        ticks.append(floor + job.instances / 2)
+        names.append(job.name)
+        floor += job.instances
     axes.set_yticks(ticks, names, fontsize=8)
 
 

@@ -27,12 +27,12 @@ class Queue:
 
     def jobs(self) -> list[Row]:
         """Jobs that have not ended, as the article's `print_queue_state` orders them: by priority, then by entry."""
-        known: list[Row] = self._ask("/jobs")["jobs"]
+        known: list[Row] = self._get("/jobs")["jobs"]
         return sorted((job for job in known if job["jobState"] not in ENDED), key=_priority_then_entry)
 
     def job(self, name: str) -> Row:
         """One job with its attempts."""
-        return self._ask(f"/jobs/{name}")
+        return self._get(f"/jobs/{name}")
 
     def steps(self, training_job: str) -> tuple[int, int] | None:
         """First and last step that an attempt counted, by its log; None if it counted none."""
@@ -66,11 +66,11 @@ class Queue:
         """Put a request into the queue. Raises httpx.HTTPStatusError where it is refused."""
         send("POST", f"{self.address.api_url}/add-job", request).raise_for_status()
 
-    def settle(self, settings: Row) -> None:
+    def change_settings(self, settings: Row) -> None:
         """Change settings of the queue. Raises httpx.HTTPStatusError where they are refused."""
         send("PUT", f"{self.address.api_url}/settings", settings).raise_for_status()
 
-    def _ask(self, path: str) -> Row:
+    def _get(self, path: str) -> Row:
         answer = get(self.address.api_url + path)
         answer.raise_for_status()
         found: Row = answer.json()

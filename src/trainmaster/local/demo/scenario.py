@@ -12,7 +12,7 @@ INSTANCES = {"ml.p5.48xlarge": 2}
 """The article's two instances."""
 
 
-class NotAsTold(Exception):
+class UnexpectedState(Exception):
     """The queue did not do what a story tells."""
 
 
@@ -29,7 +29,7 @@ class Submission:
 class Scene:
     """What is submitted, and the state of each job in the queue that ends the scene."""
 
-    told: str
+    caption: str
     submitted: tuple[Submission, ...]
     states: Mapping[str, str]
 

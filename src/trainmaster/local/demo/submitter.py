@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Self
 
 from trainmaster.local.demo.scenario import Submission
-from trainmaster.local.stack import Checkout, DidNotStart, StackAddress
-from trainmaster.local.stack.address import plain_environment
+from trainmaster.local.stack import Checkout, StackAddress, StartFailed
+from trainmaster.local.stack.address import clean_environment
 from trainmaster.local.stack.processes import last_lines
 
 _NO_TELEMETRY = '{"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": true}}}}'
@@ -29,7 +29,7 @@ class Submitter:
         settings.write_text(_NO_TELEMETRY)
         self._log = logs / "submit.log"
         environment = {
-            **plain_environment(os.environ),
+            **clean_environment(os.environ),
             **address.environment(),
             # The SDK would report each call to AWS.
             "SAGEMAKER_USER_CONFIG_OVERRIDE": str(settings),
@@ -50,13 +50,13 @@ class Submitter:
     def submit(self, job: Submission) -> None:
         """Have a job submitted; returns when the queue has taken it. Raises DidNotStart when the script fails."""
         if self._process.stdin is None or self._process.stdout is None:
-            raise DidNotStart("the submitting script has no pipes")
+            raise StartFailed("the submitting script has no pipes")
         self._process.stdin.write(f"{job.name} {job.priority} {job.steps}\n")
         self._process.stdin.flush()
         for line in self._process.stdout:
             if line == f"submitted {job.name}\n":
                 return
-        raise DidNotStart(f"submitting {job.name} failed:\n{last_lines(self._log)}")
+        raise StartFailed(f"submitting {job.name} failed:\n{last_lines(self._log)}")
 
     def __enter__(self) -> Self:
         """The script has been started already."""

@@ -30,6 +30,6 @@ class MemoryRendezvousControl:
         """Ask this of its nodes; see `ports.RendezvousControl`."""
         self.controls[run] = control
 
-    def stands(self, run: str, group: RendezvousState | str | bytes) -> None:
+    def set_state(self, run: str, group: RendezvousState | str | bytes) -> None:
         """From now on this is how the run's nodes stand, as a value or in their own writing."""
         self._groups[run] = group

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K", bound=Any)
-_MOST = 1_000
+_MAX_CHUNK = 1_000
 """Keys in a chunk; beyond it is split."""
 
 
-class Ordered(Generic[K]):
+class SortedKeys(Generic[K]):
     """Keys in ascending order, each once."""
 
     def __init__(self) -> None:
@@ -35,9 +35,9 @@ class Ordered(Generic[K]):
         at = min(bisect_left(self._tops, key), len(self._chunks) - 1)
         chunk = self._chunks[at]
         insort(chunk, key)
-        if len(chunk) > _MOST:
+        if len(chunk) > _MAX_CHUNK:
             # A queue grows at its end, where a split in the middle would leave every chunk half full.
-            middle = _MOST if chunk[-1] == key else _MOST // 2
+            middle = _MAX_CHUNK if chunk[-1] == key else _MAX_CHUNK // 2
             self._chunks.insert(at + 1, chunk[middle:])
             self._tops.insert(at + 1, chunk[-1])
             del chunk[middle:]

@@ -36,7 +36,7 @@ from trainmaster.domain.records import booked
 from trainmaster.domain.shares.charging import books
 from trainmaster.domain.store_limits import MAX_REQUEST_BYTES, check_changes, check_request
 from trainmaster.domain.times import NEVER
-from trainmaster.local.memory.sorted_keys import Ordered
+from trainmaster.local.memory.sorted_keys import SortedKeys
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.ports.kinds import Discover, NoDiscovery
 from trainmaster.ports.store import Page, QueueSettings, Request
@@ -77,7 +77,7 @@ class MemoryStore:
         with self._lock:
             if job.name not in self._table.jobs:
                 self._table.requests[job.name] = text
-                self._table.put(job)
+                self._table.put_job(job)
             return self._table.jobs[job.name]
 
     def begin_pass(self) -> Snapshot:
@@ -151,17 +151,17 @@ class MemoryStore:
                 if now is None or now.version != before.version:
                     return False
             for (before, after), now in zip(changes, self._jobs(before.name for before, _ in changes), strict=True):
-                self._table.take(now)
-                self._table.put(after)
-                self._table.keep_warm(filter(None, [left_by(before, after)]))
-                self._book(before, after)
-            self._table.keep_warm(warm)
+                self._table.remove_job(now)
+                self._table.put_job(after)
+                self._table.put_warm_pools(filter(None, [left_by(before, after)]))
+                self._record_usage(before, after)
+            self._table.put_warm_pools(warm)
             for name in ended_warm:
                 self._table.warm.pop(name, None)
             self._table.cursors = cursors or self._table.cursors
             return True
 
-    def _book(self, before: Job, after: Job) -> None:
+    def _record_usage(self, before: Job, after: Job) -> None:
         """Remember what the change ends, if it does."""
         if books(before, after):
             settings = self.settings()
@@ -185,7 +185,7 @@ class MemoryStore:
         check_limit(limit)
         start = Cursor.read(cursor)
         with self._lock:
-            return Page(*page_of(self._listing(which, start), which.matches, limit))
+            return Page(*page_of(self._jobs_after(which, start), which.matches, limit))
 
     def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
         """The settings in force; see `ports.Store`."""
@@ -235,7 +235,7 @@ class MemoryStore:
     def _jobs(self, names: Iterable[str]) -> Iterator[Job]:
         return (self._table.jobs[name] for name in names)
 
-    def _listing(self, which: Filter, start: Cursor) -> Iterator[Job]:
+    def _jobs_after(self, which: Filter, start: Cursor) -> Iterator[Job]:
         """Jobs behind a place, in the order of the listing."""
         table = self._table
         for part in parts_from(start.part, which.within):
@@ -247,16 +247,16 @@ class MemoryStore:
                 shown = [lane for lane in table.lanes.values() if self._may_match(lane, which)]
                 yield from self._jobs(order[2] for order in heapq.merge(*(lane.after(place.queue) for lane in shown)))
             elif part is Part.HELD:
-                yield from self._jobs(self._held(which, place.held))
+                yield from self._jobs(self._held_names(which, place.held))
             else:
                 yield from self._jobs(name for _, name in table.ended.before(place.ended))
 
-    def _held(self, which: Filter, start: HeldPlace | None) -> Iterator[str]:
+    def _held_names(self, which: Filter, start: HeldPlace | None) -> Iterator[str]:
         """Names of held jobs behind a place, in order, as far as the listing may show them."""
         if which.parent is not None:
-            return self._table.children.get(which.parent, Ordered()).after(start[1] if start else None)
+            return self._table.children.get(which.parent, SortedKeys()).after(start[1] if start else None)
         due = which.due or NEVER
         return (name for _, name in takewhile(lambda place: place[0] <= due, self._table.held.after(start)))
 
-    def _may_match(self, lane: Ordered[QueuePlace], which: Filter) -> bool:
+    def _may_match(self, lane: SortedKeys[QueuePlace], which: Filter) -> bool:
         return which.reaches(self._table.jobs[next(lane.after())[2]])

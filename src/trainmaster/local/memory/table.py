@@ -18,7 +18,7 @@ from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job
 from trainmaster.domain.jobs.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
 from trainmaster.domain.plan import Cursors
 from trainmaster.domain.records import Records
-from trainmaster.local.memory.sorted_keys import Ordered
+from trainmaster.local.memory.sorted_keys import SortedKeys
 
 
 @dataclass(slots=True)
@@ -28,10 +28,10 @@ class MemoryTable:
     jobs: dict[str, Job] = field(default_factory=dict)
     requests: dict[str, str] = field(default_factory=dict)
     active: set[str] = field(default_factory=set)
-    lanes: dict[str, Ordered[QueuePlace]] = field(default_factory=dict)
-    held: Ordered[HeldPlace] = field(default_factory=Ordered)
-    children: dict[str, Ordered[str]] = field(default_factory=dict)
-    ended: Ordered[EndedPlace] = field(default_factory=Ordered)
+    lanes: dict[str, SortedKeys[QueuePlace]] = field(default_factory=dict)
+    held: SortedKeys[HeldPlace] = field(default_factory=SortedKeys)
+    children: dict[str, SortedKeys[str]] = field(default_factory=dict)
+    ended: SortedKeys[EndedPlace] = field(default_factory=SortedKeys)
     foreign: dict[str, Units] = field(default_factory=dict)
     warm: dict[str, WarmPool] = field(default_factory=dict)
     pools: Mapping[str, Pool] | None = None
@@ -45,25 +45,25 @@ class MemoryTable:
     passes: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def put(self, job: Job) -> None:
+    def put_job(self, job: Job) -> None:
         """Store the job in the place of its state."""
         self.jobs[job.name] = job
         if job.state in ACTIVE:
             self.active.add(job.name)
         elif job.state in WAITING:
-            self.lanes.setdefault(job.lane, Ordered()).add(job.order)
+            self.lanes.setdefault(job.lane, SortedKeys()).add(job.order)
         elif job.state in ENDED:
             self.ended.add(ended_place(job))
         else:
             self.held.add(held_place(job))
             for parent in job.after:
-                self.children.setdefault(parent, Ordered()).add(job.name)
+                self.children.setdefault(parent, SortedKeys()).add(job.name)
 
-    def keep_warm(self, pools: Iterable[WarmPool]) -> None:
+    def put_warm_pools(self, pools: Iterable[WarmPool]) -> None:
         """Store these warm pools as they are now."""
         self.warm.update({pool.training_job_name: pool for pool in pools})
 
-    def take(self, job: Job) -> None:
+    def remove_job(self, job: Job) -> None:
         """Take the job out of the place of its state."""
         if job.state in ACTIVE:
             self.active.remove(job.name)

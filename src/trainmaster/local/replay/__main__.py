@@ -22,7 +22,7 @@ from trainmaster.local.replay.report import tables
 from trainmaster.local.replay.report.pictures import draw
 from trainmaster.local.replay.runs import POLICIES, REFERENCE, Run, play
 from trainmaster.local.replay.trace.account import Account
-from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, chosen, read_trace, write_trace
+from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, read_trace, select_jobs, write_trace
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
@@ -58,19 +58,19 @@ def main(
     try:
         return _replay(options, connect, sleep)
     except BadTrace as error:
-        return _complain(f"{options.trace or 'the account'}: {error}", INVALID)
+        return _fail(f"{options.trace or 'the account'}: {error}", INVALID)
     except BrokenPipeError:
         # Nobody reads any more: keep Python from failing again when it flushes at the end (Python's library, signal).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:
-        return _complain(f"{error.filename or options.trace}: {error.strerror or error}", INVALID)
+        return _fail(f"{error.filename or options.trace}: {error.strerror or error}", INVALID)
     except (BotoCoreError, ClientError) as error:
-        return _complain(f"{type(error).__name__}: {error}", _code_of(error))
+        return _fail(f"{type(error).__name__}: {error}", _code_of(error))
     except ReplayFailed as error:
-        return _complain(str(error), BUG)
+        return _fail(str(error), BUG)
     except KeyboardInterrupt:
-        return _complain("interrupted", INTERRUPTED)
+        return _fail("interrupted", INTERRUPTED)
 
 
 def _replay(options: Namespace, connect: Connect, sleep: Callable[[float], None]) -> int:
@@ -80,9 +80,9 @@ def _replay(options: Namespace, connect: Connect, sleep: Callable[[float], None]
             write_trace(options.save_trace, jobs)
         if options.cap is None:
             return OK
-        jobs = chosen(jobs, cap=options.cap, share=options.vc, limit=options.limit)
-        runs = [_run(name, jobs, options, bar) for name in _policies(options)]
-    _tell(_shown(runs, options))
+        jobs = select_jobs(jobs, cap=options.cap, share=options.vc, limit=options.limit)
+        runs = [_play(name, jobs, options, bar) for name in _policies(options)]
+    _print(_text(runs, options))
     if options.out:
         _draw(runs, options.out)
     return OK
@@ -102,12 +102,12 @@ def _policies(options: Namespace) -> list[str]:
     return list(dict.fromkeys([REFERENCE, *(options.policy or POLICIES)]))
 
 
-def _run(name: str, jobs: Sequence[TraceJob], options: Namespace, bar: Bar) -> Run:
+def _play(name: str, jobs: Sequence[TraceJob], options: Namespace, bar: Bar) -> Run:
     bar.begin(name, len(jobs))
-    return play(name, jobs, options.cap, options.restart_cost, questions=options.eta, told=bar.at)
+    return play(name, jobs, options.cap, options.restart_cost, questions=options.eta, on_progress=bar.at)
 
 
-def _shown(runs: Sequence[Run], options: Namespace) -> str:
+def _text(runs: Sequence[Run], options: Namespace) -> str:
     if options.json:
         return tables.as_json(runs, compared=options.compare)
     return tables.comparison(runs) if options.compare else tables.one_table(runs[0])
@@ -118,7 +118,7 @@ def _draw(runs: Sequence[Run], directory: str) -> None:
     sys.stderr.write("".join(f"wrote {path}\n" for path in files))
 
 
-def _tell(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -128,7 +128,7 @@ def _code_of(error: BotoCoreError | ClientError) -> int:
     return NOT_ALLOWED if isinstance(error, NoCredentialsError) or code.startswith(_FORBIDDEN) else UNREACHABLE
 
 
-def _complain(line: str, code: int) -> int:
+def _fail(line: str, code: int) -> int:
     sys.stderr.write(f"Error: {line}\n")
     return code
 

@@ -13,24 +13,24 @@ from typing import Any
 
 from trainmaster.domain.jobs.job import WAITING
 from trainmaster.local.replay.report.figures import percentile
-from trainmaster.local.replay.report.results import Played
+from trainmaster.local.replay.report.results import JobResult
 from trainmaster.ports.store import Store
 from trainmaster.service.explain.explain import Explanation, explain
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class StartEstimate:
     """A start as it was foretold; None where it could not be, or had not to be since the job started at once."""
 
     asked_at: datetime
     likely: datetime | None = None
     low: datetime | None = None
     high: datetime | None = None
-    at_once: bool = False
+    started_at_once: bool = False
 
 
 @dataclass(slots=True)
-class Foretelling:
+class EstimateRecorder:
     """Asks of every so many'th job.
 
     Args:
@@ -41,45 +41,47 @@ class Foretelling:
     store: Store
     every: int = 0
 
-    def ask(self, name: str, index: int, now: datetime) -> Foretold | None:
+    def record(self, name: str, index: int, now: datetime) -> StartEstimate | None:
         """What is foretold of a job; None where it is not its turn."""
         if not self.every or index % self.every:
             return None
         job = self.store.find(name)
         if job is None or job.state not in WAITING:
-            return Foretold(now, at_once=True)
-        return _foretold(explain(self.store, now, [job])[name], now)
+            return StartEstimate(now, started_at_once=True)
+        return _estimate_of(explain(self.store, now, [job])[name], now)
 
 
-def _foretold(told: Explanation, now: datetime) -> Foretold:
-    return Foretold(now, told.estimated_start, told.earliest_start, told.latest_start)
+def _estimate_of(explanation: Explanation, now: datetime) -> StartEstimate:
+    return StartEstimate(now, explanation.estimated_start, explanation.earliest_start, explanation.latest_start)
 
 
-def eta_figures(played: Sequence[Played], foretold: Mapping[int, Foretold], epoch: datetime) -> dict[str, Any]:
+def eta_figures(
+    results: Sequence[JobResult], estimates: Mapping[int, StartEstimate], epoch: datetime
+) -> dict[str, Any]:
     """How right it was, by the names that `--json` prints.
 
     `eta_asked` jobs had to wait; of `eta_known` a start was foretold; in seconds the median of how far that was from
     the truth, and of how wide the range was; the part of those asked whose start lay inside the range (what could not
     be foretold was not inside), and the same with the jobs that started at once.
     """
-    waited = {index: one for index, one in foretold.items() if not one.at_once}
+    waited = {index: one for index, one in estimates.items() if not one.started_at_once}
     errors: list[float] = []
     widths: list[float] = []
     inside = 0
     for index, one in waited.items():
-        start = played[index].spans[0][0]
+        start = results[index].spans[0][0]
         if one.likely is not None and one.low is not None and one.high is not None:
             errors.append(abs(start - (one.likely - epoch).total_seconds()))
             widths.append((one.high - one.low).total_seconds())
             inside += (one.low - epoch).total_seconds() <= start <= (one.high - epoch).total_seconds()
-    at_once = len(foretold) - len(waited)
+    started_at_once = len(estimates) - len(waited)
     return {
         "eta_asked": len(waited),
         "eta_known": len(errors),
         "eta_median_error_s": _median(errors),
         "eta_median_width_s": _median(widths),
         "eta_inside": round(inside / len(waited), 6) if waited else None,
-        "eta_inside_all": round((inside + at_once) / len(foretold), 6) if foretold else None,
+        "eta_inside_all": round((inside + started_at_once) / len(estimates), 6) if estimates else None,
     }
 
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
-from trainmaster.local.replay.report.results import Played
+from trainmaster.local.replay.report.results import JobResult
 from trainmaster.local.replay.trace.trace import TraceJob
 
 
 @dataclass(slots=True)
-class Floor:
+class Pool:
     """The pool and its queue while a baseline runs. Jobs are known by their place in the order of submission.
 
     Attributes:
@@ -48,7 +48,7 @@ class Floor:
         self.started[index] = self.now
         heapq.heappush(self.running, (self.now + self.jobs[index].duration, index))
 
-    def start_those(self, allowed: Callable[[int], bool]) -> None:
+    def start_where(self, allowed: Callable[[int], bool]) -> None:
         """Go through the queue and start each job that fits and that is allowed to."""
         left: list[int] = []
         for place, index in enumerate(self.waiting):
@@ -70,51 +70,51 @@ class Floor:
         del self.waiting[:count]
 
 
-def fifo(floor: Floor) -> None:
+def fifo(pool: Pool) -> None:
     """Strict: nobody passes the first."""
-    floor.start_heads()
+    pool.start_heads()
 
 
-def skip(floor: Floor) -> None:
+def skip(pool: Pool) -> None:
     """Whoever fits starts, in order (Kueue's `BestEffortFIFO`)."""
-    floor.start_those(lambda _: True)
+    pool.start_where(lambda _: True)
 
 
-def easy(floor: Floor) -> None:
+def easy(pool: Pool) -> None:
     """The first blocked job has a reservation; others start where they do not delay it (Lifka 1995, EASY).
 
     They end by the time of the reservation, or they take only what will be spare then.
     """
-    floor.start_heads()
-    if not floor.waiting:
+    pool.start_heads()
+    if not pool.waiting:
         return
-    shadow, spare = _reservation(floor, floor.waiting[0])
+    shadow, spare = _reservation(pool, pool.waiting[0])
 
     def allowed(index: int) -> bool:
         nonlocal spare
-        if floor.now + floor.jobs[index].duration <= shadow:
+        if pool.now + pool.jobs[index].duration <= shadow:
             return True
-        if floor.jobs[index].gpus > spare:
+        if pool.jobs[index].gpus > spare:
             return False
-        spare -= floor.jobs[index].gpus
+        spare -= pool.jobs[index].gpus
         return True
 
-    head = floor.waiting.pop(0)
-    floor.start_those(allowed)
-    floor.waiting.insert(0, head)
+    head = pool.waiting.pop(0)
+    pool.start_where(allowed)
+    pool.waiting.insert(0, head)
 
 
-def _reservation(floor: Floor, head: int) -> tuple[float, int]:
+def _reservation(pool: Pool, head: int) -> tuple[float, int]:
     """When the first job can start at the latest, and how many units it will leave then."""
-    free, ends = floor.free, sorted(floor.running)
+    free, ends = pool.free, sorted(pool.running)
     for end, together in groupby(ends, key=itemgetter(0)):
-        free += sum(floor.jobs[index].gpus for _, index in together)
-        if free >= floor.jobs[head].gpus:
-            return end, free - floor.jobs[head].gpus
-    raise ValueError(f"{floor.jobs[head].job_id} is larger than the pool")
+        free += sum(pool.jobs[index].gpus for _, index in together)
+        if free >= pool.jobs[head].gpus:
+            return end, free - pool.jobs[head].gpus
+    raise ValueError(f"{pool.jobs[head].job_id} is larger than the pool")
 
 
-Policy = Callable[[Floor], None]
+Policy = Callable[[Pool], None]
 _BY_DURATION = frozenset({"baseline-sjf"})
 _POLICIES: dict[str, Policy] = {
     "baseline-fifo": fifo,
@@ -123,14 +123,14 @@ _POLICIES: dict[str, Policy] = {
     "baseline-sjf": skip,  # its queue is in order of duration
 }
 ORACLE = "baseline-srpt"
-BASELINES = (*_POLICIES, ORACLE)
+REFERENCE_POLICIES = (*_POLICIES, ORACLE)
 
 
-def play_baseline(name: str, jobs: Sequence[TraceJob], cap: int, restart_cost: float = 300.0) -> list[Played]:
+def play_reference(name: str, jobs: Sequence[TraceJob], cap: int, restart_cost: float = 300.0) -> list[JobResult]:
     """What a baseline makes of the jobs on a pool of `cap` units; in the jobs' own order.
 
     Args:
-        name: one of `BASELINES`.
+        name: one of `REFERENCE_POLICIES`.
         jobs: none larger than the pool.
         cap: units.
         restart_cost: seconds of all its units that each resumption of a preempted job costs.
@@ -138,30 +138,30 @@ def play_baseline(name: str, jobs: Sequence[TraceJob], cap: int, restart_cost: f
     order = sorted(range(len(jobs)), key=lambda i: (jobs[i].submit, jobs[i].duration, jobs[i].gpus))
     ordered = [jobs[index] for index in order]
     if name == ORACLE:
-        played = _Oracle(ordered, cap, restart_cost).play()
+        results = _ShortestRemainingTime(ordered, cap, restart_cost).play()
     else:
-        played = _play(Floor(ordered, cap), _POLICIES[name], by_duration=name in _BY_DURATION)
-    return [played[place] for place in sorted(range(len(order)), key=order.__getitem__)]
+        results = _play(Pool(ordered, cap), _POLICIES[name], by_duration=name in _BY_DURATION)
+    return [results[place] for place in sorted(range(len(order)), key=order.__getitem__)]
 
 
-def _play(floor: Floor, policy: Policy, *, by_duration: bool) -> list[Played]:
-    jobs, arrived = floor.jobs, 0
-    while arrived < len(jobs) or floor.running:
-        ends = floor.running[0][0] if floor.running else jobs[arrived].submit
-        floor.now = min(ends, jobs[arrived].submit) if arrived < len(jobs) else ends
-        while floor.running and floor.running[0][0] <= floor.now:
-            floor.free += jobs[heapq.heappop(floor.running)[1]].gpus
-        while arrived < len(jobs) and jobs[arrived].submit <= floor.now:
+def _play(pool: Pool, policy: Policy, *, by_duration: bool) -> list[JobResult]:
+    jobs, arrived = pool.jobs, 0
+    while arrived < len(jobs) or pool.running:
+        ends = pool.running[0][0] if pool.running else jobs[arrived].submit
+        pool.now = min(ends, jobs[arrived].submit) if arrived < len(jobs) else ends
+        while pool.running and pool.running[0][0] <= pool.now:
+            pool.free += jobs[heapq.heappop(pool.running)[1]].gpus
+        while arrived < len(jobs) and jobs[arrived].submit <= pool.now:
             if by_duration:
-                insort(floor.waiting, arrived, key=lambda index: (jobs[index].duration, index))
+                insort(pool.waiting, arrived, key=lambda index: (jobs[index].duration, index))
             else:
-                floor.waiting.append(arrived)
+                pool.waiting.append(arrived)
             arrived += 1
-        policy(floor)
-    return [Played(job, ((at := floor.started[i], at + job.duration),)) for i, job in enumerate(jobs)]
+        policy(pool)
+    return [JobResult(job, ((at := pool.started[i], at + job.duration),)) for i, job in enumerate(jobs)]
 
 
-class _Oracle:
+class _ShortestRemainingTime:
     """Preemptive shortest remaining time: at each arrival and end, whoever has least left to do runs.
 
     What is left to do of a job that does not run includes its restart. At equal remaining time the running job stays.
@@ -180,7 +180,7 @@ class _Oracle:
         self._spans: list[list[tuple[float, float]]] = [[] for _ in jobs]
         self._lost = [0.0] * len(jobs)
 
-    def play(self) -> list[Played]:
+    def play(self) -> list[JobResult]:
         """Run to the end."""
         arrived = 0
         while arrived < len(self._jobs) or self._running:
@@ -192,7 +192,7 @@ class _Oracle:
                 self._waiting.add(arrived)
                 arrived += 1
             self._decide()
-        return [Played(job, tuple(self._spans[i]), self._lost[i]) for i, job in enumerate(self._jobs)]
+        return [JobResult(job, tuple(self._spans[i]), self._lost[i]) for i, job in enumerate(self._jobs)]
 
     def _ends(self, index: int) -> float:
         return self._now + self._restart[index] + self._work[index]
@@ -206,27 +206,27 @@ class _Oracle:
             self._lost[index] += restarting
             self._work[index] -= passed - restarting
         for index in done:
-            self._leave(index)
+            self._release(index)
             del self._work[index]
 
-    def _leave(self, index: int) -> None:
+    def _release(self, index: int) -> None:
         self._spans[index].append((self._running.pop(index), self._now))
 
-    def _left(self, index: int) -> tuple[float, bool, int]:
+    def _remaining(self, index: int) -> tuple[float, bool, int]:
         if index in self._running:
             return self._restart[index] + self._work[index], False, index
         return self._work[index] + self._cost * bool(self._spans[index]), True, index
 
     def _decide(self) -> None:
         free, chosen = self._cap, []
-        for index in sorted([*self._running, *self._waiting], key=self._left):
+        for index in sorted([*self._running, *self._waiting], key=self._remaining):
             if self._jobs[index].gpus <= free:
                 free -= self._jobs[index].gpus
                 chosen.append(index)
             if not free:
                 break
         for index in self._running.keys() - set(chosen):
-            self._leave(index)
+            self._release(index)
             self._waiting.add(index)
         for index in chosen:
             if index in self._waiting:

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmaster.domain.policy.settings import Order, Policy
-from trainmaster.local.replay.forecasts import Foretold, eta_figures
-from trainmaster.local.replay.queue import RESTART_SECONDS, Replay, Terms, Told
-from trainmaster.local.replay.reference_policies import BASELINES, play_baseline
+from trainmaster.local.replay.forecasts import StartEstimate, eta_figures
+from trainmaster.local.replay.queue import RESTART_SECONDS, Progress, Replay, ReplaySettings
+from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES, play_reference
 from trainmaster.local.replay.report.figures import figures
-from trainmaster.local.replay.report.results import Played
+from trainmaster.local.replay.report.results import JobResult
 from trainmaster.local.replay.trace.trace import TraceJob
 from trainmaster.local.simulator.clock import EPOCH
 
-POLICIES: tuple[str, ...] = (*(order.value for order in Order), *BASELINES)
+POLICIES: tuple[str, ...] = (*(order.value for order in Order), *REFERENCE_POLICIES)
 REFERENCE = "baseline-skip"
 """What a comparison holds the others against: what most queues do."""
 RATIOS = ("avg_jct_s", "p99_jct_s", "avg_wait_s", "avg_wait_large_s", "p99_wait_large_s")
@@ -32,20 +32,20 @@ class Run:
 
     Attributes:
         wall: seconds that the playing took, from first to last.
-        foretold: what the queue said when jobs would start, where it was asked.
+        estimates: what the queue said when jobs would start, where it was asked.
     """
 
     policy: str
     cap: int
-    played: Sequence[Played]
+    results: Sequence[JobResult]
     wall: float
-    foretold: Mapping[int, Foretold] = field(default_factory=dict)
+    estimates: Mapping[int, StartEstimate] = field(default_factory=dict)
 
     def figures(self) -> dict[str, Any]:
         """What `--json` prints."""
         names = {"policy": self.policy, "cap": self.cap}
-        found = names | figures(self.played, self.cap) | {"wall_s": round(self.wall, 3)}
-        return found | (eta_figures(self.played, self.foretold, EPOCH) if self.foretold else {})
+        found = names | figures(self.results, self.cap) | {"wall_s": round(self.wall, 3)}
+        return found | (eta_figures(self.results, self.estimates, EPOCH) if self.estimates else {})
 
 
 def play(  # noqa: PLR0913 -- a run has that many terms
@@ -55,7 +55,7 @@ def play(  # noqa: PLR0913 -- a run has that many terms
     restart_cost: float = RESTART_SECONDS,
     *,
     questions: int = 0,
-    told: Told = lambda _: None,
+    on_progress: Progress = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Run:
     """Play the jobs under a policy.
@@ -66,18 +66,20 @@ def play(  # noqa: PLR0913 -- a run has that many terms
         cap: units of the pool.
         restart_cost: seconds that each resumption costs.
         questions: of about so many jobs a shipped order is asked when they will start.
-        told: takes how many jobs have ended, while it runs.
+        on_progress: takes how many jobs have ended, while it runs.
         clock: counts seconds.
 
     Raises `ReplayFailed`.
     """
     began = clock()
-    if policy in BASELINES:
-        return Run(policy, cap, play_baseline(policy, jobs, cap, restart_cost), clock() - began)
-    terms = Terms(cap=cap, policy=Policy(order=Order(policy)), restart_cost=restart_cost, questions=questions)
-    replay = Replay(jobs, terms, told)
-    played = replay.play()
-    return Run(policy, cap, played, clock() - began, replay.foretold)
+    if policy in REFERENCE_POLICIES:
+        return Run(policy, cap, play_reference(policy, jobs, cap, restart_cost), clock() - began)
+    settings = ReplaySettings(
+        cap=cap, policy=Policy(order=Order(policy)), restart_cost=restart_cost, questions=questions
+    )
+    replay = Replay(jobs, settings, on_progress)
+    results = replay.play()
+    return Run(policy, cap, results, clock() - began, replay.estimates)
 
 
 def ratios(figures_of: dict[str, Any], reference: dict[str, Any]) -> dict[str, float | None]:

@@ -7,7 +7,7 @@
     sagemaker.create_training_job(TrainingJobName="job1", ...)
     simulator.advance(120)                                  # events come at their own times, outside all locks
     sagemaker.stop_training_job(TrainingJobName="job1")     # Stopping, (Uploading,) Stopped
-    simulator.faults.inject("CreateTrainingJob", "ThrottlingException", times=2)   # done=True: only the answer is lost
+    simulator.faults.inject("CreateTrainingJob", "ThrottlingException", times=2)  # executed=True: only the response is lost
     simulator.on_call = lambda operation, phase: ...        # phase "before" or "after"; may raise
     simulator.set_capacity("ml.p5.48xlarge", 0); simulator.interrupt("spot-job"); simulator.run_until_idle()
 

@@ -23,7 +23,7 @@ import boto3
 
 from trainmaster.local.simulator.clock import WallClock
 from trainmaster.local.simulator.containers.runner import CommandRunner, LogSink
-from trainmaster.local.simulator.events.delivery import event_courier, log_courier
+from trainmaster.local.simulator.events.delivery import event_sender, log_sender
 from trainmaster.local.simulator.events.events import AWS_SOURCE
 from trainmaster.local.simulator.service.engine import Account
 from trainmaster.local.simulator.service.profiles import PREFIX, profile_from
@@ -62,11 +62,11 @@ def _simulator(options: argparse.Namespace) -> Iterator[SageMakerSimulator]:
         clock = WallClock()
         sink = logs = containers = None
         if options.events_endpoint:
-            courier = event_courier(_client("events", options.events_endpoint, options), options.events_bus)
-            stack.callback(courier.close)
-            sink = courier.put
+            sender = event_sender(_client("events", options.events_endpoint, options), options.events_bus)
+            stack.callback(sender.close)
+            sink = sender.put
         if options.logs_endpoint:
-            lines = log_courier(_client("logs", options.logs_endpoint, options))
+            lines = log_sender(_client("logs", options.logs_endpoint, options))
             stack.callback(lines.close)
             logs = lines.put
         if options.allow_commands:
@@ -78,7 +78,7 @@ def _simulator(options: argparse.Namespace) -> Iterator[SageMakerSimulator]:
                 spot_limits=dict(options.spot_limit) if options.spot_limit else None,
                 capacity=dict(options.capacity),
                 rates=dict(options.rate),
-                profile=profile_from(dict(options.course)),
+                profile=profile_from(dict(options.profile)),
                 speed=options.speed,
                 account=Account(options.account, options.region),
                 source=options.event_source,
@@ -133,8 +133,8 @@ def _parser() -> argparse.ArgumentParser:
     plan = "a training plan that is active from now on for so many hours"
     add("--plan", type=_plan, action="append", default=[], metavar="NAME=TYPE:N:HOURS", help=plan)
     add("--rate", type=_rate, action="append", default=[], metavar="OPERATION=N", help="calls a second; none: no limit")
-    course = f"the course of every job, such as starting_seconds=1; a request's {PREFIX}* variables come first"
-    add("--course", type=_pair, action="append", default=[], metavar="FIELD=VALUE", help=course)
+    profile = f"profile of every job, such as starting_seconds=1; {PREFIX}* variables of a request take precedence"
+    add("--profile", type=_pair, action="append", default=[], metavar="FIELD=VALUE", help=profile)
     add("--speed", type=float, default=1.0, help="divides all durations of the course")
     add("--grace", type=float, default=120.0, help="seconds from SIGTERM to SIGKILL")
     add("--allow-commands", action="store_true", help="run a request's ContainerEntrypoint on this machine")

@@ -51,14 +51,14 @@ class Fault:
         error: the answer.
         skip: so many calls go well before the first that does not.
         times: so many calls are hit; None for all that follow.
-        done: whether the call is carried out all the same, so that only its answer is lost.
+        executed: whether the call is carried out all the same, so that only its answer is lost.
     """
 
     operation: str
     error: ApiError
     skip: int = 0
     times: int | None = 1
-    done: bool = False
+    executed: bool = False
 
     def hits(self, operation: str) -> bool:
         """Whether this call is one of those; counts it."""
@@ -86,11 +86,11 @@ class Faults:
         message: str | None = None,
         skip: int = 0,
         times: int | None = 1,
-        done: bool = False,
+        executed: bool = False,
     ) -> Fault:
         """Answer calls of an operation with an error; see `Fault`. 5xx codes get their HTTP status by their name."""
         error = ApiError(code, message or code, STATUS_OF.get(code, 400))
-        fault = Fault(operation, error, skip, times, done)
+        fault = Fault(operation, error, skip, times, executed)
         self._script.append(fault)
         return fault
 

@@ -23,8 +23,8 @@ from trainmaster.local.simulator.faults import DEFAULT_RATES, Faults, Throttle
 from trainmaster.local.simulator.service.capacity import Ec2, Quotas
 from trainmaster.local.simulator.service.demand import Market
 from trainmaster.local.simulator.service.engine import Account, Engine
-from trainmaster.local.simulator.service.profiles import Profile, Scripts
-from trainmaster.local.simulator.service.state import GRACE, World
+from trainmaster.local.simulator.service.profiles import Profile, Profiles
+from trainmaster.local.simulator.service.state import GRACE, AccountState
 from trainmaster.local.simulator.ticker import Ticker
 from trainmaster.local.simulator.wire import client as clients
 from trainmaster.local.simulator.wire.constraints import check_answer, check_request
@@ -59,7 +59,7 @@ class SageMakerSimulator:
         rng: where the events' ids come from.
         grace: from SIGTERM to SIGKILL.
         containers: run real commands; needs a wall clock.
-        check_answers: hold every answer against the service model too; for tests.
+        check_responses: hold every answer against the service model too; for tests.
     """
 
     def __init__(  # noqa: PLR0913 - an account has that many knobs; all have defaults and names
@@ -82,26 +82,28 @@ class SageMakerSimulator:
         rng: random.Random | None = None,
         grace: timedelta = GRACE,
         containers: Containers | None = None,
-        check_answers: bool = False,
+        check_responses: bool = False,
     ) -> None:
         self.clock = clock or VirtualClock()
         self.account = account or Account()
         self.on_call = on_call
-        self._check_answers = check_answers
-        self.scripts = Scripts(profile or Profile(), speed)
+        self._check_responses = check_responses
+        self.profiles = Profiles(profile or Profile(), speed)
         self.faults = Faults()
         self.throttle = Throttle(_rates(rates or {}))
         self.quotas = Quotas(limits or {}, limits or {} if spot_limits is None else spot_limits, warm_limits or {})
         self._ec2 = Ec2(capacity or {}, spot_capacity or {})
         runs_commands = lambda job: containers is not None and bool(job.argv)  # noqa: E731 -- one line of glue
-        world = World(self.quotas, self._ec2, runs_commands, grace, self.scripts.pace_of, detailed=on_change is None)
-        self._engine = Engine(world, self.account, self.scripts.profile_for)
+        state = AccountState(
+            self.quotas, self._ec2, runs_commands, grace, self.profiles.current_pace, with_details=on_change is None
+        )
+        self._engine = Engine(state, self.account, self.profiles.profile_for)
         self._lock = threading.Lock()
         self._containers = containers
         envelope = Envelope(self.account, rng or random.Random(0), source)  # noqa: S311 - ids, not secrets
-        self._outlet = Outbox(world.outbox, envelope, sink, containers, on_change)
+        self._outbox = Outbox(state.outbox, envelope, sink, containers, on_change)
         if containers is not None:
-            containers.report_to(self.exited)
+            containers.set_exit_handler(self.exited)
         self._ticker = None if isinstance(self.clock, VirtualClock) else Ticker(self._seconds_left, self.tick)
 
     # --- time -----------------------------------------------------------------------------------------------------
@@ -119,8 +121,8 @@ class SageMakerSimulator:
         clock = self.clock
         if not isinstance(clock, VirtualClock):
             raise TypeError("time passes by itself under a wall clock")
-        while self._step(time, clock):
-            self._outlet.drain()
+        while self._run_next(time, clock):
+            self._outbox.drain()
         clock.move_to(time)
 
     def run_until_idle(self) -> None:
@@ -137,7 +139,7 @@ class SageMakerSimulator:
         """Do what is due by now."""
         with self._lock:
             self._catch_up()
-        self._outlet.drain()
+        self._outbox.drain()
 
     # --- operations -------------------------------------------------------------------------------------------------
 
@@ -163,7 +165,7 @@ class SageMakerSimulator:
         """Answer the training operations of a client that exists already."""
         clients.attach(client, self._reply_with_hooks)
 
-    def answers(self, operation: str) -> bool:
+    def handles(self, operation: str) -> bool:
         """Whether this is one of the simulator's operations."""
         return operation in self._engine.operations
 
@@ -176,38 +178,38 @@ class SageMakerSimulator:
     @property
     def sink(self) -> Sink | None:
         """Takes each event; may be set at any time."""
-        return self._outlet.sink
+        return self._outbox.sink
 
     @sink.setter
     def sink(self, sink: Sink | None) -> None:
-        self._outlet.sink = sink
+        self._outbox.sink = sink
 
-    def script(self, pattern: str, **changes: Any) -> None:
+    def set_profile(self, pattern: str, **changes: Any) -> None:
         """Give jobs whose names match (`job1`, `job1*`) a course of their own: fields of `Profile`."""
-        self.scripts.give(pattern, replace(self.scripts.default, **changes))
+        self.profiles.set(pattern, replace(self.profiles.default, **changes))
 
     def set_capacity(self, instance_type: str, count: int | None, *, spot: bool = False) -> None:
         """Change how many instances EC2 has; None for never short. Those that wait are asked for."""
         self._ec2.set_capacity(instance_type, count, Market.SPOT if spot else Market.ON_DEMAND)
-        self._do(self._engine.capacity_changed)
+        self._change(self._engine.capacity_changed)
 
     def add_plan(self, name: str, instance_type: str, count: int, *blocks: tuple[datetime, datetime]) -> str:
         """Buy a training plan whose instances are reserved from the start to the end of each block; returns its ARN."""
         arns: list[str] = []
-        self._do(lambda now: arns.append(self._engine.add_plan(name, instance_type, count, blocks, now)))
+        self._change(lambda now: arns.append(self._engine.add_plan(name, instance_type, count, blocks, now)))
         return arns[0]
 
     def interrupt(self, training_job_name: str) -> None:
         """Take a spot job's instances away. Raises `ValueError` where it has none at work."""
-        self._do(lambda now: self._engine.interrupt(training_job_name, now))
+        self._change(lambda now: self._engine.interrupt(training_job_name, now))
 
-    def repace(self, training_job_name: str, pause_seconds: float = 0) -> None:
+    def change_pace(self, training_job_name: str, pause_seconds: float = 0) -> None:
         """Ask `scripts.pace` again for a job that runs; it pauses for so long before it goes on."""
-        self._do(lambda now: self._engine.repace(training_job_name, pause_seconds, now))
+        self._change(lambda now: self._engine.change_pace(training_job_name, pause_seconds, now))
 
     def exited(self, training_job_name: str, run: int, failure: str | None) -> None:
         """A real command has ended; `failure` tells why it failed, None that it did not."""
-        self._do(lambda now: self._engine.exited(training_job_name, run, failure, now))
+        self._change(lambda now: self._engine.exited(training_job_name, run, failure, now))
 
     def close(self) -> None:
         """End all real commands and the simulator's threads."""
@@ -237,17 +239,17 @@ class SageMakerSimulator:
         now = self.now()
         self.throttle.check(operation, now)
         fault = self.faults.next_for(operation)
-        if fault is not None and not fault.done:
+        if fault is not None and not fault.executed:
             raise fault.error
         result = self._engine.call(operation, request, now)
         self._catch_up()
-        if self._check_answers:
+        if self._check_responses:
             check_answer(result, service_model().operation_model(operation).output_shape)
         if fault is not None:
             raise fault.error
         return result
 
-    def _do(self, change: Callable[[datetime], None]) -> None:
+    def _change(self, change: Callable[[datetime], None]) -> None:
         with self._lock:
             self._catch_up()
             change(self.now())
@@ -257,14 +259,14 @@ class SageMakerSimulator:
     def _after_change(self) -> None:
         if self._ticker is not None:
             self._ticker.nudge()
-        self._outlet.drain()
+        self._outbox.drain()
 
     def _catch_up(self) -> None:
         now = self.now()
         while self._engine.step(now):
             pass
 
-    def _step(self, until: datetime, clock: VirtualClock) -> bool:
+    def _run_next(self, until: datetime, clock: VirtualClock) -> bool:
         with self._lock:
             time = self._engine.next_time()
             if time is None or time > until:
@@ -277,7 +279,7 @@ class SageMakerSimulator:
         return None if time is None else (time - self.now()).total_seconds()
 
     def _reply_with_hooks(self, operation: str, body: bytes) -> Reply | None:
-        if not self.answers(operation):
+        if not self.handles(operation):
             return None
         self._hook(operation, "before")
         reply = self.reply(operation, body)

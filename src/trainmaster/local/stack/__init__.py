@@ -4,8 +4,8 @@ Development only. It must never reach beyond the loopback interface, and leaves 
 """
 
 from trainmaster.local.stack.address import StackAddress
-from trainmaster.local.stack.checkout import Checkout, SetUpMissing
+from trainmaster.local.stack.checkout import Checkout, SetupMissing
 from trainmaster.local.stack.local_stack import LocalStack
-from trainmaster.local.stack.processes import DidNotStart
+from trainmaster.local.stack.processes import StartFailed
 
-__all__ = ["Checkout", "DidNotStart", "LocalStack", "SetUpMissing", "StackAddress"]
+__all__ = ["Checkout", "LocalStack", "SetupMissing", "StackAddress", "StartFailed"]

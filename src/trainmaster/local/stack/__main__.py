@@ -10,16 +10,16 @@ import subprocess
 import sys
 import threading
 
-from trainmaster.local.stack import DidNotStart, LocalStack, SetUpMissing
-from trainmaster.local.stack.address import StackAddress, plain_environment
+from trainmaster.local.stack import LocalStack, SetupMissing, StartFailed
+from trainmaster.local.stack.address import StackAddress, clean_environment
 
 
 def main(command: list[str]) -> int:
     """Run the command inside the stack and return its exit code; without a command, wait to be interrupted."""
     try:
-        with LocalStack(label="by-hand", say=_say) as address:
+        with LocalStack(label="by-hand", on_step=_say) as address:
             return _run(command, address) if command else _wait(address)
-    except (DidNotStart, SetUpMissing) as error:
+    except (StartFailed, SetupMissing) as error:
         _say(str(error))
         return 1
     except KeyboardInterrupt:
@@ -27,7 +27,7 @@ def main(command: list[str]) -> int:
 
 
 def _run(command: list[str], address: StackAddress) -> int:
-    environment = {**plain_environment(os.environ), **address.environment()}
+    environment = {**clean_environment(os.environ), **address.environment()}
     return subprocess.run(command, env=environment, check=False).returncode
 
 

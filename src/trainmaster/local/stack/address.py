@@ -54,7 +54,7 @@ def aws_environment(aws_endpoint: str, sagemaker_endpoint: str) -> dict[str, str
     }
 
 
-def plain_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The caller's environment without AWS settings, proxies and Trainmaster's own.
 
     Lambda workers inherit ministack's environment, and the service refuses `TRAINMASTER_` settings that it does not

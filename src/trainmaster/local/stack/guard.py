@@ -20,7 +20,7 @@ def main(command: list[str]) -> None:
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(child,), daemon=True).start()
+    threading.Thread(target=_exit_with, args=(child,), daemon=True).start()
     sys.stdin.buffer.read()
     os.killpg(0, signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -28,7 +28,7 @@ def main(command: list[str]) -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _end_with(child: "subprocess.Popen[bytes]") -> None:
+def _exit_with(child: "subprocess.Popen[bytes]") -> None:
     """Tell the starter that the command has ended by itself."""
     code = child.wait()
     os._exit(code if code >= 0 else 128 - code)

@@ -21,15 +21,15 @@ from trainmaster.local.stack import guard
 
 _LINES_SHOWN = 25
 _MEMORY = Path("/dev/shm")  # noqa: S108 - what is made in it has a name that nobody can foresee
-_ROOM = 4 * 2**30
+_MIN_FREE_BYTES = 4 * 2**30
 """Bytes free in memory that a stack may be given a part of: it takes a tenth."""
 
 
-class DidNotStart(Exception):
+class StartFailed(Exception):
     """A part of the local stack ended early, or was not ready in time. The message ends with its last output."""
 
 
-class Guarded:
+class GuardedProcess:
     """A process that ends when this object is closed, or when the process that made it dies."""
 
     def __init__(self, name: str, command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> None:
@@ -69,17 +69,17 @@ class Guarded:
         deadline = time.monotonic() + seconds
         while not ready():
             if not self.running:
-                raise DidNotStart(f"{self.name} ended while starting:\n{last_lines(self.log)}")
+                raise StartFailed(f"{self.name} ended while starting:\n{last_lines(self.log)}")
             if time.monotonic() > deadline:
-                raise DidNotStart(f"{self.name} was not ready in {seconds:.0f} seconds:\n{last_lines(self.log)}")
+                raise StartFailed(f"{self.name} was not ready in {seconds:.0f} seconds:\n{last_lines(self.log)}")
             time.sleep(0.05)
 
 
 def run(name: str, command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> None:
     """Run a command to its end, its output in `log`. Raises DidNotStart when it fails."""
-    with contextlib.closing(Guarded(name, command, environment, log)) as process:
+    with contextlib.closing(GuardedProcess(name, command, environment, log)) as process:
         if process.wait():
-            raise DidNotStart(f"{name} failed:\n{last_lines(log)}")
+            raise StartFailed(f"{name} failed:\n{last_lines(log)}")
 
 
 def last_lines(log: Path) -> str:
@@ -103,13 +103,13 @@ def listening(port: int) -> bool:
 
 
 @contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
+def exit_on_signals() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into SystemExit, so that whatever is open closes; SIGINT already is KeyboardInterrupt.
 
     Signals reach the main thread only: elsewhere this does nothing, and the guards do what is needed.
     """
     try:
-        before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+        before = {number: signal.signal(number, _exit) for number in (signal.SIGTERM, signal.SIGHUP)}
     except ValueError:
         yield
         return
@@ -120,11 +120,11 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _leave(number: int, _frame: FrameType | None) -> NoReturn:
+def _exit(number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
 
 
-def quick_folder(memory: Path = _MEMORY, room: int = _ROOM) -> Path | None:
+def memory_folder(memory: Path = _MEMORY, min_free: int = _MIN_FREE_BYTES) -> Path | None:
     """A folder in memory, where there is one with room whose programs may run; None for the usual one.
 
     ministack unpacks a function for each of its processes, thousands of files in all: on a slow disk deleting them
@@ -135,4 +135,4 @@ def quick_folder(memory: Path = _MEMORY, room: int = _ROOM) -> Path | None:
     except (AttributeError, OSError):
         return None
     runs = not found.f_flag & getattr(os, "ST_NOEXEC", 0)
-    return memory if runs and os.access(memory, os.W_OK) and found.f_bavail * found.f_frsize >= room else None
+    return memory if runs and os.access(memory, os.W_OK) and found.f_bavail * found.f_frsize >= min_free else None

@@ -25,15 +25,15 @@ _SECONDS = 30.0
 
 def get(url: str) -> httpx.Response:
     """The answer to a signed GET. Raises httpx.TransportError where nobody answers."""
-    return _ask("GET", url, b"", {})
+    return _request("GET", url, b"", {})
 
 
 def send(method: str, url: str, body: Mapping[str, Any]) -> httpx.Response:
     """The answer to a signed request with JSON. Raises httpx.TransportError where nobody answers."""
-    return _ask(method, url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    return _request(method, url, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
 
-def _ask(method: str, url: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:
+def _request(method: str, url: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:
     request = AWSRequest(method, url, headers=dict(headers), data=body)
     SigV4Auth(_KEYS, "execute-api", REGION).add_auth(request)
     return httpx.request(method, url, headers=dict(request.headers.items()), content=body, timeout=_SECONDS)

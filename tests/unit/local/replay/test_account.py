@@ -14,7 +14,9 @@ from trainmaster.local.replay.trace.account import MAX_PAUSE_SECONDS, MAX_TRIES,
 from trainmaster.local.replay.trace.trace import BadTrace, read_trace
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 
-QUICK = Profile(seeking_seconds=0, starting_seconds=0, downloading_seconds=0, uploading_seconds=0, training_seconds=100)
+QUICK = Profile(
+    requesting_seconds=0, starting_seconds=0, downloading_seconds=0, uploading_seconds=0, training_seconds=100
+)
 LONG_AGO = datetime(2025, 1, 1, tzinfo=UTC)
 
 
@@ -35,10 +37,10 @@ class World:
         self.simulator.call("CreateTrainingJob", **a_request(name, **members))
 
     def history(self, since=LONG_AGO):
-        def told(*what):
+        def on_progress(*what):
             self.told.append(what)
 
-        return Account(self.simulator.client(), self.sleep, told).history(since)
+        return Account(self.simulator.client(), self.sleep, on_progress).history(since)
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.local.replay.reference_policies import BASELINES, play_baseline
+from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES, play_reference
 from trainmaster.local.replay.report.figures import figures
-from trainmaster.local.replay.report.results import moments
-from trainmaster.local.replay.trace.trace import TraceJob, chosen, read_trace
+from trainmaster.local.replay.report.results import usage_over_time
+from trainmaster.local.replay.trace.trace import TraceJob, read_trace, select_jobs
 
 TRACES = Path(__file__).parents[4] / "benchmarks" / "traces"
 PHILLY, ITP = ("philly_2017", "ee9e8c"), ("itp_2021", "cluster02")
@@ -33,7 +33,7 @@ ORACLE = {PHILLY: 0.47, ITP: 0.51}
 
 def jobs_of(trace):
     name, share = trace
-    return chosen(read_trace(str(TRACES / f"{name}.csv.gz")), cap=CAP, share=share)
+    return select_jobs(read_trace(str(TRACES / f"{name}.csv.gz")), cap=CAP, share=share)
 
 
 def at_rank(values, fraction=0.99):
@@ -44,15 +44,15 @@ def at_rank(values, fraction=0.99):
 
 @pytest.mark.parametrize(("trace", "policy"), PUBLISHED, ids=lambda part: part if isinstance(part, str) else part[1])
 def test_the_published_table_is_reproduced_to_the_second(trace, policy):
-    played = play_baseline(policy, jobs_of(trace), CAP)
-    found = figures(played, CAP)
+    results = play_reference(policy, jobs_of(trace), CAP)
+    found = figures(results, CAP)
     *seconds, utilization = PUBLISHED[trace, policy]
     assert [
         round(found["avg_jct_s"]),
-        round(at_rank(each.jct for each in played)),
+        round(at_rank(each.jct for each in results)),
         round(found["avg_wait_s"]),
         round(found["avg_wait_large_s"]),
-        round(at_rank(each.wait for each in played if each.job.gpus >= 8)),
+        round(at_rank(each.wait for each in results if each.job.gpus >= 8)),
     ] == seconds
     # ITP's utilisation is given as one figure for all four, cut to two digits.
     assert found["utilization"] == pytest.approx(utilization, abs=0.0005 if trace is PHILLY else 0.006)
@@ -61,7 +61,7 @@ def test_the_published_table_is_reproduced_to_the_second(trace, policy):
 @pytest.mark.parametrize("trace", ORACLE, ids=lambda trace: trace[1])
 def test_the_oracle_reaches_what_is_published_of_it(trace):
     jobs = jobs_of(trace)
-    skip, oracle = (figures(play_baseline(name, jobs, CAP), CAP) for name in ("baseline-skip", "baseline-srpt"))
+    skip, oracle = (figures(play_reference(name, jobs, CAP), CAP) for name in ("baseline-skip", "baseline-srpt"))
     assert round(oracle["avg_jct_s"] / skip["avg_jct_s"], 2) == ORACLE[trace]
 
 
@@ -70,7 +70,7 @@ def job(submit, duration, gpus, name=""):
 
 
 def starts(policy, jobs, cap=4):
-    return [[span[0] for span in each.spans] for each in play_baseline(policy, jobs, cap)]
+    return [[span[0] for span in each.spans] for each in play_reference(policy, jobs, cap)]
 
 
 BLOCKED = [job(0, 100, 3), job(1, 10, 4), job(2, 10, 1), job(3, 200, 1)]
@@ -100,17 +100,17 @@ def test_the_shortest_of_those_that_wait_goes_first_in_sjf():
 
 
 def test_the_oracle_preempts_and_pays_for_it():
-    played = play_baseline("baseline-srpt", [job(0, 1000, 4), job(100, 50, 4)], 4, restart_cost=30)
-    assert played[0].spans == ((0, 100), (150, 150 + 30 + 900))
-    assert (played[0].lost, played[0].preemptions, played[0].wait) == (30, 1, 80)
-    assert played[1].spans == ((100, 150),)
+    results = play_reference("baseline-srpt", [job(0, 1000, 4), job(100, 50, 4)], 4, restart_cost=30)
+    assert results[0].spans == ((0, 100), (150, 150 + 30 + 900))
+    assert (results[0].lost, results[0].preemptions, results[0].wait) == (30, 1, 80)
+    assert results[1].spans == ((100, 150),)
 
 
 def test_a_job_that_is_preempted_while_it_restarts_pays_again():
     jobs = [job(0, 1000, 4), job(100, 50, 4), job(160, 5, 4)]
-    played = play_baseline("baseline-srpt", jobs, 4, restart_cost=30)
-    assert played[0].spans == ((0, 100), (150, 160), (165, 165 + 30 + 900))
-    assert played[0].lost == 40
+    results = play_reference("baseline-srpt", jobs, 4, restart_cost=30)
+    assert results[0].spans == ((0, 100), (150, 160), (165, 165 + 30 + 900))
+    assert results[0].lost == 40
 
 
 def test_of_two_submitted_at_once_the_shorter_is_before_the_longer():
@@ -124,13 +124,13 @@ def traces(draw, cap=8):
     return [job(*each) for each in sorted(found)]
 
 
-@pytest.mark.parametrize("policy", BASELINES)
+@pytest.mark.parametrize("policy", REFERENCE_POLICIES)
 @given(jobs=traces())
 def test_every_job_is_done_and_the_cap_is_kept(policy, jobs):
-    played = play_baseline(policy, jobs, 8, restart_cost=3)
-    assert [each.job for each in played] == jobs
-    assert all(each.spans[0][0] >= each.job.submit for each in played)
-    worked = [sum(end - start for start, end in each.spans) - each.lost for each in played]
-    assert worked == [each.job.duration for each in played]
-    assert all(0 <= moment.used <= 8 and moment.waiting >= 0 for moment in moments(played))
-    assert moments(played)[-1].used == moments(played)[-1].waiting == 0
+    results = play_reference(policy, jobs, 8, restart_cost=3)
+    assert [each.job for each in results] == jobs
+    assert all(each.spans[0][0] >= each.job.submit for each in results)
+    worked = [sum(end - start for start, end in each.spans) - each.lost for each in results]
+    assert worked == [each.job.duration for each in results]
+    assert all(0 <= usage.used <= 8 and usage.waiting >= 0 for usage in usage_over_time(results))
+    assert usage_over_time(results)[-1].used == usage_over_time(results)[-1].waiting == 0

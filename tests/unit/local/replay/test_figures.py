@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from trainmaster.local.replay.forecasts import Foretold, eta_figures
+from trainmaster.local.replay.forecasts import StartEstimate, eta_figures
 from trainmaster.local.replay.progress import Bar
 from trainmaster.local.replay.report.figures import figures, jain, percentile
-from trainmaster.local.replay.report.results import Moment, Played, moments
+from trainmaster.local.replay.report.results import JobResult, Usage, usage_over_time
 from trainmaster.local.replay.report.tables import comparison, duration, one_table
 from trainmaster.local.replay.runs import Run
 from trainmaster.local.replay.trace.trace import TraceJob
 
-SMALL = Played(TraceJob("small", 10, 100, 2, "vision"), ((20, 120),))
-LARGE = Played(TraceJob("large", 0, 80, 8, "speech"), ((0, 20), (120, 210)), lost=30)
+SMALL = JobResult(TraceJob("small", 10, 100, 2, "vision"), ((20, 120),))
+LARGE = JobResult(TraceJob("large", 0, 80, 8, "speech"), ((0, 20), (120, 210)), lost=30)
 RUN = [SMALL, LARGE]
 
 
@@ -42,12 +42,12 @@ def test_the_figures_of_a_run_done_by_hand():
 
 
 def test_the_queue_and_the_units_in_use_are_counted_at_each_change():
-    assert moments(RUN) == [
-        Moment(0, 0, 8),
-        Moment(10, 1, 8),
-        Moment(20, 1, 2),
-        Moment(120, 0, 8),
-        Moment(210, 0, 0),
+    assert usage_over_time(RUN) == [
+        Usage(0, 0, 8),
+        Usage(10, 1, 8),
+        Usage(20, 1, 2),
+        Usage(120, 0, 8),
+        Usage(210, 0, 0),
     ]
 
 
@@ -56,7 +56,7 @@ def test_without_large_jobs_their_figures_are_none():
 
 
 def test_a_job_that_takes_no_time_divides_by_nothing():
-    nothing = Played(TraceJob("nothing", 5, 0, 1), ((5, 5),))
+    nothing = JobResult(TraceJob("nothing", 5, 0, 1), ((5, 5),))
     found = figures([nothing], cap=8)
     assert (found["utilization"], found["lost_fraction"], found["jain"]) == (0, 0, 1)
 
@@ -84,11 +84,11 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def foretold(likely, low, high):
-    return Foretold(EPOCH, *(EPOCH + timedelta(seconds=at) for at in (likely, low, high)))
+    return StartEstimate(EPOCH, *(EPOCH + timedelta(seconds=at) for at in (likely, low, high)))
 
 
 def test_what_could_not_be_foretold_is_not_inside():
-    found = eta_figures(RUN, {0: foretold(26, 20, 30), 1: Foretold(EPOCH)}, EPOCH)
+    found = eta_figures(RUN, {0: foretold(26, 20, 30), 1: StartEstimate(EPOCH)}, EPOCH)
     assert found == {
         "eta_asked": 2,
         "eta_known": 1,
@@ -100,7 +100,7 @@ def test_what_could_not_be_foretold_is_not_inside():
 
 
 def test_jobs_that_started_at_once_are_told_apart():
-    at_once = Foretold(EPOCH, at_once=True)
+    at_once = StartEstimate(EPOCH, started_at_once=True)
     found = eta_figures(RUN, {0: foretold(26, 25, 30), 1: at_once, 2: at_once, 3: at_once}, EPOCH)
     assert (found["eta_asked"], found["eta_inside"], found["eta_inside_all"]) == (1, 0, 0.75)
     assert eta_figures(RUN, {1: at_once}, EPOCH)["eta_inside"] is None
@@ -112,7 +112,7 @@ def test_a_range_holds_its_ends(low, high, inside):
 
 
 def test_where_nothing_was_foretold_there_is_no_error():
-    found = eta_figures(RUN, {1: Foretold(EPOCH)}, EPOCH)
+    found = eta_figures(RUN, {1: StartEstimate(EPOCH)}, EPOCH)
     assert (found["eta_median_error_s"], found["eta_inside"]) == (None, 0)
 
 
@@ -131,7 +131,7 @@ def test_the_tables_hold_the_figures():
     shown = one_table(run)
     assert "2 on 8 GPUs" in shown
     assert "22.2% (0.1 GPU-hours)" in shown
-    reference = Run("baseline-skip", 8, [SMALL, Played(LARGE.job, ((0, 105),))], 0.1)
+    reference = Run("baseline-skip", 8, [SMALL, JobResult(LARGE.job, ((0, 105),))], 0.1)
     row = comparison([reference, run]).splitlines()[-1]
     assert "3.5 min" in row
     assert "(1.90)" in row  # p99 JCT, 209 s of 110 s

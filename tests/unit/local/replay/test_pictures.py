@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.local.replay.reference_policies import play_baseline
+from trainmaster.local.replay.reference_policies import play_reference
 from trainmaster.local.replay.report.gantt import bars
 from trainmaster.local.replay.report.pictures import draw
-from trainmaster.local.replay.report.results import Played
+from trainmaster.local.replay.report.results import JobResult
 from trainmaster.local.replay.runs import Run
 from trainmaster.local.replay.trace.trace import TraceJob
 
@@ -24,7 +24,7 @@ def job(submit, duration, gpus, name="a", share="default"):
 
 
 def run_of(*jobs, policy="baseline-srpt"):
-    return Run(policy, CAP, play_baseline(policy, jobs, CAP), 0.1)
+    return Run(policy, CAP, play_reference(policy, jobs, CAP), 0.1)
 
 
 PREEMPTED = run_of(job(0, 4000, 8, "long"), job(1000, 300, 4, "short$"))
@@ -92,8 +92,8 @@ def traces(draw_):
 
 @given(jobs=traces())
 def test_no_two_jobs_sit_on_one_unit_at_once(jobs):
-    played = play_baseline("baseline-srpt", jobs, CAP, 3)
-    boxes = bars(played, CAP)
+    results = play_reference("baseline-srpt", jobs, CAP, 3)
+    boxes = bars(results, CAP)
     by_unit = {}
     for box in boxes:
         assert 0 <= box.first < box.first + box.count <= CAP
@@ -102,11 +102,11 @@ def test_no_two_jobs_sit_on_one_unit_at_once(jobs):
     for spans in by_unit.values():
         ordered = sorted(spans)
         assert all(before[1] <= after[0] for before, after in pairwise(ordered))
-    assert sum((box.end - box.start) * box.count for box in boxes) == sum(each.held for each in played)
+    assert sum((box.end - box.start) * box.count for box in boxes) == sum(each.held for each in results)
 
 
 def test_a_job_that_finds_no_neighbours_has_several_bars():
     a, b, c = job(0, 10, 2, "a"), job(1, 29, 2, "b"), job(2, 8, 2, "c")
     d = job(10, 5, 4, "d")
-    played = [Played(a, ((0, 10),)), Played(b, ((1, 30),)), Played(c, ((2, 10),)), Played(d, ((10, 15),))]
-    assert [(box.first, box.count) for box in bars(played, 6) if box.played.job is d] == [(0, 2), (4, 2)]
+    results = [JobResult(a, ((0, 10),)), JobResult(b, ((1, 30),)), JobResult(c, ((2, 10),)), JobResult(d, ((10, 15),))]
+    assert [(box.first, box.count) for box in bars(results, 6) if box.results.job is d] == [(0, 2), (4, 2)]

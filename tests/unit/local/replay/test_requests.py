@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.domain.capacity.units import Pool
-from trainmaster.local.replay.trace.requests import POOL, admitted, index_of, longest_runtime, name_of, request_of
+from trainmaster.local.replay.trace.requests import POOL, admit_job, default_max_runtime, index_of, name_of, request_of
 from trainmaster.local.replay.trace.trace import TraceJob
 
 POOLS = {POOL: Pool(POOL, 8)}
@@ -18,7 +18,7 @@ def job(duration=100.0, max_runtime=None):
 
 
 def admit(trace_job):
-    return admitted(request_of(trace_job, 3), trace_job, longest_runtime([trace_job]), POOLS, NOW)
+    return admit_job(request_of(trace_job, 3), trace_job, default_max_runtime([trace_job]), POOLS, NOW)
 
 
 def test_names_sort_as_the_trace_does_and_lead_back_to_it():
@@ -47,5 +47,5 @@ def test_the_limit_is_sagemakers_longest_or_what_the_trace_tells():
 
 def test_no_job_outlives_its_limit_however_long_the_trace_has_it():
     assert admit(job(54.0 * DAY)).max_runtime == timedelta(days=56)
-    assert longest_runtime([job(28.0 * DAY)]) == timedelta(days=28)
-    assert longest_runtime([]) == timedelta(days=28)
+    assert default_max_runtime([job(28.0 * DAY)]) == timedelta(days=28)
+    assert default_max_runtime([]) == timedelta(days=28)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, chosen, parse_trace, read_trace, write_trace
+from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, parse_trace, read_trace, select_jobs, write_trace
 
 SECONDS = st.floats(0, 1e8).map(lambda value: round(value, 3))
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12)
@@ -66,5 +66,5 @@ def test_no_bytes_do_worse_than_being_refused(raw):
 
 def test_the_limit_counts_the_jobs_of_the_share():
     jobs = [TraceJob("a", 0, 1, 9, "x"), TraceJob("b", 1, 1, 1, "y"), TraceJob("c", 2, 1, 1, "x")]
-    assert [job.job_id for job in chosen(jobs, cap=4, share="x", limit=2)] == ["a", "c"]
-    assert chosen(jobs, cap=4)[0].gpus == 4
+    assert [job.job_id for job in select_jobs(jobs, cap=4, share="x", limit=2)] == ["a", "c"]
+    assert select_jobs(jobs, cap=4)[0].gpus == 4

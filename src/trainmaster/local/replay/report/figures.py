@@ -10,43 +10,43 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from trainmaster.local.replay.report.results import Played, makespan
+from trainmaster.local.replay.report.results import JobResult, makespan
 
 LARGE = 8
 """GPUs from which on a job is large: a whole machine of today's largest types."""
 _CLASSES = ((1, 1, "1"), (2, 7, "2-7"), (8, 31, "8-31"), (32, None, "32+"))
 
 
-def figures(played: Sequence[Played], cap: int) -> dict[str, Any]:
+def figures(results: Sequence[JobResult], cap: int) -> dict[str, Any]:
     """All figures of a run on a pool of `cap` units, by the names that `--json` prints; times in seconds.
 
     `avg_wait_large_s` and `p99_wait_large_s` are None where no job is large.
     """
-    large = [each for each in played if each.job.gpus >= LARGE]
-    work = sum(each.job.gpus * each.job.duration for each in played)
-    held = sum(each.held for each in played)
-    lost = sum(each.job.gpus * each.lost for each in played)
-    span = makespan(played)
+    large = [each for each in results if each.job.gpus >= LARGE]
+    work = sum(each.job.gpus * each.job.duration for each in results)
+    held = sum(each.held for each in results)
+    lost = sum(each.job.gpus * each.lost for each in results)
+    span = makespan(results)
     return {
-        **_times("jct", [each.jct for each in played]),
-        **_times("wait", [each.wait for each in played]),
+        **_times("jct", [each.jct for each in results]),
+        **_times("wait", [each.wait for each in results]),
         **_times("wait_large", [each.wait for each in large]),
         "utilization": _round(work / (cap * span), 6) if span else 0.0,
         "makespan_s": _round(span),
-        "preemptions_per_job": _round(sum(each.preemptions for each in played) / len(played), 6),
+        "preemptions_per_job": _round(sum(each.preemptions for each in results) / len(results), 6),
         "lost_fraction": _round(lost / held, 6) if held else 0.0,
         "lost_gpu_hours": _round(lost / 3600),
-        "jain": _round(jain(_progress_by_share(played).values()), 6),
-        "jobs": len(played),
-        "by_size": by_size(played),
+        "jain": _round(jain(_progress_by_share(results).values()), 6),
+        "jobs": len(results),
+        "by_size": by_size(results),
     }
 
 
-def by_size(played: Sequence[Played]) -> dict[str, dict[str, Any]]:
+def by_size(results: Sequence[JobResult]) -> dict[str, dict[str, Any]]:
     """Completion times and waits of each class of size that there is, smallest first."""
     result = {}
     for least, most, name in _CLASSES:
-        some = [each for each in played if least <= each.job.gpus <= (most or each.job.gpus)]
+        some = [each for each in results if least <= each.job.gpus <= (most or each.job.gpus)]
         if some:
             times = _times("jct", [each.jct for each in some]) | _times("wait", [each.wait for each in some])
             result[name] = {"jobs": len(some), **times}
@@ -69,14 +69,14 @@ def percentile(values: Iterable[float], fraction: float) -> float:
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
-def _progress_by_share(played: Sequence[Played]) -> Mapping[str, float]:
+def _progress_by_share(results: Sequence[JobResult]) -> Mapping[str, float]:
     """How fast each share's jobs got on, on average: 1 where none ever waited."""
-    key: Callable[[Played], str] = lambda each: each.job.share  # noqa: E731 -- one for sorting and for grouping
-    grouped = {share: list(group) for share, group in groupby(sorted(played, key=key), key=key)}
+    key: Callable[[JobResult], str] = lambda each: each.job.share  # noqa: E731 -- one for sorting and for grouping
+    grouped = {share: list(group) for share, group in groupby(sorted(results, key=key), key=key)}
     return {share: sum(map(_progress, group)) / len(group) for share, group in grouped.items()}
 
 
-def _progress(each: Played) -> float:
+def _progress(each: JobResult) -> float:
     return each.job.duration / each.jct if each.jct else 1.0
 
 

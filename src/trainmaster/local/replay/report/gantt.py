@@ -9,14 +9,14 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from trainmaster.local.replay.report.results import Played
+from trainmaster.local.replay.report.results import JobResult
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
     """Neighbouring units that a job holds from one time to another; `number` counts the starts."""
 
-    played: Played
+    results: JobResult
     number: int
     start: float
     end: float
@@ -24,12 +24,12 @@ class Bar:
     count: int
 
 
-def bars(played: Sequence[Played], cap: int) -> list[Bar]:
+def bars(results: Sequence[JobResult], cap: int) -> list[Bar]:
     """Every span of every job on units of its own; the lowest that are free, so that idle ones lie on top."""
     free = list(range(cap))
     leaving: list[tuple[float, int, list[int]]] = []
     result: list[Bar] = []
-    for number, (start, end, each) in enumerate(_spans(played)):
+    for number, (start, end, each) in enumerate(_spans(results)):
         while leaving and leaving[0][0] <= start:
             for unit in heapq.heappop(leaving)[2]:
                 heapq.heappush(free, unit)
@@ -39,9 +39,9 @@ def bars(played: Sequence[Played], cap: int) -> list[Bar]:
     return result
 
 
-def _spans(played: Iterable[Played]) -> list[tuple[float, float, Played]]:
+def _spans(results: Iterable[JobResult]) -> list[tuple[float, float, JobResult]]:
     """All spans that have a length, in order of their start."""
-    found = [(start, end, each) for each in played for start, end in each.spans if end > start]
+    found = [(start, end, each) for each in results for start, end in each.spans if end > start]
     return sorted(found, key=lambda span: span[:2])
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.local.replay.report.gantt import Bar, bars
-from trainmaster.local.replay.report.results import Played, moments
+from trainmaster.local.replay.report.results import JobResult, usage_over_time
 from trainmaster.local.replay.runs import Run
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SIZE = (12.0, 6.0)
-_DOTS = 130
+_DOTS_PER_INCH = 130
 _FORMATS = ("svg", "png")
-_MANY = 3_000
+_MAX_VECTOR_ITEMS = 3_000
 """Things in a picture beyond which an SVG holds them as dots: browsers choke on more."""
 _MAX_LABELS = 40
 _MAX_SHARES = 10
@@ -50,7 +50,9 @@ def draw(run: Run, directory: str) -> list[Path]:
             figure = make(run)
             for form in _FORMATS:
                 path = Path(directory) / f"{run.policy}-{kind}.{form}"
-                figure.savefig(path, dpi=_DOTS, metadata={"Date": None} if form == "svg" else {"Software": None})
+                figure.savefig(
+                    path, dpi=_DOTS_PER_INCH, metadata={"Date": None} if form == "svg" else {"Software": None}
+                )
                 written.append(path)
     return written
 
@@ -59,11 +61,11 @@ def queue_figure(run: Run) -> Figure:
     """How many jobs wait, and how many units are used, over time."""
     figure = _figure()
     above, below = figure.subplots(2, 1, sharex=True)
-    scale, unit, begin = _scale(run.played)
-    found = moments(run.played)
-    times = [(moment.at - begin) / scale for moment in found]
-    dots = len(found) > _MANY
-    waiting, used = [moment.waiting for moment in found], [moment.used for moment in found]
+    scale, unit, begin = _scale(run.results)
+    found = usage_over_time(run.results)
+    times = [(usage.at - begin) / scale for usage in found]
+    dots = len(found) > _MAX_VECTOR_ITEMS
+    waiting, used = [usage.waiting for usage in found], [usage.used for usage in found]
     above.fill_between(times, waiting, step="post", color=_QUEUE, alpha=0.35, linewidth=0, rasterized=dots)
     above.step(times, waiting, where="post", color=_QUEUE, linewidth=1, rasterized=dots)
     below.fill_between(times, used, step="post", color=_USED, alpha=0.8, linewidth=0, rasterized=dots)
@@ -82,16 +84,18 @@ def gantt_figure(run: Run) -> Figure:
 
     figure = _figure()
     axes = figure.subplots()
-    scale, unit, begin = _scale(run.played)
-    boxes = bars(run.played, run.cap)
-    names, kind_of = _kinds(run.played)
+    scale, unit, begin = _scale(run.results)
+    boxes = bars(run.results, run.cap)
+    names, kind_of = _colour_keys(run.results)
     places = [Rectangle(((b.start - begin) / scale, b.first), (b.end - b.start) / scale, b.count) for b in boxes]
-    colours = [_shade(_colour(kind_of(box.played)), box.number) for box in boxes]
-    edge = 0.4 if len(boxes) <= _MANY else 0.0
+    colours = [_shade(_colour(kind_of(box.results)), box.number) for box in boxes]
+    edge = 0.4 if len(boxes) <= _MAX_VECTOR_ITEMS else 0.0
     axes.add_collection(
-        PatchCollection(places, facecolor=colours, edgecolor="white", linewidth=edge, rasterized=len(boxes) > _MANY)
+        PatchCollection(
+            places, facecolor=colours, edgecolor="white", linewidth=edge, rasterized=len(boxes) > _MAX_VECTOR_ITEMS
+        )
     )
-    end = max(each.finish for each in run.played)
+    end = max(each.finish for each in run.results)
     axes.set(title=_title(run), xlabel=unit, ylabel="GPU", xlim=(0, (end - begin) / scale or 1), ylim=(0, run.cap))
     _label(axes, boxes, begin, scale)
     patches = [Patch(color=_colour(number), label=name) for number, name in enumerate(names)]
@@ -115,12 +119,12 @@ def _label(axes: Axes, boxes: Sequence[Bar], begin: float, scale: float) -> None
         middle = ((box.start + box.end) / 2 - begin) / scale
         place: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "fontsize": 8, "clip_on": True}
         # A dollar sign would begin a formula.
-        axes.text(middle, box.first + box.count / 2, box.played.job.job_id.replace("$", r"\$"), **place)
+        axes.text(middle, box.first + box.count / 2, box.results.job.job_id.replace("$", r"\$"), **place)
 
 
-def _kinds(played: Sequence[Played]) -> tuple[list[str], Callable[[Played], int]]:
+def _colour_keys(results: Sequence[JobResult]) -> tuple[list[str], Callable[[JobResult], int]]:
     """What the colours mean, and which one a job has."""
-    shares = sorted({each.job.share for each in played})
+    shares = sorted({each.job.share for each in results})
     if 1 < len(shares) <= _MAX_SHARES:
         return shares, lambda each: shares.index(each.job.share)
     names = [name for _, name in _SIZES]
@@ -138,16 +142,16 @@ def _shade(colour: str, number: int) -> tuple[float, ...]:
     return tuple(part + (1 - part) * 0.14 * (number % 3) for part in to_rgb(colour))
 
 
-def _scale(played: Sequence[Played]) -> tuple[float, str, float]:
+def _scale(results: Sequence[JobResult]) -> tuple[float, str, float]:
     """Seconds to a unit of the time axis, its name, and the second at which the axis begins."""
-    begin = min(each.job.submit for each in played)
-    length = max(each.finish for each in played) - begin
+    begin = min(each.job.submit for each in results)
+    length = max(each.finish for each in results) - begin
     scale, name = next((scale, name) for least, scale, name in _UNITS if length >= least)
     return scale, name, begin
 
 
 def _title(run: Run) -> str:
-    return f"{run.policy}: {len(run.played):,} jobs on {run.cap} GPUs"
+    return f"{run.policy}: {len(run.results):,} jobs on {run.cap} GPUs"
 
 
 def _plain(*all_axes: Axes) -> None:

@@ -16,7 +16,7 @@ Span = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class JobResult:
     """One job's course.
 
     Attributes:
@@ -55,7 +55,7 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Usage:
     """How the pool and its queue stood from this time on."""
 
     at: float
@@ -63,20 +63,20 @@ class Moment:
     used: int
 
 
-def moments(played: Iterable[Played]) -> list[Moment]:
+def usage_over_time(results: Iterable[JobResult]) -> list[Usage]:
     """Queue length and units in use after each change, over the whole run."""
-    result: list[Moment] = []
+    result: list[Usage] = []
     waiting = used = 0
-    for at, changes in groupby(sorted(_changes(played)), key=lambda change: change[0]):
+    for at, changes in groupby(sorted(_changes(results)), key=lambda change: change[0]):
         for _, queue, units in changes:
             waiting, used = waiting + queue, used + units
-        result.append(Moment(at, waiting, used))
+        result.append(Usage(at, waiting, used))
     return result
 
 
-def _changes(played: Iterable[Played]) -> Iterator[tuple[float, int, int]]:
+def _changes(results: Iterable[JobResult]) -> Iterator[tuple[float, int, int]]:
     """Time, and what changes then: in the queue's length, in the units used."""
-    for each in played:
+    for each in results:
         yield each.job.submit, 1, 0
         last = len(each.spans) - 1
         for index, (start, end) in enumerate(each.spans):
@@ -84,6 +84,6 @@ def _changes(played: Iterable[Played]) -> Iterator[tuple[float, int, int]]:
             yield end, int(index < last), -each.job.gpus
 
 
-def makespan(played: Sequence[Played]) -> float:
+def makespan(results: Sequence[JobResult]) -> float:
     """Seconds from the first submission until the last job was done."""
-    return max(each.finish for each in played) - min(each.job.submit for each in played)
+    return max(each.finish for each in results) - min(each.job.submit for each in results)

@@ -45,14 +45,14 @@ def one_table(run: Run) -> str:
         ("Preemptions", f"{found['preemptions_per_job']:.3f} a job"),
         ("Lost to restarts", f"{percent(found['lost_fraction'])} ({found['lost_gpu_hours']:,.1f} GPU-hours)"),
         ("Jain's index over shares", f"{found['jain']:.3f}"),
-        *_foretold(found),
+        *_estimate_rows(found),
         ("Took", f"{found['wall_s']:.1f} s"),
     ]
     facts = tabulate(rows, tablefmt="plain", disable_numparse=True)
     return f"{facts}\n\n{_sizes(found)}"
 
 
-def _foretold(found: dict[str, Any]) -> list[tuple[str, str]]:
+def _estimate_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     if not found.get("eta_asked"):
         return []
     error = duration(found["eta_median_error_s"])

@@ -32,8 +32,8 @@ ENDED = frozenset({"Completed", "Failed", "Stopped"})
 _THROTTLED = re.compile(r"Throttl|TooManyRequests|RequestLimitExceeded|SlowDown")
 _ACCELERATED = re.compile(r"ml\.(p|g|trn|inf)\d")
 
-Answer = Mapping[str, Any]
-Told = Callable[[str, int, int | None], None]
+Description = Mapping[str, Any]
+Progress = Callable[[str, int, int | None], None]
 """Takes what is done, how much of it, and how much there is, None where nobody knows yet."""
 
 
@@ -44,12 +44,12 @@ class Account:
     Args:
         client: a boto3 SageMaker client; needs `sagemaker:ListTrainingJobs` and `sagemaker:DescribeTrainingJob`.
         sleep: lets that many seconds pass.
-        told: called while it reads.
+        on_progress: called while it reads.
     """
 
     client: SageMakerClient
     sleep: Callable[[float], None]
-    told: Told = field(default=lambda _what, _done, _total: None)
+    on_progress: Progress = field(default=lambda _what, _done, _total: None)
 
     def history(self, since: datetime) -> list[TraceJob]:
         """The jobs created after that time which have run and ended, in order of creation.
@@ -57,10 +57,10 @@ class Account:
         Raises `BadTrace` where there is none, and botocore's errors where AWS does not answer.
         """
         names = list(self._names(since))
-        found: list[Answer] = []
+        found: list[Description] = []
         for number, name in enumerate(names):
-            self.told("reading jobs", number, len(names))
-            found.append(self._patiently(self.client.describe_training_job, TrainingJobName=name))
+            self.on_progress("reading jobs", number, len(names))
+            found.append(self._call_with_retries(self.client.describe_training_job, TrainingJobName=name))
         jobs = trace_of(found)
         if not jobs:
             raise BadTrace(f"no training job on accelerators has run and ended since {since:%Y-%m-%d}")
@@ -68,7 +68,7 @@ class Account:
 
     def _names(self, since: datetime) -> Iterator[str]:
         """Ended jobs, page by page, the oldest first."""
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "CreationTimeAfter": since,
             "MaxResults": PAGE,
             "SortBy": "CreationTime",
@@ -76,17 +76,17 @@ class Account:
         }
         count = 0
         while True:
-            page: Answer = self._patiently(self.client.list_training_jobs, **asked)
+            page: Description = self._call_with_retries(self.client.list_training_jobs, **request)
             names = [each["TrainingJobName"] for each in page["TrainingJobSummaries"] if _ended(each)]
             count += len(names)
-            self.told("listing jobs", count, None)
+            self.on_progress("listing jobs", count, None)
             yield from names
             if not page.get("NextToken"):
                 return
-            asked["NextToken"] = page["NextToken"]
+            request["NextToken"] = page["NextToken"]
             self.sleep(PAUSE_SECONDS)
 
-    def _patiently(self, call: Callable[..., Any], **members: Any) -> Any:
+    def _call_with_retries(self, call: Callable[..., Any], **members: Any) -> Any:
         """The answer; asked again after ever longer pauses while AWS throttles."""
         for attempt in range(MAX_TRIES):
             try:
@@ -98,14 +98,14 @@ class Account:
         raise AssertionError("the last try returns or raises")
 
 
-def trace_of(answers: Iterable[Answer]) -> list[TraceJob]:
+def trace_of(descriptions: Iterable[Description]) -> list[TraceJob]:
     """The jobs that Describe answers tell of, in order of creation; attempts of one job of a queue are one job."""
-    rows = [row for row in map(_row, answers) if row is not None]
+    rows = [row for row in map(_row, descriptions) if row is not None]
     merged: dict[str, _Row] = {}
     for row in sorted(rows, key=lambda row: (row.created, row.name)):
         name = row.name.partition(STAMP)[0]
         earlier = merged.get(name)
-        merged[name] = row if earlier is None else earlier.and_then(row)
+        merged[name] = row if earlier is None else earlier.merge(row)
     first = min((row.created for row in rows), default=None)
     return [row.job(name, first) for name, row in merged.items() if first is not None]
 
@@ -119,7 +119,7 @@ class _Row:
     share: str
     max_runtime: float | None
 
-    def and_then(self, later: _Row) -> _Row:
+    def merge(self, later: _Row) -> _Row:
         """The same job with a later attempt's time, too."""
         seconds, gpus = self.seconds + later.seconds, max(self.gpus, later.gpus)
         return _Row(self.name, self.created, seconds, gpus, self.share, self.max_runtime)
@@ -129,28 +129,30 @@ class _Row:
         return TraceJob(name, submit, self.seconds, self.gpus, self.share, self.max_runtime)
 
 
-def _row(answer: Answer) -> _Row | None:
+def _row(description: Description) -> _Row | None:
     """What a job counts as; None for one that never ran, has not ended, or has no accelerators."""
-    gpus = _gpus(answer.get("ResourceConfig") or {})
-    if not (_ended(answer) and gpus and answer.get("TrainingStartTime") and answer.get("TrainingEndTime")):
+    gpus = _gpus(description.get("ResourceConfig") or {})
+    if not (
+        _ended(description) and gpus and description.get("TrainingStartTime") and description.get("TrainingEndTime")
+    ):
         return None
-    span = answer["TrainingEndTime"] - answer["TrainingStartTime"]
+    span = description["TrainingEndTime"] - description["TrainingStartTime"]
     return _Row(
-        name=answer["TrainingJobName"],
-        created=answer["CreationTime"],
+        name=description["TrainingJobName"],
+        created=description["CreationTime"],
         # Not `BillableTimeInSeconds`: for spot it is less by the discount.
-        seconds=float(answer.get("TrainingTimeInSeconds") or span.total_seconds()),
+        seconds=float(description.get("TrainingTimeInSeconds") or span.total_seconds()),
         gpus=gpus,
-        share=str(answer.get("RoleArn") or "").rpartition("/")[2] or DEFAULT_SHARE,
-        max_runtime=(answer.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds"),
+        share=str(description.get("RoleArn") or "").rpartition("/")[2] or DEFAULT_SHARE,
+        max_runtime=(description.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds"),
     )
 
 
-def _ended(answer: Answer) -> bool:
-    return answer["TrainingJobStatus"] in ENDED
+def _ended(description: Description) -> bool:
+    return description["TrainingJobStatus"] in ENDED
 
 
-def _gpus(config: Answer) -> int:
+def _gpus(config: Description) -> int:
     """Accelerators of all instances; of preferences, those of the type that SageMaker chose."""
     if chosen := config.get("SelectedInstanceType"):
         return _of(chosen, config.get("SelectedInstanceCount") or config.get("InstanceCount") or 1)

@@ -21,7 +21,7 @@ from trainmaster.service.admission.policy import AdmissionPolicy
 POOL = "ml.g5.xlarge"
 """An instance type with one GPU."""
 _ROLE = "arn:aws:iam::111122223333:role/replay"
-_DOOR = AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=(_ROLE,))
+_ADMISSION = AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=(_ROLE,))
 
 Request = dict[str, Any]
 
@@ -53,17 +53,19 @@ def request_of(job: TraceJob, index: int) -> Request:
     }
 
 
-def longest_runtime(jobs: Iterable[TraceJob]) -> timedelta:
+def default_max_runtime(jobs: Iterable[TraceJob]) -> timedelta:
     """The limit of jobs that have none of their own, the same for all.
 
     SageMaker's longest; where a trace has longer jobs, put together of several runs, so often that as covers them: the
     queue may rely on it that no job outlives its limit.
     """
-    longest = max((job.duration for job in jobs), default=0.0)
-    return timedelta(seconds=MAX_RUNTIME * max(1, ceil(longest / MAX_RUNTIME)))
+    default_runtime = max((job.duration for job in jobs), default=0.0)
+    return timedelta(seconds=MAX_RUNTIME * max(1, ceil(default_runtime / MAX_RUNTIME)))
 
 
-def admitted(request: Request, job: TraceJob, longest: timedelta, pools: Mapping[str, Pool], now: datetime) -> Job:
+def admit_job(
+    request: Request, job: TraceJob, default_runtime: timedelta, pools: Mapping[str, Pool], now: datetime
+) -> Job:
     """The job as the door lets it in, in its share. Raises what `AdmissionPolicy.admit` raises."""
-    made = replace(_DOOR.admit(request, None, pools, now).job, share=job.share)
-    return made if job.max_runtime is not None else replace(made, max_runtime=longest)
+    made = replace(_ADMISSION.admit(request, None, pools, now).job, share=job.share)
+    return made if job.max_runtime is not None else replace(made, max_runtime=default_runtime)

@@ -19,7 +19,7 @@ NEEDED = ("submit_time_s", "duration_s", "num_gpus")
 OPTIONAL = ("job_id", "vc", "max_runtime_s")
 DEFAULT_SHARE = "default"
 _GZIP = b"\x1f\x8b"
-_MAX_SECONDS_LENGTH = 100 * 366 * 86_400.0
+_MAX_SECONDS = 100 * 366 * 86_400.0
 _MAX_GPUS = 1_000_000
 
 
@@ -71,7 +71,9 @@ def parse_trace(raw: bytes) -> list[TraceJob]:
     return sorted(jobs, key=lambda job: job.submit)
 
 
-def chosen(jobs: Iterable[TraceJob], *, cap: int, share: str | None = None, limit: int | None = None) -> list[TraceJob]:
+def select_jobs(
+    jobs: Iterable[TraceJob], *, cap: int, share: str | None = None, limit: int | None = None
+) -> list[TraceJob]:
     """The jobs to replay: one share or all, the first so many, none larger than the pool.
 
     Raises `BadTrace` where none is left.
@@ -136,7 +138,7 @@ def _seconds(row: Mapping[str, str | None], column: str, line: int) -> float:
         seconds = float(row[column] or "")
     except ValueError:
         seconds = math.nan
-    if not 0 <= seconds <= _MAX_SECONDS_LENGTH:
+    if not 0 <= seconds <= _MAX_SECONDS:
         raise _bad(row, column, line, "a number of seconds, at least 0")
     return seconds
 

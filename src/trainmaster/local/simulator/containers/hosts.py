@@ -15,7 +15,7 @@ from trainmaster.local.simulator.service.job import TrainingJob
 
 ONE_GROUP = "homogeneousCluster"
 """What SageMaker calls the only group of a job without groups."""
-LAST = 254
+MAX_BYTE = 254
 """Of the last two bytes of an address 1 to 254 are used: 127.0.0.x stays what everybody else on the machine has."""
 
 
@@ -34,13 +34,13 @@ def hosts_of(job: TrainingJob) -> tuple[Host, ...]:
     if groups:
         kinds = [(each["InstanceType"], each["InstanceGroupName"], each["InstanceCount"]) for each in groups]
     else:
-        held = job.held or worst_case(job.alternatives) or {"local": 1}
+        held = job.instances or worst_case(job.alternatives) or {"local": 1}
         kinds = [(instance_type, ONE_GROUP, count) for instance_type, count in held.items()]
     each_one = [(instance_type, group) for instance_type, group, count in kinds for _ in range(count)]
     return tuple(Host(f"algo-{at}", *kind) for at, kind in enumerate(each_one, start=1))
 
 
-class Addresses:
+class LoopbackAddresses:
     """Loopback addresses that no two instances have at once.
 
     Args:
@@ -52,24 +52,24 @@ class Addresses:
         self._taken: set[str] = set()
         self._lock = threading.Lock()
 
-    def take(self, count: int) -> list[str]:
+    def allocate(self, count: int) -> list[str]:
         """So many addresses, those given back longest ago first: what still lingers on a port troubles nobody.
 
         Raises `OSError` where there are not so many left.
         """
         with self._lock:
-            if len(self._taken) + count > LAST * LAST:
+            if len(self._taken) + count > MAX_BYTE * MAX_BYTE:
                 raise OSError("no loopback address is left")
-            return [self._one() for _ in range(count)]
+            return [self._next_free() for _ in range(count)]
 
-    def give(self, addresses: Iterable[str]) -> None:
+    def release(self, addresses: Iterable[str]) -> None:
         """These are free again."""
         with self._lock:
             self._taken.difference_update(addresses)
 
-    def _one(self) -> str:
+    def _next_free(self) -> str:
         while True:
-            third, fourth = divmod(self._next % (LAST * LAST), LAST)
+            third, fourth = divmod(self._next % (MAX_BYTE * MAX_BYTE), MAX_BYTE)
             self._next += 1
             address = f"127.0.{third + 1}.{fourth + 1}"
             if address not in self._taken:
@@ -77,6 +77,6 @@ class Addresses:
                 return address
 
 
-def names(hosts: Sequence[Host]) -> list[str]:
+def host_names(hosts: Sequence[Host]) -> list[str]:
     """Their names as `resourceconfig.json` lists them: sorted as texts, so that algo-10 comes before algo-2."""
     return sorted(host.name for host in hosts)

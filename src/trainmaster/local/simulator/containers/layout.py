@@ -15,21 +15,21 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from trainmaster.local.simulator.containers.hosts import Host, names
+from trainmaster.local.simulator.containers.hosts import Host, host_names
 from trainmaster.local.simulator.service.job import TrainingJob
 
 LOCAL_ADDRESS = "TRAINMASTER_LOCAL_ADDR"
 """Where other containers reach this one; on SageMaker its name in `hosts` resolves to that."""
 NETWORK_INTERFACE = "lo"
 OPT_ML = PurePosixPath("/opt/ml")
-LIKE_AWS_IMAGES = {"PYTHONUNBUFFERED": "1"}
+AWS_IMAGE_ENVIRONMENT = {"PYTHONUNBUFFERED": "1"}
 """What AWS's training images set: without it a line of output would wait for thousands of others."""
-SHOWN = 40
+MAX_URI_CHARACTERS = 40
 """Characters of the URI's last part that the directory's name shows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InstanceSlot:
     """Which of a job's instances a container runs on, and the loopback address that stands for it."""
 
     hosts: tuple[Host, ...]
@@ -46,23 +46,23 @@ class Container:
     failure: Path
 
 
-def build(root: Path, job: TrainingJob, place: Place, inherited: Mapping[str, str]) -> Container:
+def build_container(root: Path, job: TrainingJob, slot: InstanceSlot, inherited: Mapping[str, str]) -> Container:
     """Make the directory of one instance under `root`; making it again keeps what is there."""
     base = root / "jobs" / job.name
-    if len(place.hosts) > 1:
-        base /= place.host.name
+    if len(slot.hosts) > 1:
+        base /= slot.host.name
     for part in ("input/config", "input/data", "model", "output/data", "code"):
         (base / part).mkdir(parents=True, exist_ok=True)
     for channel in _channels(job):
         (base / "input/data" / channel).mkdir(exist_ok=True)
     checkpoints = _link_checkpoints(root, base, job)
-    _write_config(base / "input/config", job, place)
+    _write_config(base / "input/config", job, slot)
     environment = {
-        **LIKE_AWS_IMAGES,
+        **AWS_IMAGE_ENVIRONMENT,
         **inherited,
         **job.request.get("Environment", {}),
         **_paths(base, checkpoints, job),
-        **_variables(job, place),
+        **_variables(job, slot),
     }
     return Container(base / "code", environment, base / "output/failure")
 
@@ -70,7 +70,7 @@ def build(root: Path, job: TrainingJob, place: Place, inherited: Mapping[str, st
 def checkpoint_directory(root: Path, uri: str) -> Path:
     """Where checkpoints with this URI are kept."""
     uri = uri.rstrip("/")
-    shown = re.sub(r"[^A-Za-z0-9.-]", "-", uri.rpartition("/")[2])[:SHOWN].lstrip(".")
+    shown = re.sub(r"[^A-Za-z0-9.-]", "-", uri.rpartition("/")[2])[:MAX_URI_CHARACTERS].lstrip(".")
     return root / "checkpoints" / f"{shown}-{hashlib.sha256(uri.encode()).hexdigest()[:16]}"
 
 
@@ -98,9 +98,9 @@ def _inside(local_path: str | None) -> PurePosixPath:
     return default if below.parts[0] in ("input", "model", "output", "code") else below
 
 
-def _write_config(directory: Path, job: TrainingJob, place: Place) -> None:
+def _write_config(directory: Path, job: TrainingJob, slot: InstanceSlot) -> None:
     (directory / "hyperparameters.json").write_text(json.dumps(_hyperparameters(job)))
-    (directory / "resourceconfig.json").write_text(json.dumps(_resources(place)))
+    (directory / "resourceconfig.json").write_text(json.dumps(_resources(slot)))
     (directory / "inputdataconfig.json").write_text(json.dumps(_inputs(job)))
 
 
@@ -118,22 +118,22 @@ def _paths(base: Path, checkpoints: Path, job: TrainingJob) -> dict[str, str]:
     return {name: str(path) for name, path in paths.items()}
 
 
-def _variables(job: TrainingJob, place: Place) -> dict[str, str]:
+def _variables(job: TrainingJob, slot: InstanceSlot) -> dict[str, str]:
     parameters = _hyperparameters(job)
     return {
         **{f"SM_HP_{_upper(name)}": value for name, value in parameters.items()},
         "SM_HPS": json.dumps(parameters),
         "SM_CHANNELS": json.dumps(_channels(job)),
-        "SM_RESOURCE_CONFIG": json.dumps(_resources(place)),
-        "SM_CURRENT_HOST": place.host.name,
-        "SM_HOSTS": json.dumps(names(place.hosts)),
+        "SM_RESOURCE_CONFIG": json.dumps(_resources(slot)),
+        "SM_CURRENT_HOST": slot.host.name,
+        "SM_HOSTS": json.dumps(host_names(slot.hosts)),
         "SM_NETWORK_INTERFACE_NAME": NETWORK_INTERFACE,
         "SM_NUM_CPUS": str(os.cpu_count() or 1),
         "SM_NUM_GPUS": "0",
-        "SM_CURRENT_INSTANCE_TYPE": place.host.instance_type,
+        "SM_CURRENT_INSTANCE_TYPE": slot.host.instance_type,
         "TRAINING_JOB_NAME": job.name,
         "TRAINING_JOB_ARN": job.arn,
-        LOCAL_ADDRESS: place.address,
+        LOCAL_ADDRESS: slot.address,
     }
 
 
@@ -156,18 +156,18 @@ def _inputs(job: TrainingJob) -> dict[str, Any]:
     }
 
 
-def _resources(place: Place) -> dict[str, Any]:
-    groups = {host.group: host.instance_type for host in place.hosts}
+def _resources(slot: InstanceSlot) -> dict[str, Any]:
+    groups = {host.group: host.instance_type for host in slot.hosts}
     return {
-        "current_host": place.host.name,
-        "current_instance_type": place.host.instance_type,
-        "current_group_name": place.host.group,
-        "hosts": names(place.hosts),
+        "current_host": slot.host.name,
+        "current_instance_type": slot.host.instance_type,
+        "current_group_name": slot.host.group,
+        "hosts": host_names(slot.hosts),
         "instance_groups": [
             {
                 "instance_group_name": group,
                 "instance_type": instance_type,
-                "hosts": names([host for host in place.hosts if host.group == group]),
+                "hosts": host_names([host for host in slot.hosts if host.group == group]),
             }
             for group, instance_type in groups.items()
         ],

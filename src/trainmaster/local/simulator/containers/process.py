@@ -17,7 +17,7 @@ from typing import IO
 from trainmaster.local.simulator.containers.layout import Container
 
 
-class Script:
+class ScriptProcess:
     """One process group, from its start to its end.
 
     Args:
@@ -65,7 +65,7 @@ class Script:
             self._process.wait()
             self._reaped = True
 
-    def why_failed(self) -> str | None:
+    def failure_reason(self) -> str | None:
         """The `FailureReason`: what it left in `output/failure`, and its exit code as a shell would tell it."""
         code = self._process.returncode
         if code == 0:
@@ -88,13 +88,13 @@ class Guardian:
             text=True,
         )
 
-    def watch(self, group: int) -> None:
+    def guard(self, group: int) -> None:
         """Take a process group under its guard."""
-        self._tell(f"+{group}\n")
+        self._send(f"+{group}\n")
 
-    def forget(self, group: int) -> None:
+    def unguard(self, group: int) -> None:
         """Take it out again: it has ended."""
-        self._tell(f"-{group}\n")
+        self._send(f"-{group}\n")
 
     def close(self) -> None:
         """Let it kill what is left, and end."""
@@ -103,7 +103,7 @@ class Guardian:
                 self._process.stdin.close()
         self._process.wait()
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         with self._lock:
             pipe = self._process.stdin
             if pipe is not None and not pipe.closed:

@@ -17,22 +17,22 @@ from datetime import datetime
 from pathlib import Path
 
 from trainmaster.local.simulator.clock import Clock
-from trainmaster.local.simulator.containers.hosts import Addresses, hosts_of
-from trainmaster.local.simulator.containers.layout import Place, build
-from trainmaster.local.simulator.containers.process import Guardian, Script
+from trainmaster.local.simulator.containers.hosts import LoopbackAddresses, hosts_of
+from trainmaster.local.simulator.containers.layout import InstanceSlot, build_container
+from trainmaster.local.simulator.containers.process import Guardian, ScriptProcess
 from trainmaster.local.simulator.service.job import TrainingJob
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 MAX_LINE_LENGTH = 200_000
 """Bytes: CloudWatch Logs takes 256 KB an event."""
-LAST_WORDS_SECONDS = 1.0
+EXIT_GRACE_SECONDS = 1.0
 """How long there is between SIGTERM and SIGKILL for the others when one instance has failed and for all on `close`,
 and for the rest of a script's output."""
-NOT_STARTED = 127
+EXIT_CODE_NOT_STARTED = 127
 """The exit code that a shell would give a command that cannot be started."""
-STRIDE = 251
+ADDRESS_STRIDE = 251
 """How far apart simulators with neighbouring process ids begin to give out addresses."""
-Exited = Callable[[str, int, str | None], None]
+ExitHandler = Callable[[str, int, str | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class _Run:
     name: str
     number: int
     addresses: list[str]
-    scripts: list[Script] = field(default_factory=list)
-    left: int = 0
+    scripts: list[ScriptProcess] = field(default_factory=list)
+    running: int = 0
     failure: str | None = None
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -82,16 +82,16 @@ class CommandRunner:
         self._clock = clock
         self._logs = logs
         self._inherited = inherited or {}
-        self._exited: Exited = lambda _name, _run, _failure: None
+        self._exited: ExitHandler = lambda _name, _run, _failure: None
         self._lock = threading.Lock()
         self._runs: dict[tuple[str, int], _Run] = {}
         self._watchers: set[threading.Thread] = set()
         self._closed = False
-        self._addresses = Addresses(os.getpid() * STRIDE)
+        self._addresses = LoopbackAddresses(os.getpid() * ADDRESS_STRIDE)
         self._guardian = Guardian()
         atexit.register(self.close)
 
-    def report_to(self, exited: Exited) -> None:
+    def set_exit_handler(self, exited: ExitHandler) -> None:
         """Tell this one when all scripts of a job have ended."""
         self._exited = exited
 
@@ -100,7 +100,7 @@ class CommandRunner:
         try:
             self._start(job, run)
         except OSError as error:
-            self._exited(job.name, run, f"AlgorithmError: {error}, exit code: {NOT_STARTED}")
+            self._exited(job.name, run, f"AlgorithmError: {error}, exit code: {EXIT_CODE_NOT_STARTED}")
 
     def signal(self, name: str, run: int, *, kill: bool) -> None:
         """SIGTERM, or SIGKILL, to the job's scripts and all their children; nothing where they have ended."""
@@ -116,11 +116,11 @@ class CommandRunner:
         for run in runs:
             run.send(signal.SIGTERM)
         for watcher in watchers:
-            watcher.join(LAST_WORDS_SECONDS / max(1, len(watchers)))
+            watcher.join(EXIT_GRACE_SECONDS / max(1, len(watchers)))
         for run in runs:
             run.send(signal.SIGKILL)
         for watcher in watchers:
-            watcher.join(LAST_WORDS_SECONDS)
+            watcher.join(EXIT_GRACE_SECONDS)
         self._guardian.close()
         atexit.unregister(self.close)
 
@@ -137,66 +137,68 @@ class CommandRunner:
     def _spawn(self, job: TrainingJob, number: int) -> tuple[_Run, list[threading.Thread]]:
         """A process for each instance, or none at all."""
         hosts = hosts_of(job)
-        run = _Run(job.name, number, self._addresses.take(len(hosts)))
+        run = _Run(job.name, number, self._addresses.allocate(len(hosts)))
         since = int(self._clock.now().timestamp())
         watchers = []
         try:
             for host, address in zip(hosts, run.addresses, strict=True):
-                script = Script(job.argv, build(self._root, job, Place(hosts, host, address), self._inherited))
+                script = ScriptProcess(
+                    job.argv, build_container(self._root, job, InstanceSlot(hosts, host, address), self._inherited)
+                )
                 run.scripts.append(script)
-                self._guardian.watch(script.group)
+                self._guardian.guard(script.group)
                 arguments = (run, script, f"{job.name}/{host.name}-{since}")
                 watchers.append(threading.Thread(target=self._watch, args=arguments, name=job.name, daemon=True))
         except OSError:
-            self._take_back(run)
+            self._roll_back(run)
             raise
-        run.left = len(hosts)
+        run.running = len(hosts)
         return run, watchers
 
-    def _take_back(self, run: _Run) -> None:
+    def _roll_back(self, run: _Run) -> None:
         """End the instances that were started before one could not be."""
         run.send(signal.SIGKILL)
         for script in run.scripts:
             script.wait()
-            self._guardian.forget(script.group)
+            self._guardian.unguard(script.group)
             if script.output is not None:
                 script.output.close()
-        self._addresses.give(run.addresses)
+        self._addresses.release(run.addresses)
 
-    def _watch(self, run: _Run, script: Script, stream: str) -> None:
+    def _watch(self, run: _Run, script: ScriptProcess, stream: str) -> None:
         """Follow a script to its end."""
         reader = threading.Thread(target=self._read, args=(script, stream), daemon=True)
         reader.start()
         script.wait()
-        self._guardian.forget(script.group)
-        reader.join(LAST_WORDS_SECONDS)
-        if self._bury(run, script.why_failed()):
+        self._guardian.unguard(script.group)
+        reader.join(EXIT_GRACE_SECONDS)
+        if self._record_exit(run, script.failure_reason()):
             run.send(signal.SIGTERM)
-            run.ended.wait(LAST_WORDS_SECONDS)
+            run.ended.wait(EXIT_GRACE_SECONDS)
             run.send(signal.SIGKILL)
             with self._lock:
                 self._watchers.discard(threading.current_thread())
 
-    def _bury(self, run: _Run, failure: str | None) -> bool:
+    def _record_exit(self, run: _Run, failure: str | None) -> bool:
         """One instance has ended; whether it is the first to have failed while others go on."""
         with self._lock:
             first = failure is not None and run.failure is None
             run.failure = run.failure or failure
-            run.left -= 1
-            if first and run.left:
+            run.running -= 1
+            if first and run.running:
                 return True
             self._watchers.discard(threading.current_thread())
-            if run.left:
+            if run.running:
                 return False
             del self._runs[run.name, run.number]
             closed = self._closed
         run.ended.set()
-        self._addresses.give(run.addresses)
+        self._addresses.release(run.addresses)
         if not closed:
             self._exited(run.name, run.number, run.failure)
         return False
 
-    def _read(self, script: Script, stream: str) -> None:
+    def _read(self, script: ScriptProcess, stream: str) -> None:
         if script.output is None:
             return
         with script.output as output:

@@ -31,7 +31,7 @@ MAX_EVENTS = 10
 MAX_LINES = 500
 MAX_TRIES = 5
 FIRST_PAUSE_SECONDS = 0.2
-LAST_CALL_SECONDS = 5.0
+CLOSE_SECONDS = 5.0
 """How long `close` waits for what is still queued."""
 
 
@@ -43,18 +43,18 @@ class Bus(Protocol):
         ...
 
 
-class Courier(Generic[T]):
+class BatchSender(Generic[T]):
     """Delivers things in order, in batches, from a thread of its own.
 
     Args:
         deliver: takes a batch; raising means that it is to be tried again.
-        most: how many make a batch.
+        max_batch: how many make a batch.
         pause: how long to wait before the second try, in seconds; doubled for each further one.
     """
 
-    def __init__(self, deliver: Callable[[list[T]], None], most: int, pause: float = FIRST_PAUSE_SECONDS) -> None:
+    def __init__(self, deliver: Callable[[list[T]], None], max_batch: int, pause: float = FIRST_PAUSE_SECONDS) -> None:
         self._deliver = deliver
-        self._most = most
+        self._max_batch = max_batch
         self._pause = pause
         self._queue: queue.Queue[T | None] = queue.Queue(MAX_WAITING)
         self._closing = threading.Event()
@@ -72,24 +72,24 @@ class Courier(Generic[T]):
         """Deliver what is queued, within reason, and stop."""
         self._closing.set()
         try:
-            self._queue.put(None, timeout=LAST_CALL_SECONDS)
+            self._queue.put(None, timeout=CLOSE_SECONDS)
         except queue.Full:
             log.warning("the receiver is too slow: what is queued may be lost")
-        self._thread.join(LAST_CALL_SECONDS)
+        self._thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
         ended = False
         while not ended:
             batch, ended = self._next_batch()
             if batch:
-                self._try(batch)
+                self._deliver_with_retries(batch)
 
     def _next_batch(self) -> tuple[list[T], bool]:
         first = self._queue.get()
         batch: list[T] = []
         while first is not None:
             batch.append(first)
-            if len(batch) == self._most:
+            if len(batch) == self._max_batch:
                 return batch, False
             try:
                 first = self._queue.get_nowait()
@@ -97,7 +97,7 @@ class Courier(Generic[T]):
                 return batch, False
         return batch, True
 
-    def _try(self, batch: list[T]) -> None:
+    def _deliver_with_retries(self, batch: list[T]) -> None:
         for attempt in range(MAX_TRIES):
             try:
                 return self._deliver(batch)
@@ -108,7 +108,7 @@ class Courier(Generic[T]):
         return None
 
 
-def event_courier(client: Bus, bus: str) -> Courier[Event]:
+def event_sender(client: Bus, bus: str) -> BatchSender[Event]:
     """Puts events on a bus."""
 
     def deliver(batch: list[Event]) -> None:
@@ -116,10 +116,10 @@ def event_courier(client: Bus, bus: str) -> Courier[Event]:
         if answer["FailedEntryCount"]:
             raise RuntimeError(f"the bus refused events: {answer['Entries']}")
 
-    return Courier(deliver, MAX_EVENTS)
+    return BatchSender(deliver, MAX_EVENTS)
 
 
-def log_courier(client: CloudWatchLogsClient) -> Courier[LogLine]:
+def log_sender(client: CloudWatchLogsClient) -> BatchSender[LogLine]:
     """Puts lines into their log streams, making groups and streams as they come."""
     known: set[tuple[str, str]] = set()
 
@@ -131,7 +131,7 @@ def log_courier(client: CloudWatchLogsClient) -> Courier[LogLine]:
                 known.add((group, stream))
             _put_lines(client, group, stream, lines)
 
-    return Courier(deliver, MAX_LINES)
+    return BatchSender(deliver, MAX_LINES)
 
 
 def _stream_of(line: LogLine) -> tuple[str, str]:

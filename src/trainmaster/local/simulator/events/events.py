@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.local.simulator.service.engine import Account
-from trainmaster.local.simulator.service.state import Changed
+from trainmaster.local.simulator.service.state import StatusChange
 
 Event = dict[str, Any]
 Sink = Callable[[Event], None]
@@ -33,7 +33,7 @@ class Envelope:
     rng: random.Random
     source: str = AWS_SOURCE
 
-    def wrap(self, change: Changed) -> Event:
+    def event_for(self, change: StatusChange) -> Event:
         """The event that tells of this change."""
         return {
             "version": "0",

@@ -12,13 +12,13 @@ from typing import Protocol
 
 from trainmaster.local.simulator.events.events import Envelope, Sink
 from trainmaster.local.simulator.service.job import TrainingJob
-from trainmaster.local.simulator.service.state import Changed, Message, SignalContainer, StartContainer
+from trainmaster.local.simulator.service.state import Message, SignalContainer, StartContainer, StatusChange
 
 
 class Containers(Protocol):
     """What runs real commands as training scripts; it reports their ends to the simulator."""
 
-    def report_to(self, exited: Callable[[str, int, str | None], None]) -> None:
+    def set_exit_handler(self, exited: Callable[[str, int, str | None], None]) -> None:
         """Tell this one when a script has ended: job, run, and why it failed, None that it did not."""
         ...
 
@@ -58,33 +58,33 @@ class Outbox:
         self._envelope = envelope
         self._containers = containers
         self._on_change = on_change
-        self._emptying = threading.Lock()
+        self._draining = threading.Lock()
         self.sink = sink
 
     def drain(self) -> None:
         """Hand everything out, unless somebody is doing that already."""
-        while self._outbox and self._emptying.acquire(blocking=False):
+        while self._outbox and self._draining.acquire(blocking=False):
             try:
-                self._hand_out()
+                self._drain_once()
             finally:
-                self._emptying.release()
+                self._draining.release()
 
-    def _hand_out(self) -> None:
+    def _drain_once(self) -> None:
         while self._outbox:
             message = self._outbox.popleft()
-            if isinstance(message, Changed):
-                self._tell(message)
+            if isinstance(message, StatusChange):
+                self._publish(message)
             elif self._containers is not None:
-                self._command(self._containers, message)
+                self._send_command(self._containers, message)
 
-    def _tell(self, change: Changed) -> None:
+    def _publish(self, change: StatusChange) -> None:
         if self._on_change is not None:
             self._on_change(change.name)
         elif self.sink is not None:
-            self.sink(self._envelope.wrap(change))
+            self.sink(self._envelope.event_for(change))
 
     @staticmethod
-    def _command(containers: Containers, message: StartContainer | SignalContainer) -> None:
+    def _send_command(containers: Containers, message: StartContainer | SignalContainer) -> None:
         if isinstance(message, StartContainer):
             containers.start(message.job, message.run)
         else:

@@ -20,11 +20,11 @@ class Quotas:
     """What the account may use at once.
 
     Args:
-        limits: instances by type for on-demand training jobs; other types have `otherwise`.
+        limits: instances by type for on-demand training jobs; other types have `default`.
         spot_limits: the same for spot, which AWS counts apart.
         warm_limits: the same for instances kept in warm pools or under jobs that will leave one; AWS grants none
             by default, the simulator sets no limit where it is given none.
-        otherwise: the limit for a type that is not named; None for no limit.
+        default: the limit for a type that is not named; None for no limit.
     """
 
     def __init__(
@@ -32,11 +32,11 @@ class Quotas:
         limits: Mapping[str, int],
         spot_limits: Mapping[str, int],
         warm_limits: Mapping[str, int],
-        otherwise: int | None = None,
+        default: int | None = None,
     ) -> None:
         self._limits: dict[str, dict[str, int]] = {Market.ON_DEMAND: dict(limits), Market.SPOT: dict(spot_limits)}
         self._warm_limits = dict(warm_limits)
-        self._otherwise = otherwise
+        self._otherwise = default
         self._used: Counter[Key] = Counter()
         self._warm_used: Counter[str] = Counter()
 
@@ -63,19 +63,19 @@ class Quotas:
             if limit is not None and used + count > limit:
                 raise limit_exceeded(f"{instance_type} for {WARM_POOL}", limit, used, count)
 
-    def take(self, units: Units, market: str) -> None:
+    def charge(self, units: Units, market: str) -> None:
         """Count these."""
         self._used.update(_keyed(units, market))
 
-    def give(self, units: Units, market: str) -> None:
+    def release(self, units: Units, market: str) -> None:
         """Count these no longer."""
         self._used.subtract(_keyed(units, market))
 
-    def take_warm(self, units: Units) -> None:
+    def charge_warm(self, units: Units) -> None:
         """Count these as to be kept."""
         self._warm_used.update(units)
 
-    def give_warm(self, units: Units) -> None:
+    def release_warm(self, units: Units) -> None:
         """Count these as to be kept no longer."""
         self._warm_used.subtract(units)
 
@@ -106,7 +106,7 @@ class Ec2:
         """How many instances of the type run now, warm pools included."""
         return self._running[market, instance_type]
 
-    def has(self, units: Units, market: str) -> bool:
+    def has_capacity(self, units: Units, market: str) -> bool:
         """Whether all of these could be started at once."""
         capacity = self._capacity.get(market, {})
         return all(
@@ -114,11 +114,11 @@ class Ec2:
             for instance_type, count in units.items()
         )
 
-    def start(self, units: Units, market: str) -> None:
+    def allocate(self, units: Units, market: str) -> None:
         """Start these."""
         self._running.update(_keyed(units, market))
 
-    def end(self, units: Units, market: str) -> None:
+    def release(self, units: Units, market: str) -> None:
         """Give these back."""
         self._running.subtract(_keyed(units, market))
 

@@ -1,7 +1,7 @@
 """The simulated service as a state machine: each operation, and the passing of time, changes the world.
 
 Time is an argument everywhere and nothing here speaks to anybody: what the outside must learn is in
-`world.outbox`. It must not lock: `simulator` lets one caller in at a time.
+`state.outbox`. It must not lock: `simulator` lets one caller in at a time.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from trainmaster.local.simulator.service import ending, interruptions, lifecycle
 from trainmaster.local.simulator.service.demand import alternatives, market, worst_case
 from trainmaster.local.simulator.service.job import Stage, TrainingJob, WarmPool
 from trainmaster.local.simulator.service.profiles import Profile
-from trainmaster.local.simulator.service.state import World
+from trainmaster.local.simulator.service.state import AccountState
 from trainmaster.local.simulator.service.training_plans import Block, TrainingPlan, add_plan, check_plan, describe_plan
 from trainmaster.local.simulator.wire.errors import in_use, invalid, not_found
 from trainmaster.local.simulator.wire.listing import list_jobs
 from trainmaster.local.simulator.wire.views import describe
 
-Answer = dict[str, Any]
+Response = dict[str, Any]
 Request = Mapping[str, Any]
 
 
@@ -31,7 +31,7 @@ class Account:
 
     number: str = "111122223333"
     region: str = "us-east-1"
-    missing: str = "ValidationException"
+    not_found_code: str = "ValidationException"
 
     def arn(self, name: str, kind: str = "training-job") -> str:
         """The ARN of a training job, or of something of another kind."""
@@ -42,20 +42,20 @@ class Engine:
     """SageMaker's training operations.
 
     Args:
-        world: the state; shared with nobody else.
+        state: the state; shared with nobody else.
         account: whose it is.
         profile_for: the script that a request's job follows; may raise `ApiError`.
     """
 
-    def __init__(self, world: World, account: Account, profile_for: Callable[[Request], Profile]) -> None:
-        self.world = world
+    def __init__(self, state: AccountState, account: Account, profile_for: Callable[[Request], Profile]) -> None:
+        self.state = state
         self.account = account
         self._profile_for = profile_for
-        self.operations: dict[str, Callable[[Request, datetime], Answer]] = {
+        self.operations: dict[str, Callable[[Request, datetime], Response]] = {
             "CreateTrainingJob": self._create,
-            "DescribeTrainingPlan": lambda request, now: describe_plan(self.world, request["TrainingPlanName"], now),
+            "DescribeTrainingPlan": lambda request, now: describe_plan(self.state, request["TrainingPlanName"], now),
             "DescribeTrainingJob": lambda request, now: describe(self._find(request), now),
-            "ListTrainingJobs": lambda request, now: list_jobs(self.world.jobs.values(), request, now),
+            "ListTrainingJobs": lambda request, now: list_jobs(self.state.jobs.values(), request, now),
             "StopTrainingJob": self._stop,
             "UpdateTrainingJob": self._update,
             "DeleteTrainingJob": self._delete,
@@ -64,133 +64,133 @@ class Engine:
             "DeleteTags": self._delete_tags,
         }
 
-    def call(self, operation: str, request: Request, now: datetime) -> Answer:
+    def call(self, operation: str, request: Request, now: datetime) -> Response:
         """Carry out one operation. Raises `ApiError`; then nothing has changed."""
         answer = self.operations[operation](request, now)
-        self._settle(now)
+        self._retry_waiting_jobs(now)
         return answer
 
     def next_time(self) -> datetime | None:
         """When something is due; None where nothing is."""
-        return self.world.agenda.next_time()
+        return self.state.timers.next_time()
 
     def step(self, now: datetime) -> bool:
         """Do the first thing that is due by now; False where nothing is."""
-        due = self.world.agenda.take_due(now)
+        due = self.state.timers.take_due(now)
         if due is None:
             return False
         time, action = due
         action(time)
-        self._settle(time)
+        self._retry_waiting_jobs(time)
         return True
 
     def exited(self, name: str, run: int, failure: str | None, now: datetime) -> None:
         """A real command has ended. One that nobody waits for any longer changes nothing."""
-        job = self.world.jobs.get(name)
+        job = self.state.jobs.get(name)
         if job is None or job.run != run:
             return
         if job.stage is Stage.TERMINATING:
-            ending.script_stopped(self.world, job, now)
+            ending.script_stopped(self.state, job, now)
         elif job.stage is Stage.TRAINING:
-            ending.exited(self.world, job, failure, now)
-        self._settle(now)
+            ending.script_exited(self.state, job, failure, now)
+        self._retry_waiting_jobs(now)
 
     def add_plan(self, name: str, instance_type: str, count: int, blocks: tuple[Block, ...], now: datetime) -> str:
         """Somebody buys a training plan; returns its ARN."""
         plan = TrainingPlan(name, self.account.arn(name, "training-plan"), instance_type, count, tuple(sorted(blocks)))
-        add_plan(self.world, plan, now)
+        add_plan(self.state, plan, now)
         return plan.arn
 
     def interrupt(self, name: str, now: datetime) -> None:
         """EC2 takes a spot job's instances back. Raises `ValueError` where it has none at work."""
-        interruptions.interrupt(self.world, self.world.jobs[name], now)
-        self._settle(now)
+        interruptions.interrupt(self.state, self.state.jobs[name], now)
+        self._retry_waiting_jobs(now)
 
-    def repace(self, name: str, pause_seconds: float, now: datetime) -> None:
+    def change_pace(self, name: str, pause_seconds: float, now: datetime) -> None:
         """A job's pace may have changed: it pauses, then goes on at the new one."""
-        lifecycle.repace(self.world, self.world.jobs[name], pause_seconds, now)
+        lifecycle.change_pace(self.state, self.state.jobs[name], pause_seconds, now)
 
     def capacity_changed(self, now: datetime) -> None:
         """EC2 may have something for those that wait."""
-        lifecycle.retry_waiting(self.world, now)
+        lifecycle.retry_waiting(self.state, now)
 
-    def _settle(self, now: datetime) -> None:
-        if self.world.freed:
-            lifecycle.retry_waiting(self.world, now)
+    def _retry_waiting_jobs(self, now: datetime) -> None:
+        if self.state.capacity_changed:
+            lifecycle.retry_waiting(self.state, now)
 
-    def _create(self, request: Request, now: datetime) -> Answer:
+    def _create(self, request: Request, now: datetime) -> Response:
         name = request["TrainingJobName"]
         rules.check(request)
-        check_plan(self.world, request, now)
+        check_plan(self.state, request, now)
         profile = self._profile_for(request)
-        if name in self.world.jobs:
+        if name in self.state.jobs:
             raise in_use(self.account.arn(name))
         tags = {tag["Key"]: tag["Value"] for tag in request.get("Tags", [])}
         job = TrainingJob(name, self.account.arn(name), request, now, profile, tags, last_modified=now)
-        self._charge(job, now)
-        self.world.jobs[name] = job
-        lifecycle.begin(self.world, job, now)
+        self._charge_quotas(job, now)
+        self.state.jobs[name] = job
+        lifecycle.begin(self.state, job, now)
         return {"TrainingJobArn": job.arn}
 
-    def _charge(self, job: TrainingJob, now: datetime) -> None:
+    def _charge_quotas(self, job: TrainingJob, now: datetime) -> None:
         """Count the job against the quotas, all or nothing; a warm pool that it matches counts already."""
         keep_alive = job.request.get("ResourceConfig", {}).get("KeepAlivePeriodInSeconds", 0)
         units = worst_case(alternatives(job.request))
-        pool = warm_pools.find_pool(self.world, job.request)
+        pool = warm_pools.find_pool(self.state, job.request)
         if pool is None:
-            self.world.quotas.check(units, market(job.request))
+            self.state.quotas.check(units, market(job.request))
             if keep_alive:
-                self.world.quotas.check_warm(units)
-            self.world.quotas.take(units, market(job.request))
-            job.charge = units
+                self.state.quotas.check_warm(units)
+            self.state.quotas.charge(units, market(job.request))
+            job.quota_units = units
         else:
-            warm_pools.reuse(self.world, pool, job, now)
+            warm_pools.reuse(self.state, pool, job, now)
         if keep_alive:
-            warm_pools.change_keep_alive(self.world, job, keep_alive, now)
+            warm_pools.change_keep_alive(self.state, job, keep_alive, now)
 
-    def _stop(self, request: Request, now: datetime) -> Answer:
-        interruptions.stop(self.world, self._find(request), now)
+    def _stop(self, request: Request, now: datetime) -> Response:
+        interruptions.stop(self.state, self._find(request), now)
         return {}
 
-    def _update(self, request: Request, now: datetime) -> Answer:
+    def _update(self, request: Request, now: datetime) -> Response:
         job = self._find(request)
         config = request.get("ResourceConfig")
         if config is not None:
-            warm_pools.change_keep_alive(self.world, job, config["KeepAlivePeriodInSeconds"], now)
+            warm_pools.change_keep_alive(self.state, job, config["KeepAlivePeriodInSeconds"], now)
         return {"TrainingJobArn": job.arn}
 
-    def _delete(self, request: Request, _now: datetime) -> Answer:
+    def _delete(self, request: Request, _now: datetime) -> Response:
         job = self._find(request)
         if not job.terminal or job.warm_pool is WarmPool.AVAILABLE:
             raise invalid(f"The request was rejected because the training job is in status {job.status}.")
-        del self.world.jobs[job.name]
+        del self.state.jobs[job.name]
         return {}
 
-    def _add_tags(self, request: Request, now: datetime) -> Answer:
+    def _add_tags(self, request: Request, now: datetime) -> Response:
         job = self._find_arn(request)
         rules.check_tags(job.tags, request["Tags"])
         job.tags |= {tag["Key"]: tag["Value"] for tag in request["Tags"]}
         return self._list_tags(request, now)
 
-    def _list_tags(self, request: Request, _now: datetime) -> Answer:
+    def _list_tags(self, request: Request, _now: datetime) -> Response:
         job = self._find_arn(request)
         return {"Tags": [{"Key": key, "Value": value} for key, value in job.tags.items()]}
 
-    def _delete_tags(self, request: Request, _now: datetime) -> Answer:
+    def _delete_tags(self, request: Request, _now: datetime) -> Response:
         job = self._find_arn(request)
         for key in request["TagKeys"]:
             job.tags.pop(key, None)
         return {}
 
     def _find(self, request: Request) -> TrainingJob:
-        job = self.world.jobs.get(request["TrainingJobName"])
+        job = self.state.jobs.get(request["TrainingJobName"])
         if job is None:
-            raise not_found(self.account.missing)
+            raise not_found(self.account.not_found_code)
         return job
 
     def _find_arn(self, request: Request) -> TrainingJob:
         name = request["ResourceArn"].rpartition("/")[2]
-        job = self.world.jobs.get(name)
+        job = self.state.jobs.get(name)
         if job is None or job.arn != request["ResourceArn"]:
-            raise not_found(self.account.missing)
+            raise not_found(self.account.not_found_code)
         return job

@@ -22,7 +22,7 @@ TERMINAL = frozenset({COMPLETED, FAILED, STOPPED})
 class Stage(StrEnum):
     """Where the machinery stands; finer than the statuses that SageMaker shows."""
 
-    SEEKING = auto()
+    REQUESTING = auto()
     PENDING = auto()
     PREPARING = auto()
     DOWNLOADING = auto()
@@ -30,7 +30,7 @@ class Stage(StrEnum):
     TERMINATING = auto()
     INTERRUPTED = auto()
     UPLOADING = auto()
-    LEAVING = auto()
+    STOPPING = auto()
     ENDED = auto()
 
 
@@ -68,17 +68,17 @@ class TrainingJob:
     """One training job.
 
     Attributes:
-        token: counts the stages entered, so that a timer can tell that its stage has passed.
+        stage_number: counts the stages entered, so that a timer can tell that its stage has passed.
         run: counts the starts of the script, so that a late exit of an earlier one can be told apart.
         trained_since: since when the script has made progress; in the future while it restarts or pauses.
         pace: how much of its work it does in a second.
-        left: seconds of work that it needed at `trained_since`.
-        done: work that it had done by then in this run, not yet saved.
-        charge: what counts against the account's quotas.
-        warm_charge: what counts against the quotas for warm pools.
-        held: which EC2 instances it has.
-        chosen: which alternative SageMaker selected, for a job with preferences.
-        ran: time on instances in earlier runs (spot interruptions and retries).
+        work_left: seconds of work that it needed at `trained_since`.
+        work_done: work that it had done by then in this run, not yet saved.
+        quota_units: what counts against the account's quotas.
+        warm_quota_units: what counts against the quotas for warm pools.
+        instances: which EC2 instances it has.
+        selected: which alternative SageMaker selected, for a job with preferences.
+        earlier_run_time: time on instances in earlier runs (spot interruptions and retries).
         keep_alive: seconds that its instances are to be kept after its end.
         market: where its instances come from.
         alternatives: what it may run on, best first.
@@ -92,8 +92,8 @@ class TrainingJob:
     profile: Profile
     tags: dict[str, str]
     last_modified: datetime
-    stage: Stage = Stage.SEEKING
-    token: int = 0
+    stage: Stage = Stage.REQUESTING
+    stage_number: int = 0
     run: int = 0
     status: str = IN_PROGRESS
     secondary: str = "Starting"
@@ -103,15 +103,15 @@ class TrainingJob:
     run_since: datetime | None = None
     trained_since: datetime | None = None
     pace: float = 1.0
-    left: float = 0.0
-    done: timedelta = timedelta(0)
-    ran: timedelta = timedelta(0)
+    work_left: float = 0.0
+    work_done: timedelta = timedelta(0)
+    earlier_run_time: timedelta = timedelta(0)
     ending: Ending | None = None
     failure_reason: str | None = None
-    charge: Units = field(default_factory=dict)
-    warm_charge: Units = field(default_factory=dict)
-    held: Units = field(default_factory=dict)
-    chosen: Units | None = None
+    quota_units: Units = field(default_factory=dict)
+    warm_quota_units: Units = field(default_factory=dict)
+    instances: Units = field(default_factory=dict)
+    selected: Units | None = None
     keep_alive: int = 0
     warm_pool: WarmPool | None = None
     reused_by: str | None = None
@@ -159,4 +159,4 @@ class TrainingJob:
 
     def time_on_instances(self, now: datetime) -> timedelta:
         """How long it has been on instances, over all runs."""
-        return self.ran + (now - self.run_since if self.run_since else timedelta(0))
+        return self.earlier_run_time + (now - self.run_since if self.run_since else timedelta(0))

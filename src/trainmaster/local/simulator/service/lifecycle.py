@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from trainmaster.local.simulator.service.demand import Market, accelerated
-from trainmaster.local.simulator.service.ending import exited, finish, leave_instances
-from trainmaster.local.simulator.service.interruptions import watch_runtime, watch_wait
+from trainmaster.local.simulator.service.ending import finish, script_exited, stop_instance_time
+from trainmaster.local.simulator.service.interruptions import enforce_max_runtime, enforce_max_wait
 from trainmaster.local.simulator.service.job import FAILED, IN_PROGRESS, STOPPED, Ending, Stage, TrainingJob
 from trainmaster.local.simulator.service.profiles import Outcome
-from trainmaster.local.simulator.service.state import StartContainer, World
+from trainmaster.local.simulator.service.state import AccountState, StartContainer
 
-_Step = Callable[[World, TrainingJob, datetime], None]
+_Step = Callable[[AccountState, TrainingJob, datetime], None]
 NO_CAPACITY = Ending(
     FAILED,
     FAILED,
@@ -26,139 +26,141 @@ NO_CAPACITY = Ending(
     "CapacityError: Unable to provision requested ML compute capacity. "
     "Please retry using a different ML instance type.",
 )
-PENDING_TOO_LONG = Ending(STOPPED, STOPPED, "Training job pended longer than MaxPendingTimeInSeconds")
+MAX_PENDING_EXCEEDED = Ending(STOPPED, STOPPED, "Training job pended longer than MaxPendingTimeInSeconds")
 
 
-def begin(world: World, job: TrainingJob, now: datetime) -> None:
+def begin(state: AccountState, job: TrainingJob, now: datetime) -> None:
     """A new job appears, and EC2 will be asked for its instances; a warm pool's instances are there already."""
-    world.show(job, IN_PROGRESS, "Starting", "Starting the training job", now)
-    watch_wait(world, job)
-    if job.held:
-        return prepare(world, job, job.profile.warm_starting_seconds, now)
-    world.enter(job, Stage.SEEKING)
-    return _then(world, job, job.profile.seeking_seconds, seek, now)
+    state.set_status(job, IN_PROGRESS, "Starting", "Starting the training job", now)
+    enforce_max_wait(state, job)
+    if job.instances:
+        return prepare(state, job, job.profile.warm_starting_seconds, now)
+    state.enter_stage(job, Stage.REQUESTING)
+    return _schedule(state, job, job.profile.requesting_seconds, request_instances, now)
 
 
-def seek(world: World, job: TrainingJob, now: datetime) -> None:
+def request_instances(state: AccountState, job: TrainingJob, now: datetime) -> None:
     """Ask EC2 for the first alternative that it has."""
     for units in job.alternatives:
-        if world.ec2.has(units, job.market):
-            world.take_instances(job, units)
+        if state.ec2.has_capacity(units, job.market):
+            state.allocate_instances(job, units)
             if "InstancePreferences" in job.request.get("ResourceConfig", {}):
-                job.chosen = units
-            return prepare(world, job, job.profile.starting_seconds, now)
-    return _pend(world, job, now)
+                job.selected = units
+            return prepare(state, job, job.profile.starting_seconds, now)
+    return _wait_for_capacity(state, job, now)
 
 
-def retry_waiting(world: World, now: datetime) -> None:
+def retry_waiting(state: AccountState, now: datetime) -> None:
     """EC2 may have instances again: ask for those that have waited longest first."""
-    world.freed = False
-    for job in list(world.waiting.values()):
-        if any(world.ec2.has(units, job.market) for units in job.alternatives):
-            seek(world, job, now)
+    state.capacity_changed = False
+    for job in list(state.waiting.values()):
+        if any(state.ec2.has_capacity(units, job.market) for units in job.alternatives):
+            request_instances(state, job, now)
 
 
-def prepare(world: World, job: TrainingJob, seconds: float, now: datetime) -> None:
+def prepare(state: AccountState, job: TrainingJob, seconds: float, now: datetime) -> None:
     """The instances are there; they have to be made ready."""
     interrupted = job.stage is Stage.INTERRUPTED
-    world.enter(job, Stage.PREPARING)
+    state.enter_stage(job, Stage.PREPARING)
     job.chain_start = job.chain_start or now
     secondary = "Restarting" if interrupted else job.secondary
-    world.show(job, IN_PROGRESS, secondary, "Preparing the instances for training", now)
-    _then(world, job, seconds, _download, now)
+    state.set_status(job, IN_PROGRESS, secondary, "Preparing the instances for training", now)
+    _schedule(state, job, seconds, _download, now)
 
 
-def _pend(world: World, job: TrainingJob, now: datetime) -> None:
+def _wait_for_capacity(state: AccountState, job: TrainingJob, now: datetime) -> None:
     """EC2 has nothing now: the job waits, counting against the quota while it runs nothing."""
-    world.enter(job, Stage.PENDING)
-    world.waiting[job.name] = job
-    world.show(job, IN_PROGRESS, "Pending", "Training job waiting for capacity", now)
+    state.enter_stage(job, Stage.PENDING)
+    state.waiting[job.name] = job
+    state.set_status(job, IN_PROGRESS, "Pending", "Training job waiting for capacity", now)
     if job.market == Market.SPOT:
         return
-    if job.market in world.plans:
+    if job.market in state.plans:
         # Until the plan's last reserved capacity ends; being Scheduled counts against no limit.
         return
     fast = accelerated(job.alternatives)
     limit = job.limit("MaxPendingTimeInSeconds") if fast else None
     if limit is not None:
-        world.after(job, limit.total_seconds(), partial(_give_up, world, job, PENDING_TOO_LONG), now)
+        state.schedule(job, limit.total_seconds(), partial(_give_up, state, job, MAX_PENDING_EXCEEDED), now)
         return
     # A list of CPU types only is tried once (SDG/train-instance-preferences).
     once = not fast and len(job.alternatives) > 1
     patience = 0 if once else job.profile.pending_seconds
-    world.after(job, patience, partial(_give_up, world, job, NO_CAPACITY), now)
+    state.schedule(job, patience, partial(_give_up, state, job, NO_CAPACITY), now)
 
 
-def _give_up(world: World, job: TrainingJob, ending: Ending, now: datetime) -> None:
+def _give_up(state: AccountState, job: TrainingJob, ending: Ending, now: datetime) -> None:
     job.ending = ending
-    finish(world, job, now)
+    finish(state, job, now)
 
 
-def _download(world: World, job: TrainingJob, now: datetime) -> None:
-    world.enter(job, Stage.DOWNLOADING)
+def _download(state: AccountState, job: TrainingJob, now: datetime) -> None:
+    state.enter_stage(job, Stage.DOWNLOADING)
     job.started = job.started or now
     job.run_since = now
-    watch_runtime(world, job, now)
-    world.show(job, IN_PROGRESS, "Downloading", "Downloading input data", now)
-    _then(world, job, job.profile.downloading_seconds, _train, now)
+    enforce_max_runtime(state, job, now)
+    state.set_status(job, IN_PROGRESS, "Downloading", "Downloading input data", now)
+    _schedule(state, job, job.profile.downloading_seconds, _train, now)
 
 
-def _train(world: World, job: TrainingJob, now: datetime) -> None:
-    world.enter(job, Stage.TRAINING)
+def _train(state: AccountState, job: TrainingJob, now: datetime) -> None:
+    state.enter_stage(job, Stage.TRAINING)
     job.run += 1
     job.trained_since = now
-    world.show(job, IN_PROGRESS, "Training", "Training image download completed. Training in progress.", now)
-    if world.runs_commands(job):
-        world.outbox.append(StartContainer(job, job.run))
+    state.set_status(job, IN_PROGRESS, "Training", "Training image download completed. Training in progress.", now)
+    if state.runs_commands(job):
+        state.outbox.append(StartContainer(job, job.run))
         return
-    _then(world, job, _resume(world, job, now), _script_ends, now)
+    _schedule(state, job, _begin_work(state, job, now), _script_ends, now)
 
 
-def repace(world: World, job: TrainingJob, pause_seconds: float, now: datetime) -> None:
+def change_pace(state: AccountState, job: TrainingJob, pause_seconds: float, now: datetime) -> None:
     """The pace of a script that works may have changed: after a pause it does what is left at the new one."""
-    if job.stage is not Stage.TRAINING or job.trained_since is None or world.runs_commands(job):
+    if job.stage is not Stage.TRAINING or job.trained_since is None or state.runs_commands(job):
         return
     worked = job.worked(now)
-    job.done, job.left = job.done + worked, job.left - worked.total_seconds()
+    job.work_done, job.work_left = job.work_done + worked, job.work_left - worked.total_seconds()
     job.trained_since = max(job.trained_since, now + timedelta(seconds=pause_seconds))
-    job.pace = world.pace(job.request)
-    world.enter(job, Stage.TRAINING)
-    _then(world, job, _seconds_to_go(job, now), _script_ends, now)
+    job.pace = state.pace(job.request)
+    state.enter_stage(job, Stage.TRAINING)
+    _schedule(state, job, _seconds_left(job, now), _script_ends, now)
 
 
-def _resume(world: World, job: TrainingJob, now: datetime) -> float:
+def _begin_work(state: AccountState, job: TrainingJob, now: datetime) -> float:
     """Seconds that the script still needs; where it goes on from a checkpoint, progress begins after a restart."""
-    saved = world.progress.get(job.checkpoint_uri or "")
-    job.pace = world.pace(job.request)
-    job.left = job.profile.training_seconds
+    saved = state.progress.get(job.checkpoint_uri or "")
+    job.pace = state.pace(job.request)
+    job.work_left = job.profile.training_seconds
     if saved is not None:
         job.trained_since = now + timedelta(seconds=job.profile.restarting_seconds)
-        job.left = max(0.0, job.left - saved.total_seconds())
-    return _seconds_to_go(job, now)
+        job.work_left = max(0.0, job.work_left - saved.total_seconds())
+    return _seconds_left(job, now)
 
 
-def _seconds_to_go(job: TrainingJob, now: datetime) -> float:
+def _seconds_left(job: TrainingJob, now: datetime) -> float:
     since = job.trained_since or now
-    return (since - now).total_seconds() + max(0.0, job.left) / job.pace
+    return (since - now).total_seconds() + max(0.0, job.work_left) / job.pace
 
 
-def _script_ends(world: World, job: TrainingJob, now: datetime) -> None:
+def _script_ends(state: AccountState, job: TrainingJob, now: datetime) -> None:
     if job.retries < job.profile.internal_errors:
-        return _internal_error(world, job, now)
+        return _internal_error(state, job, now)
     failed = job.profile.outcome is Outcome.FAILED
-    return exited(world, job, job.profile.failure_reason if failed else None, now)
+    return script_exited(state, job, job.profile.failure_reason if failed else None, now)
 
 
-def _internal_error(world: World, job: TrainingJob, now: datetime) -> None:
+def _internal_error(state: AccountState, job: TrainingJob, now: datetime) -> None:
     """SageMaker's own fault: tried again on the same instances as often as the `RetryStrategy` allows."""
     job.retries += 1
     if job.retries > job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0):
-        return exited(world, job, "InternalServerError: We encountered an internal error. Please try again.", now)
-    leave_instances(job, now)
-    world.enter(job, Stage.PREPARING)
-    world.show(job, IN_PROGRESS, "Starting", "Starting the training job", now)
-    return _then(world, job, job.profile.starting_seconds, _download, now)
+        return script_exited(
+            state, job, "InternalServerError: We encountered an internal error. Please try again.", now
+        )
+    stop_instance_time(job, now)
+    state.enter_stage(job, Stage.PREPARING)
+    state.set_status(job, IN_PROGRESS, "Starting", "Starting the training job", now)
+    return _schedule(state, job, job.profile.starting_seconds, _download, now)
 
 
-def _then(world: World, job: TrainingJob, seconds: float, step: _Step, now: datetime) -> None:
-    world.after(job, seconds, partial(step, world, job), now)
+def _schedule(state: AccountState, job: TrainingJob, seconds: float, step: _Step, now: datetime) -> None:
+    state.schedule(job, seconds, partial(step, state, job), now)

@@ -32,7 +32,7 @@ class Profile:
     """The course of one training job; all durations in seconds.
 
     Attributes:
-        seeking_seconds: from the request until EC2 is asked for instances.
+        requesting_seconds: from the request until EC2 is asked for instances.
         starting_seconds: from having instances until they are ready.
         warm_starting_seconds: the same on a warm pool, which is asked at once.
         downloading_seconds: downloading the input.
@@ -48,7 +48,7 @@ class Profile:
         limited: whether the request's time limits end the job; a trace's jobs run as long as the trace says.
     """
 
-    seeking_seconds: float = 5
+    requesting_seconds: float = 5
     starting_seconds: float = 55
     warm_starting_seconds: float = 5
     downloading_seconds: float = 20
@@ -80,7 +80,7 @@ def profile_from(fields: Mapping[str, str]) -> Profile:
     return Profile(**{name: _parsed(name, value) for name, value in fields.items()})
 
 
-class Scripts:
+class Profiles:
     """Which profile a training job follows: its own variables, else one given for its name, else the default.
 
     Args:
@@ -90,7 +90,7 @@ class Scripts:
     Attributes:
         pace: how many seconds of its `training_seconds` the script of a job with this request does in one second,
             which may depend on its instances; above 0. May be set at any time.
-        tailor: changes the profile of a job that is being created; for courses that depend on what was before.
+        adjust: changes the profile of a job that is being created; for courses that depend on what was before.
     """
 
     def __init__(self, default: Profile, speed: float = 1) -> None:
@@ -98,13 +98,13 @@ class Scripts:
         self._speed = speed
         self._by_pattern: dict[str, Profile] = {}
         self.pace: Callable[[Mapping[str, Any]], float] = lambda _request: 1.0
-        self.tailor: Callable[[Mapping[str, Any], Profile], Profile] = lambda _request, profile: profile
+        self.adjust: Callable[[Mapping[str, Any], Profile], Profile] = lambda _request, profile: profile
 
-    def pace_of(self, request: Mapping[str, Any]) -> float:
+    def current_pace(self, request: Mapping[str, Any]) -> float:
         """The pace of this request's job now."""
         return self.pace(request)
 
-    def give(self, pattern: str, profile: Profile) -> None:
+    def set(self, pattern: str, profile: Profile) -> None:
         """Give a profile to all names that match (`job1`, `job1*`); the pattern given last wins."""
         self._by_pattern.pop(pattern, None)
         self._by_pattern[pattern] = profile
@@ -114,10 +114,10 @@ class Scripts:
         name = request["TrainingJobName"]
         given = [profile for pattern, profile in self._by_pattern.items() if fnmatchcase(name, pattern)]
         profile = given[-1] if given else self.default
-        return self.tailor(request, replace(profile, **_own_fields(request))).at_speed(self._speed)
+        return self.adjust(request, replace(profile, **_request_fields(request))).at_speed(self._speed)
 
 
-def _own_fields(request: Mapping[str, Any]) -> dict[str, Any]:
+def _request_fields(request: Mapping[str, Any]) -> dict[str, Any]:
     variables = {**request.get("HyperParameters", {}), **request.get("Environment", {})}
     named = {key[len(PREFIX) :].lower(): value for key, value in variables.items() if key.startswith(PREFIX)}
     return {name: _parsed(name, value) for name, value in named.items()}
@@ -127,15 +127,15 @@ def _parsed(name: str, value: str) -> Any:
     if name not in FIELDS:
         raise invalid(f"{PREFIX}{name.upper()} is no variable of the simulator")
     try:
-        return _kind(name)(_unquoted(value))
+        return _parser_of(name)(_unquoted(value))
     except ValueError as error:
         raise invalid(f"{PREFIX}{name.upper()} cannot be '{value}': {error}") from error
 
 
-def _kind(name: str) -> Callable[[str], Any]:
+def _parser_of(name: str) -> Callable[[str], Any]:
     if name.endswith("_seconds"):
         return _seconds
-    kinds: dict[str, Callable[[str], Any]] = {"outcome": Outcome, "internal_errors": int, "limited": _switch}
+    kinds: dict[str, Callable[[str], Any]] = {"outcome": Outcome, "internal_errors": int, "limited": _boolean}
     return kinds.get(name, str)
 
 
@@ -146,7 +146,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _switch(text: str) -> bool:
+def _boolean(text: str) -> bool:
     if text not in ("true", "false"):
         raise ValueError("it is true or false")
     return text == "true"

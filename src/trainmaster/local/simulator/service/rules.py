@@ -51,7 +51,7 @@ def _check_resources(request: Mapping[str, Any]) -> None:
     if "SelectedInstanceType" in config or "SelectedInstanceCount" in config:
         raise invalid("SelectedInstanceType and SelectedInstanceCount are read-only.")
     _check_kind(kinds[0], config)
-    _check_company(kinds[0], config, spot=bool(request.get("EnableManagedSpotTraining")))
+    _check_combinations(kinds[0], config, spot=bool(request.get("EnableManagedSpotTraining")))
 
 
 def _check_kind(kind: str, config: Mapping[str, Any]) -> None:
@@ -72,7 +72,7 @@ def _check_preferences(preferences: list[dict[str, Any]], *, common: bool) -> No
         raise invalid("An instance type can appear only once in InstancePreferences.")
 
 
-def _check_company(kind: str, config: Mapping[str, Any], *, spot: bool) -> None:
+def _check_combinations(kind: str, config: Mapping[str, Any], *, spot: bool) -> None:
     if spot and kind == "InstancePreferences":
         raise invalid("InstancePreferences cannot be specified when EnableManagedSpotTraining is set to true.")
     if kind == "InstancePreferences" and "InstancePlacementConfig" in config:

@@ -14,7 +14,7 @@ from typing import Any
 from trainmaster.local.simulator.service.capacity import Ec2, Quotas
 from trainmaster.local.simulator.service.demand import Units
 from trainmaster.local.simulator.service.job import TERMINAL, Stage, TrainingJob, Transition
-from trainmaster.local.simulator.service.timers import Agenda
+from trainmaster.local.simulator.service.timers import Timers
 from trainmaster.local.simulator.wire.views import detail
 
 GRACE = timedelta(seconds=120)
@@ -22,7 +22,7 @@ GRACE = timedelta(seconds=120)
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class StatusChange:
     """A job's status has changed; `detail` is what the event says, as of that moment; empty where nobody wants it."""
 
     name: str
@@ -48,11 +48,11 @@ class SignalContainer:
     kill: bool
 
 
-Message = Changed | StartContainer | SignalContainer
+Message = StatusChange | StartContainer | SignalContainer
 
 
 @dataclass(slots=True)
-class World:
+class AccountState:
     """The simulated account.
 
     Attributes:
@@ -63,8 +63,8 @@ class World:
         plans: training plans by ARN.
         progress: how much of its script's work has been saved under a checkpoint URI.
         outbox: what the outside has not been told yet.
-        freed: whether EC2 may have something for those that wait.
-        detailed: whether changes are told with their details, which take long to make.
+        capacity_changed: whether EC2 may have something for those that wait.
+        with_details: whether changes are told with their details, which take long to make.
     """
 
     quotas: Quotas
@@ -72,44 +72,44 @@ class World:
     runs_commands: Callable[[TrainingJob], bool]
     grace: timedelta = GRACE
     pace: Callable[[Mapping[str, Any]], float] = lambda _request: 1.0
-    agenda: Agenda = field(default_factory=Agenda)
+    timers: Timers = field(default_factory=Timers)
     jobs: dict[str, TrainingJob] = field(default_factory=dict)
     waiting: dict[str, TrainingJob] = field(default_factory=dict)
     pools: dict[str, TrainingJob] = field(default_factory=dict)
     plans: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, timedelta] = field(default_factory=dict)
     outbox: deque[Message] = field(default_factory=deque)
-    freed: bool = False
-    detailed: bool = True
+    capacity_changed: bool = False
+    with_details: bool = True
 
-    def enter(self, job: TrainingJob, stage: Stage) -> None:
+    def enter_stage(self, job: TrainingJob, stage: Stage) -> None:
         """Move a job's machinery on; timers of the stage before become void."""
         job.stage = stage
-        job.token += 1
+        job.stage_number += 1
         self.waiting.pop(job.name, None)
 
-    def after(self, job: TrainingJob, seconds: float, then: Callable[[datetime], None], now: datetime) -> None:
+    def schedule(self, job: TrainingJob, seconds: float, then: Callable[[datetime], None], now: datetime) -> None:
         """Do this when the job has been so long in the stage that it is in now."""
-        token = job.token
+        stage_number = job.stage_number
 
         def due(time: datetime) -> None:
-            if job.token == token:
+            if job.stage_number == stage_number:
                 then(time)
 
-        self.agenda.at(now + timedelta(seconds=seconds), due)
+        self.timers.at(now + timedelta(seconds=seconds), due)
 
-    def show(self, job: TrainingJob, status: str, secondary: str, message: str, now: datetime) -> None:
+    def set_status(self, job: TrainingJob, status: str, secondary: str, message: str, now: datetime) -> None:
         """Change what SageMaker shows of a job, and say so. A message alone is no change of status."""
         if (job.status, job.secondary) == (status, secondary) and job.transitions:
             job.transitions[-1].message = message
             return
-        self._note(job, secondary, message, now)
+        self._add_transition(job, secondary, message, now)
         if status in TERMINAL:
             job.transitions[-1].end = now
         job.status, job.secondary, job.last_modified = status, secondary, now
-        self.outbox.append(Changed(job.name, job.arn, now, detail(job, now) if self.detailed else {}))
+        self.outbox.append(StatusChange(job.name, job.arn, now, detail(job, now) if self.with_details else {}))
 
-    def _note(self, job: TrainingJob, secondary: str, message: str, now: datetime) -> None:
+    def _add_transition(self, job: TrainingJob, secondary: str, message: str, now: datetime) -> None:
         last = job.transitions[-1] if job.transitions else None
         if last and last.status == secondary and last.end is None:
             last.message = message
@@ -118,27 +118,27 @@ class World:
             last.end = last.end or now
         job.transitions.append(Transition(secondary, now, message))
 
-    def take_instances(self, job: TrainingJob, units: Units) -> None:
+    def allocate_instances(self, job: TrainingJob, units: Units) -> None:
         """The job gets its instances; what counted for the other choices counts no longer."""
-        self.ec2.start(units, job.market)
-        self.quotas.give(job.charge, job.market)
-        self.quotas.take(units, job.market)
-        job.held = job.charge = units
+        self.ec2.allocate(units, job.market)
+        self.quotas.release(job.quota_units, job.market)
+        self.quotas.charge(units, job.market)
+        job.instances = job.quota_units = units
 
-    def give_instances(self, job: TrainingJob) -> None:
+    def release_instances(self, job: TrainingJob) -> None:
         """The job's instances go back to EC2; it goes on counting against the quotas."""
-        self.ec2.end(job.held, job.market)
-        job.held = {}
-        self.freed = True
+        self.ec2.release(job.instances, job.market)
+        job.instances = {}
+        self.capacity_changed = True
 
     def wait_for_instances(self, job: TrainingJob) -> None:
         """The job is among those that EC2 is asked for, from now on."""
         self.waiting[job.name] = job
-        self.freed = True
+        self.capacity_changed = True
 
-    def give_all(self, job: TrainingJob) -> None:
+    def release_all(self, job: TrainingJob) -> None:
         """Nothing of the job counts any longer."""
-        self.give_instances(job)
-        self.quotas.give(job.charge, job.market)
-        self.quotas.give_warm(job.warm_charge)
-        job.charge, job.warm_charge = {}, {}
+        self.release_instances(job)
+        self.quotas.release(job.quota_units, job.market)
+        self.quotas.release_warm(job.warm_quota_units)
+        job.quota_units, job.warm_quota_units = {}, {}

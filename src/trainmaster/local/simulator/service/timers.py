@@ -13,7 +13,7 @@ from datetime import datetime
 Action = Callable[[datetime], None]
 
 
-class Agenda:
+class Timers:
     """Actions waiting for their time."""
 
     def __init__(self) -> None:

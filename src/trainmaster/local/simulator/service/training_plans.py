@@ -17,12 +17,12 @@ from typing import Any
 from trainmaster.local.simulator.service import interruptions
 from trainmaster.local.simulator.service.ending import finish
 from trainmaster.local.simulator.service.job import FAILED, STOPPED, Ending, Stage, TrainingJob
-from trainmaster.local.simulator.service.state import World
+from trainmaster.local.simulator.service.state import AccountState
 from trainmaster.local.simulator.wire.errors import invalid, not_found
 
-RECLAIMED_BEFORE = timedelta(minutes=30)
-PLAN_ENDS = Ending(STOPPED, STOPPED, "Training job stopped: the reserved capacity of its training plan ends")
-NOTHING_LEFT = Ending(
+RECLAIM_LEAD = timedelta(minutes=30)
+PLAN_ENDED = Ending(STOPPED, STOPPED, "Training job stopped: the reserved capacity of its training plan ends")
+NO_PLAN_CAPACITY = Ending(
     FAILED,
     FAILED,
     "Training job failed",
@@ -50,22 +50,22 @@ class TrainingPlan:
         return "Active" if any(starts <= now < ends for starts, ends in self.blocks) else "Scheduled"
 
 
-def add_plan(world: World, plan: TrainingPlan, now: datetime) -> None:
+def add_plan(state: AccountState, plan: TrainingPlan, now: datetime) -> None:
     """A plan has been bought; its capacity comes and goes by itself."""
-    world.plans[plan.arn] = plan
-    world.ec2.set_capacity(plan.instance_type, 0, plan.arn)
+    state.plans[plan.arn] = plan
+    state.ec2.set_capacity(plan.instance_type, 0, plan.arn)
     for starts, ends in plan.blocks:
-        world.agenda.at(max(starts, now), partial(_open, world, plan))
-        world.agenda.at(ends - RECLAIMED_BEFORE, partial(_reclaim, world, plan))
+        state.timers.at(max(starts, now), partial(_open, state, plan))
+        state.timers.at(ends - RECLAIM_LEAD, partial(_reclaim, state, plan))
 
 
-def check_plan(world: World, request: Mapping[str, Any], now: datetime) -> None:
+def check_plan(state: AccountState, request: Mapping[str, Any], now: datetime) -> None:
     """Raise `ApiError` where a request names a plan that cannot serve it."""
     config = request.get("ResourceConfig", {})
     arn = config.get("TrainingPlanArn")
     if arn is None:
         return
-    plan: TrainingPlan | None = world.plans.get(arn)
+    plan: TrainingPlan | None = state.plans.get(arn)
     if plan is None:
         raise invalid(f"Training plan {arn} does not exist.")
     if plan.status(now) == "Expired":
@@ -76,13 +76,13 @@ def check_plan(world: World, request: Mapping[str, Any], now: datetime) -> None:
         raise invalid("A training plan cannot be used by managed spot training.")
 
 
-def describe_plan(world: World, name_or_arn: str, now: datetime) -> dict[str, Any]:
+def describe_plan(state: AccountState, name_or_arn: str, now: datetime) -> dict[str, Any]:
     """The DescribeTrainingPlan answer. Raises `ApiError` where there is no such plan."""
-    plan: TrainingPlan | None = next((p for p in world.plans.values() if name_or_arn in (p.arn, p.name)), None)
+    plan: TrainingPlan | None = next((p for p in state.plans.values() if name_or_arn in (p.arn, p.name)), None)
     if plan is None:
         raise not_found("ResourceNotFound")
     status = plan.status(now)
-    in_use = world.ec2.running(plan.instance_type, plan.arn)
+    in_use = state.ec2.running(plan.instance_type, plan.arn)
     capacities = [_capacity(plan, index, now) for index in range(len(plan.blocks))]
     hours = sum((ends - starts for starts, ends in plan.blocks), timedelta()) // timedelta(hours=1)
     return {
@@ -112,26 +112,26 @@ def _capacity(plan: TrainingPlan, index: int, now: datetime) -> dict[str, Any]:
     }
 
 
-def _open(world: World, plan: TrainingPlan, _now: datetime) -> None:
-    world.ec2.set_capacity(plan.instance_type, plan.count, plan.arn)
-    world.freed = True
+def _open(state: AccountState, plan: TrainingPlan, _now: datetime) -> None:
+    state.ec2.set_capacity(plan.instance_type, plan.count, plan.arn)
+    state.capacity_changed = True
 
 
-def _reclaim(world: World, plan: TrainingPlan, now: datetime) -> None:
+def _reclaim(state: AccountState, plan: TrainingPlan, now: datetime) -> None:
     """The instances go; jobs wait for the next reserved capacity, or end with the last."""
-    world.ec2.set_capacity(plan.instance_type, 0, plan.arn)
-    last = now >= plan.blocks[-1][1] - RECLAIMED_BEFORE
-    for job in [job for job in world.jobs.values() if job.market == plan.arn and not job.terminal]:
+    state.ec2.set_capacity(plan.instance_type, 0, plan.arn)
+    last = now >= plan.blocks[-1][1] - RECLAIM_LEAD
+    for job in [job for job in state.jobs.values() if job.market == plan.arn and not job.terminal]:
         if job.status == "Stopping" or job.stage is Stage.UPLOADING:
             continue
-        if job.held and last:
-            interruptions.end(world, job, PLAN_ENDS, now)
-        elif job.held:
-            interruptions.lose(world, job, "Pending", "Training job waiting for capacity", now)
+        if job.instances and last:
+            interruptions.end(state, job, PLAN_ENDED, now)
+        elif job.instances:
+            interruptions.lose_instances(state, job, "Pending", "Training job waiting for capacity", now)
         elif last:
-            _give_up(world, job, now)
+            _give_up(state, job, now)
 
 
-def _give_up(world: World, job: TrainingJob, now: datetime) -> None:
-    job.ending = NOTHING_LEFT
-    finish(world, job, now)
+def _give_up(state: AccountState, job: TrainingJob, now: datetime) -> None:
+    job.ending = NO_PLAN_CAPACITY
+    finish(state, job, now)

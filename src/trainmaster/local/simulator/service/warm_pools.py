@@ -11,7 +11,7 @@ from typing import Any
 
 from trainmaster.local.simulator.service.demand import Market, market
 from trainmaster.local.simulator.service.job import TrainingJob, WarmPool
-from trainmaster.local.simulator.service.state import World
+from trainmaster.local.simulator.service.state import AccountState
 from trainmaster.local.simulator.wire.errors import invalid
 
 MAX_CHAIN_LENGTH = timedelta(days=28)
@@ -20,7 +20,7 @@ MATCHED_RESOURCES = ("InstanceType", "InstanceCount", "VolumeSizeInGB", "VolumeK
 MATCHED_SWITCHES = ("EnableInterContainerTrafficEncryption", "EnableNetworkIsolation")
 
 
-def likeness(request: Mapping[str, Any]) -> tuple[Any, ...] | None:
+def matching_key(request: Mapping[str, Any]) -> tuple[Any, ...] | None:
     """What must be equal for a job to reuse another's instances; None for jobs that have no part in this."""
     config = request.get("ResourceConfig", {})
     if request.get("EnableManagedSpotTraining") or "InstanceType" not in config:
@@ -36,39 +36,39 @@ def likeness(request: Mapping[str, Any]) -> tuple[Any, ...] | None:
     )
 
 
-def find_pool(world: World, request: Mapping[str, Any]) -> TrainingJob | None:
+def find_pool(state: AccountState, request: Mapping[str, Any]) -> TrainingJob | None:
     """The ended job whose kept instances this request would run on; the one that ended first."""
-    wanted = likeness(request)
+    wanted = matching_key(request)
     if wanted is None:
         return None
-    return next((old for old in world.pools.values() if likeness(old.request) == wanted), None)
+    return next((old for old in state.pools.values() if matching_key(old.request) == wanted), None)
 
 
-def reuse(world: World, old: TrainingJob, job: TrainingJob, now: datetime) -> None:
+def reuse(state: AccountState, old: TrainingJob, job: TrainingJob, now: datetime) -> None:
     """The instances of an ended job become the new job's, with what they count for."""
-    world.pools.pop(old.name)
-    job.held, job.charge, job.chain_start = old.held, old.charge, old.chain_start
-    world.quotas.give_warm(old.warm_charge)
-    old.held, old.charge, old.warm_charge = {}, {}, {}
+    state.pools.pop(old.name)
+    job.instances, job.quota_units, job.chain_start = old.instances, old.quota_units, old.chain_start
+    state.quotas.release_warm(old.warm_quota_units)
+    old.instances, old.quota_units, old.warm_quota_units = {}, {}, {}
     old.warm_pool, old.reused_by, old.pool_ended = WarmPool.REUSED, job.name, now
     old.last_modified = now
 
 
-def keep_or_give(world: World, job: TrainingJob, now: datetime) -> None:
+def keep_or_release(state: AccountState, job: TrainingJob, now: datetime) -> None:
     """At a job's end its instances stay as a warm pool where it asked for that, else everything is given back.
 
     A job that was stopped leaves one as well: that is why preempting must set the keep-alive to 0 first.
     """
-    if job.keep_alive and job.held and job.started:
+    if job.keep_alive and job.instances and job.started:
         job.warm_pool = WarmPool.AVAILABLE
-        world.pools[job.name] = job
-        return _watch(world, job)
+        state.pools[job.name] = job
+        return _schedule_expiry(state, job)
     if job.warm_pool:
         job.warm_pool, job.pool_ended = WarmPool.TERMINATED, now
-    return world.give_all(job)
+    return state.release_all(job)
 
 
-def change_keep_alive(world: World, job: TrainingJob, seconds: int, now: datetime) -> None:
+def change_keep_alive(state: AccountState, job: TrainingJob, seconds: int, now: datetime) -> None:
     """Keep a job's instances for another time than was asked; 0 ends its warm pool.
 
     Raises `ApiError`: the job has ended and left no pool, or the quota for warm pools has no room.
@@ -81,22 +81,22 @@ def change_keep_alive(world: World, job: TrainingJob, seconds: int, now: datetim
     if seconds and (job.market == Market.SPOT or "InstanceGroups" in job.request.get("ResourceConfig", {})):
         raise invalid("Warm pools are not available to managed spot training and heterogeneous clusters.")
     if seconds and not job.keep_alive:
-        count_as_warm(world, job)
+        charge_warm_pool(state, job)
     job.keep_alive, job.last_modified = seconds, now
     if job.terminal:
-        return _end_expired(world, job, now)
+        return _end_expired(state, job, now)
     return None
 
 
-def count_as_warm(world: World, job: TrainingJob) -> None:
+def charge_warm_pool(state: AccountState, job: TrainingJob) -> None:
     """The job's instances will be kept. Raises `ApiError` where the quota for that has no room."""
-    world.quotas.check_warm(job.charge)
-    world.quotas.take_warm(job.charge)
-    job.warm_charge, job.warm_pool = job.charge, WarmPool.IN_USE
+    state.quotas.check_warm(job.quota_units)
+    state.quotas.charge_warm(job.quota_units)
+    job.warm_quota_units, job.warm_pool = job.quota_units, WarmPool.IN_USE
 
 
-def _watch(world: World, job: TrainingJob) -> None:
-    world.agenda.at(_expiry(job), lambda time: _end_expired(world, job, time))
+def _schedule_expiry(state: AccountState, job: TrainingJob) -> None:
+    state.timers.at(_expiry(job), lambda time: _end_expired(state, job, time))
 
 
 def _expiry(job: TrainingJob) -> datetime:
@@ -104,12 +104,12 @@ def _expiry(job: TrainingJob) -> datetime:
     return min(ended + timedelta(seconds=job.keep_alive), max(ended, chain_start + MAX_CHAIN_LENGTH))
 
 
-def _end_expired(world: World, job: TrainingJob, now: datetime) -> None:
+def _end_expired(state: AccountState, job: TrainingJob, now: datetime) -> None:
     if job.warm_pool is not WarmPool.AVAILABLE:
         return
     if now < _expiry(job):
-        _watch(world, job)
+        _schedule_expiry(state, job)
         return
-    world.pools.pop(job.name)
+    state.pools.pop(job.name)
     job.warm_pool, job.pool_ended, job.last_modified = WarmPool.TERMINATED, now, now
-    world.give_all(job)
+    state.release_all(job)

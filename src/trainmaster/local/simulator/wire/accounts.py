@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
     from mypy_boto3_sts import STSClient
 
-MARK = "HTTP_X_MOTO_ACCOUNT_ID"
+ACCOUNT_HEADER = "HTTP_X_MOTO_ACCOUNT_ID"
 """The header as WSGI has it."""
 _SESSION_KEY = re.compile(r"Credential=(ASIA[A-Z0-9]+)/")
 """Keys of roles' sessions begin so (IAM user guide, "IAM identifiers"); others are the owner's here."""
@@ -38,12 +38,12 @@ class Accounts:
     _known: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def mark(self, environ: WSGIEnvironment) -> None:
+    def mark_request(self, environ: WSGIEnvironment) -> None:
         """Say in the request whose it is, where that is not our own account."""
         found = _SESSION_KEY.search(environ.get("HTTP_AUTHORIZATION", ""))
         account = self._account(found.group(1)) if found else self.own
         if account != self.own:
-            environ[MARK] = account
+            environ[ACCOUNT_HEADER] = account
 
     def _account(self, key: str) -> str:
         with self._lock:
@@ -55,4 +55,4 @@ class Accounts:
 
 def account_of(headers: Mapping[str, str]) -> str:
     """The account in moto for a request with these headers, names in lower case."""
-    return headers.get(MARK.removeprefix("HTTP_").replace("_", "-").lower(), DEFAULT_ACCOUNT_ID)
+    return headers.get(ACCOUNT_HEADER.removeprefix("HTTP_").replace("_", "-").lower(), DEFAULT_ACCOUNT_ID)

@@ -20,32 +20,32 @@ from trainmaster.local.simulator.wire.protocol import TARGET_PREFIX, Reply
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
-Answerer = Callable[[str, bytes], Reply | None]
-NOWHERE = "https://sagemaker.simulator.invalid"
+Responder = Callable[[str, bytes], Reply | None]
+ENDPOINT = "https://sagemaker.simulator.invalid"
 """An address that cannot exist, so that a request that slipped past the handler fails instead of reaching AWS."""
 
 
-def new_client(answerer: Answerer, region: str, config: Config | None) -> SageMakerClient:
-    """A client that is answered by `answerer`; by default it does not retry, so that every error is seen."""
+def new_client(responder: Responder, region: str, config: Config | None) -> SageMakerClient:
+    """A client that is answered by `responder`; by default it does not retry, so that every error is seen."""
     once = Config(retries={"mode": "standard", "total_max_attempts": 1})
     client = _session().client(
         "sagemaker",
         region_name=region,
-        endpoint_url=NOWHERE,
+        endpoint_url=ENDPOINT,
         aws_access_key_id="simulator",
         aws_secret_access_key="simulator",  # noqa: S106 - signs requests that nobody checks
         config=once.merge(config) if config else once,
     )
-    attach(client, answerer)
+    attach(client, responder)
     return client
 
 
-def attach(client: SageMakerClient, answerer: Answerer) -> None:
-    """Have a client that exists already answered by `answerer`."""
+def attach(client: SageMakerClient, responder: Responder) -> None:
+    """Have a client that exists already answered by `responder`."""
 
     def send(request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
         operation = _target(request)
-        reply = answerer(operation, _body(request))
+        reply = responder(operation, _body(request))
         return None if reply is None else _response(request, reply)
 
     handler: Any = send  # the stubs say that handlers return nothing; this event's do

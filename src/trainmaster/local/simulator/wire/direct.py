@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from trainmaster.local.simulator.wire.errors import ApiError
 
-Answer = dict[str, Any]
+Response = dict[str, Any]
 
 
 class DirectClient:
@@ -23,38 +23,38 @@ class DirectClient:
         call: carries out an operation. Raises `ApiError`.
     """
 
-    def __init__(self, call: Callable[[str, Mapping[str, Any]], Answer]) -> None:
+    def __init__(self, call: Callable[[str, Mapping[str, Any]], Response]) -> None:
         self._carry_out = call
 
-    def create_training_job(self, **members: Any) -> Answer:
+    def create_training_job(self, **members: Any) -> Response:
         """CreateTrainingJob."""
         return self._call("CreateTrainingJob", members)
 
-    def describe_training_job(self, **members: Any) -> Answer:
+    def describe_training_job(self, **members: Any) -> Response:
         """DescribeTrainingJob."""
         return self._call("DescribeTrainingJob", members)
 
-    def describe_training_plan(self, **members: Any) -> Answer:
+    def describe_training_plan(self, **members: Any) -> Response:
         """DescribeTrainingPlan."""
         return self._call("DescribeTrainingPlan", members)
 
-    def list_training_jobs(self, **members: Any) -> Answer:
+    def list_training_jobs(self, **members: Any) -> Response:
         """ListTrainingJobs."""
         return self._call("ListTrainingJobs", members)
 
-    def stop_training_job(self, **members: Any) -> Answer:
+    def stop_training_job(self, **members: Any) -> Response:
         """StopTrainingJob."""
         return self._call("StopTrainingJob", members)
 
-    def update_training_job(self, **members: Any) -> Answer:
+    def update_training_job(self, **members: Any) -> Response:
         """UpdateTrainingJob."""
         return self._call("UpdateTrainingJob", members)
 
-    def list_tags(self, **members: Any) -> Answer:
+    def list_tags(self, **members: Any) -> Response:
         """ListTags."""
         return self._call("ListTags", members)
 
-    def _call(self, operation: str, members: Mapping[str, Any]) -> Answer:
+    def _call(self, operation: str, members: Mapping[str, Any]) -> Response:
         try:
             return self._carry_out(operation, members)
         except ApiError as error:

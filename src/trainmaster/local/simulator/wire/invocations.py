@@ -24,9 +24,9 @@ from moto.sagemaker.models import sagemaker_backends
 from trainmaster.local.simulator.wire.accounts import account_of
 from trainmaster.local.simulator.wire.protocol import Reply
 
-PASSED_ON = ("content-type", "accept", "x-amzn-sagemaker-custom-attributes", "x-amzn-sagemaker-target-model")
+FORWARDED_HEADERS = ("content-type", "accept", "x-amzn-sagemaker-custom-attributes", "x-amzn-sagemaker-target-model")
 VARIANT = "x-amzn-sagemaker-target-variant"
-ANSWERED_BY = "x-Amzn-Invoked-Production-Variant"
+INVOKED_VARIANT = "x-Amzn-Invoked-Production-Variant"
 _SECONDS = 60.0
 """A model container has to answer within 60 seconds (SageMaker runtime API, InvokeEndpoint)."""
 
@@ -48,7 +48,7 @@ class Invocations:
     rng: random.Random = field(default_factory=random.Random)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _open: Counter[tuple[str, str]] = field(default_factory=Counter)
-    _most: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _max_open: Counter[tuple[str, str]] = field(default_factory=Counter)
     _client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=_SECONDS))
 
     def answer(self, endpoint: str, headers: Mapping[str, str], body: bytes) -> Reply:
@@ -61,15 +61,15 @@ class Invocations:
         found = self._variant(variants, headers.get(VARIANT))
         if found is None:
             return _error(HTTPStatus.BAD_REQUEST, "ValidationError", f"Variant {headers.get(VARIANT)} not found")
-        with self._counted((endpoint, found["VariantName"]), self._limit(found)) as room:
+        with self._admitted((endpoint, found["VariantName"]), self._limit(found)) as room:
             if not room:
                 return _error(HTTPStatus.TOO_MANY_REQUESTS, "ThrottlingException", "Rate exceeded")
             return self._forward(endpoint, found["VariantName"], headers, body)
 
-    def most_at_once(self) -> dict[str, int]:
+    def max_concurrent(self) -> dict[str, int]:
         """Most requests that each `<endpoint>/<variant>` has had at once."""
         with self._lock:
-            return {f"{endpoint}/{variant}": most for (endpoint, variant), most in self._most.items()}
+            return {f"{endpoint}/{variant}": most for (endpoint, variant), most in self._max_open.items()}
 
     def _variant(self, variants: list[dict[str, Any]], asked: str | None) -> dict[str, Any] | None:
         if asked:
@@ -87,12 +87,12 @@ class Invocations:
         return self.per_instance * int(variant.get("CurrentInstanceCount", 0))
 
     @contextmanager
-    def _counted(self, which: tuple[str, str], limit: int | None) -> Iterator[bool]:
+    def _admitted(self, which: tuple[str, str], limit: int | None) -> Iterator[bool]:
         with self._lock:
             room = limit is None or self._open[which] < limit
             if room:
                 self._open[which] += 1
-                self._most[which] = max(self._most[which], self._open[which])
+                self._max_open[which] = max(self._max_open[which], self._open[which])
         try:
             yield room
         finally:
@@ -101,7 +101,7 @@ class Invocations:
                     self._open[which] -= 1
 
     def _forward(self, endpoint: str, variant: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        passed = {name: headers[name] for name in PASSED_ON if headers.get(name)}
+        passed = {name: headers[name] for name in FORWARDED_HEADERS if headers.get(name)}
         try:
             answer = self._client.post(f"{self.model}/{endpoint}/{variant}", content=body, headers=passed)
         except httpx.HTTPError as error:
@@ -109,7 +109,7 @@ class Invocations:
         if not answer.is_success:
             return _error(HTTPStatus.FAILED_DEPENDENCY, "ModelError", f"The model answered {answer.status_code}")
         kind = answer.headers.get("content-type", "application/json")
-        return Reply(HTTPStatus.OK, answer.content, {"Content-Type": kind, ANSWERED_BY: variant})
+        return Reply(HTTPStatus.OK, answer.content, {"Content-Type": kind, INVOKED_VARIANT: variant})
 
 
 def endpoint_of(method: str, path: str) -> str | None:

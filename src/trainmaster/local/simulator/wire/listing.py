@@ -17,28 +17,28 @@ from trainmaster.local.simulator.wire.errors import invalid
 from trainmaster.local.simulator.wire.views import summary
 
 DEFAULT_RESULTS = 10
-Place = tuple[str | float, float, str]
+SortKey = tuple[str | float, float, str]
 
 
 def list_jobs(jobs: Iterable[TrainingJob], request: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     """The answer. Raises `ApiError` for a token that is not one of ours."""
     sort_by = request.get("SortBy", "CreationTime")
     down = _descending(sort_by, request.get("SortOrder"))
-    after = _opened(request["NextToken"]) if request.get("NextToken") else None
-    placed = [(_place(job, sort_by), job) for job in jobs if _wanted(job, request)]
-    placed.sort(key=lambda each: each[0], reverse=down)
+    after = _decode_token(request["NextToken"]) if request.get("NextToken") else None
+    keyed = [(_sort_key(job, sort_by), job) for job in jobs if _matches(job, request)]
+    keyed.sort(key=lambda each: each[0], reverse=down)
     if after is not None:
-        placed = [each for each in placed if (each[0] < after if down else each[0] > after)]
+        keyed = [each for each in keyed if (each[0] < after if down else each[0] > after)]
     size = request.get("MaxResults", DEFAULT_RESULTS)
-    return _page(placed[: size + 1], size, request.get("StatusEquals"), now)
+    return _page(keyed[: size + 1], size, request.get("StatusEquals"), now)
 
 
-def _page(placed: list[tuple[Place, TrainingJob]], size: int, status: str | None, now: datetime) -> dict[str, Any]:
-    page = placed[:size]
+def _page(keyed: list[tuple[SortKey, TrainingJob]], size: int, status: str | None, now: datetime) -> dict[str, Any]:
+    page = keyed[:size]
     shown = [summary(job, now) for _, job in page if status in (None, job.status)]
     answer: dict[str, Any] = {"TrainingJobSummaries": shown}
-    if len(placed) > size:
-        answer["NextToken"] = _sealed(page[-1][0])
+    if len(keyed) > size:
+        answer["NextToken"] = _encode_token(page[-1][0])
     return answer
 
 
@@ -47,13 +47,13 @@ def _descending(sort_by: str, order: str | None) -> bool:
     return order == "Descending" if order else sort_by == "CreationTime"
 
 
-def _place(job: TrainingJob, sort_by: str) -> Place:
+def _sort_key(job: TrainingJob, sort_by: str) -> SortKey:
     created = job.created.timestamp()
     keys: dict[str, str | float] = {"Name": job.name, "Status": job.status, "CreationTime": created}
     return keys[sort_by], created, job.name
 
 
-def _wanted(job: TrainingJob, request: Mapping[str, Any]) -> bool:
+def _matches(job: TrainingJob, request: Mapping[str, Any]) -> bool:
     return (
         _between(job.created, request.get("CreationTimeAfter"), request.get("CreationTimeBefore"))
         and _between(job.last_modified, request.get("LastModifiedTimeAfter"), request.get("LastModifiedTimeBefore"))
@@ -72,11 +72,11 @@ def _between(time: datetime, after: datetime | None, before: datetime | None) ->
     return (after is None or time > after) and (before is None or time < before)
 
 
-def _sealed(place: Place) -> str:
+def _encode_token(place: SortKey) -> str:
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
-def _opened(token: str) -> Place:
+def _decode_token(token: str) -> SortKey:
     try:
         first, created, name = json.loads(base64.urlsafe_b64decode(token))
     except ValueError as error:

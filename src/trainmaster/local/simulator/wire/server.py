@@ -34,7 +34,7 @@ class Application:
 
     Args:
         simulator: answers the training operations.
-        others: answers everything else.
+        fallback: answers everything else.
         invocations: answers InvokeEndpoint; None where no model is served.
         accounts: tells whose a request is; None for one account.
     """
@@ -42,31 +42,31 @@ class Application:
     def __init__(
         self,
         simulator: SageMakerSimulator,
-        others: WSGIApplication,
+        fallback: WSGIApplication,
         invocations: Invocations | None = None,
         accounts: Accounts | None = None,
     ) -> None:
         self._simulator = simulator
-        self._others = others
+        self._fallback = fallback
         self._invocations = invocations
         self._accounts = accounts
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
         if self._accounts is not None:
-            self._accounts.mark(environ)
+            self._accounts.mark_request(environ)
         endpoint = endpoint_of(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", ""))
         if endpoint is not None and self._invocations is not None:
             return _send(self._invocations.answer(endpoint, headers_of(environ), _body(environ)), start_response)
         operation = environ.get("HTTP_X_AMZ_TARGET", "")
         if not operation.startswith(TARGET_PREFIX):
-            return self._others(environ, start_response)
+            return self._fallback(environ, start_response)
         body = _body(environ)
         operation = operation.removeprefix(TARGET_PREFIX)
-        if self._simulator.answers(operation) and _about_training(operation, body):
+        if self._simulator.handles(operation) and _is_training_operation(operation, body):
             return _send(self._simulator.reply(operation, body), start_response)
         environ["wsgi.input"] = BytesIO(body)
-        return self._others(environ, start_response)
+        return self._fallback(environ, start_response)
 
 
 def moto_application() -> WSGIApplication:
@@ -114,7 +114,7 @@ def _body(environ: WSGIEnvironment) -> bytes:
     return body
 
 
-def _about_training(operation: str, body: bytes) -> bool:
+def _is_training_operation(operation: str, body: bytes) -> bool:
     """Tags belong to resources of every kind: those of training jobs are ours."""
     if operation not in TAGGING:
         return True

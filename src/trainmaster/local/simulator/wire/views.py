@@ -20,7 +20,7 @@ ECHOED = (
 )  # fmt: skip
 """Members of the request that Describe gives back as they came."""
 FLAGS = ("EnableNetworkIsolation", "EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining")
-IN_DETAIL = (
+EVENT_MEMBERS = (
     "TrainingJobName", "TrainingJobArn", "TrainingJobStatus", "SecondaryStatus", "FailureReason",
     "HyperParameters", "AlgorithmSpecification", "RoleArn", "InputDataConfig", "OutputDataConfig",
     "ResourceConfig", "VpcConfig", "StoppingCondition", "CreationTime", "TrainingStartTime", "TrainingEndTime",
@@ -34,7 +34,7 @@ def describe(job: TrainingJob, now: datetime) -> dict[str, Any]:
     """The DescribeTrainingJob answer."""
     given = {name: job.request[name] for name in ECHOED if name in job.request}
     flags = {name: bool(job.request.get(name)) for name in FLAGS}
-    return given | flags | _standing(job) | _configuration(job) | _times(job) | _warm_pool(job, now)
+    return given | flags | _status(job) | _configuration(job) | _times(job) | _warm_pool(job, now)
 
 
 def summary(job: TrainingJob, now: datetime) -> dict[str, Any]:
@@ -50,13 +50,13 @@ def summary(job: TrainingJob, now: datetime) -> dict[str, Any]:
         "SecondaryStatus": job.secondary,
         "TrainingPlanArn": config.get("TrainingPlanArn"),
     }
-    return _present(seen) | _warm_pool(job, now)
+    return _without_none(seen) | _warm_pool(job, now)
 
 
 def detail(job: TrainingJob, now: datetime) -> dict[str, Any]:
     """An event's detail: much as Describe, times as epoch milliseconds, tags as a map (facts/sagemaker.md 2.2)."""
     seen = describe(job, now)
-    told: dict[str, Any] = in_milliseconds({name: seen[name] for name in IN_DETAIL if name in seen})
+    told: dict[str, Any] = in_milliseconds({name: seen[name] for name in EVENT_MEMBERS if name in seen})
     return told | {"Tags": dict(job.tags)}
 
 
@@ -71,7 +71,7 @@ def in_milliseconds(value: Any) -> Any:
     return value
 
 
-def _standing(job: TrainingJob) -> dict[str, Any]:
+def _status(job: TrainingJob) -> dict[str, Any]:
     output = job.request["OutputDataConfig"]["S3OutputPath"].rstrip("/")
     seen = {
         "TrainingJobName": job.name,
@@ -82,7 +82,7 @@ def _standing(job: TrainingJob) -> dict[str, Any]:
         "FailureReason": job.failure_reason,
         "SecondaryStatusTransitions": [_transition(each) for each in job.transitions],
     }
-    return _present(seen)
+    return _without_none(seen)
 
 
 def _configuration(job: TrainingJob) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _resources(job: TrainingJob) -> dict[str, Any]:
     config = dict(job.request["ResourceConfig"])
     if "KeepAlivePeriodInSeconds" in config or job.keep_alive:
         config["KeepAlivePeriodInSeconds"] = job.keep_alive
-    for instance_type, count in (job.chosen or {}).items():
+    for instance_type, count in (job.selected or {}).items():
         config |= {"SelectedInstanceType": instance_type, "SelectedInstanceCount": count}
     return config
 
@@ -110,10 +110,10 @@ def _times(job: TrainingJob) -> dict[str, Any]:
         "TrainingEndTime": job.ended,
     }
     if job.started and job.ended:
-        whole = job.ended - job.started if job.market == Market.SPOT else job.ran
+        whole = job.ended - job.started if job.market == Market.SPOT else job.earlier_run_time
         seen["TrainingTimeInSeconds"] = max(1, round(whole.total_seconds()))
-        seen["BillableTimeInSeconds"] = max(1, round(job.ran.total_seconds()))
-    return _present(seen)
+        seen["BillableTimeInSeconds"] = max(1, round(job.earlier_run_time.total_seconds()))
+    return _without_none(seen)
 
 
 def _warm_pool(job: TrainingJob, now: datetime) -> dict[str, Any]:
@@ -123,14 +123,14 @@ def _warm_pool(job: TrainingJob, now: datetime) -> dict[str, Any]:
     if job.warm_pool is not WarmPool.IN_USE and job.ended:
         until = job.pool_ended or now
         pool["ResourceRetainedBillableTimeInSeconds"] = round((until - job.ended).total_seconds())
-    return {"WarmPoolStatus": _present(pool)}
+    return {"WarmPoolStatus": _without_none(pool)}
 
 
 def _transition(each: Transition) -> dict[str, Any]:
-    return _present(
+    return _without_none(
         {"Status": each.status, "StartTime": each.start, "EndTime": each.end, "StatusMessage": each.message}
     )
 
 
-def _present(members: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(members: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
