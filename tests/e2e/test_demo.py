@@ -13,7 +13,7 @@ from deployed_stack import eventually
 from trainmaster.local.stack.address import clean_environment
 
 TABLES = """
-job1 and job2 take the two instances; job3 has to wait
+job1 and job2 run on the two instances; job3 waits
 
 Job Name    State      Priority
 ----------  -------  ----------
@@ -21,7 +21,7 @@ job2        running           2
 job1        running           1
 job3        pending           1
 
-job4 comes before all of them: job1 was stopped for it, and keeps its place
+job4 has the highest priority: job1 was preempted for it, and keeps its place in the queue
 
 Job Name    State        Priority
 ----------  ---------  ----------
@@ -30,7 +30,7 @@ job2        running             2
 job1        preempted           1
 job3        pending             1
 
-job2 is done: job1 goes on from its checkpoint, before job3
+job2 is completed: job1 resumes from its checkpoint, before job3
 
 Job Name    State      Priority
 ----------  -------  ----------
@@ -38,7 +38,7 @@ job4        running           3
 job1        running           1
 job3        pending           1
 
-All are done: the queue is empty
+All jobs are completed: the queue is empty
 
 Job Name    State    Priority
 ----------  -------  ----------

@@ -226,7 +226,7 @@ def test_the_queue_can_be_asked_when_jobs_will_start(tmp_path, capsys):
     found = json.loads(printed(capsys, *asked, "--json"))
     assert (found["eta_asked"], found["eta_known"], found["eta_inside"]) == (2, 2, 1)
     assert found["eta_median_error_s"] == 0  # every job takes the whole of its limit
-    assert "of 2 asked 100.0% inside the range" in printed(capsys, *asked)
+    assert "100.0% of 2 inside the range" in printed(capsys, *asked)
     assert "eta_asked" not in json.loads(printed(capsys, str(trace), "--cap", "8", "--json"))
 
 
@@ -248,7 +248,7 @@ def test_a_comparison_gives_ratios_to_skipping(trace, capsys):
     [
         ("submit_time_s,num_gpus\n1,2\n", "line 1: the column duration_s is missing"),
         ("", "line 1: the column submit_time_s is missing"),
-        (HEADER, "there is no job in it"),
+        (HEADER, "the trace has no jobs"),
         (HEADER + "1,2,3,a\n1,-,3,a\n", "line 3: duration_s is '-', not a number of seconds"),
         (HEADER + "1,2,0,a\n", "line 2: num_gpus is '0', not a whole number"),
         (HEADER + "1,2,1.5,a\n", "line 2: num_gpus is '1.5'"),

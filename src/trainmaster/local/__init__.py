@@ -1,1 +1,1 @@
-"""Development only: the in-memory store, the SageMaker simulator, the local stack and the demo."""
+"""Development tools: the in-memory store, the SageMaker simulator, the local stack, the demo and the replay."""

@@ -1,7 +1,6 @@
-"""The shipped launcher and the service's clock over the simulator and its virtual clock, in one process.
+"""The shipped launcher and the service's clock over the simulator with a virtual clock, in one process.
 
-For replays and benchmarks, where nothing travels and nobody sleeps. Their time is in seconds from `EPOCH`, with a tick
-at every whole minute, as on AWS. It must not decide anything.
+For replays and benchmarks. Times are seconds from `EPOCH`, with a tick at every whole minute, as on AWS.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ TICK_SECONDS = 60
 
 
 def at(seconds: float) -> datetime:
-    """The time so many seconds after `EPOCH`."""
+    """Return the time this many seconds after `EPOCH`."""
     return EPOCH + timedelta(seconds=seconds)
 
 
 def seconds_at(time: datetime) -> float:
-    """Seconds from `EPOCH` to that time."""
+    """Return the seconds from `EPOCH` to this time."""
     return (time - EPOCH).total_seconds()
 
 
 def next_tick(time: datetime | None, now: datetime) -> datetime | None:
-    """The first tick at or after that time that is still to come; None for none."""
+    """Return the first tick at or after this time that is still in the future; None for None."""
     if time is None:
         return None
     minutes = ceil(max(seconds_at(time), 0.0) / TICK_SECONDS)
@@ -40,7 +39,7 @@ def next_tick(time: datetime | None, now: datetime) -> datetime | None:
 
 
 def instant_profile(restart_cost: float = 0.0) -> Profile:
-    """Jobs run, and nothing else takes time, but for a restart: so many seconds."""
+    """Return a profile in which only training, and a restart from a checkpoint, take time."""
     return Profile(
         requesting_seconds=0,
         starting_seconds=0,
@@ -54,14 +53,14 @@ def instant_profile(restart_cost: float = 0.0) -> Profile:
 
 
 def launcher_for(simulator: SageMakerSimulator) -> Launcher:
-    """The shipped launcher over the simulator."""
+    """Return the shipped launcher over the simulator."""
     settings = Settings(queue="virtual", table="none", pools="")
     return Application(settings, cast(Any, _Session(simulator))).launcher
 
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A boto3 session, as far as it is asked for the SageMaker client."""
+    """A boto3 session for the SageMaker client only."""
 
     simulator: SageMakerSimulator
 
@@ -71,13 +70,13 @@ class _Session:
 
 @dataclass(frozen=True, slots=True)
 class VirtualTime(Clock):
-    """The virtual clock as the service's: nobody sleeps."""
+    """The virtual clock as the clock of the service."""
 
     clock: VirtualClock
 
     def now(self) -> datetime:
-        """The time on the virtual clock, UTC."""
+        """Return the time of the virtual clock, UTC."""
         return self.clock.now()
 
     def sleep(self, seconds: float) -> None:
-        """Nothing waits."""
+        """Return at once."""

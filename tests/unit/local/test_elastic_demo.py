@@ -64,7 +64,7 @@ def test_a_record_tells_worlds_pauses_and_lost_steps():
 def test_the_story_goes_on_as_soon_as_the_elastic_job_has_trained_enough_in_its_world(requests):
     queue = SeenQueue(steps=steps(*[1] * 25))
     story = ElasticScenario(queue, requests)
-    assert next(story.play()) == f"{ELASTIC} has started with the one instance that was left"
+    assert next(story.play()) == f"{ELASTIC} has started with the one free instance"
     assert [request["TrainingJobName"] for request in queue.submitted] == [*OTHERS, ELASTIC]
     assert queue.settings == [IMMEDIATE_GROWTH]
 

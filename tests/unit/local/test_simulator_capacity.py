@@ -1,4 +1,4 @@
-"""Quotas, EC2 capacity, preferences, groups and spot (facts/sagemaker.md 2.1)."""
+"""Quotas, EC2 capacity, instance preferences, instance groups and spot."""
 
 from __future__ import annotations
 
@@ -346,5 +346,5 @@ def test_only_spot_instances_at_work_can_be_lost():
     account = Account()
     account.create()
     account.advance(50)
-    with pytest.raises(ValueError, match="no spot instances"):
+    with pytest.raises(ValueError, match="no running spot instances"):
         account.simulator.interrupt("job1")

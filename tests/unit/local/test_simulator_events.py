@@ -1,4 +1,4 @@
-"""The events of a training job's changes, in EventBridge's shape (facts/sagemaker.md 2.2)."""
+"""Events of status changes in EventBridge's shape."""
 
 from __future__ import annotations
 

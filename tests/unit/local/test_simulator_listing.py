@@ -1,4 +1,4 @@
-"""ListTrainingJobs: pages, filters, order, summaries (facts/sagemaker.md 2.2)."""
+"""ListTrainingJobs: pages, filters, order, summaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training plans: capacity that comes and goes, and what becomes of the jobs on it (facts/sagemaker.md 2.1)."""
+"""Training plans: reserved capacity, and the jobs that use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warm pools: instances that stay, whom they serve, what they count for (facts/sagemaker.md 2.1)."""
+"""Warm pools: reuse, expiry, quotas."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""`python -m trainmaster.local.demo`: plays the article's example on a local stack and ends by itself.
+"""`python -m trainmaster.local.demo`: runs the article's example on a local stack.
 
-`--elastic` plays the elastic job's story instead. It must fail, with the reason, where the queue does not do what the
-story says.
+`--elastic` runs an elastic job instead. The demo fails with the reason if the queue does not reach an expected state.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ _PROFILE = {
     "downloading_seconds": 0.2,
     "uploading_seconds": 0.3,
 }
-"""What takes minutes at SageMaker takes no time here; the training itself is real."""
+"""Steps that take SageMaker minutes take less than a second here; the training scripts are real."""
 _SCENE_SECONDS = 90.0
 _POLL_SECONDS = 0.3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play, and return the exit code: 0 as told, 1 not, 130 interrupted."""
+    """Run the demo; return the exit code: 0 if every scene succeeded, 1 if not, 130 after Ctrl-C."""
     options = _options(arguments)
     try:
         with Display() as display:
@@ -48,15 +47,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("Interrupted; nothing is left running.\n")
+        sys.stderr.write("Interrupted. All processes have ended.\n")
         return 130
     return 0
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="trainmaster demo", description=__doc__)
-    parser.add_argument("--elastic", action="store_true", help="one elastic job that grows, makes room and grows back")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="with --elastic: draw what happened as a PNG")
+    parser.add_argument("--elastic", action="store_true", help="run one elastic job that scales up and down")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="with --elastic: draw the run as a PNG")
     options = parser.parse_args(arguments)
     if options.picture is not None and not options.elastic:
         parser.error("--picture needs --elastic")
@@ -77,10 +76,10 @@ def _play_elastic(display: Display, picture: Path | None) -> None:
             display.show_text(caption)
         record = story.record()
         display.training_jobs(
-            "Every training job at SageMaker", [(job.name, job.instances, job.status) for job in record.training_jobs]
+            "All training jobs in SageMaker", [(job.name, job.instances, job.status) for job in record.training_jobs]
         )
         pauses = ", ".join(f"{pause:.1f}" for pause in record.pauses)
-        display.show_text(f"\nSteps lost: {record.lost}. Seconds without a step at each change of size: {pauses}")
+        display.show_text(f"\nSteps lost: {record.lost}. Seconds without a step at each resize: {pauses}")
         if picture is not None:
             draw(record, picture)
         display.step("Shutting down")
@@ -96,7 +95,7 @@ def _play(display: Display) -> None:
         queue = Queue(address)
         for scene in SCENES:
             _play_scene(scene, queue, submitter, display)
-        display.attempts("Every attempt, and the steps that it counted", _attempts(queue))
+        display.attempts("All attempts, and the steps that each counted", _attempts(queue))
         display.step("Shutting down")
 
 
@@ -105,11 +104,11 @@ def _profile_arguments() -> tuple[str, ...]:
 
 
 def _install(checkout: Checkout, display: Display, target: str, needed: Callable[[], Path]) -> None:
-    """Have `make` set up what is missing; its own output tells how that goes."""
+    """Run the `make` target that installs missing parts; its output shows the progress."""
     try:
         _ = checkout.ministack, checkout.sam, needed()
     except SetupMissing:
-        display.step("Installing what the demonstration needs")
+        display.step("Installing the environments of the demo")
         made = subprocess.run(["make", "-C", str(checkout.root), target], stdout=sys.stderr, check=False)
         if made.returncode:
             raise SetupMissing(f"`make {target}` failed") from None
@@ -131,7 +130,7 @@ def _wait_for(scene: Scene, queue: Queue, display: Display) -> list[Row]:
         if states == scene.states:
             return jobs
         if time.monotonic() > deadline:
-            raise UnexpectedState(f"expected {dict(scene.states)}, but the queue stays at {states}")
+            raise UnexpectedState(f"expected {dict(scene.states)}, but the queue has {states}")
         display.states(jobs)
         time.sleep(_POLL_SECONDS)
 

@@ -1,7 +1,4 @@
-"""How the demonstration looks: tables on standard output; on a terminal also a line that says what goes on.
-
-It must not ask the queue anything.
-"""
+"""Output of the demo: tables on standard output, and a status line on standard error."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from trainmaster.local.demo.queue import Row
 
 
 class Display:
-    """Where the demonstration is told; a context manager, for the line that moves."""
+    """The output of the demo; a context manager, because of the moving status line on a terminal."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
@@ -26,7 +23,7 @@ class Display:
         self._step = ""
 
     def __enter__(self) -> Self:
-        """Begin to show what goes on."""
+        """Start the status line."""
         if self._status:
             self._status.start()
         return self
@@ -34,12 +31,12 @@ class Display:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the terminal as it was."""
+        """Stop the status line."""
         if self._status:
             self._status.stop()
 
     def step(self, text: str) -> None:
-        """Say what is being done: in the moving line, or as a line of its own where nothing moves."""
+        """Show the current step: in the status line, or on a line of its own without a terminal."""
         self._step = text
         if self._status:
             self._status.update(text)
@@ -47,27 +44,27 @@ class Display:
             self._console.print(f"{text} ...", highlight=False)
 
     def states(self, jobs: Iterable[Row]) -> None:
-        """Say behind the step how the jobs are."""
+        """Add the states of the jobs to the status line."""
         if self._status:
             now = ", ".join(f"{job['jobName']} {job['jobState']}" for job in jobs)
             self._status.update(f"{self._step}  [dim]{now}[/dim]")
 
     def queue(self, caption: str, jobs: Iterable[Row]) -> None:
-        """The article's table, with a sentence above."""
+        """Print the article's table below a caption."""
         rows = [[job["jobName"], job["jobState"], job["priority"]] for job in jobs]
         self._print_table(caption, tabulate(rows, headers=["Job Name", "State", "Priority"]))
 
     def show_text(self, caption: str) -> None:
-        """A sentence that stays."""
+        """Print a line of text."""
         sys.stdout.write(f"{caption}\n")
         sys.stdout.flush()
 
     def training_jobs(self, caption: str, rows: Sequence[Sequence[object]]) -> None:
-        """A table of training jobs."""
+        """Print a table of training jobs below a caption."""
         self._print_table(caption, tabulate(rows, headers=["Training Job", "Instances", "Status"]))
 
     def attempts(self, caption: str, rows: Sequence[Sequence[object]]) -> None:
-        """A table of every attempt."""
+        """Print a table of attempts below a caption."""
         self._print_table(caption, tabulate(rows, headers=["Job Name", "Attempt", "Training Job", "Outcome", "Steps"]))
 
     def _print_table(self, caption: str, table: str) -> None:

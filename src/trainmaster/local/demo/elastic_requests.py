@@ -1,6 +1,6 @@
-"""The requests of the elastic story: a job of real torch processes, small jobs beside it, and one that is urgent.
+"""Requests of the elastic scenario: an elastic job of torch processes, two small jobs, and an urgent one.
 
-Values only. The small jobs end when a file is there, so that the story does not depend on how fast the machine is.
+The small jobs wait for a file to end, so the scenario does not depend on the speed of the machine.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ URGENT = "urgent-eval"
 SIZES = (1, 3)
 STEPS = 400
 SECONDS_PER_STEP = 0.3
-"""What one process takes for a step, by a pause; the processes of a world share it."""
+"""Pause of a step of one process; the processes of a world share it."""
 IMMEDIATE_GROWTH = {"resizes": {"payback": 0}}
-"""Settings: grow whenever there is room. From jobs of some seconds the queue would learn that no growth pays."""
+"""Settings: scale up as soon as there is room. The queue would learn from such short jobs that no resize pays."""
 _WAITS = 'while [ ! -e "$0" ]; do sleep 0.2; done'
 _RENDEZVOUS = "interval=3,attempts=10"
-"""Patient: on a busy machine, importing torch in three containers stops everything else for seconds."""
+"""Long timeouts: on a busy machine, importing torch in three containers stops everything else for seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What is submitted.
+    """Builds the requests of the scenario.
 
     Attributes:
-        checkout: has the scripts.
-        directory: where checkpoints are written, and where the files appear that end the other jobs.
-        instance_type: of all jobs; the story needs three instances.
+        checkout: has the training scripts.
+        directory: folder of the checkpoints, and of the files that end the other jobs.
+        instance_type: of all jobs; the scenario needs three instances.
     """
 
     checkout: Checkout
@@ -43,7 +43,7 @@ class Requests:
     instance_type: str
 
     def elastic(self) -> Request:
-        """The elastic job, one instance or three, by members."""
+        """Return the request of the elastic job: one or three instances, resized by members."""
         script = str(self.checkout.examples / "elastic_ddp.py")
         tags = {
             "trainmaster:instance-values": "+".join(map(str, SIZES)),
@@ -59,7 +59,7 @@ class Requests:
             "HyperParameters": {
                 "steps": str(STEPS),
                 "seconds": str(SECONDS_PER_STEP),
-                # None but at resizes, and at the end: what a resize loses would show.
+                # Save only at resizes and at the end, so that a step lost by a resize would show.
                 "save_every": str(10 * STEPS),
                 "checkpoints": str(self.directory / "checkpoints"),
             },
@@ -68,11 +68,11 @@ class Requests:
         }
 
     def other(self, name: str) -> Request:
-        """A job of one instance that ends when it is told to."""
+        """Return the request of a job of one instance that ends after `release`."""
         return self._waiting(name, 1, {})
 
     def urgent(self) -> Request:
-        """A job of two instances that comes before all others."""
+        """Return the request of a job of two instances with the highest priority."""
         return self._waiting(URGENT, 2, {"priority": "10"})
 
     def release(self, name: str) -> None:

@@ -1,8 +1,7 @@
-"""The elastic story: one job of real torch processes that grows, makes room, and grows back, and loses no step.
+"""The elastic scenario: a job of torch processes scales up and down without losing a step.
 
-It starts with one instance beside two small jobs, grows to three when they end, is shrunk to one by an urgent job of
-two, and grows back when that has ended. It must show what happened, never what should have; and where the queue does
-something else, fail.
+It starts with one instance beside two small jobs, scales up to three when they end, scales down to one for an urgent
+job of two instances, and scales up again when that job has ended.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from trainmaster.local.demo.queue import ENDED, Queue, Row
 from trainmaster.local.demo.scenario import UnexpectedState
 
 _STEPS_PER_WORLD = 25
-"""Steps that a world takes before the story goes on."""
+"""Steps that a world must take before the scenario continues."""
 _SCENE_SECONDS = 240.0
 _POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of the elastic job, as its first rank has told.
+    """One step of the elastic job, as its first rank reported it.
 
     Attributes:
-        at: when, in seconds since 1970.
-        world: processes that shared it.
-        round: of their rendezvous.
+        at: seconds since 1970.
+        world: processes that shared the step.
+        round: round of the rendezvous.
     """
 
     at: float
@@ -43,7 +42,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class TrainingJobRecord:
-    """A training job as SageMaker had it: instances, from its creation to its end, in seconds since 1970."""
+    """A training job of SageMaker: instances, start and end in seconds since 1970."""
 
     name: str
     status: str
@@ -54,12 +53,12 @@ class TrainingJobRecord:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What has happened.
+    """Record of a run.
 
     Attributes:
         steps: in the order of their time.
-        training_jobs: all training jobs of the story, in the order of their creation.
-        states: of the elastic job, whenever it was asked, without repetition.
+        training_jobs: all training jobs of the scenario, in the order of their creation.
+        states: states of the elastic job as polled, without repetition.
         job: the elastic job at its end.
     """
 
@@ -70,22 +69,22 @@ class Record:
 
     @property
     def worlds(self) -> tuple[int, ...]:
-        """Sizes of the worlds that have trained, one after another."""
+        """Sizes of the worlds that have trained, in order."""
         return _without_repetition([step.world for step in self.steps])
 
     @property
     def lost(self) -> int:
-        """Steps that were taken more than once."""
+        """Number of steps that were repeated."""
         return len(self.steps) - len({step.step for step in self.steps})
 
     @property
     def pauses(self) -> tuple[float, ...]:
-        """Seconds from the last step of a world to the first of the next; what a step takes is among them."""
+        """Seconds from the last step of a world to the first step of the next, including that step."""
         return tuple(after.at - before.at for before, after in pairwise(self.steps) if before.round != after.round)
 
 
 class ElasticScenario:
-    """Plays the story on a running stack whose pool has three instances."""
+    """Runs the scenario on a local stack whose pool has three instances."""
 
     def __init__(self, queue: Queue, requests: Requests) -> None:
         self._queue = queue
@@ -93,7 +92,7 @@ class ElasticScenario:
         self._states: list[str] = []
 
     def play(self) -> Iterator[str]:
-        """Play; yields a sentence at each scene's end, while the queue stands as it says. Raises `UnexpectedState`."""
+        """Run the scenario; yield a sentence at the end of each scene. Raises `UnexpectedState`."""
         try:
             yield from self._scenes()
         finally:
@@ -101,7 +100,7 @@ class ElasticScenario:
                 self._requests.release(name)
 
     def record(self) -> Record:
-        """What has happened so far."""
+        """Return the record of the run so far."""
         training_jobs = [
             _record_of(row) for name in (ELASTIC, *OTHERS, URGENT) for row in self._queue.training_jobs(name)
         ]
@@ -115,23 +114,23 @@ class ElasticScenario:
         self._wait_until(lambda: all(self._queue.job(name)["jobState"] == "running" for name in OTHERS), "run", OTHERS)
         self._queue.submit(self._requests.elastic())
         self._wait_until_trained(worlds=(1,))
-        yield f"{ELASTIC} has started with the one instance that was left"
+        yield f"{ELASTIC} has started with the one free instance"
         for name in OTHERS:
             self._requests.release(name)
         self._wait_until_trained(worlds=(1, 3))
-        yield "The others have ended: it has grown to three"
+        yield "The other jobs have ended: it has scaled up to three"
         self._queue.submit(self._requests.urgent())
         self._wait_until(lambda: self._queue.job(URGENT)["jobState"] == "running", "run", (URGENT,))
         self._wait_until_trained(worlds=(1, 3, 1))
-        yield f"{URGENT} needs two: it has gone on with one"
+        yield f"{URGENT} needs two: it has scaled down to one"
         self._requests.release(URGENT)
         self._wait_until_trained(worlds=(1, 3, 1, 3))
-        yield f"{URGENT} has ended: it has grown back to three"
+        yield f"{URGENT} has ended: it has scaled up to three again"
         self._wait_until(lambda: self._state() == "completed", "complete", (ELASTIC,))
         yield f"{ELASTIC} has completed"
 
     def _wait_until_trained(self, worlds: tuple[int, ...]) -> None:
-        """Wait until worlds of these sizes, and no others, have trained, the last one for some steps."""
+        """Wait until worlds of exactly these sizes have trained, the last one for some steps."""
 
         def reached() -> bool:
             if self._state() in ENDED:
@@ -180,5 +179,5 @@ def _record_of(row: Row) -> TrainingJobRecord:
 
 
 def _without_repetition(values: list[Any]) -> tuple[Any, ...]:
-    """The values without those that equal the one before."""
+    """Return the values without those that equal their predecessor."""
     return tuple(value for number, value in enumerate(values) if number == 0 or values[number - 1] != value)

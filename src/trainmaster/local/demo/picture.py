@@ -1,8 +1,4 @@
-"""The elastic story as a picture: who had the instances, how the loss went on, how the steps were counted.
-
-matplotlib is imported only here, and only when something is drawn: it is an optional dependency. It must not ask
-anybody anything: a record has it all.
-"""
+"""Draws a run of the elastic scenario: instances, loss and steps over time. matplotlib is an optional dependency."""
 
 from __future__ import annotations
 
@@ -24,10 +20,10 @@ _OTHERS, _URGENT = "#79706e", "#e45756"
 
 
 def draw(record: Record, path: Path) -> None:
-    """Draw a record into a PNG file. Raises `OSError` where it cannot be written."""
+    """Draw a record into a PNG file. Raises `OSError` if it cannot be written."""
     from matplotlib.figure import Figure
 
-    # Without pyplot, which keeps every figure and looks for a screen.
+    # Not pyplot, which keeps every figure and looks for a display.
     figure = Figure(figsize=_SIZE, layout="constrained")
     above, middle, below = figure.subplots(3, 1, sharex=True, height_ratios=(1.1, 1, 1))
     begin = min(job.start for job in record.training_jobs)
@@ -46,7 +42,7 @@ def draw(record: Record, path: Path) -> None:
 
 
 def _instances(axes: Axes, record: Record, begin: float) -> None:
-    """A bar for each training job, as high as it has instances."""
+    """Draw a bar for each training job, as high as its number of instances."""
     floor = 0.0
     ticks, names = [], []
     for job in reversed(record.training_jobs):
@@ -75,5 +71,5 @@ def _curve(axes: Axes, steps: tuple[Step, ...], value: str, begin: float) -> Non
 
 
 def _boundaries(steps: tuple[Step, ...]) -> list[float]:
-    """When a new world took its first step."""
+    """Return the times at which a new world took its first step."""
     return [step.at for before, step in pairwise(steps) if before.round != step.round]

@@ -1,7 +1,4 @@
-"""What the demonstration asks the running stack: the jobs in the queue, and what each attempt has printed.
-
-It must not change anything but what it is told to.
-"""
+"""Client of the demo for the running stack: jobs in the queue, logs and training jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from trainmaster.local.stack.address import StackAddress
 from trainmaster.local.stack.signed import client, get, send
 
 Row = dict[str, Any]
-"""A job as the API shows it."""
+"""A job as the API returns it."""
 ENDED = frozenset({"completed", "failed", "stopped", "cancelled"})
 _LOGS = "/aws/sagemaker/TrainingJobs"
 _STEP = re.compile(r"step (\d+) of \d+")
@@ -26,22 +23,22 @@ class Queue:
     address: StackAddress
 
     def jobs(self) -> list[Row]:
-        """Jobs that have not ended, as the article's `print_queue_state` orders them: by priority, then by entry."""
+        """Return the jobs that have not ended, by priority and then by time of entry, as in the article."""
         known: list[Row] = self._get("/jobs")["jobs"]
         return sorted((job for job in known if job["jobState"] not in ENDED), key=_priority_then_entry)
 
     def job(self, name: str) -> Row:
-        """One job with its attempts."""
+        """Return one job with its attempts."""
         return self._get(f"/jobs/{name}")
 
     def steps(self, training_job: str) -> tuple[int, int] | None:
-        """First and last step that an attempt counted, by its log; None if it counted none."""
+        """Return the first and the last step in the log of an attempt; None if it has none."""
         lines = self.lines(f"{training_job}/")
         steps = [int(found[1]) for _, line in lines if (found := _STEP.fullmatch(line))]
         return (min(steps), max(steps)) if steps else None
 
     def lines(self, prefix: str) -> list[tuple[float, str]]:
-        """What training jobs whose names begin like this have printed, with the seconds since 1970."""
+        """Return the log lines of training jobs with this name prefix, with their seconds since 1970."""
         logs = client("logs", self.address.aws_endpoint)
         try:
             streams = logs.describe_log_streams(logGroupName=_LOGS, logStreamNamePrefix=prefix)["logStreams"]
@@ -56,18 +53,18 @@ class Queue:
         ]
 
     def training_jobs(self, prefix: str) -> list[Row]:
-        """The training jobs whose names begin like this, as SageMaker describes them."""
+        """Describe the training jobs with this name prefix."""
         sagemaker = client("sagemaker", self.address.sagemaker_endpoint)
         listed = sagemaker.list_training_jobs(NameContains=prefix, MaxResults=100)["TrainingJobSummaries"]
         names = [each["TrainingJobName"] for each in listed if each["TrainingJobName"].startswith(prefix)]
         return [sagemaker.describe_training_job(TrainingJobName=name) for name in names]
 
     def submit(self, request: Row) -> None:
-        """Put a request into the queue. Raises httpx.HTTPStatusError where it is refused."""
+        """Submit a request. Raises httpx.HTTPStatusError if the queue refuses it."""
         send("POST", f"{self.address.api_url}/add-job", request).raise_for_status()
 
     def change_settings(self, settings: Row) -> None:
-        """Change settings of the queue. Raises httpx.HTTPStatusError where they are refused."""
+        """Change settings of the queue. Raises httpx.HTTPStatusError if the queue refuses them."""
         send("PUT", f"{self.address.api_url}/settings", settings).raise_for_status()
 
     def _get(self, path: str) -> Row:

@@ -1,7 +1,6 @@
-"""The process that submits jobs as a user's script does, beside SageMaker SDK v2.
+"""Submits jobs as a user does: with `examples/submit_jobs.py` and SageMaker SDK v2 in a process of its own.
 
-It must not submit by itself: the script is `examples/submit_jobs.py`, told line by line what to submit. When this
-process dies, the script's input closes, and it ends too.
+The process reads the jobs from its standard input, and ends when this process closes it or dies.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _PATIENCE_SECONDS = 5.0
 
 
 class Submitter:
-    """A script with a QueueSession, waiting for jobs to submit."""
+    """A process with a QueueSession that waits for jobs to submit."""
 
     def __init__(self, checkout: Checkout, address: StackAddress, logs: Path) -> None:
         settings = logs / "sagemaker.yaml"
@@ -42,13 +41,13 @@ class Submitter:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=environment,
-                # Ctrl-C is for the demonstration, which then closes the script's input.
+                # Ctrl-C goes to the demo only, which then closes the script's input.
                 start_new_session=True,
                 text=True,
             )
 
     def submit(self, job: Submission) -> None:
-        """Have a job submitted; returns when the queue has taken it. Raises DidNotStart when the script fails."""
+        """Submit a job, and return when the queue has accepted it. Raises StartFailed if the script fails."""
         if self._process.stdin is None or self._process.stdout is None:
             raise StartFailed("the submitting script has no pipes")
         self._process.stdin.write(f"{job.name} {job.priority} {job.steps}\n")
@@ -59,13 +58,13 @@ class Submitter:
         raise StartFailed(f"submitting {job.name} failed:\n{last_lines(self._log)}")
 
     def __enter__(self) -> Self:
-        """The script has been started already."""
+        """Return the submitter, whose script runs already."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the script's input and see it end."""
+        """Close the script's input, and wait for its end."""
         if kind is not None:
             self._process.kill()
         try:

@@ -1,1 +1,1 @@
-"""In-memory stores."""
+"""The store, the catalogue and the rendezvous in memory, for tests and replays."""

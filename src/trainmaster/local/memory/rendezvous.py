@@ -1,7 +1,4 @@
-"""The rendezvous of elastic jobs in memory, for tests and replays; implements `ports.RendezvousControl`.
-
-It passes the contract suite of the real one. It must not play the nodes: tests write what nodes would.
-"""
+"""The rendezvous of elastic jobs in memory, for tests and replays; implements `ports.RendezvousControl`."""
 
 from __future__ import annotations
 
@@ -12,24 +9,24 @@ from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, grou
 
 @dataclass(slots=True)
 class MemoryRendezvousControl:
-    """Groups by run.
+    """States and controls by run.
 
     Attributes:
-        controls: what the queue has asked of each run, by run.
+        controls: the last control that the queue set for each run.
     """
 
     controls: dict[str, Control] = field(default_factory=dict)
     _groups: dict[str, RendezvousState | str | bytes] = field(default_factory=dict)
 
     def get(self, run: str) -> RendezvousState | None:
-        """Return its state; see `ports.RendezvousControl`. Raises `UnreadableRendezvous` for malformed text."""
+        """Return the state of a run; see `ports.RendezvousControl`. Raises `UnreadableRendezvous` if malformed."""
         found = self._groups.get(run)
         return group_of(found) if isinstance(found, str | bytes) else found
 
     def set(self, run: str, control: Control) -> None:
-        """Ask this of its nodes; see `ports.RendezvousControl`."""
+        """Set the control of a run; see `ports.RendezvousControl`."""
         self.controls[run] = control
 
     def set_state(self, run: str, group: RendezvousState | str | bytes) -> None:
-        """From now on this is how the run's nodes stand, as a value or in their own writing."""
+        """Set the state of a run as its nodes would, as a value or as stored text."""
         self._groups[run] = group

@@ -1,6 +1,6 @@
-"""A sorted set of keys, in chunks, so that a million of them stay quick to add to, to take from and to enter anywhere.
+"""A sorted set of keys in chunks, fast for a million keys.
 
-One list would move half a million pointers for each insertion in its middle. It must not know what its keys mean.
+A single list would move half a million pointers for each insertion in its middle.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, Generic, TypeVar
 
 K = TypeVar("K", bound=Any)
 _MAX_CHUNK = 1_000
-"""Keys in a chunk; beyond it is split."""
+"""Keys in a chunk; a larger chunk is split."""
 
 
 class SortedKeys(Generic[K]):
-    """Keys in ascending order, each once."""
+    """Unique keys in ascending order."""
 
     def __init__(self) -> None:
         self._chunks: list[list[K]] = []
@@ -28,7 +28,7 @@ class SortedKeys(Generic[K]):
         return bool(self._chunks)
 
     def add(self, key: K) -> None:
-        """Add a key that is not there yet."""
+        """Add a key that is not in the set."""
         if not self._chunks:
             self._chunks, self._tops = [[key]], [key]
             return
@@ -44,7 +44,7 @@ class SortedKeys(Generic[K]):
         self._tops[at] = chunk[-1]
 
     def remove(self, key: K) -> None:
-        """Take a key away. Raises KeyError where it is not there."""
+        """Remove a key. Raises KeyError if it is not in the set."""
         at = bisect_left(self._tops, key)
         chunk = self._chunks[at] if at < len(self._chunks) else []
         index = bisect_left(chunk, key)
@@ -57,7 +57,7 @@ class SortedKeys(Generic[K]):
             del self._chunks[at], self._tops[at]
 
     def first(self, count: int) -> list[K]:
-        """The first so many keys, or all, ascending."""
+        """Return the first keys in ascending order, at most `count`."""
         found: list[K] = []
         for chunk in self._chunks:
             if len(found) == count:
@@ -66,14 +66,14 @@ class SortedKeys(Generic[K]):
         return found
 
     def after(self, key: K | None = None) -> Iterator[K]:
-        """Keys greater than this one, ascending; all of them for None."""
+        """Yield the keys greater than this one in ascending order; all keys for None."""
         at = 0 if key is None else bisect_right(self._tops, key)
         for number in range(at, len(self._chunks)):
             chunk = self._chunks[number]
             yield from chunk[bisect_right(chunk, key) :] if key is not None and number == at else chunk
 
     def before(self, key: K | None = None) -> Iterator[K]:
-        """Keys less than this one, descending; all of them for None."""
+        """Yield the keys less than this one in descending order; all keys for None."""
         at = len(self._chunks) - 1 if key is None else min(bisect_left(self._tops, key), len(self._chunks) - 1)
         for number in range(at, -1, -1):
             chunk = self._chunks[number]

@@ -1,7 +1,4 @@
-"""The Store in memory: for tests, replay and trying things out. It passes the contract suite of the real one.
-
-One lock, plain values. It must not be more lenient than DynamoDB: the same fence, the same guards, the same cuts.
-"""
+"""The store in memory, for tests and replays. It passes the contract suite of `ports.Store`."""
 
 from __future__ import annotations
 
@@ -43,14 +40,14 @@ from trainmaster.ports.store import Page, QueueSettings, Request
 
 
 class MemoryStore:
-    """The queue's memory in a process.
+    """The state of the queue in memory, under one lock.
 
     Args:
-        default_pools: the pools of the deployment's `Pools` parameter.
-        parameter: that parameter as text; pools that were set hold until it changes.
-        policy: the deployment's settings, until others are set.
-        table: where everything is kept; hand the same to several stores.
-        discover: makes the discovery of services' pools for each snapshot.
+        default_pools: pools of the deployment's `Pools` parameter.
+        parameter: that parameter as text; pools set by users are valid until it changes.
+        policy: settings of the deployment, used until users change them.
+        table: the data; several stores may share one table.
+        discover: returns the discovery of the pools of services, for each snapshot.
     """
 
     def __init__(
@@ -70,7 +67,7 @@ class MemoryStore:
         self._lock = self._table.lock
 
     def submit(self, job: Job, request: Request) -> Job:
-        """Store a new job at once or nothing; see `ports.Store`."""
+        """Store a new job and its request in one step; see `ports.Store`."""
         text = json.dumps(request)
         if len(text) > MAX_REQUEST_BYTES:
             check_request(request, len(zlib.compress(text.encode())))
@@ -87,7 +84,7 @@ class MemoryStore:
             return self._read(sparing=True)
 
     def read_snapshot(self) -> Snapshot:
-        """The same reading without a fence; see `ports.Store`."""
+        """Read the same snapshot without a fence; see `ports.Store`."""
         return self._read(sparing=False)
 
     def current_pass(self) -> int:
@@ -162,18 +159,18 @@ class MemoryStore:
             return True
 
     def _record_usage(self, before: Job, after: Job) -> None:
-        """Remember what the change ends, if it does."""
+        """Add the usage of a job that this change ends to the records."""
         if books(before, after):
             settings = self.settings()
             self._table.records = booked(self._table.records, before, after, settings.policy, settings.pools)
 
     def find(self, name: str) -> Job | None:
-        """The job of that name; see `ports.Store`."""
+        """Return the job of that name; see `ports.Store`."""
         with self._lock:
             return self._table.jobs.get(name)
 
     def request_of(self, name: str) -> Request:
-        """The request as submitted; see `ports.Store`."""
+        """Return the request as submitted; see `ports.Store`."""
         with self._lock:
             if name not in self._table.requests:
                 raise JobNotFound(f"The queue knows no job named {name}.", field="jobName")
@@ -181,14 +178,14 @@ class MemoryStore:
             return request
 
     def list_jobs(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
-        """A page of jobs; see `ports.Store`."""
+        """Return a page of jobs; see `ports.Store`."""
         check_limit(limit)
         start = Cursor.read(cursor)
         with self._lock:
             return Page(*page_of(self._jobs_after(which, start), which.matches, limit))
 
     def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
-        """The settings in force; see `ports.Store`."""
+        """Return the current settings; see `ports.Store`."""
         with self._lock:
             table, known = self._table, self._table.catalogue if catalogue else Catalogue()
             events = table.pool_events if history else ()
@@ -199,7 +196,7 @@ class MemoryStore:
             return QueueSettings(table.pools, policy, table.version, self._policy, known, events)
 
     def save_catalogue(self, catalogue: Catalogue) -> None:
-        """Replace what was learned of instance types; see `ports.CatalogueStore`."""
+        """Replace the attributes of instance types; see `ports.CatalogueStore`."""
         with self._lock:
             self._table.catalogue = catalogue
 
@@ -225,7 +222,7 @@ class MemoryStore:
             return self.settings()
 
     def update_external_jobs(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
-        """Add and remove foreign training jobs; see `ports.Store`."""
+        """Add and remove external training jobs; see `ports.Store`."""
         with self._lock:
             for name in gone:
                 self._table.foreign.pop(name, None)
@@ -236,7 +233,7 @@ class MemoryStore:
         return (self._table.jobs[name] for name in names)
 
     def _jobs_after(self, which: Filter, start: Cursor) -> Iterator[Job]:
-        """Jobs behind a place, in the order of the listing."""
+        """Yield the jobs after a position, in the order of the listing."""
         table = self._table
         for part in parts_from(start.part, which.within):
             place = start if start.part is part else Cursor(part)
@@ -252,7 +249,7 @@ class MemoryStore:
                 yield from self._jobs(name for _, name in table.ended.before(place.ended))
 
     def _held_names(self, which: Filter, start: HeldPlace | None) -> Iterator[str]:
-        """Names of held jobs behind a place, in order, as far as the listing may show them."""
+        """Yield names of held jobs after a position, in order, as far as the filter may match them."""
         if which.parent is not None:
             return self._table.children.get(which.parent, SortedKeys()).after(start[1] if start else None)
         due = which.due or NEVER

@@ -1,7 +1,4 @@
-"""What several in-memory stores share as they would share a table: plain values under one lock.
-
-It must not guard anything: that is `memory.MemoryStore`.
-"""
+"""The data of in-memory stores. `MemoryStore` checks conditions and fences."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from trainmaster.local.memory.sorted_keys import SortedKeys
 
 @dataclass(slots=True)
 class MemoryTable:
-    """What several stores share as they would share a table."""
+    """Data that several stores share, like a table: plain values under one lock."""
 
     jobs: dict[str, Job] = field(default_factory=dict)
     requests: dict[str, str] = field(default_factory=dict)
@@ -46,7 +43,7 @@ class MemoryTable:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def put_job(self, job: Job) -> None:
-        """Store the job in the place of its state."""
+        """Store the job, and index it by its state."""
         self.jobs[job.name] = job
         if job.state in ACTIVE:
             self.active.add(job.name)
@@ -60,11 +57,11 @@ class MemoryTable:
                 self.children.setdefault(parent, SortedKeys()).add(job.name)
 
     def put_warm_pools(self, pools: Iterable[WarmPool]) -> None:
-        """Store these warm pools as they are now."""
+        """Store the current state of these warm pools."""
         self.warm.update({pool.training_job_name: pool for pool in pools})
 
     def remove_job(self, job: Job) -> None:
-        """Take the job out of the place of its state."""
+        """Remove the job from the index of its state."""
         if job.state in ACTIVE:
             self.active.remove(job.name)
         elif job.state in WAITING:

@@ -1,12 +1,9 @@
-"""Replay: the shipped queue over a trace of jobs, on a virtual clock, to see what a policy would have made of them.
+"""Replays a trace of jobs through the shipped queue on a virtual clock, to compare policies.
 
-    trace.py      jobs of a CSV file, as values
-    account.py    jobs of an account's own history
-    queue.py      drives the shipped passes over them, with the in-memory store and the simulated SageMaker
-    baselines.py  reference policies that know every duration
-    played.py     what came of it: when each job ran
-    figures.py    completion times, waits, utilisation, what preemption cost
-    report.py     tables and JSON; pictures.py: the queue and the Gantt chart; progress.py: the bar while it runs
-
-It must not hold any rule of the queue.
+trace/                  jobs of a CSV file, or of an account's history; requests made of them
+queue.py                runs the shipped passes with the in-memory store and the simulated SageMaker
+reference_policies.py   reference policies that know every duration
+runs.py                 replays a trace under a policy by its name
+forecasts.py            compares estimated starts with actual starts
+report/                 results, figures, tables, pictures
 """

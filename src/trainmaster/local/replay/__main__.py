@@ -1,7 +1,4 @@
-"""`python -m trainmaster.local.replay`: what `trainmaster replay` becomes.
-
-It must not hold anything but the order of the steps.
-"""
+"""`python -m trainmaster.local.replay`: the implementation of `trainmaster replay`."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, read_trace,
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
-# As `cli.exits` has them.
+# The same values as in `cli.exits`.
 OK, INVALID, NOT_ALLOWED, UNREACHABLE, BUG, INTERRUPTED, BROKEN_PIPE = 0, 2, 5, 6, 70, 130, 141
 _FORBIDDEN = ("AccessDenied", "UnrecognizedClient", "ExpiredToken", "InvalidSignature", "InvalidClientTokenId")
 
@@ -35,7 +32,7 @@ Connect = Callable[[Namespace], "SageMakerClient"]
 
 
 def connect(options: Namespace) -> SageMakerClient:
-    """The SageMaker client of the account that the options, or the environment, name."""
+    """Return a SageMaker client for the account of the options or of the environment."""
     import boto3
     from botocore.config import Config
 
@@ -50,9 +47,9 @@ def main(
     """Replay, and return the exit code.
 
     Args:
-        arguments: the command line's, where none are given.
+        arguments: command line; that of the process by default.
         connect: makes the SageMaker client for `--from-account`.
-        sleep: lets seconds pass between calls to AWS.
+        sleep: waits between calls to AWS.
     """
     options = parse(arguments)
     try:
@@ -60,7 +57,7 @@ def main(
     except BadTrace as error:
         return _fail(f"{options.trace or 'the account'}: {error}", INVALID)
     except BrokenPipeError:
-        # Nobody reads any more: keep Python from failing again when it flushes at the end (Python's library, signal).
+        # The reader has closed the pipe. Keep Python from failing again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:
@@ -96,7 +93,7 @@ def _jobs(options: Namespace, connect: Connect, sleep: Callable[[float], None], 
 
 
 def _policies(options: Namespace) -> list[str]:
-    """What is to be played, each once; a comparison needs its reference."""
+    """Return the policies to replay, each once; a comparison includes its reference."""
     if not options.compare:
         return [(options.policy or [DEFAULT_POLICY])[0]]
     return list(dict.fromkeys([REFERENCE, *(options.policy or POLICIES)]))
@@ -115,7 +112,7 @@ def _text(runs: Sequence[Run], options: Namespace) -> str:
 
 def _draw(runs: Sequence[Run], directory: str) -> None:
     files = [path for run in runs for path in draw(run, directory)]
-    sys.stderr.write("".join(f"wrote {path}\n" for path in files))
+    sys.stderr.write("".join(f"Wrote {path}\n" for path in files))
 
 
 def _print(text: str) -> None:

@@ -1,7 +1,6 @@
-"""What the queue foretells of waiting jobs while a trace is played, and how right it was.
+"""Records estimated starts of waiting jobs during a replay, and compares them with the actual starts.
 
-Asked as the API asks (`service.explain`), once of a job, in the moment in which it has arrived and has to wait. It must
-not foretell anything itself.
+The queue is queried once for a sampled job, when it arrives and has to wait, as the API does (`service.explain`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from trainmaster.service.explain.explain import Explanation, explain
 
 @dataclass(frozen=True, slots=True)
 class StartEstimate:
-    """A start as it was foretold; None where it could not be, or had not to be since the job started at once."""
+    """An estimated start; the times are None without an estimate, and for a job that started at once."""
 
     asked_at: datetime
     likely: datetime | None = None
@@ -31,18 +30,18 @@ class StartEstimate:
 
 @dataclass(slots=True)
 class EstimateRecorder:
-    """Asks of every so many'th job.
+    """Queries the estimated start of every n-th job.
 
     Args:
-        store: the queue's.
-        every: 0 for none.
+        store: the store of the queue.
+        every: n; 0 for no jobs.
     """
 
     store: Store
     every: int = 0
 
     def record(self, name: str, index: int, now: datetime) -> StartEstimate | None:
-        """What is foretold of a job; None where it is not its turn."""
+        """Return the estimated start of a job; None if the job is not sampled."""
         if not self.every or index % self.every:
             return None
         job = self.store.find(name)
@@ -58,11 +57,11 @@ def _estimate_of(explanation: Explanation, now: datetime) -> StartEstimate:
 def eta_figures(
     results: Sequence[JobResult], estimates: Mapping[int, StartEstimate], epoch: datetime
 ) -> dict[str, Any]:
-    """How right it was, by the names that `--json` prints.
+    """Return the accuracy of the estimates, by the names that `--json` prints.
 
-    `eta_asked` jobs had to wait; of `eta_known` a start was foretold; in seconds the median of how far that was from
-    the truth, and of how wide the range was; the part of those asked whose start lay inside the range (what could not
-    be foretold was not inside), and the same with the jobs that started at once.
+    `eta_asked` counts the sampled jobs that had to wait, `eta_known` those with an estimate. Errors and widths are
+    medians in seconds. `eta_inside` is the part of the jobs that waited whose start lay inside the range; a job without
+    an estimate counts as outside. `eta_inside_all` includes the jobs that started at once.
     """
     waited = {index: one for index, one in estimates.items() if not one.started_at_once}
     errors: list[float] = []

@@ -1,4 +1,4 @@
-"""What `python -m trainmaster.local.replay` is told; its help is that of `trainmaster replay`. It must not act."""
+"""Command-line options of `trainmaster replay`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_DAYS = 90.0
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options; wrong ones end the program with 2 and a line on standard error."""
+    """Parse the options; exit with status 2 and a message on standard error if they are invalid."""
     parser = argparse.ArgumentParser(prog="trainmaster replay", allow_abbrev=False)
     parser.add_argument("trace", metavar="TRACE", nargs="?")
     parser.add_argument("--cap", type=_whole, metavar="GPUS")
@@ -37,11 +37,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     if (options.trace is None) != options.from_account:
-        parser.error("give either a TRACE or --from-account")
+        parser.error("specify either a TRACE or --from-account")
     if options.cap is None and not options.save_trace:
-        parser.error("--cap is needed: the number of GPUs")
+        parser.error("--cap is required: the number of GPUs")
     if options.policy and len(set(options.policy)) > 1 and not options.compare:
-        parser.error("several policies need --compare")
+        parser.error("several policies require --compare")
 
 
 def _whole(text: str) -> int:

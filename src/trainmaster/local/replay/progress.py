@@ -1,4 +1,4 @@
-"""A bar on standard error while a replay runs, where that is a terminal; else nothing. It must not slow anything."""
+"""A progress bar on standard error during a replay, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 _STEPS = 200
-"""How often a bar is moved at most: moving it takes longer than to play a job."""
+"""Maximum updates of a bar: an update takes longer than replaying a job."""
 
 
 class Bar:
-    """A progress bar for one thing after the other; a context manager, so that the terminal is left as it was."""
+    """A progress bar for consecutive steps; a context manager that restores the terminal."""
 
     def __init__(self, console: Console | None = None) -> None:
         console = console or Console(stderr=True)
@@ -35,12 +35,12 @@ class Bar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._progress is not None:
             self._progress.stop()
 
     def begin(self, what: str, total: int | None) -> None:
-        """Begin with the next thing; `total` None where nobody knows."""
+        """Begin the next step; `total` is None if it is unknown."""
         self._what, self._every, self._shown = what, max(1, (total or _STEPS) // _STEPS), 0
         if self._progress is not None:
             if self._task is not None:
@@ -48,13 +48,13 @@ class Bar:
             self._task = self._progress.add_task(what, total=total)
 
     def show(self, what: str, done: int, total: int | None) -> None:
-        """So much of a thing is done; it begins when it is first told of."""
+        """Show the progress of a step, beginning it if it is not the current one."""
         if what != self._what:
             self.begin(what, total)
         self.at(done)
 
     def at(self, done: int) -> None:
-        """So much of it is done."""
+        """Set the progress of the current step."""
         if self._progress is not None and self._task is not None and done - self._shown >= self._every:
             self._shown = done
             self._progress.update(self._task, completed=done)

@@ -1,8 +1,8 @@
-"""The shipped manager over a trace: `service.run_pass` and `service.observe` on a virtual clock.
+"""Runs the shipped manager over a trace: `service.run_pass` and `service.observe` on a virtual clock.
 
-The store is the one in memory, SageMaker the simulator, the launcher the shipped one. A pass runs at every arrival and
-end, one for all of an instant, and, since AWS has a tick each minute, at the first whole minute at or after the time at
-which the plan said that it could change by itself. It must not decide anything.
+The store is in memory, SageMaker is simulated, the launcher is the shipped one. One pass runs at each instant with
+arrivals or ends. Since AWS has a tick each minute, a pass also runs at the first whole minute at or after the time at
+which the plan can change by itself.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ from trainmaster.service.run_pass import run_pass
 
 RESTART_SECONDS = 300.0
 MAX_PASSES = 10_000
-"""Passes in one instant, after which something is wrong."""
+"""Maximum passes at one instant; more indicate an error."""
 Progress = Callable[[int], None]
-"""Takes how many jobs have ended."""
+"""Called with the number of ended jobs."""
 
 
 class ReplayFailed(RuntimeError):
-    """The queue did not bring every job to its end."""
+    """The queue did not complete every job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySettings:
-    """Under what terms a trace is replayed.
+    """Settings of a replay.
 
     Attributes:
         cap: units of the one pool.
-        policy: the queue's settings.
-        restart_cost: seconds of all its units that each resumption of a preempted job costs.
-        questions: of about so many jobs the queue is asked when they will start; it takes time.
+        policy: settings of the queue.
+        restart_cost: seconds of all its units that each resume of a preempted job costs.
+        questions: number of jobs, approximately, whose estimated start is recorded; queries take time.
     """
 
     cap: int
@@ -70,20 +70,20 @@ class ReplaySettings:
 
 
 class Replay:
-    """One run over a trace.
+    """One replay of a trace.
 
     Args:
         jobs: in order of submission, none larger than the pool.
         settings: cap, policy, cost of a restart.
-        on_progress: called while it runs.
-        make_store: makes the store from pools and policy; another to see what the queue would do if it knew more.
+        on_progress: called with the number of ended jobs.
+        make_store: makes the store from pools and policy.
 
     Attributes:
-        clock: the trace's time.
-        simulator: the SageMaker that runs the jobs.
-        store: the queue's own.
-        passes: how many there have been.
-        estimates: what the queue said when jobs would start, by their place in the trace.
+        clock: the virtual clock.
+        simulator: the simulated SageMaker.
+        store: the store of the queue.
+        passes: number of passes.
+        estimates: estimated starts, by the index of the job in the trace.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Replay:
         self.passes = 0
 
     def play(self) -> list[JobResult]:
-        """Run to the end; the jobs' courses in the trace's order. Raises `ReplayFailed`."""
+        """Run to the end, and return the results in the order of the trace. Raises `ReplayFailed`."""
         with _reduced_garbage_collection():
             while len(self._done) < len(self._jobs):
                 self._step()
@@ -129,33 +129,33 @@ class Replay:
         return [self._result(index) for index in range(len(self._jobs))]
 
     def request(self, index: int) -> Request:
-        """What is submitted for the trace's job of that place."""
+        """Return the request of the trace's job with this index."""
         return request_of(self._jobs[index], index)
 
     def next_wake(self, report: PassReport, now: datetime) -> datetime | None:
-        """The tick after a pass at which the next one may find something to do, if nothing happens before."""
+        """Return the next tick at which a pass may find something to do if nothing happens before; None if none."""
         return next_tick(report.plan.look_again, now)
 
     def completed(self, index: int) -> Job:
-        """The trace's job of that place, as the queue has it once it is done. Raises `ReplayFailed` where it is not."""
+        """Return the job of this index, which must be completed. Raises `ReplayFailed` if it is not."""
         job = self.store.find(name_of(index))
         if job is None or job.state is not JobState.COMPLETED:
-            stands = "is gone" if job is None else f"is {job.state}: {job.failure or 'it gave no reason'}"
+            stands = "does not exist" if job is None else f"is {job.state}: {job.failure or 'no reason given'}"
             raise ReplayFailed(f"the job {self._jobs[index].job_id} {stands}")
         return job
 
     def held_attempts(self, index: int) -> list[Attempt]:
-        """All attempts of such a job that held capacity, oldest first, however many. Raises `ReplayFailed`."""
+        """Return all attempts of a completed job that held capacity, oldest first. Raises `ReplayFailed`."""
         job = self.completed(index)
         attempts = self._earlier_attempts.get(job.name, {}) | {attempt.number: attempt for attempt in job.attempts}
         return [attempt for attempt in attempts.values() if attempt.outcome is not Outcome.RETURNED]
 
     def _step(self) -> None:
-        """Go to the next instant at which something happens, and let all of it happen."""
+        """Advance to the next instant at which something happens, and process everything that happens then."""
         time = self._next_time()
         self.simulator.run_until(time)
         due = self._next_wake is not None and self._next_wake <= time
-        # Ends first: whoever arrives at the instant in which capacity is freed may use it.
+        # Ends precede arrivals: a job that arrives when capacity is freed may use it.
         freed = self._observe_changes()
         first = self._arrived
         self._submit_due(time)
@@ -169,7 +169,7 @@ class Replay:
         arrival = None if self._arrived == len(self._jobs) else at(self._jobs[self._arrived].submit)
         times = [time for time in (arrival, self.simulator.next_time(), self._next_wake) if time is not None]
         if not times:
-            raise ReplayFailed(f"nothing will happen any more, and jobs wait: {self._reasons()}")
+            raise ReplayFailed(f"no event is due, but jobs wait: {self._reasons()}")
         return min(times)
 
     def _submit_due(self, time: datetime) -> None:
@@ -180,7 +180,7 @@ class Replay:
             self._arrived += 1
 
     def _run_passes(self, now: datetime) -> None:
-        """Passes, and what they cause at once, until nothing more is to be done in this instant."""
+        """Run passes and process their effects until nothing is left to do at this instant."""
         for _ in range(MAX_PASSES):
             self._last = report = run_pass(self._context)
             self.passes += 1
@@ -189,10 +189,10 @@ class Replay:
             freed = self._observe_changes()
             if not (freed or report.more_to_do):
                 return
-        raise ReplayFailed(f"{MAX_PASSES} passes in one instant have come to no end: {self._reasons()}")
+        raise ReplayFailed(f"{MAX_PASSES} passes at one instant did not reach a stable plan: {self._reasons()}")
 
     def _observe_changes(self) -> bool:
-        """Tell the service what has become of the training jobs that have changed; whether a pass is worth while."""
+        """Pass changes of training jobs to the service; return True if a pass may find something to do."""
         freed = False
         while self._changed:
             names = list(self._changed)
@@ -208,11 +208,11 @@ class Replay:
         return observe(self._context, seen)
 
     def _count_ended(self) -> None:
-        """See which jobs have ended with a training job, or, where members had to be stopped first, after it."""
+        """Record the jobs that have ended; with members, a job can end after its training job."""
         for name in list(self._stopped):
             job = self.store.find(name)
             if job is not None and len(job.past) == KEPT:
-                # The queue will keep sums of its oldest attempts.
+                # The queue will replace its oldest attempts by totals.
                 self._earlier_attempts.setdefault(name, {}).update({each.number: each for each in job.past})
             if job is not None and job.state in ENDED:
                 self._done.add(name)
@@ -223,10 +223,11 @@ class Replay:
         self._changed[training_job_name] = None
 
     def _reasons(self) -> str:
-        """The first reasons of the last pass, in words."""
+        """Return the first reasons for waiting of the last pass as text."""
         waits = self._last.plan.waits[:3] if self._last else ()
         return (
-            "; ".join(f"{self._jobs[index_of(w.job.name)].job_id} {w.reason.message()}" for w in waits) or "no reason"
+            "; ".join(f"{self._jobs[index_of(w.job.name)].job_id} {w.reason.message()}" for w in waits)
+            or "no reason given"
         )
 
     def _result(self, index: int) -> JobResult:
@@ -235,13 +236,13 @@ class Replay:
             (seconds_at(each.created_at), seconds_at(each.ended_at or each.created_at)) for each in held_attempts
         )
         lost = sum(end - start for start, end in spans) - trace_job.duration
-        # Times are whole microseconds: what is less is no loss.
+        # Times are rounded to microseconds, so smaller differences are no loss.
         return JobResult(trace_job, spans, max(0.0, round(lost, 5)))
 
 
 @contextmanager
 def _reduced_garbage_collection() -> Iterator[None]:
-    """Keep the collector from looking again and again at jobs that stay, which are most of what there is."""
+    """Reduce the frequency of garbage collection: most objects are jobs, which stay until the end."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(100_000, 50, 1_000)

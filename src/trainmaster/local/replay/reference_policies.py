@@ -1,12 +1,13 @@
-"""Reference policies that know every duration, as small event simulations: what the shipped orders are held against.
+"""Reference policies that know every duration, as small event simulations for comparison with the shipped orders.
 
-They reproduce the table of facts/scheduling.md (2.3). Their rules, on which it depends to the second:
+They reproduce an independent computation to the second (tests/unit/local/replay/test_reference_policies.py), which
+depends on these rules:
 
-- The queue is in order of submission; of jobs submitted in the same second the shorter comes first, then the smaller.
-- At one instant all ends come before all arrivals, and both before any decision.
-- A job holds all its units from its start for its whole duration; a start and an end take no time.
+- The queue is in order of submission. Among jobs submitted in one second, the shorter precedes, then the smaller.
+- At one instant all ends precede all arrivals, and both precede any decision.
+- A job holds all its units from its start for its whole duration. Starting and ending take no time.
 
-Only `srpt` preempts. They must not use anything of the planner: they are there to judge it.
+Only `baseline-srpt` preempts. The module uses no code of the planner.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from trainmaster.local.replay.trace.trace import TraceJob
 
 @dataclass(slots=True)
 class Pool:
-    """The pool and its queue while a baseline runs. Jobs are known by their place in the order of submission.
+    """The pool and its queue in a simulation. Jobs are identified by their index in the order of submission.
 
     Attributes:
-        waiting: in order of submission, or as the policy's own order has it.
+        waiting: in the order of the policy.
         running: heap of (end, job).
     """
 
@@ -39,17 +40,17 @@ class Pool:
     started: dict[int, float] = field(default_factory=dict)
 
     def fits(self, index: int) -> bool:
-        """Whether the job can start now."""
+        """Return True if the job can start now."""
         return self.jobs[index].gpus <= self.free
 
     def start(self, index: int) -> None:
-        """The job takes its units."""
+        """Start a job on free units."""
         self.free -= self.jobs[index].gpus
         self.started[index] = self.now
         heapq.heappush(self.running, (self.now + self.jobs[index].duration, index))
 
     def start_where(self, allowed: Callable[[int], bool]) -> None:
-        """Go through the queue and start each job that fits and that is allowed to."""
+        """Start each waiting job, in order, that fits and for which `allowed` returns True."""
         left: list[int] = []
         for place, index in enumerate(self.waiting):
             if not self.free:
@@ -62,7 +63,7 @@ class Pool:
         self.waiting = left
 
     def start_heads(self) -> None:
-        """Start the queue's first job as long as it fits."""
+        """Start the first job of the queue as long as it fits."""
         count = 0
         while count < len(self.waiting) and self.fits(self.waiting[count]):
             self.start(self.waiting[count])
@@ -71,19 +72,19 @@ class Pool:
 
 
 def fifo(pool: Pool) -> None:
-    """Strict: nobody passes the first."""
+    """Start jobs strictly in order: no job passes the first."""
     pool.start_heads()
 
 
 def skip(pool: Pool) -> None:
-    """Whoever fits starts, in order (Kueue's `BestEffortFIFO`)."""
+    """Start every job that fits, in order (Kueue's `BestEffortFIFO`)."""
     pool.start_where(lambda _: True)
 
 
 def easy(pool: Pool) -> None:
-    """The first blocked job has a reservation; others start where they do not delay it (Lifka 1995, EASY).
+    """Reserve capacity for the first blocked job; start others that do not delay it (Lifka 1995, EASY).
 
-    They end by the time of the reservation, or they take only what will be spare then.
+    Those either end by the time of the reservation, or use only units that the first job will leave free.
     """
     pool.start_heads()
     if not pool.waiting:
@@ -105,7 +106,7 @@ def easy(pool: Pool) -> None:
 
 
 def _reservation(pool: Pool, head: int) -> tuple[float, int]:
-    """When the first job can start at the latest, and how many units it will leave then."""
+    """Return the latest start of the first job, and the number of units that it will leave free."""
     free, ends = pool.free, sorted(pool.running)
     for end, together in groupby(ends, key=itemgetter(0)):
         free += sum(pool.jobs[index].gpus for _, index in together)
@@ -120,20 +121,20 @@ _POLICIES: dict[str, Policy] = {
     "baseline-fifo": fifo,
     "baseline-skip": skip,
     "baseline-easy": easy,
-    "baseline-sjf": skip,  # its queue is in order of duration
+    "baseline-sjf": skip,  # with its queue in order of duration
 }
 ORACLE = "baseline-srpt"
 REFERENCE_POLICIES = (*_POLICIES, ORACLE)
 
 
 def play_reference(name: str, jobs: Sequence[TraceJob], cap: int, restart_cost: float = 300.0) -> list[JobResult]:
-    """What a baseline makes of the jobs on a pool of `cap` units; in the jobs' own order.
+    """Return the results of a reference policy on a pool of `cap` units, in the order of `jobs`.
 
     Args:
         name: one of `REFERENCE_POLICIES`.
         jobs: none larger than the pool.
         cap: units.
-        restart_cost: seconds of all its units that each resumption of a preempted job costs.
+        restart_cost: seconds of all its units that each resume of a preempted job costs.
     """
     order = sorted(range(len(jobs)), key=lambda i: (jobs[i].submit, jobs[i].duration, jobs[i].gpus))
     ordered = [jobs[index] for index in order]
@@ -162,9 +163,9 @@ def _play(pool: Pool, policy: Policy, *, by_duration: bool) -> list[JobResult]:
 
 
 class _ShortestRemainingTime:
-    """Preemptive shortest remaining time: at each arrival and end, whoever has least left to do runs.
+    """Preemptive shortest remaining time: at each arrival and end, the jobs with the least remaining work run.
 
-    What is left to do of a job that does not run includes its restart. At equal remaining time the running job stays.
+    The remaining time of a job that does not run includes its restart. On a tie the running job stays.
     """
 
     def __init__(self, jobs: Sequence[TraceJob], cap: int, restart_cost: float) -> None:
@@ -172,7 +173,7 @@ class _ShortestRemainingTime:
         self._cap = cap
         self._cost = restart_cost
         self._now = 0.0
-        # What each unfinished job needs: of work, and, while it runs, of its restart before that.
+        # Seconds left of each unfinished job: of work, and, while it runs, of the restart before it.
         self._work = {index: job.duration for index, job in enumerate(jobs)}
         self._restart: dict[int, float] = {}
         self._running: dict[int, float] = {}
@@ -181,7 +182,7 @@ class _ShortestRemainingTime:
         self._lost = [0.0] * len(jobs)
 
     def play(self) -> list[JobResult]:
-        """Run to the end."""
+        """Run to the end, and return the results."""
         arrived = 0
         while arrived < len(self._jobs) or self._running:
             times = [self._ends(index) for index in self._running]

@@ -1,7 +1,4 @@
-"""Plays a trace under a policy by its name: a shipped order through the shipped queue, or a baseline.
-
-It must not print anything.
-"""
+"""Replays a trace under a policy by its name: a shipped order with the shipped queue, or a reference policy."""
 
 from __future__ import annotations
 
@@ -21,18 +18,18 @@ from trainmaster.local.simulator.clock import EPOCH
 
 POLICIES: tuple[str, ...] = (*(order.value for order in Order), *REFERENCE_POLICIES)
 REFERENCE = "baseline-skip"
-"""What a comparison holds the others against: what most queues do."""
+"""Reference of a comparison: the behavior of most queues."""
 RATIOS = ("avg_jct_s", "p99_jct_s", "avg_wait_s", "avg_wait_large_s", "p99_wait_large_s")
-"""The figures that a comparison gives ratios of."""
+"""Figures that a comparison divides by the reference's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A trace as one policy played it.
+    """The replay of a trace under one policy.
 
     Attributes:
-        wall: seconds that the playing took, from first to last.
-        estimates: what the queue said when jobs would start, where it was asked.
+        wall: wall time of the replay in seconds.
+        estimates: estimated starts, if they were recorded.
     """
 
     policy: str
@@ -42,13 +39,13 @@ class Run:
     estimates: Mapping[int, StartEstimate] = field(default_factory=dict)
 
     def figures(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Return the figures that `--json` prints."""
         names = {"policy": self.policy, "cap": self.cap}
         found = names | figures(self.results, self.cap) | {"wall_s": round(self.wall, 3)}
         return found | (eta_figures(self.results, self.estimates, EPOCH) if self.estimates else {})
 
 
-def play(  # noqa: PLR0913 -- a run has that many terms
+def play(  # noqa: PLR0913 -- the parameters of a run
     policy: str,
     jobs: Sequence[TraceJob],
     cap: int,
@@ -58,16 +55,16 @@ def play(  # noqa: PLR0913 -- a run has that many terms
     on_progress: Progress = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Run:
-    """Play the jobs under a policy.
+    """Replay the jobs under a policy.
 
     Args:
         policy: one of `POLICIES`.
         jobs: in order of submission, none larger than the pool.
         cap: units of the pool.
-        restart_cost: seconds that each resumption costs.
-        questions: of about so many jobs a shipped order is asked when they will start.
-        on_progress: takes how many jobs have ended, while it runs.
-        clock: counts seconds.
+        restart_cost: seconds that each resume costs.
+        questions: number of jobs, approximately, whose estimated start is recorded.
+        on_progress: called with the number of ended jobs.
+        clock: returns seconds of wall time.
 
     Raises `ReplayFailed`.
     """
@@ -83,7 +80,7 @@ def play(  # noqa: PLR0913 -- a run has that many terms
 
 
 def ratios(figures_of: dict[str, Any], reference: dict[str, Any]) -> dict[str, float | None]:
-    """Each of `RATIOS` by the reference's; None where it has none."""
+    """Return each figure of `RATIOS` divided by the reference's; None without one."""
     return {name: _ratio(figures_of[name], reference[name]) for name in RATIOS}
 
 

@@ -1,17 +1,17 @@
-"""A SageMaker to run against: training jobs with all that the queue depends on, and nothing else.
+"""A simulator of SageMaker training jobs, for tests, replays and the local stack.
 
     events: list[dict] = []
     simulator = SageMakerSimulator(limits={"ml.p5.48xlarge": 2}, sink=events.append)   # a virtual clock by default
-    simulator.script("job1*", training_seconds=30)          # or SIMULATOR_TRAINING_SECONDS=30 in the request
-    sagemaker = simulator.client()                          # a real boto3 client; no retries unless config= says so
+    simulator.set_profile("job1*", training_seconds=30)     # or SIMULATOR_TRAINING_SECONDS=30 in the request
+    sagemaker = simulator.client()                          # a boto3 client; it retries only with config=
     sagemaker.create_training_job(TrainingJobName="job1", ...)
-    simulator.advance(120)                                  # events come at their own times, outside all locks
+    simulator.advance(120)                                  # events are delivered at their times, outside all locks
     sagemaker.stop_training_job(TrainingJobName="job1")     # Stopping, (Uploading,) Stopped
-    simulator.faults.inject("CreateTrainingJob", "ThrottlingException", times=2)  # executed=True: only the response is lost
+    simulator.faults.inject("CreateTrainingJob", "ThrottlingException", times=2)   # executed=True: lose the response
     simulator.on_call = lambda operation, phase: ...        # phase "before" or "after"; may raise
     simulator.set_capacity("ml.p5.48xlarge", 0); simulator.interrupt("spot-job"); simulator.run_until_idle()
 
-It must not be imported by anything that is deployed.
+No deployed code imports it.
 """
 
 from trainmaster.local.simulator.clock import Clock, VirtualClock, WallClock

@@ -1,7 +1,7 @@
 """`python -m trainmaster.local.simulator`: the simulator as a server on this machine, for the local stack.
 
-Prints one line when it is ready (`ready http://127.0.0.1:PORT`) and ends on SIGINT or SIGTERM, leaving nothing
-behind. It must not listen anywhere but where it is told; the default is the loopback.
+It prints one line when it is ready (`ready http://127.0.0.1:PORT`), and ends on SIGINT or SIGTERM. It listens on the
+loopback interface unless `--host` says otherwise.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from trainmaster.local.simulator.wire.invocations import Invocations
 from trainmaster.local.simulator.wire.server import serve
 
 INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR")
-"""What scripts get of the server's own environment: none of its credentials or endpoints."""
+"""Variables of the server's environment that scripts get; they include no credentials or endpoints."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until told to end."""
+    """Serve until SIGINT or SIGTERM."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="simulator: %(levelname)s %(message)s")
     ended = threading.Event()
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _simulator(options: argparse.Namespace) -> Iterator[SageMakerSimulator]:
-    """The simulator with all that it needs, taken down in the reverse order."""
+    """Start the simulator with its dependencies, and stop them in reverse order."""
     with contextlib.ExitStack() as stack:
         clock = WallClock()
         sink = logs = containers = None
@@ -125,30 +125,55 @@ def _client(service: Any, endpoint: str, options: argparse.Namespace) -> Any:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m trainmaster.local.simulator", description=__doc__)
     add = parser.add_argument
-    add("--host", default="127.0.0.1", help="where to listen")
-    add("--port", type=int, default=0, help="0 (the default) takes any free one")
-    add("--limit", type=_count, action="append", default=[], metavar="TYPE=N", help="the account's limit for a type")
-    add("--spot-limit", type=_count, action="append", default=[], metavar="TYPE=N", help="the same for spot")
-    add("--capacity", type=_count, action="append", default=[], metavar="TYPE=N", help="EC2's instances of a type")
-    plan = "a training plan that is active from now on for so many hours"
+    add("--host", default="127.0.0.1", help="address to listen on")
+    add("--port", type=int, default=0, help="port to listen on; 0 (the default) selects a free one")
+    add("--limit", type=_count, action="append", default=[], metavar="TYPE=N", help="account quota of an instance type")
+    add(
+        "--spot-limit",
+        type=_count,
+        action="append",
+        default=[],
+        metavar="TYPE=N",
+        help="account quota for spot training",
+    )
+    add(
+        "--capacity",
+        type=_count,
+        action="append",
+        default=[],
+        metavar="TYPE=N",
+        help="EC2 capacity of an instance type",
+    )
+    plan = "a training plan that is active from now on, for this many hours"
     add("--plan", type=_plan, action="append", default=[], metavar="NAME=TYPE:N:HOURS", help=plan)
-    add("--rate", type=_rate, action="append", default=[], metavar="OPERATION=N", help="calls a second; none: no limit")
+    add(
+        "--rate",
+        type=_rate,
+        action="append",
+        default=[],
+        metavar="OPERATION=N",
+        help="calls per second; none: no limit",
+    )
     profile = f"profile of every job, such as starting_seconds=1; {PREFIX}* variables of a request take precedence"
     add("--profile", type=_pair, action="append", default=[], metavar="FIELD=VALUE", help=profile)
-    add("--speed", type=float, default=1.0, help="divides all durations of the course")
+    add("--speed", type=float, default=1.0, help="divides all durations of the profile")
     add("--grace", type=float, default=120.0, help="seconds from SIGTERM to SIGKILL")
-    add("--allow-commands", action="store_true", help="run a request's ContainerEntrypoint on this machine")
-    env = "a variable of every command's environment, such as an endpoint on this machine; a request's own come first"
+    add("--allow-commands", action="store_true", help="run the ContainerEntrypoint of requests on this machine")
+    env = "environment variable of every command; variables of a request take precedence"
     add("--container-env", type=_pair, action="append", default=[], metavar="NAME=VALUE", help=env)
-    add("--work-dir", type=Path, help="where jobs' directories and checkpoints stay; else they go with the server")
-    add("--events-endpoint", metavar="URL", help="where to put events")
+    add(
+        "--work-dir",
+        type=Path,
+        help="keep the directories and checkpoints of jobs here; else they are deleted with the server",
+    )
+    add("--events-endpoint", metavar="URL", help="EventBridge endpoint for events")
     add("--events-bus", default="default", metavar="NAME")
-    add("--event-source", default=AWS_SOURCE, help="a source that the bus accepts")
-    add("--logs-endpoint", metavar="URL", help="the CloudWatch Logs for the output of commands")
-    sts = "the STS that knows of which accounts roles' sessions are, for endpoints of several; none: all are of one"
+    add("--event-source", default=AWS_SOURCE, help="source of the events; the bus must accept it")
+    add("--logs-endpoint", metavar="URL", help="CloudWatch Logs endpoint for the output of commands")
+    sts = "STS endpoint that resolves access keys to accounts, for endpoints of several accounts"
     add("--sts-endpoint", metavar="URL", help=sts)
-    add("--model-server", metavar="URL", help="what answers InvokeEndpoint, at URL/ENDPOINT/VARIANT; none: moto does")
-    add("--instance-concurrency", type=int, metavar="N", help="requests that an endpoint's instance takes at once")
+    add("--model-server", metavar="URL", help="model server for InvokeEndpoint, at URL/ENDPOINT/VARIANT; default: moto")
+    add("--instance-concurrency", type=int, metavar="N", help="concurrent requests of an endpoint's instance")
     add("--account", default=Account().number)
     add("--region", default=Account().region)
     return parser
@@ -157,7 +182,7 @@ def _parser() -> argparse.ArgumentParser:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals and value):
-        raise argparse.ArgumentTypeError(f"'{text}' is not of the form name=value")
+        raise argparse.ArgumentTypeError(f"'{text}' does not have the form name=value")
     return name, value
 
 

@@ -1,7 +1,4 @@
-"""The two clocks of the simulator: one that tests move, one that moves by itself.
-
-A clock only tells the time; what is due at which moment is the agenda's business. It must not sleep.
-"""
+"""Clocks of the simulator: a virtual one that callers move, and the wall clock."""
 
 from __future__ import annotations
 
@@ -9,42 +6,42 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-"""Where a virtual clock begins that was given no time, and second 0 of replays and benchmarks."""
+"""Default start of a virtual clock, and second 0 of replays and benchmarks."""
 MILLISECOND = 1000
-"""In microseconds: the finest that SageMaker's timestamps tell."""
+"""In microseconds: the resolution of SageMaker's timestamps."""
 
 
 class Clock(Protocol):
-    """What time it is, UTC, in whole milliseconds as SageMaker's own timestamps."""
+    """The current time, UTC, in whole milliseconds like SageMaker's timestamps."""
 
     def now(self) -> datetime:
-        """The time now."""
+        """Return the current time."""
         ...
 
 
 class VirtualClock:
-    """Stands still until it is moved.
+    """A clock that stands still until it is moved.
 
     Args:
-        start: the time at which it begins; must carry a time zone.
+        start: initial time, with a time zone.
     """
 
     def __init__(self, start: datetime = EPOCH) -> None:
         self._now = start.astimezone(UTC)
 
     def now(self) -> datetime:
-        """The time that it was last moved to."""
+        """Return the time that the clock was last moved to."""
         return self._now
 
     def move_to(self, time: datetime) -> None:
-        """Move forward; a time that has passed already changes nothing."""
+        """Move the clock forward; a time in the past has no effect."""
         self._now = max(self._now, time)
 
 
 class WallClock:
-    """The machine's own time."""
+    """The clock of this machine."""
 
     def now(self) -> datetime:
-        """The time now, cut to milliseconds."""
+        """Return the current time, truncated to milliseconds."""
         now = datetime.now(UTC)
         return now - timedelta(microseconds=now.microsecond % MILLISECOND)

@@ -1,7 +1,4 @@
-"""Trouble on purpose: too many calls a second, and errors injected by a test's script.
-
-It must not touch jobs: it only decides whether a call is answered with an error instead of, or after, being done.
-"""
+"""Throttling, and errors that tests inject."""
 
 from __future__ import annotations
 
@@ -12,17 +9,18 @@ from datetime import datetime
 from trainmaster.local.simulator.wire.errors import ApiError, throttled
 
 LIST_RATE = 2.0
-"""ListTrainingJobs calls a second and account; not adjustable (facts/sagemaker.md 2.2)."""
+"""ListTrainingJobs calls per second and account, not adjustable; reported in https://github.com/aws-
+solutions/deepracer-on-aws/issues/87."""
 DEFAULT_RATES = {"ListTrainingJobs": LIST_RATE}
 EVERY = "*"
 STATUS_OF = {"InternalFailure": 500, "InternalServerError": 500, "ServiceUnavailable": 503}
 
 
 class Throttle:
-    """A token bucket for each operation that has a rate, as deep as one second's calls.
+    """A token bucket for each operation with a rate; its depth is one second's calls.
 
     Args:
-        rates: calls a second by operation; an operation that is not named is never throttled.
+        rates: calls per second by operation; other operations are never throttled.
     """
 
     def __init__(self, rates: Mapping[str, float]) -> None:
@@ -30,7 +28,7 @@ class Throttle:
         self._buckets: dict[str, tuple[float, datetime]] = {}
 
     def check(self, operation: str, now: datetime) -> None:
-        """Count a call. Raises `ApiError` (`ThrottlingException`) where it is one too many."""
+        """Count a call. Raises `ApiError` (`ThrottlingException`) if it exceeds the rate."""
         rate = self.rates.get(operation)
         if rate is None:
             return
@@ -44,14 +42,14 @@ class Throttle:
 
 @dataclass(slots=True)
 class Fault:
-    """An error that calls of an operation will be answered with.
+    """An error response to calls of an operation.
 
     Attributes:
-        operation: which; `*` for every one.
-        error: the answer.
-        skip: so many calls go well before the first that does not.
-        times: so many calls are hit; None for all that follow.
-        executed: whether the call is carried out all the same, so that only its answer is lost.
+        operation: its name; `*` for all.
+        error: the response.
+        skip: number of calls that succeed before the first error.
+        times: number of calls that fail; None for all that follow.
+        executed: True to carry out the call and lose only its response.
     """
 
     operation: str
@@ -61,7 +59,7 @@ class Fault:
     executed: bool = False
 
     def hits(self, operation: str) -> bool:
-        """Whether this call is one of those; counts it."""
+        """Count a call; return True if it fails."""
         if self.operation not in (operation, EVERY) or self.times == 0:
             return False
         if self.skip:
@@ -73,12 +71,12 @@ class Fault:
 
 
 class Faults:
-    """The script of injected errors."""
+    """The injected errors."""
 
     def __init__(self) -> None:
         self._script: list[Fault] = []
 
-    def inject(  # noqa: PLR0913 - the fields of a Fault, each with its name
+    def inject(  # noqa: PLR0913 - the fields of a Fault
         self,
         operation: str,
         code: str,
@@ -88,17 +86,17 @@ class Faults:
         times: int | None = 1,
         executed: bool = False,
     ) -> Fault:
-        """Answer calls of an operation with an error; see `Fault`. 5xx codes get their HTTP status by their name."""
+        """Answer calls of an operation with an error; see `Fault`. Known 5xx codes get their HTTP status."""
         error = ApiError(code, message or code, STATUS_OF.get(code, 400))
         fault = Fault(operation, error, skip, times, executed)
         self._script.append(fault)
         return fault
 
     def clear(self) -> None:
-        """No more injected errors."""
+        """Remove all injected errors."""
         self._script.clear()
 
     def next_for(self, operation: str) -> Fault | None:
-        """The fault that hits this call, if any; counts the call."""
+        """Count a call of the operation, and return the fault that it meets, if any."""
         hit = [fault for fault in self._script if fault.hits(operation)]
         return hit[0] if hit else None

@@ -1,8 +1,7 @@
-"""The simulator as its users see it: operations, the passing of time, and what comes out of it.
+"""The simulator: operations, time, and events.
 
-One engine behind three ways in: the methods here, a boto3 client that never leaves the process, and HTTP. It lets
-one caller into the engine at a time and hands events out only after it has let go of the engine, so that a sink may
-call back. It must not know the rules of training jobs: `engine` does.
+The engine has three interfaces: the methods of `SageMakerSimulator`, a boto3 client in this process, and HTTP. A lock
+serializes calls to the engine. Events are delivered after the lock is released, so that a sink may call back.
 """
 
 from __future__ import annotations
@@ -35,34 +34,34 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
 Hook = Callable[[str, str], None]
-"""Called as `on_call(operation, "before")` and `(operation, "after")` around each call; what it raises is raised."""
+"""Called as `on_call(operation, "before")` and `(operation, "after")` around each call; may raise."""
 
 
 class SageMakerSimulator:
-    """An account's SageMaker training jobs, as far as the queue sees them.
+    """The SageMaker training jobs of an account.
 
     Args:
-        clock: a `VirtualClock` that `advance` moves, or a `WallClock`, under which time passes by itself.
-        limits: the account's limit per instance type; types that are not named have none.
-        spot_limits: the same for spot, counted apart; `limits` where it is not given.
-        warm_limits: the same for warm pools; none where it is not given.
-        capacity: EC2's instances per type; a type that is not named is never short.
+        clock: a `VirtualClock` that `advance` moves, or a `WallClock`.
+        limits: account quota by instance type; other types have none.
+        spot_limits: the same for spot, counted separately; default `limits`.
+        warm_limits: the same for warm pools; default none.
+        capacity: EC2 instances by type; other types are always available.
         spot_capacity: the same for spot.
-        profile: the course of every job that nothing else is said of.
-        speed: divides the durations of all profiles, not the limits that requests set.
-        rates: calls a second per operation, besides those known of AWS; None as a value lifts a limit.
-        account: number, region, and the error for a job that does not exist.
-        source: the events' source.
-        sink: takes each event; called outside all locks, in order, before the call that caused it returns.
-        on_change: takes the name of each training job whose status has changed; no events are made then.
+        profile: default profile of jobs.
+        speed: divides the durations of all profiles, not the limits of requests.
+        rates: calls per second by operation, besides AWS's; None removes a limit.
+        account: number, Region, and the error code for a job that does not exist.
+        source: source of the events.
+        sink: called with each event, outside all locks, in order, before the call that caused it returns.
+        on_change: called with the name of each training job whose status has changed, instead of the sink.
         on_call: see `Hook`; for calls through `client()` and `direct()` only.
-        rng: where the events' ids come from.
+        rng: source of event ids.
         grace: from SIGTERM to SIGKILL.
-        containers: run real commands; needs a wall clock.
-        check_responses: hold every answer against the service model too; for tests.
+        containers: runs commands; needs a wall clock.
+        check_responses: validate every response with the service model, for tests.
     """
 
-    def __init__(  # noqa: PLR0913 - an account has that many knobs; all have defaults and names
+    def __init__(  # noqa: PLR0913 - options of an account, all with defaults
         self,
         clock: Clock | None = None,
         *,
@@ -109,34 +108,34 @@ class SageMakerSimulator:
     # --- time -----------------------------------------------------------------------------------------------------
 
     def now(self) -> datetime:
-        """The time now."""
+        """Return the current time."""
         return self.clock.now()
 
     def advance(self, seconds: float) -> None:
-        """Let that many seconds pass; virtual clock only."""
+        """Advance the virtual clock by this many seconds."""
         self.run_until(self.now() + timedelta(seconds=seconds))
 
     def run_until(self, time: datetime) -> None:
-        """Let time pass until then; each event is handed to the sink at its own time. Virtual clock only."""
+        """Advance the virtual clock to this time; each event is delivered at its own time."""
         clock = self.clock
         if not isinstance(clock, VirtualClock):
-            raise TypeError("time passes by itself under a wall clock")
+            raise TypeError("only a virtual clock can be advanced")
         while self._run_next(time, clock):
             self._outbox.drain()
         clock.move_to(time)
 
     def run_until_idle(self) -> None:
-        """Let time pass until nothing is due any more; virtual clock only."""
+        """Advance the virtual clock until no timer is left."""
         while (time := self.next_time()) is not None:
             self.run_until(time)
 
     def next_time(self) -> datetime | None:
-        """When something will be due next; None where nothing will."""
+        """Return the time of the next timer; None without one."""
         with self._lock:
             return self._engine.next_time()
 
     def tick(self) -> None:
-        """Do what is due by now."""
+        """Run the timers that are due."""
         with self._lock:
             self._catch_up()
         self._outbox.drain()
@@ -144,40 +143,40 @@ class SageMakerSimulator:
     # --- operations -------------------------------------------------------------------------------------------------
 
     def call(self, operation: str, **members: Any) -> dict[str, Any]:
-        """Carry out one operation. Raises `ApiError`, with nothing changed."""
+        """Carry out one operation. Raises `ApiError`, in which case nothing has changed."""
         shape = service_model().operation_model(operation).input_shape
         if shape is not None:
             check_request(members, shape)
         return self._call(operation, members)
 
     def client(self, config: Config | None = None) -> SageMakerClient:
-        """A boto3 client that this simulator answers; it retries only where `config` says so."""
+        """Return a boto3 client for this simulator; it retries only if `config` says so."""
         return clients.new_client(self._reply_with_hooks, self.account.region, config)
 
     def direct(self, *, checked: bool = True) -> DirectClient:
-        """A client for which nothing is written down and read again: many times faster than `client()`.
+        """Return a client without serialization, many times faster than `client()`.
 
-        Unchecked, for callers whose requests are known to be well formed, it is faster still.
+        Unchecked, for callers whose requests are well formed, it is faster still.
         """
         return DirectClient(lambda operation, members: self._call_with_hooks(operation, members, checked=checked))
 
     def attach(self, client: SageMakerClient) -> None:
-        """Answer the training operations of a client that exists already."""
+        """Have the simulator answer the training operations of an existing client."""
         clients.attach(client, self._reply_with_hooks)
 
     def handles(self, operation: str) -> bool:
-        """Whether this is one of the simulator's operations."""
+        """Return True if the simulator has this operation."""
         return operation in self._engine.operations
 
     def reply(self, operation: str, body: bytes) -> Reply:
-        """Answer a request body, throttling and injected faults included."""
+        """Answer a request body, with throttling and injected faults."""
         return answer(operation, body, self._call)
 
-    # --- what people and tests do to it -------------------------------------------------------------------------------
+    # --- controls for tests and operators -----------------------------------------------------------------------------
 
     @property
     def sink(self) -> Sink | None:
-        """Takes each event; may be set at any time."""
+        """Called with each event; may be set at any time."""
         return self._outbox.sink
 
     @sink.setter
@@ -185,34 +184,34 @@ class SageMakerSimulator:
         self._outbox.sink = sink
 
     def set_profile(self, pattern: str, **changes: Any) -> None:
-        """Give jobs whose names match (`job1`, `job1*`) a course of their own: fields of `Profile`."""
+        """Set fields of the `Profile` of jobs whose names match (`job1`, `job1*`)."""
         self.profiles.set(pattern, replace(self.profiles.default, **changes))
 
     def set_capacity(self, instance_type: str, count: int | None, *, spot: bool = False) -> None:
-        """Change how many instances EC2 has; None for never short. Those that wait are asked for."""
+        """Change the EC2 capacity of a type, None for unlimited, and retry waiting jobs."""
         self._ec2.set_capacity(instance_type, count, Market.SPOT if spot else Market.ON_DEMAND)
         self._change(self._engine.capacity_changed)
 
     def add_plan(self, name: str, instance_type: str, count: int, *blocks: tuple[datetime, datetime]) -> str:
-        """Buy a training plan whose instances are reserved from the start to the end of each block; returns its ARN."""
+        """Add a training plan whose instances are reserved during each block; return its ARN."""
         arns: list[str] = []
         self._change(lambda now: arns.append(self._engine.add_plan(name, instance_type, count, blocks, now)))
         return arns[0]
 
     def interrupt(self, training_job_name: str) -> None:
-        """Take a spot job's instances away. Raises `ValueError` where it has none at work."""
+        """Interrupt a spot job. Raises `ValueError` if it has no running instances."""
         self._change(lambda now: self._engine.interrupt(training_job_name, now))
 
     def change_pace(self, training_job_name: str, pause_seconds: float = 0) -> None:
-        """Ask `scripts.pace` again for a job that runs; it pauses for so long before it goes on."""
+        """Read `profiles.pace` again for a running job, which pauses first."""
         self._change(lambda now: self._engine.change_pace(training_job_name, pause_seconds, now))
 
     def exited(self, training_job_name: str, run: int, failure: str | None) -> None:
-        """A real command has ended; `failure` tells why it failed, None that it did not."""
+        """Process the exit of a command; `failure` is the reason, or None if it succeeded."""
         self._change(lambda now: self._engine.exited(training_job_name, run, failure, now))
 
     def close(self) -> None:
-        """End all real commands and the simulator's threads."""
+        """End all commands and the simulator's threads."""
         if self._containers is not None:
             self._containers.close()
         if self._ticker is not None:
@@ -231,7 +230,7 @@ class SageMakerSimulator:
             with self._lock:
                 return self._call_locked(operation, request)
         finally:
-            # Also after an injected error: the call may have been carried out.
+            # Also after an injected error, since the call may have been carried out.
             self._after_change()
 
     def _call_locked(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""The thread that lets time pass under a wall clock: it sleeps until something is due, then has it done.
-
-It must not know what is due.
-"""
+"""A thread that runs timers under a wall clock."""
 
 from __future__ import annotations
 
@@ -11,15 +8,15 @@ from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 MAX_SLEEP = 3600.0
-"""Seconds; threads cannot wait for arbitrarily long."""
+"""Seconds; threads cannot wait for an arbitrary time."""
 
 
 class Ticker:
-    """Runs until it is closed.
+    """Sleeps until a timer is due, then runs it, until it is closed.
 
     Args:
-        seconds_left: how long until something is due; None where nothing is.
-        tick: does what is due.
+        seconds_left: returns the seconds until the next timer; None without one.
+        tick: runs the timers that are due.
     """
 
     def __init__(self, seconds_left: Callable[[], float | None], tick: Callable[[], None]) -> None:
@@ -31,11 +28,11 @@ class Ticker:
         self._thread.start()
 
     def nudge(self) -> None:
-        """Something may be due earlier than was known."""
+        """Wake the thread: the next timer may have changed."""
         self._nudged.set()
 
     def close(self) -> None:
-        """Stop, and wait until it has."""
+        """Stop the thread and wait for its end."""
         self._closed = True
         self._nudged.set()
         if threading.current_thread() is not self._thread:
@@ -53,6 +50,6 @@ class Ticker:
         try:
             self._tick()
         except Exception:
-            # Whatever a receiver of events has done wrong, time must go on, and the events behind that one too.
-            log.exception("the simulator's clock went on after an error")
+            # An error of a receiver must not stop time, nor the events behind that one.
+            log.exception("The simulator's clock continues after an error")
             self._nudged.set()

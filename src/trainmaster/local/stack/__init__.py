@@ -1,6 +1,6 @@
-"""The whole service on one machine: the real template in ministack, and the simulator for SageMaker.
+"""The local stack: the template deployed in ministack, with the simulator as SageMaker.
 
-Development only. It must never reach beyond the loopback interface, and leaves no process behind, however it ends.
+It uses only the loopback interface, and leaves no process behind.
 """
 
 from trainmaster.local.stack.address import StackAddress

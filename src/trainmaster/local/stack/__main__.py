@@ -1,6 +1,6 @@
-"""`python -m trainmaster.local.stack [COMMAND ...]`: the local stack while a command runs, or until Ctrl-C.
+"""`python -m trainmaster.local.stack [COMMAND ...]`: runs the local stack during a command, or until Ctrl-C.
 
-The command finds the stack through its environment. It must add nothing to what LocalStack does.
+The command finds the stack through its environment.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainmaster.local.stack.address import StackAddress, clean_environment
 
 
 def main(command: list[str]) -> int:
-    """Run the command inside the stack and return its exit code; without a command, wait to be interrupted."""
+    """Run the command with the stack and return its exit code; without a command, wait for Ctrl-C."""
     try:
         with LocalStack(label="by-hand", on_step=_say) as address:
             return _run(command, address) if command else _wait(address)
@@ -35,7 +35,7 @@ def _wait(address: StackAddress) -> int:
     for name, value in address.environment().items():
         sys.stdout.write(f"export {name}={value}\n")
     sys.stdout.flush()
-    _say("Ctrl-C ends it")
+    _say("Press Ctrl-C to stop")
     threading.Event().wait()
     return 0
 

@@ -1,7 +1,4 @@
-"""Where a running local stack is reached, and what a process must be told to reach it.
-
-Values only: it starts nothing and calls nothing.
-"""
+"""Addresses of a running local stack, and the environment of its clients."""
 
 from __future__ import annotations
 
@@ -9,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 ACCOUNT = "000000000000"
-"""ministack takes a key id of twelve digits as the account."""
-SECRET = "local"  # noqa: S105 - ministack takes any
+"""ministack takes an access key ID of twelve digits as the account."""
+SECRET = "local"  # noqa: S105 - ministack accepts any
 REGION = "us-east-1"
 
 
 @dataclass(frozen=True, slots=True)
 class StackAddress:
-    """A deployed local stack.
+    """Addresses of a deployed local stack.
 
     Attributes:
-        api_url: base address of the queue's API, for clients.
-        aws_endpoint: every AWS service but SageMaker.
-        sagemaker_endpoint: the SageMaker simulator.
-        outputs: the CloudFormation stack's outputs.
+        api_url: base URL of the queue's API.
+        aws_endpoint: endpoint of all AWS services but SageMaker.
+        sagemaker_endpoint: endpoint of the SageMaker simulator.
+        outputs: outputs of the CloudFormation stack.
     """
 
     api_url: str
@@ -31,7 +28,7 @@ class StackAddress:
     outputs: Mapping[str, str] = field(default_factory=dict)
 
     def environment(self) -> dict[str, str]:
-        """What a client process needs in its environment, the queue's address included."""
+        """Return the environment of a client process, with the queue's URL."""
         return {
             **aws_environment(self.aws_endpoint, self.sagemaker_endpoint),
             "TRAINMASTER_API_URL": self.api_url,
@@ -39,7 +36,7 @@ class StackAddress:
 
 
 def aws_environment(aws_endpoint: str, sagemaker_endpoint: str) -> dict[str, str]:
-    """AWS settings that lead to the local stack and to nothing else: no profile, no metadata service."""
+    """Return AWS settings for the local stack only: no profile, no instance metadata."""
     return {
         "AWS_ACCESS_KEY_ID": ACCOUNT,
         "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -55,10 +52,10 @@ def aws_environment(aws_endpoint: str, sagemaker_endpoint: str) -> dict[str, str
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The caller's environment without AWS settings, proxies and Trainmaster's own.
+    """Return the environment without settings of AWS and Trainmaster, and without proxies.
 
-    Lambda workers inherit ministack's environment, and the service refuses `TRAINMASTER_` settings that it does not
-    know; a proxy would be asked for loopback addresses.
+    Lambda workers inherit ministack's environment, and the service rejects unknown `TRAINMASTER_` settings. A proxy
+    would receive requests to loopback addresses.
     """
     return {
         name: value

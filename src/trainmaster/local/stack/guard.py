@@ -1,7 +1,8 @@
-"""Runs a command and ends it, with everything it started, as soon as standard input closes.
+"""Runs a command, and ends it with all processes that it started when standard input closes.
 
-Whoever started the guard holds the other end of that pipe: when it dies, even by SIGKILL, the pipe closes and nothing
-stays behind. Standard library only, and run by path, so that any interpreter can start it at once.
+The process that started the guard holds the other end of the pipe. When it dies, even by SIGKILL, the pipe closes and
+no process stays behind. The module uses only the standard library and runs by path, so that any interpreter can start
+it.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ GRACE_SECONDS = 6
 
 
 def main(command: list[str]) -> None:
-    """Run the command in the guard's own process group until it ends or standard input does."""
+    """Run the command in the guard's process group until it ends or standard input closes."""
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -29,7 +30,7 @@ def main(command: list[str]) -> None:
 
 
 def _exit_with(child: "subprocess.Popen[bytes]") -> None:
-    """Tell the starter that the command has ended by itself."""
+    """Exit with the command's exit code once it has ended."""
     code = child.wait()
     os._exit(code if code >= 0 else 128 - code)
 

@@ -1,7 +1,4 @@
-"""Processes of the local stack: started under a guard, waited for with a deadline, ended together.
-
-It must not know what they do.
-"""
+"""Processes of the local stack: started under a guard, waited for with a deadline, ended together."""
 
 from __future__ import annotations
 
@@ -20,9 +17,9 @@ from typing import NoReturn
 from trainmaster.local.stack import guard
 
 _LINES_SHOWN = 25
-_MEMORY = Path("/dev/shm")  # noqa: S108 - what is made in it has a name that nobody can foresee
+_MEMORY = Path("/dev/shm")  # noqa: S108 - only for folders with random names
 _MIN_FREE_BYTES = 4 * 2**30
-"""Bytes free in memory that a stack may be given a part of: it takes a tenth."""
+"""Free memory from which a stack may use a part of it: it uses a tenth."""
 
 
 class StartFailed(Exception):
@@ -30,7 +27,7 @@ class StartFailed(Exception):
 
 
 class GuardedProcess:
-    """A process that ends when this object is closed, or when the process that made it dies."""
+    """A process that ends when this object is closed, or when the process that created it dies."""
 
     def __init__(self, name: str, command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> None:
         self.name = name
@@ -47,15 +44,15 @@ class GuardedProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the command has not ended yet."""
+        """True until the command has ended."""
         return self._guard.poll() is None
 
     def wait(self) -> int:
-        """The command's exit code, once it has ended."""
+        """Wait for the end of the command, and return its exit code."""
         return self._guard.wait()
 
     def close(self) -> None:
-        """End the command and everything that it started in its process group."""
+        """End the command and all processes of its process group."""
         if self._guard.stdin:
             self._guard.stdin.close()
         try:
@@ -65,7 +62,7 @@ class GuardedProcess:
             self._guard.wait()
 
     def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
-        """Ask `ready` until it says yes. Raises DidNotStart when the process ends first, or time is up."""
+        """Poll `ready` until it returns True. Raises StartFailed if the process ends first or time is up."""
         deadline = time.monotonic() + seconds
         while not ready():
             if not self.running:
@@ -76,19 +73,19 @@ class GuardedProcess:
 
 
 def run(name: str, command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> None:
-    """Run a command to its end, its output in `log`. Raises DidNotStart when it fails."""
+    """Run a command to its end, with its output in `log`. Raises StartFailed if it fails."""
     with contextlib.closing(GuardedProcess(name, command, environment, log)) as process:
         if process.wait():
             raise StartFailed(f"{name} failed:\n{last_lines(log)}")
 
 
 def last_lines(log: Path) -> str:
-    """The end of a log, for an error message."""
+    """Return the end of a log, for an error message."""
     return "\n".join(log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:])
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on now."""
+    """Return a loopback port on which no process listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -96,7 +93,7 @@ def free_port() -> int:
 
 
 def listening(port: int) -> bool:
-    """Whether somebody accepts connections on the loopback port."""
+    """Return True if a process accepts connections on the loopback port."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
@@ -104,9 +101,10 @@ def listening(port: int) -> bool:
 
 @contextlib.contextmanager
 def exit_on_signals() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into SystemExit, so that whatever is open closes; SIGINT already is KeyboardInterrupt.
+    """Turn SIGTERM and SIGHUP into SystemExit, so that open resources close; SIGINT already is KeyboardInterrupt.
 
-    Signals reach the main thread only: elsewhere this does nothing, and the guards do what is needed.
+    Python delivers signals to the main thread only. In other threads this has no effect, and the guards end the
+    processes.
     """
     try:
         before = {number: signal.signal(number, _exit) for number in (signal.SIGTERM, signal.SIGHUP)}
@@ -125,9 +123,9 @@ def _exit(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def memory_folder(memory: Path = _MEMORY, min_free: int = _MIN_FREE_BYTES) -> Path | None:
-    """A folder in memory, where there is one with room whose programs may run; None for the usual one.
+    """Return a folder in memory with enough space whose programs may run; None without one.
 
-    ministack unpacks a function for each of its processes, thousands of files in all: on a slow disk deleting them
+    ministack unpacks a function for each of its processes, thousands of files in all. On a slow disk, deleting them
     takes longer than a test.
     """
     try:

@@ -1,6 +1,6 @@
-"""Asks the local stack: signed requests to the queue's API, and clients for the services beside it.
+"""Clients of the local stack: signed requests to the queue's API, and clients of its AWS services.
 
-It must reach the local stack only: no profile and no file of the caller's counts.
+They ignore the caller's profiles and configuration files.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from trainmaster.local.stack.address import ACCOUNT, REGION, SECRET
 
 _KEYS = Credentials(ACCOUNT, SECRET)
 _SECONDS = 30.0
-"""A first call waits for the function's cold start."""
+"""The first call waits for the function's cold start."""
 
 
 def get(url: str) -> httpx.Response:
-    """The answer to a signed GET. Raises httpx.TransportError where nobody answers."""
+    """Send a signed GET. Raises httpx.TransportError if there is no response."""
     return _request("GET", url, b"", {})
 
 
 def send(method: str, url: str, body: Mapping[str, Any]) -> httpx.Response:
-    """The answer to a signed request with JSON. Raises httpx.TransportError where nobody answers."""
+    """Send a signed request with JSON. Raises httpx.TransportError if there is no response."""
     return _request(method, url, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
 
@@ -40,7 +40,7 @@ def _request(method: str, url: str, body: bytes, headers: Mapping[str, str]) -> 
 
 
 def client(service: str, endpoint: str) -> Any:
-    """A client of one of the stack's services."""
+    """Return a client of one of the stack's services."""
     nothing = {"profile": (None, None, None, None), "config_file": (None, None, os.devnull, None)}
     return botocore.session.Session(session_vars=nothing).create_client(
         service,

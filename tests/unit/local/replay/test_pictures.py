@@ -53,7 +53,7 @@ def test_a_run_gives_both_pictures_in_both_formats(drawn):
 
 def test_the_pictures_say_what_they_show(drawn):
     queue, _, gantt, _ = (words(path) if path.suffix == ".svg" else None for path in drawn)
-    assert {"baseline-srpt: 2 jobs on 8 GPUs", "jobs that wait", "GPUs used of 8", "minutes"} <= queue
+    assert {"baseline-srpt: 2 jobs on 8 GPUs", "waiting jobs", "GPUs used of 8", "minutes"} <= queue
     assert {"GPU", "long", "short$", "2 to 7", "8 to 31"} <= gantt
 
 

@@ -1,1 +1,1 @@
-"""Figures and pictures of a replay."""
+"""Results, figures, tables and pictures of replays."""

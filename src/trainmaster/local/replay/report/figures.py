@@ -1,7 +1,4 @@
-"""Figures of a run: completion times, waits, utilisation, what preemption cost, how even the shares fared.
-
-Pure. It must not know which policy it judges.
-"""
+"""Figures of a run: completion times, waits, utilization, cost of preemption, fairness between shares."""
 
 from __future__ import annotations
 
@@ -13,14 +10,14 @@ from typing import Any
 from trainmaster.local.replay.report.results import JobResult, makespan
 
 LARGE = 8
-"""GPUs from which on a job is large: a whole machine of today's largest types."""
+"""GPUs of the smallest large job: a whole machine of the largest types."""
 _CLASSES = ((1, 1, "1"), (2, 7, "2-7"), (8, 31, "8-31"), (32, None, "32+"))
 
 
 def figures(results: Sequence[JobResult], cap: int) -> dict[str, Any]:
-    """All figures of a run on a pool of `cap` units, by the names that `--json` prints; times in seconds.
+    """Return all figures of a run on a pool of `cap` units, by the names that `--json` prints; times in seconds.
 
-    `avg_wait_large_s` and `p99_wait_large_s` are None where no job is large.
+    `avg_wait_large_s` and `p99_wait_large_s` are None without large jobs.
     """
     large = [each for each in results if each.job.gpus >= LARGE]
     work = sum(each.job.gpus * each.job.duration for each in results)
@@ -43,7 +40,7 @@ def figures(results: Sequence[JobResult], cap: int) -> dict[str, Any]:
 
 
 def by_size(results: Sequence[JobResult]) -> dict[str, dict[str, Any]]:
-    """Completion times and waits of each class of size that there is, smallest first."""
+    """Return completion times and waits by class of job size, smallest first."""
     result = {}
     for least, most, name in _CLASSES:
         some = [each for each in results if least <= each.job.gpus <= (most or each.job.gpus)]
@@ -54,14 +51,14 @@ def by_size(results: Sequence[JobResult]) -> dict[str, dict[str, Any]]:
 
 
 def jain(values: Iterable[float]) -> float:
-    """Jain's index of fairness: 1 where all are equal, 1/n where one has everything."""
+    """Return Jain's index of fairness: 1 if all values are equal, 1/n if one value is everything."""
     values = list(values)
     squares = sum(value * value for value in values)
     return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
 
 
 def percentile(values: Iterable[float], fraction: float) -> float:
-    """The value below which that fraction lies, linear between two neighbours (numpy's default)."""
+    """Return the value below which that fraction lies, linear between neighbors (numpy's default)."""
     ordered = sorted(values)
     place = (len(ordered) - 1) * fraction
     below = math.floor(place)
@@ -70,7 +67,7 @@ def percentile(values: Iterable[float], fraction: float) -> float:
 
 
 def _progress_by_share(results: Sequence[JobResult]) -> Mapping[str, float]:
-    """How fast each share's jobs got on, on average: 1 where none ever waited."""
+    """Return the mean progress of each share's jobs: 1 if none ever waited."""
     key: Callable[[JobResult], str] = lambda each: each.job.share  # noqa: E731 -- one for sorting and for grouping
     grouped = {share: list(group) for share, group in groupby(sorted(results, key=key), key=key)}
     return {share: sum(map(_progress, group)) / len(group) for share, group in grouped.items()}
@@ -81,7 +78,7 @@ def _progress(each: JobResult) -> float:
 
 
 def _times(name: str, values: Sequence[float]) -> dict[str, float | None]:
-    """Mean, median and 99th percentile."""
+    """Return mean, median and 99th percentile."""
     keys = (f"avg_{name}_s", f"p50_{name}_s", f"p99_{name}_s")
     if not values:
         return dict.fromkeys(keys)

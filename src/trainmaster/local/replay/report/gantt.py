@@ -1,7 +1,4 @@
-"""Which units of the pool each job sits on, for the Gantt chart: pools are counters, so any free ones will do.
-
-Pure. It must not draw.
-"""
+"""Assigns units of the pool to jobs for the Gantt chart; pools are counters, so any free units will do."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from trainmaster.local.replay.report.results import JobResult
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Neighbouring units that a job holds from one time to another; `number` counts the starts."""
+    """Adjacent units that a job holds during a time; `number` counts the starts."""
 
     results: JobResult
     number: int
@@ -25,7 +22,7 @@ class Bar:
 
 
 def bars(results: Sequence[JobResult], cap: int) -> list[Bar]:
-    """Every span of every job on units of its own; the lowest that are free, so that idle ones lie on top."""
+    """Assign units to every span of every job; the lowest free units, so that idle ones are on top."""
     free = list(range(cap))
     leaving: list[tuple[float, int, list[int]]] = []
     result: list[Bar] = []
@@ -40,13 +37,13 @@ def bars(results: Sequence[JobResult], cap: int) -> list[Bar]:
 
 
 def _spans(results: Iterable[JobResult]) -> list[tuple[float, float, JobResult]]:
-    """All spans that have a length, in order of their start."""
+    """Return all spans with a length, in order of their start."""
     found = [(start, end, each) for each in results for start, end in each.spans if end > start]
     return sorted(found, key=lambda span: span[:2])
 
 
 def _runs(units: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ascending numbers as runs of neighbours: the first, and how many."""
+    """Group ascending numbers into runs of adjacent ones: the first, and the count."""
     first = last = units[0]
     for unit in units[1:]:
         if unit != last + 1:

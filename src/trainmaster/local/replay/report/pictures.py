@@ -1,7 +1,6 @@
-"""Pictures of a run, as SVG and PNG: the queue and the used units over time, and the Gantt chart.
+"""Pictures of a run as SVG and PNG: queue and used units over time, and the Gantt chart.
 
-matplotlib is imported only here, and only when something is drawn: it is an optional dependency. It must not compute
-figures.
+matplotlib is an optional dependency, so only drawing imports it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _SIZE = (12.0, 6.0)
 _DOTS_PER_INCH = 130
 _FORMATS = ("svg", "png")
 _MAX_VECTOR_ITEMS = 3_000
-"""Things in a picture beyond which an SVG holds them as dots: browsers choke on more."""
+"""Items in a picture above which the SVG holds a bitmap: browsers are slow with more."""
 _MAX_LABELS = 40
 _MAX_SHARES = 10
 _UNITS = ((3 * 86_400.0, 86_400.0, "days"), (3 * 3_600.0, 3_600.0, "hours"), (0.0, 60.0, "minutes"))
@@ -35,16 +34,16 @@ _INK, _QUEUE, _USED = "#444444", "#e45756", "#4c78a8"
 
 
 def draw(run: Run, directory: str) -> list[Path]:
-    """Draw a run into a directory, which is made where it is not there; returns the files.
+    """Draw a run into a directory, which is created if necessary; return the files.
 
-    Raises `OSError` where they cannot be written.
+    Raises `OSError` if they cannot be written.
     """
     import matplotlib as mpl
 
     Path(directory).mkdir(parents=True, exist_ok=True)
     kinds: Mapping[str, Callable[[Run], Figure]] = {"queue": queue_figure, "gantt": gantt_figure}
     written: list[Path] = []
-    # Text stays text, and the same run gives the same file.
+    # Keep text as text, and make files reproducible.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "trainmaster", "font.size": 10}):
         for kind, make in kinds.items():
             figure = make(run)
@@ -58,7 +57,7 @@ def draw(run: Run, directory: str) -> list[Path]:
 
 
 def queue_figure(run: Run) -> Figure:
-    """How many jobs wait, and how many units are used, over time."""
+    """Plot the number of waiting jobs and of used units over time."""
     figure = _figure()
     above, below = figure.subplots(2, 1, sharex=True)
     scale, unit, begin = _scale(run.results)
@@ -70,7 +69,7 @@ def queue_figure(run: Run) -> Figure:
     above.step(times, waiting, where="post", color=_QUEUE, linewidth=1, rasterized=dots)
     below.fill_between(times, used, step="post", color=_USED, alpha=0.8, linewidth=0, rasterized=dots)
     below.axhline(run.cap, color=_INK, linewidth=1, linestyle="--")
-    above.set(title=_title(run), ylabel="jobs that wait")
+    above.set(title=_title(run), ylabel="waiting jobs")
     below.set(ylabel=f"GPUs used of {run.cap}", xlabel=unit, ylim=(0, run.cap * 1.05))
     above.set_ylim(bottom=0)
     _plain(above, below)
@@ -78,7 +77,7 @@ def queue_figure(run: Run) -> Figure:
 
 
 def gantt_figure(run: Run) -> Figure:
-    """Which job sits on which units, over time; coloured by share where there are several, else by size."""
+    """Plot the units of each job over time; colored by share if there are several, else by size."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Patch, Rectangle
 
@@ -105,25 +104,25 @@ def gantt_figure(run: Run) -> Figure:
 
 
 def _figure() -> Figure:
-    """Without pyplot, which keeps every figure and looks for a screen; saving uses Agg and the SVG back end."""
+    """Return an empty figure. pyplot would keep every figure and look for a display."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=_SIZE, layout="constrained")
 
 
 def _label(axes: Axes, boxes: Sequence[Bar], begin: float, scale: float) -> None:
-    """Names on the bars, where there are few enough to be read."""
+    """Label the bars if they are few enough to be read."""
     if len(boxes) > _MAX_LABELS:
         return
     for box in boxes:
         middle = ((box.start + box.end) / 2 - begin) / scale
         place: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "fontsize": 8, "clip_on": True}
-        # A dollar sign would begin a formula.
+        # matplotlib takes a dollar sign as the begin of a formula.
         axes.text(middle, box.first + box.count / 2, box.results.job.job_id.replace("$", r"\$"), **place)
 
 
 def _colour_keys(results: Sequence[JobResult]) -> tuple[list[str], Callable[[JobResult], int]]:
-    """What the colours mean, and which one a job has."""
+    """Return the names of the colors, and a function from a job to its color."""
     shares = sorted({each.job.share for each in results})
     if 1 < len(shares) <= _MAX_SHARES:
         return shares, lambda each: shares.index(each.job.share)
@@ -136,14 +135,14 @@ def _colour(number: int) -> str:
 
 
 def _shade(colour: str, number: int) -> tuple[float, ...]:
-    """A little lighter for every second and third job, so that neighbours can be told apart."""
+    """Lighten the color for every second and third job, to tell adjacent jobs apart."""
     from matplotlib.colors import to_rgb
 
     return tuple(part + (1 - part) * 0.14 * (number % 3) for part in to_rgb(colour))
 
 
 def _scale(results: Sequence[JobResult]) -> tuple[float, str, float]:
-    """Seconds to a unit of the time axis, its name, and the second at which the axis begins."""
+    """Return seconds in a unit of the time axis, the unit's name, and the second at which the axis begins."""
     begin = min(each.job.submit for each in results)
     length = max(each.finish for each in results) - begin
     scale, name = next((scale, name) for least, scale, name in _UNITS if length >= least)

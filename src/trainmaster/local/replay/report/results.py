@@ -1,7 +1,4 @@
-"""What came of a trace: when each job ran, as values that figures and pictures are made of.
-
-The same for a replay and for a baseline. It must not know who decided.
-"""
+"""Results of a replay or of a reference policy: the times at which each job ran."""
 
 from __future__ import annotations
 
@@ -12,16 +9,16 @@ from itertools import groupby
 from trainmaster.local.replay.trace.trace import TraceJob
 
 Span = tuple[float, float]
-"""From when to when a job held its units, in seconds of the trace."""
+"""Start and end of a time in which a job held its units, in seconds of the trace."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """One job's course.
+    """The result of one job.
 
     Attributes:
-        spans: when it held its units; more than one where it was preempted.
-        lost: seconds of them that went into restarts.
+        spans: times at which it held its units; more than one if it was preempted.
+        lost: seconds of them spent on restarts.
     """
 
     job: TraceJob
@@ -30,22 +27,22 @@ class JobResult:
 
     @property
     def finish(self) -> float:
-        """When it was done."""
+        """Time of its end."""
         return self.spans[-1][1]
 
     @property
     def jct(self) -> float:
-        """Job completion time: from its submission until it was done."""
+        """Job completion time: from submission to the end."""
         return self.finish - self.job.submit
 
     @property
     def wait(self) -> float:
-        """All of that in which it made no progress: in the queue, and in restarts."""
+        """The part of the completion time without progress: in the queue and in restarts."""
         return self.jct - self.job.duration
 
     @property
     def preemptions(self) -> int:
-        """How often it stepped aside."""
+        """Number of preemptions."""
         return len(self.spans) - 1
 
     @property
@@ -56,7 +53,7 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How the pool and its queue stood from this time on."""
+    """Length of the queue and used units from this time on."""
 
     at: float
     waiting: int
@@ -64,7 +61,7 @@ class Usage:
 
 
 def usage_over_time(results: Iterable[JobResult]) -> list[Usage]:
-    """Queue length and units in use after each change, over the whole run."""
+    """Return the length of the queue and the used units after each change."""
     result: list[Usage] = []
     waiting = used = 0
     for at, changes in groupby(sorted(_changes(results)), key=lambda change: change[0]):
@@ -75,7 +72,7 @@ def usage_over_time(results: Iterable[JobResult]) -> list[Usage]:
 
 
 def _changes(results: Iterable[JobResult]) -> Iterator[tuple[float, int, int]]:
-    """Time, and what changes then: in the queue's length, in the units used."""
+    """Yield the time of each change, with the differences in queue length and in used units."""
     for each in results:
         yield each.job.submit, 1, 0
         last = len(each.spans) - 1
@@ -85,5 +82,5 @@ def _changes(results: Iterable[JobResult]) -> Iterator[tuple[float, int, int]]:
 
 
 def makespan(results: Sequence[JobResult]) -> float:
-    """Seconds from the first submission until the last job was done."""
+    """Return the seconds from the first submission to the last end."""
     return max(each.finish for each in results) - min(each.job.submit for each in results)

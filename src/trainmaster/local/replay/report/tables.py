@@ -1,4 +1,4 @@
-"""The figures of runs, for people as tables and for programs as JSON. It must not compute any."""
+"""Figures of runs as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TITLES = {
 
 
 def as_json(runs: Sequence[Run], *, compared: bool) -> str:
-    """One run's figures; of a comparison, each policy's with its ratios."""
+    """Return the figures of one run, or of a comparison, where each policy has ratios to the reference."""
     found = {run.policy: run.figures() for run in runs}
     if not compared:
         return json.dumps(found[runs[0].policy], indent=2)
@@ -35,7 +35,7 @@ def as_json(runs: Sequence[Run], *, compared: bool) -> str:
 
 
 def one_table(run: Run) -> str:
-    """A run for people: what came of it, and the times by size of job."""
+    """Return the tables of one run: its figures, and the times by job size."""
     found = run.figures()
     rows = [
         ("Policy", found["policy"]),
@@ -57,7 +57,7 @@ def _estimate_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     error = duration(found["eta_median_error_s"])
     inside = percent(found["eta_inside"])
-    return [("Starts foretold", f"of {found['eta_asked']} asked {inside} inside the range; median error {error}")]
+    return [("Estimated starts", f"{inside} of {found['eta_asked']} inside the range; median error {error}")]
 
 
 def _sizes(found: dict[str, Any]) -> str:
@@ -68,7 +68,7 @@ def _sizes(found: dict[str, Any]) -> str:
 
 
 def comparison(runs: Sequence[Run]) -> str:
-    """Several runs for people: their figures, and behind them the ratios to the reference."""
+    """Return the table of several runs: figures, with ratios to the reference."""
     found = [run.figures() for run in runs]
     reference = next(one for one in found if one["policy"] == REFERENCE)
     rows = [
@@ -92,7 +92,7 @@ def _with_ratio(one: dict[str, Any], reference: dict[str, Any], name: str) -> st
 
 
 def duration(seconds: float | None) -> str:
-    """A time span as people say it: `3.1 d`, `42 s`."""
+    """Format a time span: `3.1 d`, `42 s`."""
     if seconds is None:
         return _NONE
     for length, unit in _UNITS:
@@ -102,7 +102,7 @@ def duration(seconds: float | None) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A fraction as people say it."""
+    """Format a fraction as a percentage."""
     return f"{fraction:.1%}"
 
 

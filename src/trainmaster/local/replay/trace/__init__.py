@@ -1,1 +1,1 @@
-"""Traces of jobs."""
+"""Traces of jobs: CSV files, the history of an account, requests."""

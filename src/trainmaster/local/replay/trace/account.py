@@ -1,8 +1,8 @@
-"""An account's own training jobs as a trace: ListTrainingJobs, then DescribeTrainingJob of each that has run.
+"""Reads the training jobs of an account as a trace: ListTrainingJobs, then DescribeTrainingJob.
 
-A GPU is a unit: a job counts its instances times their accelerators; one without accelerators is left out. The share is
-the name of the job's role, which in most accounts is a team's own: Describe tells no tags, and a call more for each job
-would double the time. It must not change anything in the account.
+A job counts its instances times their accelerators; jobs without accelerators are omitted. The share is the name of the
+job's role, which in most accounts belongs to one team: DescribeTrainingJob returns no tags, and ListTags for each job
+would double the time.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
 PAGE = 100
-"""Most training jobs in an answer (ListTrainingJobs, `MaxResults`)."""
+"""Maximum of `MaxResults` (ListTrainingJobs, API reference)."""
 PAUSE_SECONDS = 0.5
-"""Between two list calls: an account may make two a second, and others need them too (facts, 2.2)."""
+"""Between two list calls: an account may make two per second, and other clients need them too."""
 MAX_TRIES = 8
 MAX_PAUSE_SECONDS = 30.0
 ENDED = frozenset({"Completed", "Failed", "Stopped"})
@@ -34,7 +34,7 @@ _ACCELERATED = re.compile(r"ml\.(p|g|trn|inf)\d")
 
 Description = Mapping[str, Any]
 Progress = Callable[[str, int, int | None], None]
-"""Takes what is done, how much of it, and how much there is, None where nobody knows yet."""
+"""Called with the step, the number done, and the total or None if it is unknown."""
 
 
 @dataclass(slots=True)
@@ -43,8 +43,8 @@ class Account:
 
     Args:
         client: a boto3 SageMaker client; needs `sagemaker:ListTrainingJobs` and `sagemaker:DescribeTrainingJob`.
-        sleep: lets that many seconds pass.
-        on_progress: called while it reads.
+        sleep: waits that many seconds.
+        on_progress: called with the progress.
     """
 
     client: SageMakerClient
@@ -52,9 +52,9 @@ class Account:
     on_progress: Progress = field(default=lambda _what, _done, _total: None)
 
     def history(self, since: datetime) -> list[TraceJob]:
-        """The jobs created after that time which have run and ended, in order of creation.
+        """Return the ended jobs that were created after that time and have run, in order of creation.
 
-        Raises `BadTrace` where there is none, and botocore's errors where AWS does not answer.
+        Raises `BadTrace` if there is none, and botocore's errors.
         """
         names = list(self._names(since))
         found: list[Description] = []
@@ -67,7 +67,7 @@ class Account:
         return jobs
 
     def _names(self, since: datetime) -> Iterator[str]:
-        """Ended jobs, page by page, the oldest first."""
+        """Yield the names of ended jobs, page by page, oldest first."""
         request: dict[str, Any] = {
             "CreationTimeAfter": since,
             "MaxResults": PAGE,
@@ -87,7 +87,7 @@ class Account:
             self.sleep(PAUSE_SECONDS)
 
     def _call_with_retries(self, call: Callable[..., Any], **members: Any) -> Any:
-        """The answer; asked again after ever longer pauses while AWS throttles."""
+        """Call, and retry with exponential backoff while AWS throttles."""
         for attempt in range(MAX_TRIES):
             try:
                 return call(**members)
@@ -95,11 +95,11 @@ class Account:
                 if attempt + 1 == MAX_TRIES or not _THROTTLED.search(error.response["Error"]["Code"]):
                     raise
                 self.sleep(min(2.0**attempt, MAX_PAUSE_SECONDS))
-        raise AssertionError("the last try returns or raises")
+        raise AssertionError("the last attempt returns or raises")
 
 
 def trace_of(descriptions: Iterable[Description]) -> list[TraceJob]:
-    """The jobs that Describe answers tell of, in order of creation; attempts of one job of a queue are one job."""
+    """Return the jobs of DescribeTrainingJob responses in order of creation; attempts of a queue job are one job."""
     rows = [row for row in map(_row, descriptions) if row is not None]
     merged: dict[str, _Row] = {}
     for row in sorted(rows, key=lambda row: (row.created, row.name)):
@@ -120,7 +120,7 @@ class _Row:
     max_runtime: float | None
 
     def merge(self, later: _Row) -> _Row:
-        """The same job with a later attempt's time, too."""
+        """Return the job with the time of a later attempt added."""
         seconds, gpus = self.seconds + later.seconds, max(self.gpus, later.gpus)
         return _Row(self.name, self.created, seconds, gpus, self.share, self.max_runtime)
 
@@ -130,7 +130,7 @@ class _Row:
 
 
 def _row(description: Description) -> _Row | None:
-    """What a job counts as; None for one that never ran, has not ended, or has no accelerators."""
+    """Convert a response to a job; None for a job that never ran, has not ended, or has no accelerators."""
     gpus = _gpus(description.get("ResourceConfig") or {})
     if not (
         _ended(description) and gpus and description.get("TrainingStartTime") and description.get("TrainingEndTime")
@@ -140,7 +140,7 @@ def _row(description: Description) -> _Row | None:
     return _Row(
         name=description["TrainingJobName"],
         created=description["CreationTime"],
-        # Not `BillableTimeInSeconds`: for spot it is less by the discount.
+        # Not `BillableTimeInSeconds`, from which spot training subtracts the discount.
         seconds=float(description.get("TrainingTimeInSeconds") or span.total_seconds()),
         gpus=gpus,
         share=str(description.get("RoleArn") or "").rpartition("/")[2] or DEFAULT_SHARE,
@@ -153,7 +153,7 @@ def _ended(description: Description) -> bool:
 
 
 def _gpus(config: Description) -> int:
-    """Accelerators of all instances; of preferences, those of the type that SageMaker chose."""
+    """Count the accelerators of all instances; with preferences, those of the selected type."""
     if chosen := config.get("SelectedInstanceType"):
         return _of(chosen, config.get("SelectedInstanceCount") or config.get("InstanceCount") or 1)
     groups = config.get("InstanceGroups") or [config]

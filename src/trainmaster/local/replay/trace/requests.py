@@ -1,7 +1,7 @@
-"""From a job of a trace to what a user would have submitted, and to the job that the shipped door makes of it.
+"""Converts a trace's job to the request of a user, and to the job that the shipped admission makes of it.
 
-A GPU of the trace is an instance of a type with one, so a unit of the pool. It must not tell the queue how long the
-job will run: only the simulator reads that, from the request's environment.
+A GPU of the trace is an instance with one GPU, so a unit of the pool. Only the simulator reads the run time, from the
+environment of the request; the queue does not know it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ Request = dict[str, Any]
 
 
 def name_of(index: int) -> str:
-    """The name of the trace's job number `index`: jobs of one moment stay in the trace's order."""
+    """Return the name of the trace's job number `index`; names keep the order of the trace."""
     return f"job-{index:07d}"
 
 
 def index_of(name: str) -> int:
-    """Which job of the trace a name belongs to."""
+    """Return the index of the trace's job with this name."""
     return int(name.removeprefix("job-"))
 
 
 def request_of(job: TraceJob, index: int) -> Request:
-    """The CreateTrainingJob request."""
+    """Return the CreateTrainingJob request of a job."""
     name = name_of(index)
     limit = MAX_RUNTIME if job.max_runtime is None else job.max_runtime
     limit = min(max(limit, 1), MAX_RUNTIME)
@@ -54,10 +54,9 @@ def request_of(job: TraceJob, index: int) -> Request:
 
 
 def default_max_runtime(jobs: Iterable[TraceJob]) -> timedelta:
-    """The limit of jobs that have none of their own, the same for all.
+    """Return the limit of the jobs without a limit of their own.
 
-    SageMaker's longest; where a trace has longer jobs, put together of several runs, so often that as covers them: the
-    queue may rely on it that no job outlives its limit.
+    SageMaker's maximum, or the smallest multiple of it that covers the longest job: the queue may rely on the limits.
     """
     default_runtime = max((job.duration for job in jobs), default=0.0)
     return timedelta(seconds=MAX_RUNTIME * max(1, ceil(default_runtime / MAX_RUNTIME)))
@@ -66,6 +65,6 @@ def default_max_runtime(jobs: Iterable[TraceJob]) -> timedelta:
 def admit_job(
     request: Request, job: TraceJob, default_runtime: timedelta, pools: Mapping[str, Pool], now: datetime
 ) -> Job:
-    """The job as the door lets it in, in its share. Raises what `AdmissionPolicy.admit` raises."""
+    """Admit the job with its share. Raises the errors of `AdmissionPolicy.admit`."""
     made = replace(_ADMISSION.admit(request, None, pools, now).job, share=job.share)
     return made if job.max_runtime is not None else replace(made, max_runtime=default_runtime)

@@ -1,7 +1,7 @@
-"""A trace: the jobs of a CSV file, as values. Reads and writes it; gzip is recognised by its first bytes.
+"""Reads and writes traces: jobs in a CSV file, plain or gzipped.
 
-Columns: `submit_time_s`, `duration_s`, `num_gpus`; optional `job_id`, `vc` (the share) and `max_runtime_s`. Others are
-ignored. It must not decide anything about the jobs.
+Columns: `submit_time_s`, `duration_s`, `num_gpus`; optional `job_id`, `vc` (the share) and `max_runtime_s`. Other
+columns are ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_GPUS = 1_000_000
 
 
 class BadTrace(ValueError):
-    """A trace that cannot be used; the message says where."""
+    """An invalid trace; the message names the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class TraceJob:
     """One job of a trace.
 
     Attributes:
-        submit: seconds from the trace's beginning.
-        duration: seconds that it runs when nothing interferes.
-        gpus: accelerators that it holds all of that time; one unit of the pool each.
-        share: whose job it is; the trace's `vc`.
-        max_runtime: the limit that its user would have set, in seconds; None where the trace tells none.
+        submit: seconds from the start of the trace.
+        duration: run time in seconds without interference.
+        gpus: accelerators that it holds during all of that time, each a unit of the pool.
+        share: its share; the `vc` of the trace.
+        max_runtime: the limit that its user would have set, in seconds; None if the trace has none.
     """
 
     job_id: str
@@ -48,16 +48,16 @@ class TraceJob:
 
 
 def read_trace(path: str) -> list[TraceJob]:
-    """All jobs of a file, `-` being standard input, in the order of submission (ties as in the file).
+    """Read a file, or standard input for `-`, in order of submission (ties as in the file).
 
-    Raises `BadTrace` with line and column, and `OSError` where the file cannot be read.
+    Raises `BadTrace` with line and column, and `OSError` if the file cannot be read.
     """
     raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     return parse_trace(raw)
 
 
 def parse_trace(raw: bytes) -> list[TraceJob]:
-    """The jobs in the bytes of a CSV file. Raises `BadTrace`."""
+    """Parse the bytes of a CSV file. Raises `BadTrace`."""
     try:
         text = (gzip.decompress(raw) if raw.startswith(_GZIP) else raw).decode("utf-8-sig")
     except (OSError, EOFError, UnicodeDecodeError) as error:
@@ -74,9 +74,9 @@ def parse_trace(raw: bytes) -> list[TraceJob]:
 def select_jobs(
     jobs: Iterable[TraceJob], *, cap: int, share: str | None = None, limit: int | None = None
 ) -> list[TraceJob]:
-    """The jobs to replay: one share or all, the first so many, none larger than the pool.
+    """Select the jobs to replay: of one share or all, the first `limit`, with sizes capped at the pool.
 
-    Raises `BadTrace` where none is left.
+    Raises `BadTrace` if none is left.
     """
     jobs = list(jobs)
     found = [job for job in jobs if share in (None, job.share)][:limit]
@@ -84,17 +84,17 @@ def select_jobs(
         names = ", ".join(sorted({job.share for job in jobs}))
         raise BadTrace(f"no job has the vc {share!r}; there are: {names}")
     if not found:
-        raise BadTrace("there is no job in it")
+        raise BadTrace("the trace has no jobs")
     return [replace(job, gpus=min(job.gpus, cap)) for job in found]
 
 
 def write_trace(path: str, jobs: Sequence[TraceJob]) -> None:
-    """The jobs as a CSV file, gzipped where the name ends in `.gz`; `-` is standard output."""
+    """Write the jobs as a CSV file, gzipped if the name ends in `.gz`; to standard output for `-`."""
     text = "".join(_lines(jobs))
     if path == "-":
         sys.stdout.write(text)
     elif path.endswith(".gz"):
-        # Without a time in it, so that the same jobs give the same file.
+        # Without a timestamp, so that the same jobs make the same file.
         Path(path).write_bytes(gzip.compress(text.encode(), mtime=0))
     else:
         Path(path).write_text(text, encoding="utf-8", newline="")

@@ -1,8 +1,8 @@
-"""Ends process groups when the process that started them has gone, however it went.
+"""Kills process groups when the process that started them has ended, for whatever reason.
 
-Run as a program of its own with a pipe as its input: a line `+123` puts a group under its guard, `-123` takes it
-out; the end of the input means that the starter has gone, and every group still guarded is killed. A script's
-children are in its group, so they go too. It must import nothing but the standard library: it starts in no time.
+A separate program that reads standard input: a line `+123` adds a process group, `-123` removes it. At the end of the
+input, that is when its parent has ended, it kills all remaining groups, children of scripts included. It imports only
+the standard library, to start fast.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import sys
 
 
 def main() -> None:
-    """Guard until the input ends, then kill."""
+    """Read the input to its end, then kill the remaining groups."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     guarded: set[int] = set()
     for line in sys.stdin:

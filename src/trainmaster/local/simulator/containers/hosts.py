@@ -1,7 +1,7 @@
-"""The instances of a job as its containers see them: names, types, groups, and an address of their own each.
+"""The instances of a job as its containers see them: names, types, instance groups, loopback addresses.
 
-All of them are processes on one machine, so they tell each other apart by loopback addresses (127.0.x.y), of which
-Linux answers every one without being told. It must not start anything.
+All containers are processes on one machine, which distinguish each other by loopback addresses (127.0.x.y). Linux
+accepts all of these without configuration.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from trainmaster.local.simulator.service.demand import worst_case
 from trainmaster.local.simulator.service.job import TrainingJob
 
 ONE_GROUP = "homogeneousCluster"
-"""What SageMaker calls the only group of a job without groups."""
+"""SageMaker's name for the only group of a job without instance groups."""
 MAX_BYTE = 254
-"""Of the last two bytes of an address 1 to 254 are used: 127.0.0.x stays what everybody else on the machine has."""
+"""The last two bytes of an address are 1 to 254; 127.0.0.x is left to other programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Host:
 
 
 def hosts_of(job: TrainingJob) -> tuple[Host, ...]:
-    """The instances of a job that runs, in the order of their groups; a serverless job has one of no known type."""
+    """Return the instances of a running job in the order of its groups; one of unknown type for a serverless job."""
     groups = job.request.get("ResourceConfig", {}).get("InstanceGroups")
     if groups:
         kinds = [(each["InstanceType"], each["InstanceGroupName"], each["InstanceCount"]) for each in groups]
@@ -41,10 +41,10 @@ def hosts_of(job: TrainingJob) -> tuple[Host, ...]:
 
 
 class LoopbackAddresses:
-    """Loopback addresses that no two instances have at once.
+    """Loopback addresses, each used by one instance at a time.
 
     Args:
-        first: where to begin, so that two simulators on one machine seldom give out the same.
+        first: offset of the first address, so that two simulators on one machine rarely allocate the same.
     """
 
     def __init__(self, first: int = 0) -> None:
@@ -53,9 +53,9 @@ class LoopbackAddresses:
         self._lock = threading.Lock()
 
     def allocate(self, count: int) -> list[str]:
-        """So many addresses, those given back longest ago first: what still lingers on a port troubles nobody.
+        """Return this many addresses, least recently released first, since ports may linger.
 
-        Raises `OSError` where there are not so many left.
+        Raises `OSError` if too few are left.
         """
         with self._lock:
             if len(self._taken) + count > MAX_BYTE * MAX_BYTE:
@@ -63,7 +63,7 @@ class LoopbackAddresses:
             return [self._next_free() for _ in range(count)]
 
     def release(self, addresses: Iterable[str]) -> None:
-        """These are free again."""
+        """Release the addresses."""
         with self._lock:
             self._taken.difference_update(addresses)
 
@@ -78,5 +78,5 @@ class LoopbackAddresses:
 
 
 def host_names(hosts: Sequence[Host]) -> list[str]:
-    """Their names as `resourceconfig.json` lists them: sorted as texts, so that algo-10 comes before algo-2."""
+    """Return the names as in `resourceconfig.json`: sorted as text, so algo-10 precedes algo-2."""
     return sorted(host.name for host in hosts)

@@ -1,7 +1,7 @@
-"""The directory and the environment that a training script finds, as in a SageMaker container.
+"""The directory and the environment of a training script, as in a SageMaker container.
 
-`SM_BASE_DIR` stands for `/opt/ml`; each instance has its own. Checkpoints are kept outside, under a name made of their
-S3 URI, so that the next attempt with the same URI finds them, and every instance the same. It must not start anything.
+`SM_BASE_DIR` replaces `/opt/ml`; each instance has its own. Checkpoints are in a directory named after their S3 URI, so
+that other instances, and the next attempt with the same URI, find them.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from trainmaster.local.simulator.containers.hosts import Host, host_names
 from trainmaster.local.simulator.service.job import TrainingJob
 
 LOCAL_ADDRESS = "TRAINMASTER_LOCAL_ADDR"
-"""Where other containers reach this one; on SageMaker its name in `hosts` resolves to that."""
+"""Address of this container for other containers; on SageMaker, names in `hosts` resolve instead."""
 NETWORK_INTERFACE = "lo"
 OPT_ML = PurePosixPath("/opt/ml")
 AWS_IMAGE_ENVIRONMENT = {"PYTHONUNBUFFERED": "1"}
-"""What AWS's training images set: without it a line of output would wait for thousands of others."""
+"""Set by AWS's training images; otherwise Python buffers thousands of lines of output."""
 MAX_URI_CHARACTERS = 40
-"""Characters of the URI's last part that the directory's name shows."""
+"""Characters of the last part of the URI in the name of the directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceSlot:
-    """Which of a job's instances a container runs on, and the loopback address that stands for it."""
+    """The instance of a container, the other instances of its job, and its loopback address."""
 
     hosts: tuple[Host, ...]
     host: Host
@@ -39,7 +39,7 @@ class InstanceSlot:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Where a script runs, what it sees, and where it may say why it failed."""
+    """Directory and environment of a script, and the file for its failure message."""
 
     directory: Path
     environment: Mapping[str, str]
@@ -47,7 +47,7 @@ class Container:
 
 
 def build_container(root: Path, job: TrainingJob, slot: InstanceSlot, inherited: Mapping[str, str]) -> Container:
-    """Make the directory of one instance under `root`; making it again keeps what is there."""
+    """Create the directory of one instance under `root`; existing files are kept."""
     base = root / "jobs" / job.name
     if len(slot.hosts) > 1:
         base /= slot.host.name
@@ -68,7 +68,7 @@ def build_container(root: Path, job: TrainingJob, slot: InstanceSlot, inherited:
 
 
 def checkpoint_directory(root: Path, uri: str) -> Path:
-    """Where checkpoints with this URI are kept."""
+    """Return the directory of the checkpoints with this URI."""
     uri = uri.rstrip("/")
     shown = re.sub(r"[^A-Za-z0-9.-]", "-", uri.rpartition("/")[2])[:MAX_URI_CHARACTERS].lstrip(".")
     return root / "checkpoints" / f"{shown}-{hashlib.sha256(uri.encode()).hexdigest()[:16]}"
@@ -89,7 +89,7 @@ def _link_checkpoints(root: Path, base: Path, job: TrainingJob) -> Path:
 
 
 def _inside(local_path: str | None) -> PurePosixPath:
-    """The path of the request below `/opt/ml`; the default for one that lies elsewhere: nothing is made outside."""
+    """Return the request's path relative to `/opt/ml`; the default for a path outside of it."""
     default = PurePosixPath("checkpoints")
     path = PurePosixPath(local_path or OPT_ML / default)
     if ".." in path.parts or not path.is_relative_to(OPT_ML) or path == OPT_ML:

@@ -1,7 +1,4 @@
-"""A training script as a process group of its own, and the guardian that lets none outlive this process.
-
-It must not know jobs, clocks or logs: `runner` does.
-"""
+"""A training script as a process group, and the guardian that kills groups when this process dies."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ from trainmaster.local.simulator.containers.layout import Container
 
 
 class ScriptProcess:
-    """One process group, from its start to its end.
+    """A process group that runs a script.
 
     Args:
-        argv: the command; no shell sees it.
-        container: its directory and environment, and where it may say why it failed.
+        argv: the command; it is not passed to a shell.
+        container: directory, environment, and the file for the failure message.
 
-    Raises `OSError` where it cannot be started.
+    Raises `OSError` if it cannot be started.
     """
 
     def __init__(self, argv: list[str], container: Container) -> None:
@@ -43,22 +40,22 @@ class ScriptProcess:
 
     @property
     def group(self) -> int:
-        """The number of the process group."""
+        """Number of the process group."""
         return self._process.pid
 
     @property
     def output(self) -> IO[bytes] | None:
-        """What it writes, both streams as one."""
+        """Standard output and standard error in one stream."""
         return self._process.stdout
 
     def send(self, number: int) -> None:
-        """Signal the whole group, unless its leader's id may be somebody else's already."""
+        """Signal the whole group, unless the id of its leader may have been reused."""
         with self._lock:
             if not self._reaped:
                 _kill_group(self.group, number)
 
     def wait(self) -> None:
-        """Wait for its end, then see that none of its children is left."""
+        """Wait for the end of the script, then kill its remaining children."""
         _await_end(self._process)
         with self._lock:
             _kill_group(self.group, signal.SIGKILL)
@@ -66,7 +63,7 @@ class ScriptProcess:
             self._reaped = True
 
     def failure_reason(self) -> str | None:
-        """The `FailureReason`: what it left in `output/failure`, and its exit code as a shell would tell it."""
+        """Return the `FailureReason`: text of `output/failure` and exit code; None if the script succeeded."""
         code = self._process.returncode
         if code == 0:
             return None
@@ -75,7 +72,7 @@ class ScriptProcess:
 
 
 class Guardian:
-    """The process that outlives this one just long enough to kill what it started."""
+    """The process that kills this process's groups after its end."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -89,15 +86,15 @@ class Guardian:
         )
 
     def guard(self, group: int) -> None:
-        """Take a process group under its guard."""
+        """Add a process group."""
         self._send(f"+{group}\n")
 
     def unguard(self, group: int) -> None:
-        """Take it out again: it has ended."""
+        """Remove a process group that has ended."""
         self._send(f"-{group}\n")
 
     def close(self) -> None:
-        """Let it kill what is left, and end."""
+        """Have the guardian kill the remaining groups, and wait for its end."""
         with self._lock:
             if self._process.stdin is not None and not self._process.stdin.closed:
                 self._process.stdin.close()
@@ -112,7 +109,7 @@ class Guardian:
 
 
 def _await_end(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the leader without reaping it: while it is a zombie, its group's number belongs to nobody else."""
+    """Wait for the leader without reaping it: the group's number cannot be reused while it is a zombie."""
     if hasattr(os, "waitid"):
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     else:

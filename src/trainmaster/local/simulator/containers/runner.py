@@ -1,8 +1,8 @@
-"""Runs a job's own command as its training script: a real process group on this machine for each instance.
+"""Runs the command of a training job: a process group on this machine for each instance.
 
-A command is the argument list of `ContainerEntrypoint` and `ContainerArguments`; no shell ever sees a request. It
-is used only where the simulator was built with it, which is what allowing commands means. No process outlives it:
-a guardian kills the groups when this process dies, `close` when it ends. It must not know states.
+A command is the argument list of `ContainerEntrypoint` and `ContainerArguments`; no shell is involved. The simulator
+runs commands only if it was created with a runner. No process outlives the runner: `close` ends them, and the guardian
+kills them if this process dies.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ from trainmaster.local.simulator.service.job import TrainingJob
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 MAX_LINE_LENGTH = 200_000
-"""Bytes: CloudWatch Logs takes 256 KB an event."""
+"""Bytes: an event of CloudWatch Logs has at most 256 KB."""
 EXIT_GRACE_SECONDS = 1.0
-"""How long there is between SIGTERM and SIGKILL for the others when one instance has failed and for all on `close`,
-and for the rest of a script's output."""
+"""Between SIGTERM and SIGKILL after the failure of another instance and in `close`; also for the rest of the output."""
 EXIT_CODE_NOT_STARTED = 127
-"""The exit code that a shell would give a command that cannot be started."""
+"""A shell's exit code for a command that cannot be started."""
 ADDRESS_STRIDE = 251
-"""How far apart simulators with neighbouring process ids begin to give out addresses."""
+"""Offset between the first addresses of simulators with adjacent process ids."""
 ExitHandler = Callable[[str, int, str | None], None]
 
 
@@ -50,7 +49,7 @@ LogSink = Callable[[LogLine], None]
 
 @dataclass(slots=True)
 class _Run:
-    """All instances of one run of a job; the first failure of any is the job's."""
+    """All instances of one run of a job; the first failure of an instance is the job's."""
 
     name: str
     number: int
@@ -66,13 +65,13 @@ class _Run:
 
 
 class CommandRunner:
-    """Starts, signals and buries scripts.
+    """Starts, signals and ends scripts.
 
     Args:
-        root: where jobs' directories and checkpoints are made.
-        clock: what time a line of output came.
-        logs: takes each line; called from a thread of the script.
-        inherited: the environment that every script has besides its own; the request's `Environment` comes first.
+        root: folder for the directories and checkpoints of jobs.
+        clock: timestamps the lines of output.
+        logs: called with each line, from a thread of the script.
+        inherited: environment of every script; the request's `Environment` takes precedence.
     """
 
     def __init__(
@@ -92,24 +91,24 @@ class CommandRunner:
         atexit.register(self.close)
 
     def set_exit_handler(self, exited: ExitHandler) -> None:
-        """Tell this one when all scripts of a job have ended."""
+        """Set the function to call when all scripts of a job have ended."""
         self._exited = exited
 
     def start(self, job: TrainingJob, run: int) -> None:
-        """Start the job's command on each instance. One that cannot be started has ended with the reason."""
+        """Start the job's command on each instance; if that fails, report the job as failed with the reason."""
         try:
             self._start(job, run)
         except OSError as error:
             self._exited(job.name, run, f"AlgorithmError: {error}, exit code: {EXIT_CODE_NOT_STARTED}")
 
     def signal(self, name: str, run: int, *, kill: bool) -> None:
-        """SIGTERM, or SIGKILL, to the job's scripts and all their children; nothing where they have ended."""
+        """Send SIGTERM, or SIGKILL, to the job's scripts and all their children, if they have not ended."""
         running = self._runs.get((name, run))
         if running is not None:
             running.send(signal.SIGKILL if kill else signal.SIGTERM)
 
     def close(self) -> None:
-        """End all scripts, by force where they do not go at once, and wait until they have."""
+        """End all scripts, by force if necessary, and wait for their end."""
         with self._lock:
             self._closed = True
             runs, watchers = list(self._runs.values()), list(self._watchers)
@@ -135,7 +134,7 @@ class CommandRunner:
             watcher.start()
 
     def _spawn(self, job: TrainingJob, number: int) -> tuple[_Run, list[threading.Thread]]:
-        """A process for each instance, or none at all."""
+        """Start a process for each instance, or none at all."""
         hosts = hosts_of(job)
         run = _Run(job.name, number, self._addresses.allocate(len(hosts)))
         since = int(self._clock.now().timestamp())
@@ -156,7 +155,7 @@ class CommandRunner:
         return run, watchers
 
     def _roll_back(self, run: _Run) -> None:
-        """End the instances that were started before one could not be."""
+        """End the instances that were started before one failed to start."""
         run.send(signal.SIGKILL)
         for script in run.scripts:
             script.wait()
@@ -166,7 +165,7 @@ class CommandRunner:
         self._addresses.release(run.addresses)
 
     def _watch(self, run: _Run, script: ScriptProcess, stream: str) -> None:
-        """Follow a script to its end."""
+        """Wait for the end of a script; on a failure, end the other instances."""
         reader = threading.Thread(target=self._read, args=(script, stream), daemon=True)
         reader.start()
         script.wait()
@@ -180,7 +179,7 @@ class CommandRunner:
                 self._watchers.discard(threading.current_thread())
 
     def _record_exit(self, run: _Run, failure: str | None) -> bool:
-        """One instance has ended; whether it is the first to have failed while others go on."""
+        """Record the end of an instance; return True if it is the first to fail while others run."""
         with self._lock:
             first = failure is not None and run.failure is None
             run.failure = run.failure or failure

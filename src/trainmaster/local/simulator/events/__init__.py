@@ -1,1 +1,1 @@
-"""Events and logs that leave the simulator."""
+"""Events and log lines of the simulator, and their delivery."""

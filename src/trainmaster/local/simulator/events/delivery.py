@@ -1,8 +1,7 @@
-"""Carries events to an EventBridge bus and log lines to CloudWatch Logs, of whatever endpoint.
+"""Delivers events to an EventBridge bus, and log lines to CloudWatch Logs.
 
-Everything goes through a queue and a thread, so that a slow or absent endpoint never holds the simulator up. What
-cannot be delivered is dropped with a warning, as EventBridge's delivery is best effort too. It must not change what
-it carries.
+A thread delivers from a queue, so that a slow endpoint never delays the simulator. Items that cannot be delivered are
+dropped with a warning; EventBridge's delivery is best effort too.
 """
 
 from __future__ import annotations
@@ -27,29 +26,29 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 MAX_WAITING = 10_000
 MAX_EVENTS = 10
-"""Entries that PutEvents takes."""
+"""Maximum entries of PutEvents."""
 MAX_LINES = 500
 MAX_TRIES = 5
 FIRST_PAUSE_SECONDS = 0.2
 CLOSE_SECONDS = 5.0
-"""How long `close` waits for what is still queued."""
+"""Time for queued items in `close`."""
 
 
 class Bus(Protocol):
-    """EventBridge's client, as far as it is needed."""
+    """The used part of an EventBridge client."""
 
     def put_events(self, *, Entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:  # noqa: N803 - AWS's name
-        """Put events; tells how many were refused."""
+        """Put events; the response counts the failed entries."""
         ...
 
 
 class BatchSender(Generic[T]):
-    """Delivers things in order, in batches, from a thread of its own.
+    """Delivers items in order and in batches, from a thread of its own.
 
     Args:
-        deliver: takes a batch; raising means that it is to be tried again.
-        max_batch: how many make a batch.
-        pause: how long to wait before the second try, in seconds; doubled for each further one.
+        deliver: takes a batch; it is retried if it raises.
+        max_batch: maximum items of a batch.
+        pause: seconds before the first retry, doubled for each further one.
     """
 
     def __init__(self, deliver: Callable[[list[T]], None], max_batch: int, pause: float = FIRST_PAUSE_SECONDS) -> None:
@@ -62,19 +61,19 @@ class BatchSender(Generic[T]):
         self._thread.start()
 
     def put(self, thing: T) -> None:
-        """Queue it; drop it, with a warning, where the queue is full. Never waits."""
+        """Queue an item; drop it with a warning if the queue is full. Never blocks."""
         try:
             self._queue.put_nowait(thing)
         except queue.Full:
-            log.warning("dropped: the receiver is too slow")
+            log.warning("Item dropped: the receiver is too slow")
 
     def close(self) -> None:
-        """Deliver what is queued, within reason, and stop."""
+        """Deliver the queued items, for a limited time, and stop."""
         self._closing.set()
         try:
             self._queue.put(None, timeout=CLOSE_SECONDS)
         except queue.Full:
-            log.warning("the receiver is too slow: what is queued may be lost")
+            log.warning("Queued items may be lost: the receiver is too slow")
         self._thread.join(CLOSE_SECONDS)
 
     def _run(self) -> None:
@@ -101,26 +100,26 @@ class BatchSender(Generic[T]):
         for attempt in range(MAX_TRIES):
             try:
                 return self._deliver(batch)
-            except Exception as error:  # noqa: BLE001 - whatever the receiver's trouble is, the thread must live
-                log.warning("delivery failed", extra={"attempt": attempt + 1, "cause": str(error)})
+            except Exception as error:  # noqa: BLE001 - no error of a receiver may end the thread
+                log.warning("Delivery failed", extra={"attempt": attempt + 1, "cause": str(error)})
                 self._closing.wait(self._pause * 2**attempt)
-        log.warning("gave up delivering", extra={"count": len(batch)})
+        log.warning("Items dropped after the last retry", extra={"count": len(batch)})
         return None
 
 
 def event_sender(client: Bus, bus: str) -> BatchSender[Event]:
-    """Puts events on a bus."""
+    """Return a sender of events to a bus."""
 
     def deliver(batch: list[Event]) -> None:
         answer = client.put_events(Entries=[_entry(event, bus) for event in batch])
         if answer["FailedEntryCount"]:
-            raise RuntimeError(f"the bus refused events: {answer['Entries']}")
+            raise RuntimeError(f"the bus rejected events: {answer['Entries']}")
 
     return BatchSender(deliver, MAX_EVENTS)
 
 
 def log_sender(client: CloudWatchLogsClient) -> BatchSender[LogLine]:
-    """Puts lines into their log streams, making groups and streams as they come."""
+    """Return a sender of lines to their log streams; groups and streams are created as needed."""
     known: set[tuple[str, str]] = set()
 
     def deliver(batch: list[LogLine]) -> None:
@@ -147,7 +146,7 @@ def _make_stream(client: CloudWatchLogsClient, group: str, stream: str) -> None:
 
 
 def _put_lines(client: CloudWatchLogsClient, group: str, stream: str, lines: Iterable[LogLine]) -> None:
-    # CloudWatch Logs refuses an empty message.
+    # CloudWatch Logs rejects an empty message.
     events = [{"timestamp": round(line.at.timestamp() * 1000), "message": line.text or " "} for line in lines]
     client.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)  # type: ignore[arg-type]
 

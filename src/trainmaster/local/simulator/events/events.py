@@ -1,6 +1,6 @@
-"""The event that EventBridge would carry for a change of a training job's status.
+"""EventBridge events of status changes.
 
-The shape is AWS's (SDG/automating-sagemaker-with-eventbridge). It must not deliver: the sink does.
+The shape is described in "Automating Amazon SageMaker AI with Amazon EventBridge" (SageMaker developer guide).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ AWS_SOURCE = "aws.sagemaker"
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What every event of one account has in common.
+    """The common fields of all events of an account.
 
     Attributes:
-        source: `aws.sagemaker`, or another where the bus refuses sources of AWS, as EventBridge does.
-        rng: where the events' ids come from.
+        source: `aws.sagemaker`, or another source if the bus rejects sources of AWS, as EventBridge does.
+        rng: source of event ids.
     """
 
     account: Account
@@ -34,7 +34,7 @@ class Envelope:
     source: str = AWS_SOURCE
 
     def event_for(self, change: StatusChange) -> Event:
-        """The event that tells of this change."""
+        """Return the event of a status change."""
         return {
             "version": "0",
             "id": str(uuid.UUID(int=self.rng.getrandbits(128), version=4)),

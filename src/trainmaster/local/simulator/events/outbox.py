@@ -1,6 +1,6 @@
-"""Hands what the engine has to say to the outside, in order and outside the engine's lock.
+"""Delivers the engine's messages in order, outside its lock.
 
-A receiver may call the simulator back: what that adds to the outbox is handed out by the same, outer, loop.
+A receiver may call the simulator; the same outer loop delivers the messages that this adds.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from trainmaster.local.simulator.service.state import Message, SignalContainer, 
 
 
 class Containers(Protocol):
-    """What runs real commands as training scripts; it reports their ends to the simulator."""
+    """Runs commands as training scripts, and reports their ends."""
 
     def set_exit_handler(self, exited: Callable[[str, int, str | None], None]) -> None:
-        """Tell this one when a script has ended: job, run, and why it failed, None that it did not."""
+        """Set the function to call when a script has ended: job, run, and the failure or None."""
         ...
 
     def start(self, job: TrainingJob, run: int) -> None:
@@ -27,23 +27,23 @@ class Containers(Protocol):
         ...
 
     def signal(self, name: str, run: int, *, kill: bool) -> None:
-        """Tell a script to end, or end it."""
+        """Ask a script to end, or kill it."""
         ...
 
     def close(self) -> None:
-        """End all scripts and wait until they have."""
+        """End all scripts and wait for their end."""
         ...
 
 
 class Outbox:
-    """The one who empties the outbox.
+    """Delivers messages.
 
     Args:
-        outbox: what the engine leaves.
-        envelope: makes events of changes.
-        sink: takes events; None where nobody does. May be set later.
-        containers: run real commands; None where there are none.
-        on_change: takes the name of each training job that has changed, in the place of the sink.
+        outbox: the engine's messages.
+        envelope: makes events of status changes.
+        sink: called with each event; may be None, and may be set later.
+        containers: run commands; None if the simulator runs none.
+        on_change: called with the name of each training job that has changed, instead of the sink.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Outbox:
         self.sink = sink
 
     def drain(self) -> None:
-        """Hand everything out, unless somebody is doing that already."""
+        """Deliver all messages, unless another thread is delivering."""
         while self._outbox and self._draining.acquire(blocking=False):
             try:
                 self._drain_once()

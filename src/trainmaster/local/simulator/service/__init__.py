@@ -1,1 +1,1 @@
-"""The simulated service: state, time and rules."""
+"""The simulated service: state, lifecycle and rules of training jobs."""

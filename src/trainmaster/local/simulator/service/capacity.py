@@ -1,7 +1,8 @@
-"""The account's limits and EC2's capacity, as counters per instance type and market (or training plan).
+"""Account quotas and EC2 capacity, as counters by instance type and market (or training plan).
 
-A limit counts every job from its creation until it has ended, and every warm pool; EC2 capacity counts only
-instances that really run (facts/sagemaker.md 2.1). It must not know jobs: callers say what they take and give.
+A quota counts every job from its creation to its end, and every warm pool. EC2 capacity counts only running instances.
+Sources: "Amazon SageMaker AI endpoints and quotas" (AWS General Reference), "SageMaker AI Managed Warm Pools"
+(SageMaker developer guide).
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ WARM_POOL = "training warm pool usage"
 
 
 class Quotas:
-    """What the account may use at once.
+    """Account quotas and their use.
 
     Args:
         limits: instances by type for on-demand training jobs; other types have `default`.
-        spot_limits: the same for spot, which AWS counts apart.
-        warm_limits: the same for instances kept in warm pools or under jobs that will leave one; AWS grants none
-            by default, the simulator sets no limit where it is given none.
-        default: the limit for a type that is not named; None for no limit.
+        spot_limits: the same for spot, which has quotas of its own.
+        warm_limits: the same for instances in warm pools, or of jobs that will leave one. AWS's default is 0; the
+            simulator sets no limit for types that are not named.
+        default: limit of other types; None for no limit.
     """
 
     def __init__(
@@ -41,15 +42,15 @@ class Quotas:
         self._warm_used: Counter[str] = Counter()
 
     def set_limit(self, instance_type: str, limit: int, market: str = Market.ON_DEMAND) -> None:
-        """Change a limit; what runs already goes on."""
+        """Change a limit; running jobs continue."""
         self._limits.setdefault(market, {})[instance_type] = limit
 
     def used(self, instance_type: str, market: str = Market.ON_DEMAND) -> int:
-        """How many instances of the type count against the limit now."""
+        """Return the number of instances that count against the limit now."""
         return self._used[market, instance_type]
 
     def check(self, units: Units, market: str) -> None:
-        """Raise `ApiError` (`ResourceLimitExceeded`) where a type has no room for so many more."""
+        """Raise `ApiError` (`ResourceLimitExceeded`) if a type has no room for these instances."""
         for instance_type, count in sorted(units.items()):
             limit = self._limits.get(market, {}).get(instance_type, self._otherwise)
             used = self.used(instance_type, market)
@@ -57,35 +58,35 @@ class Quotas:
                 raise limit_exceeded(f"{instance_type} for {market}", limit, used, count)
 
     def check_warm(self, units: Units) -> None:
-        """The same for the instances that a job wants kept after its end."""
+        """Raise `ApiError` (`ResourceLimitExceeded`) if the warm pool quota has no room for these instances."""
         for instance_type, count in sorted(units.items()):
             limit, used = self._warm_limits.get(instance_type), self._warm_used[instance_type]
             if limit is not None and used + count > limit:
                 raise limit_exceeded(f"{instance_type} for {WARM_POOL}", limit, used, count)
 
     def charge(self, units: Units, market: str) -> None:
-        """Count these."""
+        """Count these instances."""
         self._used.update(_keyed(units, market))
 
     def release(self, units: Units, market: str) -> None:
-        """Count these no longer."""
+        """Stop counting these instances."""
         self._used.subtract(_keyed(units, market))
 
     def charge_warm(self, units: Units) -> None:
-        """Count these as to be kept."""
+        """Count these instances against the warm pool quota."""
         self._warm_used.update(units)
 
     def release_warm(self, units: Units) -> None:
-        """Count these as to be kept no longer."""
+        """Stop counting these instances against the warm pool quota."""
         self._warm_used.subtract(units)
 
 
 class Ec2:
-    """The instances that exist. A type without a figure is never short.
+    """EC2 instances; a type without a figure is always available.
 
     Args:
-        capacity: instances by type on demand.
-        spot_capacity: instances by type on the spot market.
+        capacity: on-demand instances by type.
+        spot_capacity: spot instances by type.
     """
 
     def __init__(self, capacity: Mapping[str, int], spot_capacity: Mapping[str, int]) -> None:
@@ -96,18 +97,18 @@ class Ec2:
         self._running: Counter[Key] = Counter()
 
     def set_capacity(self, instance_type: str, count: int | None, market: str = Market.ON_DEMAND) -> None:
-        """Change what exists; None for never short. What runs already goes on."""
+        """Change the capacity of a type; None for unlimited. Running instances continue."""
         if count is None:
             self._capacity.get(market, {}).pop(instance_type, None)
         else:
             self._capacity.setdefault(market, {})[instance_type] = count
 
     def running(self, instance_type: str, market: str = Market.ON_DEMAND) -> int:
-        """How many instances of the type run now, warm pools included."""
+        """Return the number of running instances of the type, warm pools included."""
         return self._running[market, instance_type]
 
     def has_capacity(self, units: Units, market: str) -> bool:
-        """Whether all of these could be started at once."""
+        """Return True if all these instances can be started at once."""
         capacity = self._capacity.get(market, {})
         return all(
             instance_type not in capacity or self.running(instance_type, market) + count <= capacity[instance_type]
@@ -115,11 +116,11 @@ class Ec2:
         )
 
     def allocate(self, units: Units, market: str) -> None:
-        """Start these."""
+        """Start these instances."""
         self._running.update(_keyed(units, market))
 
     def release(self, units: Units, market: str) -> None:
-        """Give these back."""
+        """Terminate these instances."""
         self._running.subtract(_keyed(units, market))
 
 

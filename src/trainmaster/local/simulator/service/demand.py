@@ -1,4 +1,4 @@
-"""Which instances a request asks for, and on which market. Pure readings of a request; it must not count anything."""
+"""The instances that a request asks for, and their market."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _ACCELERATED = re.compile(r"ml\.(p|g|trn|inf)\d")
 
 
 class Market(StrEnum):
-    """SageMaker counts spot instances against quotas of their own."""
+    """The market of instances; the values are the names of the quotas."""
 
     ON_DEMAND = "training job usage"
     SPOT = "spot training job usage"
 
 
 def alternatives(request: Mapping[str, Any]) -> tuple[Units, ...]:
-    """What the job may run on, best first: any one of them, and of that one all instances together.
+    """Return the alternatives of a request, best first: instances by type, all of which the job needs.
 
-    Only `InstancePreferences` give more than one. A serverless job asks for nothing.
+    Only `InstancePreferences` give more than one alternative. A serverless job needs no instances.
     """
     config = request.get("ResourceConfig", {})
     if preferences := config.get("InstancePreferences"):
@@ -39,7 +39,7 @@ def alternatives(request: Mapping[str, Any]) -> tuple[Units, ...]:
 
 
 def worst_case(choices: tuple[Units, ...]) -> Units:
-    """What counts against the quotas while it is open which of the choices it will be: every type must have room."""
+    """Return the units charged before an alternative is selected: every type must fit its quota."""
     worst: dict[str, int] = {}
     for units in choices:
         for instance_type, count in units.items():
@@ -48,11 +48,11 @@ def worst_case(choices: tuple[Units, ...]) -> Units:
 
 
 def market(request: Mapping[str, Any]) -> str:
-    """Where the instances come from: a `Market`, or the training plan of this ARN, which has a capacity of its own."""
+    """Return the `Market` of a request, or the ARN of its training plan, which has a capacity of its own."""
     plan: str | None = request.get("ResourceConfig", {}).get("TrainingPlanArn")
     return plan or (Market.SPOT if request.get("EnableManagedSpotTraining") else Market.ON_DEMAND)
 
 
 def accelerated(choices: tuple[Units, ...]) -> bool:
-    """Whether any type has accelerators: `MaxPendingTimeInSeconds` has no effect on others."""
+    """Return True if any type has accelerators: `MaxPendingTimeInSeconds` applies to these only."""
     return any(_ACCELERATED.match(instance_type) for units in choices for instance_type in units)

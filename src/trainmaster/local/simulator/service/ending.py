@@ -1,6 +1,6 @@
-"""How a training job's script ends and what comes after: uploading, then the end; or waiting for other instances.
+"""The end of a training job's script: Uploading, then a terminal status; or waiting for other instances.
 
-It must not read a clock or speak to anybody: it changes the world and leaves messages in its outbox.
+Functions change the state and leave messages in its outbox. The time is an argument.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SUCCEEDED = Ending(COMPLETED, COMPLETED, "Training job completed")
 
 
 def script_exited(state: AccountState, job: TrainingJob, failure: str | None, now: datetime) -> None:
-    """The script has ended by itself; `failure` tells why it failed, None that it did not."""
+    """End a job whose script has ended; `failure` is the reason, or None if it succeeded."""
     save_progress(state, job, now)
     if failure is None:
         state.progress.pop(job.checkpoint_uri or "", None)
@@ -27,7 +27,7 @@ def script_exited(state: AccountState, job: TrainingJob, failure: str | None, no
 
 
 def upload(state: AccountState, job: TrainingJob, ending: Ending, now: datetime) -> None:
-    """The script has ended: what it left is uploaded, then the job ends."""
+    """Begin Uploading, after which the job ends."""
     job.ending = ending
     status = STOPPING if job.status == STOPPING else IN_PROGRESS
     state.enter_stage(job, Stage.UPLOADING)
@@ -36,7 +36,7 @@ def upload(state: AccountState, job: TrainingJob, ending: Ending, now: datetime)
 
 
 def finish(state: AccountState, job: TrainingJob, now: datetime) -> None:
-    """The job ends as was decided; its instances go, or stay as a warm pool."""
+    """End a job with the status that was set; release its instances or keep them in a warm pool."""
     ending = job.ending or SUCCEEDED
     stop_instance_time(job, now)
     state.enter_stage(job, Stage.ENDED)
@@ -46,13 +46,13 @@ def finish(state: AccountState, job: TrainingJob, now: datetime) -> None:
 
 
 def stop_instance_time(job: TrainingJob, now: datetime) -> None:
-    """The job is on instances no longer."""
+    """Stop counting the job's time on instances."""
     job.earlier_run_time = job.time_on_instances(now)
     job.run_since = None
 
 
 def save_progress(state: AccountState, job: TrainingJob, now: datetime) -> None:
-    """The work done is kept under the job's checkpoint URI, for whoever comes next with the same one."""
+    """Save the work done under the job's checkpoint URI, for the next job with the same one."""
     if job.trained_since and job.checkpoint_uri:
         saved = state.progress.get(job.checkpoint_uri, timedelta(0))
         state.progress[job.checkpoint_uri] = saved + job.work_done + job.worked(now)
@@ -60,7 +60,7 @@ def save_progress(state: AccountState, job: TrainingJob, now: datetime) -> None:
 
 
 def stop_script(state: AccountState, job: TrainingJob, now: datetime) -> None:
-    """SIGTERM, then, where the script does not end within the grace, SIGKILL."""
+    """Send SIGTERM; send SIGKILL if the script does not end within the grace period."""
     save_progress(state, job, now)
     state.enter_stage(job, Stage.TERMINATING)
     if state.runs_commands(job):
@@ -72,10 +72,10 @@ def stop_script(state: AccountState, job: TrainingJob, now: datetime) -> None:
 
 
 def script_stopped(state: AccountState, job: TrainingJob, now: datetime) -> None:
-    """The script has ended because it was told to."""
+    """Continue after the end of a script that was signaled."""
     if job.ending is not None:
         return upload(state, job, job.ending, now)
-    # Only an interruption stops a script without ending its job.
+    # Only a spot interruption stops a script without ending its job.
     stop_instance_time(job, now)
     state.release_instances(job)
     state.enter_stage(job, Stage.INTERRUPTED)

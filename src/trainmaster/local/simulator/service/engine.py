@@ -1,7 +1,6 @@
-"""The simulated service as a state machine: each operation, and the passing of time, changes the world.
+"""The simulated service as a state machine: operations, and the passing of time, change the state.
 
-Time is an argument everywhere and nothing here speaks to anybody: what the outside must learn is in
-`state.outbox`. It must not lock: `simulator` lets one caller in at a time.
+The time is an argument. Messages for the outside are left in `state.outbox`. The caller serializes all calls.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ Request = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Whose training jobs these are, and what SageMaker answers for one that does not exist."""
+    """The simulated account, and the error code for a training job that does not exist."""
 
     number: str = "111122223333"
     region: str = "us-east-1"
     not_found_code: str = "ValidationException"
 
     def arn(self, name: str, kind: str = "training-job") -> str:
-        """The ARN of a training job, or of something of another kind."""
+        """Return the ARN of a training job, or of a resource of another kind."""
         return f"arn:aws:sagemaker:{self.region}:{self.number}:{kind}/{name}"
 
 
@@ -42,9 +41,9 @@ class Engine:
     """SageMaker's training operations.
 
     Args:
-        state: the state; shared with nobody else.
-        account: whose it is.
-        profile_for: the script that a request's job follows; may raise `ApiError`.
+        state: the state of the account.
+        account: its number and Region.
+        profile_for: returns the profile of a request's job; may raise `ApiError`.
     """
 
     def __init__(self, state: AccountState, account: Account, profile_for: Callable[[Request], Profile]) -> None:
@@ -65,17 +64,17 @@ class Engine:
         }
 
     def call(self, operation: str, request: Request, now: datetime) -> Response:
-        """Carry out one operation. Raises `ApiError`; then nothing has changed."""
+        """Carry out one operation. Raises `ApiError`, in which case nothing has changed."""
         answer = self.operations[operation](request, now)
         self._retry_waiting_jobs(now)
         return answer
 
     def next_time(self) -> datetime | None:
-        """When something is due; None where nothing is."""
+        """Return the time of the next timer; None without one."""
         return self.state.timers.next_time()
 
     def step(self, now: datetime) -> bool:
-        """Do the first thing that is due by now; False where nothing is."""
+        """Run the first timer that is due; return False if none is."""
         due = self.state.timers.take_due(now)
         if due is None:
             return False
@@ -85,7 +84,7 @@ class Engine:
         return True
 
     def exited(self, name: str, run: int, failure: str | None, now: datetime) -> None:
-        """A real command has ended. One that nobody waits for any longer changes nothing."""
+        """Process the exit of a command; an exit that the job does not wait for has no effect."""
         job = self.state.jobs.get(name)
         if job is None or job.run != run:
             return
@@ -96,22 +95,22 @@ class Engine:
         self._retry_waiting_jobs(now)
 
     def add_plan(self, name: str, instance_type: str, count: int, blocks: tuple[Block, ...], now: datetime) -> str:
-        """Somebody buys a training plan; returns its ARN."""
+        """Add a training plan, and return its ARN."""
         plan = TrainingPlan(name, self.account.arn(name, "training-plan"), instance_type, count, tuple(sorted(blocks)))
         add_plan(self.state, plan, now)
         return plan.arn
 
     def interrupt(self, name: str, now: datetime) -> None:
-        """EC2 takes a spot job's instances back. Raises `ValueError` where it has none at work."""
+        """Interrupt a spot job. Raises `ValueError` if it has no running instances."""
         interruptions.interrupt(self.state, self.state.jobs[name], now)
         self._retry_waiting_jobs(now)
 
     def change_pace(self, name: str, pause_seconds: float, now: datetime) -> None:
-        """A job's pace may have changed: it pauses, then goes on at the new one."""
+        """Apply a change of a job's pace, after a pause."""
         lifecycle.change_pace(self.state, self.state.jobs[name], pause_seconds, now)
 
     def capacity_changed(self, now: datetime) -> None:
-        """EC2 may have something for those that wait."""
+        """Retry the jobs that wait for capacity."""
         lifecycle.retry_waiting(self.state, now)
 
     def _retry_waiting_jobs(self, now: datetime) -> None:
@@ -133,7 +132,7 @@ class Engine:
         return {"TrainingJobArn": job.arn}
 
     def _charge_quotas(self, job: TrainingJob, now: datetime) -> None:
-        """Count the job against the quotas, all or nothing; a warm pool that it matches counts already."""
+        """Charge the job to the quotas, all or nothing; a matching warm pool is charged already."""
         keep_alive = job.request.get("ResourceConfig", {}).get("KeepAlivePeriodInSeconds", 0)
         units = worst_case(alternatives(job.request))
         pool = warm_pools.find_pool(self.state, job.request)

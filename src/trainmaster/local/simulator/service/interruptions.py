@@ -1,7 +1,4 @@
-"""What interferes with the course of a training job: a stop, its own time limits, the loss of spot instances.
-
-It must not read a clock or speak to anybody.
-"""
+"""Interruptions of training jobs: stops, time limits, loss of spot instances."""
 
 from __future__ import annotations
 
@@ -22,12 +19,12 @@ MAX_WAIT_EXCEEDED = Ending(
     STOPPED, "MaxWaitTimeExceeded", "Training job wait time exceeded MaxWaitTimeInSeconds provided"
 )
 STOP_SECONDS = 5
-"""How long a job without a script takes to stop, at most."""
+"""Maximum time that a job without a script takes to stop."""
 INTERRUPTIBLE = frozenset({Stage.DOWNLOADING, Stage.TRAINING})
 
 
 def stop(state: AccountState, job: TrainingJob, now: datetime) -> None:
-    """Ask a job to stop. Raises `ApiError` where it has ended; asking again while it stops changes nothing."""
+    """Stop a job. Raises `ApiError` if it has ended; stopping it again has no effect."""
     if job.terminal:
         raise invalid(f"The request was rejected because the training job is in status {job.status}.")
     if job.status != STOPPING:
@@ -35,7 +32,7 @@ def stop(state: AccountState, job: TrainingJob, now: datetime) -> None:
 
 
 def end(state: AccountState, job: TrainingJob, ending: Ending, now: datetime) -> None:
-    """Begin to end a job, from whatever stage it is in."""
+    """Begin to end a job, from any stage."""
     job.ending = ending
     if job.stage is Stage.UPLOADING:
         return state.set_status(job, STOPPING, "Uploading", "Uploading generated training model", now)
@@ -43,21 +40,21 @@ def end(state: AccountState, job: TrainingJob, ending: Ending, now: datetime) ->
     if job.stage is Stage.TRAINING:
         return stop_script(state, job, now)
     if job.stage is Stage.TERMINATING:
-        return None  # interrupted: the script has been told already, and will now end as the job does
+        return None  # interrupted: the script has been signaled already, and the job ends with it
     state.enter_stage(job, Stage.STOPPING)
     seconds = min(STOP_SECONDS, job.profile.stopping_seconds)
     return state.schedule(job, seconds, partial(finish, state, job), now)
 
 
 def interrupt(state: AccountState, job: TrainingJob, now: datetime) -> None:
-    """EC2 takes a spot job's instances back. Raises `ValueError` where it has none that it could lose."""
+    """Interrupt a spot job. Raises `ValueError` if it has no running instances."""
     if job.market != Market.SPOT or job.stage not in INTERRUPTIBLE:
-        raise ValueError(f"{job.name} has no spot instances at work: it is {job.stage}")
+        raise ValueError(f"{job.name} has no running spot instances: it is {job.stage}")
     lose_instances(state, job, "Interrupted", "Training job interrupted: spot instances were lost", now)
 
 
 def lose_instances(state: AccountState, job: TrainingJob, secondary: str, message: str, now: datetime) -> None:
-    """A job at work loses its instances, and will go on once it gets others."""
+    """Take the instances of a running job, which resumes once it gets others."""
     state.set_status(job, IN_PROGRESS, secondary, message, now)
     if job.stage is Stage.TRAINING:
         return stop_script(state, job, now)
@@ -65,14 +62,14 @@ def lose_instances(state: AccountState, job: TrainingJob, secondary: str, messag
 
 
 def enforce_max_wait(state: AccountState, job: TrainingJob) -> None:
-    """End a spot job that has not ended within its `MaxWaitTimeInSeconds`."""
+    """End a spot job after its `MaxWaitTimeInSeconds`."""
     limit = job.limit("MaxWaitTimeInSeconds")
     if job.market == Market.SPOT and limit is not None and job.profile.limited:
         state.timers.at(job.created + limit, partial(_reach_time_limit, state, job, MAX_WAIT_EXCEEDED))
 
 
 def enforce_max_runtime(state: AccountState, job: TrainingJob, now: datetime) -> None:
-    """End a job whose time on instances reaches its `MaxRuntimeInSeconds`, over all its runs."""
+    """End a job whose time on instances, over all runs, reaches its `MaxRuntimeInSeconds`."""
     if not job.profile.limited:
         return
     left = job.max_runtime - job.earlier_run_time

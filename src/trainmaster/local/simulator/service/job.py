@@ -1,7 +1,4 @@
-"""A training job as SageMaker keeps it: the request, where it stands, and how it got there.
-
-Plain records; the rules that change them are in `course`. It must not touch quotas, clocks or the network.
-"""
+"""A training job of SageMaker: request, status, history."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ TERMINAL = frozenset({COMPLETED, FAILED, STOPPED})
 
 
 class Stage(StrEnum):
-    """Where the machinery stands; finer than the statuses that SageMaker shows."""
+    """Stage of the lifecycle; finer than SageMaker's statuses."""
 
     REQUESTING = auto()
     PENDING = auto()
@@ -35,7 +32,7 @@ class Stage(StrEnum):
 
 
 class WarmPool(StrEnum):
-    """`WarmPoolResourceStatus`."""
+    """Values of `WarmPoolResourceStatus`."""
 
     IN_USE = "InUse"
     AVAILABLE = "Available"
@@ -45,7 +42,7 @@ class WarmPool(StrEnum):
 
 @dataclass(slots=True)
 class Transition:
-    """One entry of `SecondaryStatusTransitions`."""
+    """An entry of `SecondaryStatusTransitions`."""
 
     status: str
     start: datetime
@@ -55,7 +52,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a job will end once its instances have been given back."""
+    """Terminal status of a job, set before its instances are released."""
 
     status: str
     secondary: str
@@ -65,24 +62,24 @@ class Ending:
 
 @dataclass(slots=True)
 class TrainingJob:
-    """One training job.
+    """A training job.
 
     Attributes:
-        stage_number: counts the stages entered, so that a timer can tell that its stage has passed.
-        run: counts the starts of the script, so that a late exit of an earlier one can be told apart.
-        trained_since: since when the script has made progress; in the future while it restarts or pauses.
-        pace: how much of its work it does in a second.
-        work_left: seconds of work that it needed at `trained_since`.
-        work_done: work that it had done by then in this run, not yet saved.
-        quota_units: what counts against the account's quotas.
-        warm_quota_units: what counts against the quotas for warm pools.
-        instances: which EC2 instances it has.
-        selected: which alternative SageMaker selected, for a job with preferences.
+        stage_number: number of stages entered; timers of an earlier stage are void.
+        run: number of starts of the script; exits of an earlier run are ignored.
+        trained_since: start of the script's progress; in the future during a restart or pause.
+        pace: seconds of work done in a second.
+        work_left: seconds of work left at `trained_since`.
+        work_done: seconds of work done in this run before `trained_since` and not saved.
+        quota_units: instances charged to the account's quotas.
+        warm_quota_units: instances charged to the warm pool quotas.
+        instances: EC2 instances that it holds.
+        selected: the alternative that SageMaker selected, for a job with preferences.
         earlier_run_time: time on instances in earlier runs (spot interruptions and retries).
-        keep_alive: seconds that its instances are to be kept after its end.
-        market: where its instances come from.
-        alternatives: what it may run on, best first.
-        chain_start: when the instances that it runs on were first started, over all jobs of a warm pool.
+        keep_alive: `KeepAlivePeriodInSeconds`.
+        market: source of its instances.
+        alternatives: instances that it may run on, best first.
+        chain_start: first start of its instances, over all jobs of a warm pool.
     """
 
     name: str
@@ -122,41 +119,41 @@ class TrainingJob:
     alternatives: tuple[Units, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        # Read once: those that wait for capacity are asked about whenever any is freed.
+        # Computed once: waiting jobs are retried whenever capacity is freed.
         self.market = market(self.request)
         self.alternatives = alternatives(self.request)
 
     @property
     def terminal(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         return self.status in TERMINAL
 
     @property
     def checkpoint_uri(self) -> str | None:
-        """Where its checkpoints go."""
+        """S3 URI of its checkpoints."""
         uri: str | None = self.request.get("CheckpointConfig", {}).get("S3Uri")
         return uri
 
     @property
     def argv(self) -> list[str]:
-        """The command that its request names, if any."""
+        """Command of its request; empty if none."""
         algorithm = self.request.get("AlgorithmSpecification", {})
         return [*algorithm.get("ContainerEntrypoint", []), *algorithm.get("ContainerArguments", [])]
 
     def limit(self, name: str) -> timedelta | None:
-        """A limit of its `StoppingCondition`; None where it sets none."""
+        """Return a limit of its `StoppingCondition`; None if it is not set."""
         seconds = self.request.get("StoppingCondition", {}).get(name)
         return None if seconds is None else timedelta(seconds=seconds)
 
     @property
     def max_runtime(self) -> timedelta:
-        """How long it may be on instances, over all runs."""
+        """Maximum time on instances, over all runs."""
         return self.limit("MaxRuntimeInSeconds") or DEFAULT_MAX_RUNTIME
 
     def worked(self, now: datetime) -> timedelta:
-        """What its script has done since `trained_since`."""
+        """Return the work that its script has done since `trained_since`."""
         return max(now - self.trained_since, timedelta(0)) * self.pace if self.trained_since else timedelta(0)
 
     def time_on_instances(self, now: datetime) -> timedelta:
-        """How long it has been on instances, over all runs."""
+        """Return its time on instances, over all runs."""
         return self.earlier_run_time + (now - self.run_since if self.run_since else timedelta(0))

@@ -1,8 +1,7 @@
-"""The course of a training job from its creation to its end, when nobody interferes.
+"""The lifecycle of a training job: Starting, (Pending,) Downloading, Training, Uploading, and the end.
 
-Seeking instances, (pending,) preparing, downloading, training, uploading, ended. What interferes is in `ending`,
-what follows the script in `closing`.
-It must not read a clock or speak to anybody: it changes the world and leaves messages in its outbox.
+Functions change the state and leave messages in its outbox. The time is an argument. `interruptions` and `ending` have
+the rest.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ MAX_PENDING_EXCEEDED = Ending(STOPPED, STOPPED, "Training job pended longer than
 
 
 def begin(state: AccountState, job: TrainingJob, now: datetime) -> None:
-    """A new job appears, and EC2 will be asked for its instances; a warm pool's instances are there already."""
+    """Begin the lifecycle of a new job: request instances, unless it has those of a warm pool."""
     state.set_status(job, IN_PROGRESS, "Starting", "Starting the training job", now)
     enforce_max_wait(state, job)
     if job.instances:
@@ -40,7 +39,7 @@ def begin(state: AccountState, job: TrainingJob, now: datetime) -> None:
 
 
 def request_instances(state: AccountState, job: TrainingJob, now: datetime) -> None:
-    """Ask EC2 for the first alternative that it has."""
+    """Request instances: the first alternative that EC2 has."""
     for units in job.alternatives:
         if state.ec2.has_capacity(units, job.market):
             state.allocate_instances(job, units)
@@ -51,7 +50,7 @@ def request_instances(state: AccountState, job: TrainingJob, now: datetime) -> N
 
 
 def retry_waiting(state: AccountState, now: datetime) -> None:
-    """EC2 may have instances again: ask for those that have waited longest first."""
+    """Retry the jobs that wait for capacity, longest wait first."""
     state.capacity_changed = False
     for job in list(state.waiting.values()):
         if any(state.ec2.has_capacity(units, job.market) for units in job.alternatives):
@@ -59,7 +58,7 @@ def retry_waiting(state: AccountState, now: datetime) -> None:
 
 
 def prepare(state: AccountState, job: TrainingJob, seconds: float, now: datetime) -> None:
-    """The instances are there; they have to be made ready."""
+    """Prepare the allocated instances."""
     interrupted = job.stage is Stage.INTERRUPTED
     state.enter_stage(job, Stage.PREPARING)
     job.chain_start = job.chain_start or now
@@ -69,21 +68,21 @@ def prepare(state: AccountState, job: TrainingJob, seconds: float, now: datetime
 
 
 def _wait_for_capacity(state: AccountState, job: TrainingJob, now: datetime) -> None:
-    """EC2 has nothing now: the job waits, counting against the quota while it runs nothing."""
+    """Have a job wait for EC2 capacity; it counts against the quotas meanwhile."""
     state.enter_stage(job, Stage.PENDING)
     state.waiting[job.name] = job
     state.set_status(job, IN_PROGRESS, "Pending", "Training job waiting for capacity", now)
     if job.market == Market.SPOT:
         return
     if job.market in state.plans:
-        # Until the plan's last reserved capacity ends; being Scheduled counts against no limit.
+        # It waits until the plan's last reserved capacity ends; waiting for a Scheduled plan has no limit.
         return
     fast = accelerated(job.alternatives)
     limit = job.limit("MaxPendingTimeInSeconds") if fast else None
     if limit is not None:
         state.schedule(job, limit.total_seconds(), partial(_give_up, state, job, MAX_PENDING_EXCEEDED), now)
         return
-    # A list of CPU types only is tried once (SDG/train-instance-preferences).
+    # CPU types are tried once (SageMaker developer guide, train-instance-preferences).
     once = not fast and len(job.alternatives) > 1
     patience = 0 if once else job.profile.pending_seconds
     state.schedule(job, patience, partial(_give_up, state, job, NO_CAPACITY), now)
@@ -115,7 +114,7 @@ def _train(state: AccountState, job: TrainingJob, now: datetime) -> None:
 
 
 def change_pace(state: AccountState, job: TrainingJob, pause_seconds: float, now: datetime) -> None:
-    """The pace of a script that works may have changed: after a pause it does what is left at the new one."""
+    """Apply a change of the pace of a running script, after a pause."""
     if job.stage is not Stage.TRAINING or job.trained_since is None or state.runs_commands(job):
         return
     worked = job.worked(now)
@@ -127,7 +126,7 @@ def change_pace(state: AccountState, job: TrainingJob, pause_seconds: float, now
 
 
 def _begin_work(state: AccountState, job: TrainingJob, now: datetime) -> float:
-    """Seconds that the script still needs; where it goes on from a checkpoint, progress begins after a restart."""
+    """Return the seconds of training left; after a checkpoint, progress begins after the restart."""
     saved = state.progress.get(job.checkpoint_uri or "")
     job.pace = state.pace(job.request)
     job.work_left = job.profile.training_seconds
@@ -150,7 +149,7 @@ def _script_ends(state: AccountState, job: TrainingJob, now: datetime) -> None:
 
 
 def _internal_error(state: AccountState, job: TrainingJob, now: datetime) -> None:
-    """SageMaker's own fault: tried again on the same instances as often as the `RetryStrategy` allows."""
+    """Retry after an internal error, on the same instances, as often as the `RetryStrategy` allows."""
     job.retries += 1
     if job.retries > job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0):
         return script_exited(

@@ -1,7 +1,7 @@
-"""How a simulated training job goes: how long each part of it takes, and how it ends.
+"""Profiles: how long each part of a simulated training job takes, and how it ends.
 
-A request may carry its own script in `Environment` or `HyperParameters`, one variable for each field of `Profile`:
-`SIMULATOR_TRAINING_SECONDS=30`, `SIMULATOR_OUTCOME=failed`. It must not know states or clocks.
+A request may set the fields of its profile in `Environment` or `HyperParameters`: `SIMULATOR_TRAINING_SECONDS=30`,
+`SIMULATOR_OUTCOME=failed`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PREFIX = "SIMULATOR_"
 
 
 class Outcome(StrEnum):
-    """How the training script ends by itself."""
+    """Outcome of a training script that is not stopped."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -29,23 +29,23 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The course of one training job; all durations in seconds.
+    """Profile of a training job; durations in seconds.
 
     Attributes:
-        requesting_seconds: from the request until EC2 is asked for instances.
-        starting_seconds: from having instances until they are ready.
-        warm_starting_seconds: the same on a warm pool, which is asked at once.
-        downloading_seconds: downloading the input.
-        training_seconds: what the script has to do in all; a new attempt with the same checkpoint URI does the rest.
-        restarting_seconds: what such an attempt needs before it makes progress again.
-        uploading_seconds: uploading the model after any end of the script.
-        stopping_seconds: how long the script goes on after SIGTERM; above the grace it is killed.
-        interrupted_seconds: from losing spot instances until EC2 is asked for others.
-        pending_seconds: how long a job without EC2 capacity is kept pending where no limit of its own says it.
-        outcome: how the script ends by itself.
-        failure_reason: the `FailureReason` of a failed script.
-        internal_errors: so many runs end by SageMaker's own fault before the script may end by itself.
-        limited: whether the request's time limits end the job; a trace's jobs run as long as the trace says.
+        requesting_seconds: from the request to the request for EC2 instances.
+        starting_seconds: from allocated to ready instances.
+        warm_starting_seconds: the same in a warm pool, whose instances are allocated at once.
+        downloading_seconds: time in Downloading.
+        training_seconds: total work of the script; a job with the same checkpoint URI does the rest.
+        restarting_seconds: time that such a job needs before it makes progress.
+        uploading_seconds: time in Uploading, after any end of the script.
+        stopping_seconds: time from SIGTERM to the end of the script, at most the grace period.
+        interrupted_seconds: from the loss of spot instances to the request for others.
+        pending_seconds: maximum time in Pending of a job without a limit of its own.
+        outcome: outcome of the script.
+        failure_reason: `FailureReason` of a failed script.
+        internal_errors: number of runs that end with an internal error of SageMaker.
+        limited: False to ignore the request's time limits, for traces.
     """
 
     requesting_seconds: float = 5
@@ -64,7 +64,7 @@ class Profile:
     limited: bool = True
 
     def at_speed(self, speed: float) -> Profile:
-        """The same course, so many times faster."""
+        """Return the profile with all durations divided by `speed`."""
         if speed == 1:
             return self
         seconds = {name: getattr(self, name) / speed for name in FIELDS if name.endswith("_seconds")}
@@ -72,25 +72,25 @@ class Profile:
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Profile))
-"""Every field that a variable can set."""
+"""Names of the fields; each has a variable."""
 
 
 def profile_from(fields: Mapping[str, str]) -> Profile:
-    """The default profile with some fields as text. Raises `ApiError` where one has no meaning."""
+    """Return the default profile with these fields, given as text. Raises `ApiError` for an invalid one."""
     return Profile(**{name: _parsed(name, value) for name, value in fields.items()})
 
 
 class Profiles:
-    """Which profile a training job follows: its own variables, else one given for its name, else the default.
+    """Profiles by job: the request's variables, else the profile set for its name, else the default.
 
     Args:
-        default: for jobs that nothing else is said of.
-        speed: divides every duration, whoever gave it.
+        default: profile of other jobs.
+        speed: divides every duration.
 
     Attributes:
-        pace: how many seconds of its `training_seconds` the script of a job with this request does in one second,
-            which may depend on its instances; above 0. May be set at any time.
-        adjust: changes the profile of a job that is being created; for courses that depend on what was before.
+        pace: returns the seconds of `training_seconds` that a request's job does in one second, above 0, which may
+            depend on its instances. May be set at any time.
+        adjust: changes the profile of a new job.
     """
 
     def __init__(self, default: Profile, speed: float = 1) -> None:
@@ -101,16 +101,16 @@ class Profiles:
         self.adjust: Callable[[Mapping[str, Any], Profile], Profile] = lambda _request, profile: profile
 
     def current_pace(self, request: Mapping[str, Any]) -> float:
-        """The pace of this request's job now."""
+        """Return the current pace of a request's job."""
         return self.pace(request)
 
     def set(self, pattern: str, profile: Profile) -> None:
-        """Give a profile to all names that match (`job1`, `job1*`); the pattern given last wins."""
+        """Set the profile of all names that match (`job1`, `job1*`); the last pattern takes precedence."""
         self._by_pattern.pop(pattern, None)
         self._by_pattern[pattern] = profile
 
     def profile_for(self, request: Mapping[str, Any]) -> Profile:
-        """The profile that this request's job follows. Raises `ApiError` where a variable has no meaning."""
+        """Return the profile of a request's job. Raises `ApiError` for an invalid variable."""
         name = request["TrainingJobName"]
         given = [profile for pattern, profile in self._by_pattern.items() if fnmatchcase(name, pattern)]
         profile = given[-1] if given else self.default
@@ -125,7 +125,7 @@ def _request_fields(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parsed(name: str, value: str) -> Any:
     if name not in FIELDS:
-        raise invalid(f"{PREFIX}{name.upper()} is no variable of the simulator")
+        raise invalid(f"{PREFIX}{name.upper()} is not a variable of the simulator")
     try:
         return _parser_of(name)(_unquoted(value))
     except ValueError as error:
@@ -142,18 +142,18 @@ def _parser_of(name: str) -> Callable[[str], Any]:
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 <= seconds < math.inf:
-        raise ValueError("a duration is a finite number of seconds, at least 0")
+        raise ValueError("must be a finite number of seconds, at least 0")
     return seconds
 
 
 def _boolean(text: str) -> bool:
     if text not in ("true", "false"):
-        raise ValueError("it is true or false")
+        raise ValueError("must be true or false")
     return text == "true"
 
 
 def _unquoted(value: str) -> str:
-    """The SDKs write hyperparameters as JSON: a text arrives in quotes."""
+    """Return the text of a hyperparameter; the SageMaker SDKs write these as JSON."""
     try:
         decoded = json.loads(value)
     except ValueError:

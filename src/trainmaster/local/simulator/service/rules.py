@@ -1,6 +1,8 @@
-"""What SageMaker refuses at CreateTrainingJob although every member has the right form (facts/sagemaker.md 2.1).
+"""Rules that SageMaker checks at CreateTrainingJob beyond the constraints of single members.
 
-Where AWS publishes no text, ours says which members disagree. It must not know what runs already.
+Sources: CreateTrainingJob, ResourceConfig and StoppingCondition (SageMaker API reference); train-instance-preferences,
+"Managed Spot Training in Amazon SageMaker AI" and "SageMaker AI Managed Warm Pools" (SageMaker developer guide). Error
+messages that AWS does not publish are our own.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ MAX_TAGS = 50
 
 
 def check(request: Mapping[str, Any]) -> None:
-    """Raise `ApiError` (`ValidationException`) where members of the request contradict each other."""
+    """Raise `ApiError` (`ValidationException`) if members of the request contradict each other."""
     _check_algorithm(request)
     _check_resources(request)
     _check_times(request)
@@ -23,7 +25,7 @@ def check(request: Mapping[str, Any]) -> None:
 
 
 def check_tags(present: Mapping[str, str], added: list[dict[str, str]]) -> None:
-    """Raise `ApiError` for a key that is given twice, or more tags than a training job may have."""
+    """Raise `ApiError` for a duplicate key, or too many tags."""
     keys = [tag["Key"] for tag in added]
     if len(set(keys)) < len(keys):
         raise invalid("Duplicate tag keys found. Please note that Tag keys are case insensitive.")

@@ -1,7 +1,4 @@
-"""All that the simulated service knows, in one place, and what it has to say to the outside.
-
-The state that `course`, `ending` and `warm` change. It must not decide anything.
-"""
+"""The state of the simulated account, and the messages that it has for the outside."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ from trainmaster.local.simulator.service.timers import Timers
 from trainmaster.local.simulator.wire.views import detail
 
 GRACE = timedelta(seconds=120)
-"""From SIGTERM to SIGKILL (SageMaker API, StopTrainingJob)."""
+"""From SIGTERM to SIGKILL (StopTrainingJob, SageMaker API reference)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusChange:
-    """A job's status has changed; `detail` is what the event says, as of that moment; empty where nobody wants it."""
+    """A change of a job's status; `detail` is that of the event at that moment, if details are wanted."""
 
     name: str
     arn: str
@@ -33,7 +30,7 @@ class StatusChange:
 
 @dataclass(frozen=True, slots=True)
 class StartContainer:
-    """A job's script is to be started."""
+    """The message to start a job's script."""
 
     job: TrainingJob
     run: int
@@ -41,7 +38,7 @@ class StartContainer:
 
 @dataclass(frozen=True, slots=True)
 class SignalContainer:
-    """A job's script is to be told to end, or, with `kill`, to be ended."""
+    """The message to stop a job's script, or, with `kill`, to kill it."""
 
     name: str
     run: int
@@ -56,15 +53,15 @@ class AccountState:
     """The simulated account.
 
     Attributes:
-        runs_commands: whether a job's script is a real command; its end is then reported, not scripted.
-        pace: how fast a script works that is none.
-        waiting: jobs that EC2 has no instances for, in the order in which they will be asked about.
-        pools: ended jobs whose instances are kept.
+        runs_commands: returns True if a job's script is a command, whose end is reported, not simulated.
+        pace: returns the pace of a simulated script.
+        waiting: jobs that wait for EC2 capacity, in the order of retries.
+        pools: ended jobs with a warm pool.
         plans: training plans by ARN.
-        progress: how much of its script's work has been saved under a checkpoint URI.
-        outbox: what the outside has not been told yet.
-        capacity_changed: whether EC2 may have something for those that wait.
-        with_details: whether changes are told with their details, which take long to make.
+        progress: saved work by checkpoint URI.
+        outbox: messages that have not been delivered.
+        capacity_changed: True if waiting jobs must be retried.
+        with_details: False to omit the details of status changes, which are slow to make.
     """
 
     quotas: Quotas
@@ -83,13 +80,13 @@ class AccountState:
     with_details: bool = True
 
     def enter_stage(self, job: TrainingJob, stage: Stage) -> None:
-        """Move a job's machinery on; timers of the stage before become void."""
+        """Change a job's stage; timers of the earlier stage become void."""
         job.stage = stage
         job.stage_number += 1
         self.waiting.pop(job.name, None)
 
     def schedule(self, job: TrainingJob, seconds: float, then: Callable[[datetime], None], now: datetime) -> None:
-        """Do this when the job has been so long in the stage that it is in now."""
+        """Call `then` after `seconds`, if the job is still in its current stage."""
         stage_number = job.stage_number
 
         def due(time: datetime) -> None:
@@ -99,7 +96,7 @@ class AccountState:
         self.timers.at(now + timedelta(seconds=seconds), due)
 
     def set_status(self, job: TrainingJob, status: str, secondary: str, message: str, now: datetime) -> None:
-        """Change what SageMaker shows of a job, and say so. A message alone is no change of status."""
+        """Change a job's status, and add a message; a change of the status message alone adds none."""
         if (job.status, job.secondary) == (status, secondary) and job.transitions:
             job.transitions[-1].message = message
             return
@@ -119,25 +116,25 @@ class AccountState:
         job.transitions.append(Transition(secondary, now, message))
 
     def allocate_instances(self, job: TrainingJob, units: Units) -> None:
-        """The job gets its instances; what counted for the other choices counts no longer."""
+        """Allocate the job's instances, and release the quotas of the other alternatives."""
         self.ec2.allocate(units, job.market)
         self.quotas.release(job.quota_units, job.market)
         self.quotas.charge(units, job.market)
         job.instances = job.quota_units = units
 
     def release_instances(self, job: TrainingJob) -> None:
-        """The job's instances go back to EC2; it goes on counting against the quotas."""
+        """Release the job's EC2 instances; it still counts against the quotas."""
         self.ec2.release(job.instances, job.market)
         job.instances = {}
         self.capacity_changed = True
 
     def wait_for_instances(self, job: TrainingJob) -> None:
-        """The job is among those that EC2 is asked for, from now on."""
+        """Add the job to those that wait for capacity."""
         self.waiting[job.name] = job
         self.capacity_changed = True
 
     def release_all(self, job: TrainingJob) -> None:
-        """Nothing of the job counts any longer."""
+        """Release the job's instances and quotas."""
         self.release_instances(job)
         self.quotas.release(job.quota_units, job.market)
         self.quotas.release_warm(job.warm_quota_units)

@@ -1,6 +1,6 @@
-"""What is due when. A heap of actions in the order of their time, then of their entering; nothing is ever removed.
+"""Timers: actions in the order of their time, then of their addition. They are never removed.
 
-An action whose reason has gone must find that out itself when its time comes. It must not read a clock.
+An action must check whether it still applies when it is called.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ Action = Callable[[datetime], None]
 
 
 class Timers:
-    """Actions waiting for their time."""
+    """Scheduled actions."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[datetime, int, Action]] = []
         self._order = itertools.count()
 
     def at(self, time: datetime, action: Action) -> None:
-        """Do this at that time."""
+        """Schedule an action."""
         heapq.heappush(self._heap, (time, next(self._order), action))
 
     def next_time(self) -> datetime | None:
-        """When the next action is due; None where nothing waits."""
+        """Return the time of the next action; None without one."""
         return self._heap[0][0] if self._heap else None
 
     def take_due(self, now: datetime) -> tuple[datetime, Action] | None:
-        """The first action whose time has come, with that time; None where there is none."""
+        """Remove and return the first action that is due, with its time; None if none is."""
         if not self._heap or self._heap[0][0] > now:
             return None
         time, _, action = heapq.heappop(self._heap)

@@ -1,9 +1,8 @@
-"""Training plans: capacity reserved for stretches of time, which SageMaker takes back half an hour before each ends.
+"""Training plans: capacity reserved for blocks of time, which SageMaker reclaims 30 minutes before each ends.
 
-From the SageMaker developer guide, "Training plans utilization for SageMaker training jobs" and "View training plan
-details". Which status a job ends with as its plan does, no page says: here it is stopped. Not simulated: a plan that
-only an entry of `InstancePreferences` names, and the limits on how long a job may be pending in an active plan. It must
-not read a clock.
+Sources: "Training plans utilization for SageMaker training jobs" and "View training plan details" (SageMaker developer
+guide). They do not state the status of a job that ends with its plan: the simulator stops it. Not simulated: plans that
+only an entry of `InstancePreferences` names, and limits on the time that a job may be pending in an active plan.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ class TrainingPlan:
     blocks: tuple[Block, ...]
 
     def status(self, now: datetime) -> str:
-        """`TrainingPlanStatus`: Scheduled again between two reserved capacities."""
+        """Return the `TrainingPlanStatus`; it is Scheduled again between two reserved capacities."""
         if now >= self.blocks[-1][1]:
             return "Expired"
         return "Active" if any(starts <= now < ends for starts, ends in self.blocks) else "Scheduled"
 
 
 def add_plan(state: AccountState, plan: TrainingPlan, now: datetime) -> None:
-    """A plan has been bought; its capacity comes and goes by itself."""
+    """Add a plan, and schedule its capacity."""
     state.plans[plan.arn] = plan
     state.ec2.set_capacity(plan.instance_type, 0, plan.arn)
     for starts, ends in plan.blocks:
@@ -60,7 +59,7 @@ def add_plan(state: AccountState, plan: TrainingPlan, now: datetime) -> None:
 
 
 def check_plan(state: AccountState, request: Mapping[str, Any], now: datetime) -> None:
-    """Raise `ApiError` where a request names a plan that cannot serve it."""
+    """Raise `ApiError` if the request names a plan that cannot serve it."""
     config = request.get("ResourceConfig", {})
     arn = config.get("TrainingPlanArn")
     if arn is None:
@@ -77,7 +76,7 @@ def check_plan(state: AccountState, request: Mapping[str, Any], now: datetime) -
 
 
 def describe_plan(state: AccountState, name_or_arn: str, now: datetime) -> dict[str, Any]:
-    """The DescribeTrainingPlan answer. Raises `ApiError` where there is no such plan."""
+    """Return the DescribeTrainingPlan response. Raises `ApiError` if there is no such plan."""
     plan: TrainingPlan | None = next((p for p in state.plans.values() if name_or_arn in (p.arn, p.name)), None)
     if plan is None:
         raise not_found("ResourceNotFound")
@@ -118,7 +117,7 @@ def _open(state: AccountState, plan: TrainingPlan, _now: datetime) -> None:
 
 
 def _reclaim(state: AccountState, plan: TrainingPlan, now: datetime) -> None:
-    """The instances go; jobs wait for the next reserved capacity, or end with the last."""
+    """Reclaim the plan's instances; jobs wait for the next reserved capacity, or end with the last."""
     state.ec2.set_capacity(plan.instance_type, 0, plan.arn)
     last = now >= plan.blocks[-1][1] - RECLAIM_LEAD
     for job in [job for job in state.jobs.values() if job.market == plan.arn and not job.terminal]:

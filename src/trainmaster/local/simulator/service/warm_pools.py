@@ -1,6 +1,7 @@
-"""Warm pools: instances that stay after a job's end for a job like it (facts/sagemaker.md 2.1).
+"""Warm pools: instances kept after a job's end for a matching job.
 
-They count against the account's limit like a running job. It must not read a clock.
+They count against the account's quota like a running job ("SageMaker AI Managed Warm Pools", SageMaker developer
+guide).
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from trainmaster.local.simulator.service.state import AccountState
 from trainmaster.local.simulator.wire.errors import invalid
 
 MAX_CHAIN_LENGTH = timedelta(days=28)
-"""How long the same instances may serve one job after another (SDG/train-warm-pools)."""
+"""Maximum time that the same instances serve consecutive jobs ("SageMaker AI Managed Warm Pools")."""
 MATCHED_RESOURCES = ("InstanceType", "InstanceCount", "VolumeSizeInGB", "VolumeKmsKeyId")
 MATCHED_SWITCHES = ("EnableInterContainerTrafficEncryption", "EnableNetworkIsolation")
 
 
 def matching_key(request: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """What must be equal for a job to reuse another's instances; None for jobs that have no part in this."""
+    """Return the members that a job must match to reuse instances; None if it cannot use a warm pool."""
     config = request.get("ResourceConfig", {})
     if request.get("EnableManagedSpotTraining") or "InstanceType" not in config:
         return None
@@ -37,7 +38,7 @@ def matching_key(request: Mapping[str, Any]) -> tuple[Any, ...] | None:
 
 
 def find_pool(state: AccountState, request: Mapping[str, Any]) -> TrainingJob | None:
-    """The ended job whose kept instances this request would run on; the one that ended first."""
+    """Return the ended job whose warm pool matches the request; the first to have ended."""
     wanted = matching_key(request)
     if wanted is None:
         return None
@@ -45,7 +46,7 @@ def find_pool(state: AccountState, request: Mapping[str, Any]) -> TrainingJob | 
 
 
 def reuse(state: AccountState, old: TrainingJob, job: TrainingJob, now: datetime) -> None:
-    """The instances of an ended job become the new job's, with what they count for."""
+    """Transfer the instances of an ended job, with their quotas, to a new job."""
     state.pools.pop(old.name)
     job.instances, job.quota_units, job.chain_start = old.instances, old.quota_units, old.chain_start
     state.quotas.release_warm(old.warm_quota_units)
@@ -55,9 +56,9 @@ def reuse(state: AccountState, old: TrainingJob, job: TrainingJob, now: datetime
 
 
 def keep_or_release(state: AccountState, job: TrainingJob, now: datetime) -> None:
-    """At a job's end its instances stay as a warm pool where it asked for that, else everything is given back.
+    """Keep the instances of an ended job in a warm pool if it asked for one, else release everything.
 
-    A job that was stopped leaves one as well: that is why preempting must set the keep-alive to 0 first.
+    A stopped job leaves a warm pool as well, so the queue sets the keep-alive period to 0 before it preempts.
     """
     if job.keep_alive and job.instances and job.started:
         job.warm_pool = WarmPool.AVAILABLE
@@ -69,9 +70,9 @@ def keep_or_release(state: AccountState, job: TrainingJob, now: datetime) -> Non
 
 
 def change_keep_alive(state: AccountState, job: TrainingJob, seconds: int, now: datetime) -> None:
-    """Keep a job's instances for another time than was asked; 0 ends its warm pool.
+    """Change the keep-alive period of a job's instances; 0 ends its warm pool.
 
-    Raises `ApiError`: the job has ended and left no pool, or the quota for warm pools has no room.
+    Raises `ApiError` if the job has ended without a pool, or the warm pool quota has no room.
     """
     if job.terminal and job.warm_pool is not WarmPool.AVAILABLE:
         raise invalid(
@@ -89,7 +90,7 @@ def change_keep_alive(state: AccountState, job: TrainingJob, seconds: int, now: 
 
 
 def charge_warm_pool(state: AccountState, job: TrainingJob) -> None:
-    """The job's instances will be kept. Raises `ApiError` where the quota for that has no room."""
+    """Charge the job's instances to the warm pool quota. Raises `ApiError` if it has no room."""
     state.quotas.check_warm(job.quota_units)
     state.quotas.charge_warm(job.quota_units)
     job.warm_quota_units, job.warm_pool = job.quota_units, WarmPool.IN_USE

@@ -1,1 +1,1 @@
-"""The simulator's API: protocol, server, client."""
+"""The simulator's API: protocol, server, clients."""

@@ -1,7 +1,7 @@
-"""Whose account a request is of: an endpoint of another account is found under a role of that account alone.
+"""Finds the account of a request: endpoints of another account are visible only to roles of that account.
 
-As AWS does, the account is read off the access key, by asking STS (STS API reference, GetAccessKeyInfo). moto is told
-in a header of its own; without one everything is in moto's one account. It must not check signatures.
+The account is that of the access key, resolved by STS (GetAccessKeyInfo, STS API reference). moto reads it from a
+header of its own; without the header, everything belongs to moto's default account. Signatures are not checked.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from mypy_boto3_sts import STSClient
 
 ACCOUNT_HEADER = "HTTP_X_MOTO_ACCOUNT_ID"
-"""The header as WSGI has it."""
+"""The header as WSGI names it."""
 _SESSION_KEY = re.compile(r"Credential=(ASIA[A-Z0-9]+)/")
-"""Keys of roles' sessions begin so (IAM user guide, "IAM identifiers"); others are the owner's here."""
+"""Prefix of the keys of role sessions ("IAM identifiers", IAM user guide); other keys belong to our account."""
 
 
 @dataclass(slots=True)
 class Accounts:
-    """Marks the requests of other accounts' sessions.
+    """Marks the requests of sessions of other accounts.
 
     Args:
-        sts: tells the accounts of access keys.
-        own: the account whose endpoints are moto's own.
+        sts: resolves access keys to accounts.
+        own: the account whose endpoints are in moto's default account.
     """
 
     sts: STSClient
@@ -39,7 +39,7 @@ class Accounts:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def mark_request(self, environ: WSGIEnvironment) -> None:
-        """Say in the request whose it is, where that is not our own account."""
+        """Add the account to the request, unless it is our own."""
         found = _SESSION_KEY.search(environ.get("HTTP_AUTHORIZATION", ""))
         account = self._account(found.group(1)) if found else self.own
         if account != self.own:
@@ -54,5 +54,5 @@ class Accounts:
 
 
 def account_of(headers: Mapping[str, str]) -> str:
-    """The account in moto for a request with these headers, names in lower case."""
+    """Return the account in moto for a request with these headers, names in lower case."""
     return headers.get(ACCOUNT_HEADER.removeprefix("HTTP_").replace("_", "-").lower(), DEFAULT_ACCOUNT_ID)

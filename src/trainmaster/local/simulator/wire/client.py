@@ -1,7 +1,7 @@
-"""A real boto3 SageMaker client whose requests never leave the process.
+"""A boto3 SageMaker client that calls the simulator in this process.
 
-botocore serialises and parses as ever; only the sending is replaced, through its `before-send` event. Calls of
-operations that the simulator does not know are left alone. It must not know the rules of training jobs.
+botocore serializes and parses as usual; a handler of its `before-send` event replaces the sending. Operations that the
+simulator does not have are sent as usual.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 Responder = Callable[[str, bytes], Reply | None]
 ENDPOINT = "https://sagemaker.simulator.invalid"
-"""An address that cannot exist, so that a request that slipped past the handler fails instead of reaching AWS."""
+"""An address that cannot exist, so that a request that bypasses the handler fails instead of reaching AWS."""
 
 
 def new_client(responder: Responder, region: str, config: Config | None) -> SageMakerClient:
-    """A client that is answered by `responder`; by default it does not retry, so that every error is seen."""
+    """Return a client whose requests `responder` answers; by default it does not retry."""
     once = Config(retries={"mode": "standard", "total_max_attempts": 1})
     client = _session().client(
         "sagemaker",
         region_name=region,
         endpoint_url=ENDPOINT,
         aws_access_key_id="simulator",
-        aws_secret_access_key="simulator",  # noqa: S106 - signs requests that nobody checks
+        aws_secret_access_key="simulator",  # noqa: S106 - signatures are not checked
         config=once.merge(config) if config else once,
     )
     attach(client, responder)
@@ -41,7 +41,7 @@ def new_client(responder: Responder, region: str, config: Config | None) -> Sage
 
 
 def attach(client: SageMakerClient, responder: Responder) -> None:
-    """Have a client that exists already answered by `responder`."""
+    """Have `responder` answer the requests of an existing client."""
 
     def send(request: AWSPreparedRequest, **_: Any) -> AWSResponse | None:
         operation = _target(request)
@@ -53,7 +53,7 @@ def attach(client: SageMakerClient, responder: Responder) -> None:
 
 
 class _Raw(BytesIO):
-    """What `AWSResponse` reads its content from."""
+    """The raw response that `AWSResponse` reads."""
 
     def stream(self, **_: Any) -> Iterator[bytes]:
         yield self.read()
@@ -61,7 +61,7 @@ class _Raw(BytesIO):
 
 @lru_cache(maxsize=1)
 def _session() -> boto3.session.Session:
-    """One session for all clients: loading SageMaker's model takes longer than most tests."""
+    """Return the session of all clients: loading SageMaker's model takes longer than most tests."""
     return boto3.session.Session()
 
 

@@ -1,7 +1,6 @@
-"""The simulator as a SageMaker client without a network: values in, values out, errors as botocore raises them.
+"""A SageMaker client that calls the simulator without serialization; errors are botocore's.
 
-For those who make a great many calls, such as a replay. Requests are checked as ever. It must not know the rules of
-training jobs.
+It is for callers with many calls, such as replays.
 """
 
 from __future__ import annotations
@@ -27,31 +26,31 @@ class DirectClient:
         self._carry_out = call
 
     def create_training_job(self, **members: Any) -> Response:
-        """CreateTrainingJob."""
+        """Call CreateTrainingJob."""
         return self._call("CreateTrainingJob", members)
 
     def describe_training_job(self, **members: Any) -> Response:
-        """DescribeTrainingJob."""
+        """Call DescribeTrainingJob."""
         return self._call("DescribeTrainingJob", members)
 
     def describe_training_plan(self, **members: Any) -> Response:
-        """DescribeTrainingPlan."""
+        """Call DescribeTrainingPlan."""
         return self._call("DescribeTrainingPlan", members)
 
     def list_training_jobs(self, **members: Any) -> Response:
-        """ListTrainingJobs."""
+        """Call ListTrainingJobs."""
         return self._call("ListTrainingJobs", members)
 
     def stop_training_job(self, **members: Any) -> Response:
-        """StopTrainingJob."""
+        """Call StopTrainingJob."""
         return self._call("StopTrainingJob", members)
 
     def update_training_job(self, **members: Any) -> Response:
-        """UpdateTrainingJob."""
+        """Call UpdateTrainingJob."""
         return self._call("UpdateTrainingJob", members)
 
     def list_tags(self, **members: Any) -> Response:
-        """ListTags."""
+        """Call ListTags."""
         return self._call("ListTags", members)
 
     def _call(self, operation: str, members: Mapping[str, Any]) -> Response:

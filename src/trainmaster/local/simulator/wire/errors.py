@@ -1,7 +1,4 @@
-"""What SageMaker answers instead of doing it, with its own codes and texts.
-
-It must not know how an answer travels: `protocol` writes it down.
-"""
+"""SageMaker's errors, with its codes and messages."""
 
 from __future__ import annotations
 
@@ -9,12 +6,12 @@ BAD_REQUEST = 400
 
 
 class ApiError(Exception):
-    """An error answer of the service.
+    """An error response of the service.
 
     Args:
-        code: the error code, such as `ResourceLimitExceeded`.
-        message: the text that callers see.
-        status: the HTTP status; SageMaker answers 400 for everything that the caller could have known.
+        code: error code, such as `ResourceLimitExceeded`.
+        message: message for the caller.
+        status: HTTP status; SageMaker returns 400 for all client errors.
     """
 
     def __init__(self, code: str, message: str, status: int = BAD_REQUEST) -> None:
@@ -25,12 +22,15 @@ class ApiError(Exception):
 
 
 def invalid(message: str) -> ApiError:
-    """The request means nothing that SageMaker would do."""
+    """Return the error for an invalid request."""
     return ApiError("ValidationException", message)
 
 
 def limit_exceeded(quota: str, limit: int, used: int, delta: int) -> ApiError:
-    """The account's limit for an instance type has no room (facts/sagemaker.md 2.1 has the text)."""
+    """Return the error for a quota without room.
+
+    The text is the service's (https://github.com/gabehollombe-aws/jupyter-notebooks/issues/1).
+    """
     return ApiError(
         "ResourceLimitExceeded",
         f"The account-level service limit '{quota}' is {limit} Instances, with current utilization of {used} "
@@ -41,7 +41,7 @@ def limit_exceeded(quota: str, limit: int, used: int, delta: int) -> ApiError:
 
 
 def in_use(arn: str) -> ApiError:
-    """The name belongs to another training job, whatever became of it."""
+    """Return the error for a name that a training job has used."""
     return ApiError(
         "ResourceInUse",
         "Training job names must be unique within an AWS account and region, and a training job with this name "
@@ -50,14 +50,14 @@ def in_use(arn: str) -> ApiError:
 
 
 def not_found(code: str) -> ApiError:
-    """No training job of that name.
+    """Return the error for a training job that does not exist.
 
-    The model promises `ResourceNotFound`; the service answers `ValidationException`
-    (https://github.com/aws/aws-sdk/issues/165), so the simulator can answer either.
+    The service model has `ResourceNotFound`; the service returns `ValidationException` (https://github.com/aws/aws-
+    sdk/issues/165), so the simulator has both.
     """
     return ApiError(code, "Requested resource not found.")
 
 
 def throttled() -> ApiError:
-    """Too many calls of this operation."""
+    """Return the error for too many calls of an operation."""
     return ApiError("ThrottlingException", "Rate exceeded")

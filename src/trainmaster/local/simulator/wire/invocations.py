@@ -1,8 +1,7 @@
-"""InvokeEndpoint: endpoints that moto describes, answered by a model server on this machine.
+"""InvokeEndpoint: moto describes the endpoints, and a model server on this machine answers.
 
-As the service does, an invocation goes to the variant that it names, else to one drawn by weight; a serverless variant
-that is at its `MaxConcurrency`, and an instance that is at what it can take, answer 429 (SageMaker runtime API,
-InvokeEndpoint; "ThrottlingException"). It must not know what a model answers.
+An invocation goes to the variant that it names, else to one drawn by weight. A serverless variant at its
+`MaxConcurrency`, and an instance at its limit, return 429 (InvokeEndpoint, SageMaker runtime API reference).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ FORWARDED_HEADERS = ("content-type", "accept", "x-amzn-sagemaker-custom-attribut
 VARIANT = "x-amzn-sagemaker-target-variant"
 INVOKED_VARIANT = "x-Amzn-Invoked-Production-Variant"
 _SECONDS = 60.0
-"""A model container has to answer within 60 seconds (SageMaker runtime API, InvokeEndpoint)."""
+"""Maximum response time of a model container (InvokeEndpoint, SageMaker runtime API reference)."""
 
 
 @dataclass(slots=True)
@@ -36,9 +35,9 @@ class Invocations:
     """Invokes simulated endpoints.
 
     Args:
-        model: URL of the model server; the endpoint's and the variant's names are its last two parts.
-        region: whose endpoints.
-        per_instance: requests that an instance takes at once before it throttles; None for any number.
+        model: URL of the model server; names of endpoint and variant are appended.
+        region: Region of the endpoints.
+        per_instance: maximum concurrent requests of an instance; None for no limit.
         rng: draws variants.
     """
 
@@ -52,7 +51,7 @@ class Invocations:
     _client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=_SECONDS))
 
     def answer(self, endpoint: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """One invocation."""
+        """Answer one invocation."""
         try:
             backend = sagemaker_backends[account_of(headers)][self.region]
             variants = backend.describe_endpoint(endpoint)["ProductionVariants"]
@@ -67,14 +66,14 @@ class Invocations:
             return self._forward(endpoint, found["VariantName"], headers, body)
 
     def max_concurrent(self) -> dict[str, int]:
-        """Most requests that each `<endpoint>/<variant>` has had at once."""
+        """Return the maximum number of concurrent requests so far, by `<endpoint>/<variant>`."""
         with self._lock:
             return {f"{endpoint}/{variant}": most for (endpoint, variant), most in self._max_open.items()}
 
     def _variant(self, variants: list[dict[str, Any]], asked: str | None) -> dict[str, Any] | None:
         if asked:
             return next((each for each in variants if each["VariantName"] == asked), None)
-        # moto leaves a weight of 0 out of what it describes.
+        # moto omits a weight of 0.
         weights = [float(each.get("CurrentWeight", 0.0)) for each in variants]
         return self.rng.choices(variants, weights if any(weights) else None)[0]
 
@@ -113,7 +112,7 @@ class Invocations:
 
 
 def endpoint_of(method: str, path: str) -> str | None:
-    """The endpoint that a request invokes (`POST /endpoints/<name>/invocations`); None for any other request."""
+    """Return the endpoint that a request invokes (`POST /endpoints/<name>/invocations`); None for others."""
     match path.strip("/").split("/"):
         case ["endpoints", name, "invocations"] if method == "POST":
             return name
@@ -121,7 +120,7 @@ def endpoint_of(method: str, path: str) -> str | None:
 
 
 def headers_of(environ: Mapping[str, Any]) -> dict[str, str]:
-    """A request's headers, names in lower case."""
+    """Return a request's headers, names in lower case."""
     named = {key.removeprefix("HTTP_"): value for key, value in environ.items() if key.startswith("HTTP_")}
     kept = {"CONTENT_TYPE": environ.get("CONTENT_TYPE", ""), **named}
     return {key.replace("_", "-").lower(): str(value) for key, value in kept.items()}

@@ -1,7 +1,7 @@
-"""ListTrainingJobs: which jobs, in which order, cut into pages.
+"""ListTrainingJobs: filter, order, pages.
 
-The page is cut before `StatusEquals` is applied, so that a page may be short or empty and still have a next one
-(SageMaker API, ListTrainingJobs). It must not change anything.
+`StatusEquals` applies after the page is cut, so a page may be short or empty and still have a next one
+(ListTrainingJobs, SageMaker API reference).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SortKey = tuple[str | float, float, str]
 
 
 def list_jobs(jobs: Iterable[TrainingJob], request: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """The answer. Raises `ApiError` for a token that is not one of ours."""
+    """Return the response. Raises `ApiError` for an invalid token."""
     sort_by = request.get("SortBy", "CreationTime")
     down = _descending(sort_by, request.get("SortOrder"))
     after = _decode_token(request["NextToken"]) if request.get("NextToken") else None
@@ -43,7 +43,7 @@ def _page(keyed: list[tuple[SortKey, TrainingJob]], size: int, status: str | Non
 
 
 def _descending(sort_by: str, order: str | None) -> bool:
-    """The model calls Ascending the default; the operation's page says newest first, and so the service answers."""
+    """Return True for descending order: the default for creation times on the operation's page, unlike in the model."""
     return order == "Descending" if order else sort_by == "CreationTime"
 
 

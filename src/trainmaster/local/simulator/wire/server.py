@@ -1,8 +1,7 @@
-"""The simulator over HTTP, beside everything else that moto answers.
+"""The simulator over HTTP, in front of moto's server.
 
-A WSGI application: SageMaker's training operations go to the simulator, every other request of any service to
-moto's own server application, one at a time, because moto's backends are not atomic (facts/sagemaker.md 2.5). It
-must not know the rules of training jobs.
+A WSGI application: training operations go to the simulator, all other requests to moto's server application. Those run
+one at a time, because moto's backends are not thread-safe.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ TRAINING_JOB = ":training-job/"
 
 
 class Application:
-    """Sends each request where it is answered.
+    """Routes each request.
 
     Args:
         simulator: answers the training operations.
-        fallback: answers everything else.
-        invocations: answers InvokeEndpoint; None where no model is served.
-        accounts: tells whose a request is; None for one account.
+        fallback: answers all other requests.
+        invocations: answers InvokeEndpoint; None without a model server.
+        accounts: finds the account of a request; None for a single account.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class Application:
 
 
 def moto_application() -> WSGIApplication:
-    """All of moto's services behind one lock; each request is answered whole before the next begins."""
+    """Return moto's services behind one lock, which is held until a response is complete."""
     lock = threading.Lock()
     dispatcher: Callable[..., Iterable[bytes]] = DomainDispatcherApplication(create_backend_app)
 
@@ -94,13 +93,13 @@ def serve(
     invocations: Invocations | None = None,
     accounts: Accounts | None = None,
 ) -> BaseWSGIServer:
-    """A threaded server that listens already; the caller runs `serve_forever` and `shutdown`. Port 0: any free one."""
+    """Return a threaded server that listens; the caller runs `serve_forever`. Port 0 selects a free one."""
     application = Application(simulator, moto_application(), invocations, accounts)
     return make_server(host, port, application, threaded=True, request_handler=_QuietHandler)
 
 
 class _QuietHandler(WSGIRequestHandler):
-    """Says nothing of requests that went well."""
+    """Logs failed requests only."""
 
     protocol_version = "HTTP/1.1"
 
@@ -115,7 +114,7 @@ def _body(environ: WSGIEnvironment) -> bytes:
 
 
 def _is_training_operation(operation: str, body: bytes) -> bool:
-    """Tags belong to resources of every kind: those of training jobs are ours."""
+    """Return True unless the request concerns tags of another kind of resource."""
     if operation not in TAGGING:
         return True
     try:

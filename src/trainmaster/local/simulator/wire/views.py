@@ -1,7 +1,4 @@
-"""What SageMaker shows of a training job: the Describe answer, the List summary, the event's detail.
-
-Pure: the same job gives the same view. Only members of the service model are named.
-"""
+"""Views of a training job: the Describe response, the List summary, the detail of an event."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ ECHOED = (
     "TensorBoardOutputConfig", "ProfilerConfig", "ProfilerRuleConfigurations", "Environment", "RetryStrategy",
     "RemoteDebugConfig", "InfraCheckConfig", "ServerlessJobConfig", "MlflowConfig", "ModelPackageConfig",
 )  # fmt: skip
-"""Members of the request that Describe gives back as they came."""
+"""Members of the request that Describe returns unchanged."""
 FLAGS = ("EnableNetworkIsolation", "EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining")
 EVENT_MEMBERS = (
     "TrainingJobName", "TrainingJobArn", "TrainingJobStatus", "SecondaryStatus", "FailureReason",
@@ -27,18 +24,18 @@ EVENT_MEMBERS = (
     "LastModifiedTime", "SecondaryStatusTransitions", "ModelArtifacts", "CheckpointConfig", "WarmPoolStatus",
     "Environment", *FLAGS,
 )  # fmt: skip
-"""Members of the Describe answer that an event's detail carries."""
+"""Members of the Describe response in the detail of an event."""
 
 
 def describe(job: TrainingJob, now: datetime) -> dict[str, Any]:
-    """The DescribeTrainingJob answer."""
+    """Return the DescribeTrainingJob response."""
     given = {name: job.request[name] for name in ECHOED if name in job.request}
     flags = {name: bool(job.request.get(name)) for name in FLAGS}
     return given | flags | _status(job) | _configuration(job) | _times(job) | _warm_pool(job, now)
 
 
 def summary(job: TrainingJob, now: datetime) -> dict[str, Any]:
-    """One entry of the ListTrainingJobs answer."""
+    """Return an entry of the ListTrainingJobs response."""
     config = job.request.get("ResourceConfig", {})
     seen = {
         "TrainingJobName": job.name,
@@ -54,14 +51,17 @@ def summary(job: TrainingJob, now: datetime) -> dict[str, Any]:
 
 
 def detail(job: TrainingJob, now: datetime) -> dict[str, Any]:
-    """An event's detail: much as Describe, times as epoch milliseconds, tags as a map (facts/sagemaker.md 2.2)."""
+    """Return the detail of an event: like Describe, with times as epoch milliseconds and tags as a map.
+
+    See "Automating Amazon SageMaker AI with Amazon EventBridge" (SageMaker developer guide).
+    """
     seen = describe(job, now)
     told: dict[str, Any] = in_milliseconds({name: seen[name] for name in EVENT_MEMBERS if name in seen})
     return told | {"Tags": dict(job.tags)}
 
 
 def in_milliseconds(value: Any) -> Any:
-    """The same value with every time as epoch milliseconds."""
+    """Return the value with every time as epoch milliseconds."""
     if isinstance(value, datetime):
         return round(value.timestamp() * 1000)
     if isinstance(value, Mapping):

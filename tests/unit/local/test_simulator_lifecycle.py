@@ -1,4 +1,4 @@
-"""A training job's course, its ends, and what stops it early (facts/sagemaker.md 2.1 and 2.2)."""
+"""The lifecycle of a training job, and what ends it early."""
 
 from __future__ import annotations
 
