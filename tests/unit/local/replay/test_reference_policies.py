@@ -16,7 +16,8 @@ from trainmaster.local.replay.trace.trace import TraceJob, read_trace, select_jo
 TRACES = Path(__file__).parents[4] / "benchmarks" / "traces"
 PHILLY, ITP = ("philly_2017", "ee9e8c"), ("itp_2021", "cluster02")
 CAP = 128
-# Computed independently from the same traces: avg JCT, p99 JCT, avg wait, avg and p99 wait of jobs of 8 or more GPUs, utilization.
+# Computed independently from the same traces: avg JCT, p99 JCT, avg wait, avg and p99 wait of jobs of 8 or more GPUs,
+# utilization.
 PUBLISHED = {
     (PHILLY, "baseline-fifo"): (634_653, 1_572_356, 542_313, 572_944, 1_289_573, 0.880),
     (PHILLY, "baseline-skip"): (332_925, 2_679_467, 240_585, 472_964, 3_290_761, 0.880),
