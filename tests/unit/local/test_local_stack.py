@@ -11,24 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.local.stack.address import StackAddress, plain_environment
+from trainmaster.local.stack.address import StackAddress, clean_environment
 from trainmaster.local.stack.build import (
     _KEPT_BUILDS,
-    _forget_old,
+    _delete_old,
     _key,
     as_arguments,
-    built_template,
+    build_template,
     local_parameters,
 )
-from trainmaster.local.stack.checkout import Checkout, SetUpMissing
-from trainmaster.local.stack.layer import install_packages, layer_variables
+from trainmaster.local.stack.checkout import Checkout, SetupMissing
+from trainmaster.local.stack.layer import install_packages, makefile_variables
 from trainmaster.local.stack.processes import (
-    DidNotStart,
-    Guarded,
-    ended_by_signals,
+    GuardedProcess,
+    StartFailed,
+    exit_on_signals,
     free_port,
     listening,
-    quick_folder,
+    memory_folder,
     run,
 )
 
@@ -71,7 +71,7 @@ def start(tmp_path):
         def starter(code, name="a process"):
             log = tmp_path / f"{name}.log"
             command = [sys.executable, "-c", code]
-            return opened.enter_context(contextlib.closing(Guarded(name, command, dict(os.environ), log)))
+            return opened.enter_context(contextlib.closing(GuardedProcess(name, command, dict(os.environ), log)))
 
         yield starter
 
@@ -90,8 +90,8 @@ def test_a_process_dies_with_the_one_that_started_it_even_by_sigkill(tmp_path):
     script = f"""
 import os, sys, time
 from pathlib import Path
-from trainmaster.local.stack.processes import Guarded
-process = Guarded("parent", [sys.executable, "-c", {PARENT!r}], dict(os.environ), Path({str(tmp_path / "log")!r}))
+from trainmaster.local.stack.processes import GuardedProcess
+process = GuardedProcess("parent", [sys.executable, "-c", {PARENT!r}], dict(os.environ), Path({str(tmp_path / "log")!r}))
 print("started", flush=True)
 time.sleep(600)
 """
@@ -115,23 +115,23 @@ def test_one_that_ignores_sigterm_is_killed(start):
 
 def test_an_early_end_is_told_with_the_last_output(start):
     process = start("print('no such table'); raise SystemExit(3)")
-    with pytest.raises(DidNotStart, match="a process ended while starting:\nno such table"):
+    with pytest.raises(StartFailed, match="a process ended while starting:\nno such table"):
         process.wait_until(lambda: False, SOON)
 
 
 def test_a_late_start_is_told_with_the_deadline(start):
-    with pytest.raises(DidNotStart, match="was not ready in 0 seconds"):
+    with pytest.raises(StartFailed, match="was not ready in 0 seconds"):
         start("import time; time.sleep(600)").wait_until(lambda: False, 0.1)
 
 
 def test_a_failed_command_is_told_with_its_output(tmp_path):
-    with pytest.raises(DidNotStart, match="sam failed:\nbad template"):
+    with pytest.raises(StartFailed, match="sam failed:\nbad template"):
         run("sam", [sys.executable, "-c", "print('bad template'); raise SystemExit(1)"], os.environ, tmp_path / "log")
     run("sam", [sys.executable, "-c", ""], os.environ, tmp_path / "log")
 
 
 def interrupted(closed):
-    with ended_by_signals(), contextlib.ExitStack() as opened:
+    with exit_on_signals(), contextlib.ExitStack() as opened:
         opened.callback(closed.append, "closed")
         signal.raise_signal(signal.SIGTERM)
 
@@ -149,14 +149,14 @@ def test_a_free_port_is_one_that_nobody_listens_on():
 
 
 def test_work_is_in_memory_only_where_there_is_such_a_folder_with_room(tmp_path):
-    assert quick_folder(tmp_path / "none") is None
-    assert quick_folder(tmp_path, room=1) == tmp_path
-    assert quick_folder(tmp_path, room=2**63) is None
+    assert memory_folder(tmp_path / "none") is None
+    assert memory_folder(tmp_path, min_free=1) == tmp_path
+    assert memory_folder(tmp_path, min_free=2**63) is None
 
 
 def test_nothing_of_the_callers_aws_settings_or_proxies_reaches_the_stack():
     environ = {"PATH": "/bin", "AWS_PROFILE": "mine", "https_proxy": "x", "TRAINMASTER_API_URL": "x", "PYTHONPATH": "x"}
-    assert plain_environment(environ) == {"PATH": "/bin"}
+    assert clean_environment(environ) == {"PATH": "/bin"}
 
 
 def test_a_client_is_told_the_queue_and_nothing_that_leads_to_aws():
@@ -236,7 +236,7 @@ def test_two_stacks_that_start_at_once_build_one_after_the_other_and_the_same_on
     ]
     with ThreadPoolExecutor() as pool:
         built = [
-            *pool.map(lambda platform: built_template(checkout.project(), platform, os.environ).read_text(), platforms)
+            *pool.map(lambda platform: build_template(checkout.project(), platform, os.environ).read_text(), platforms)
         ]
     assert built == ["built\n"] * 3
     assert (sam.parent / "builds").read_text() == "\n\n"
@@ -249,7 +249,7 @@ def test_old_builds_are_deleted_beside_the_start_and_never_taken_for_whole_ones_
         os.utime(tmp_path / f"{age}", (1000 - age, 1000 - age))
     (tmp_path / "interrupted.forgotten").mkdir()
     (tmp_path / "being-made").mkdir()
-    _forget_old(tmp_path)
+    _delete_old(tmp_path)
     kept = {str(age) for age in range(_KEPT_BUILDS)} | {"being-made"}
     assert {path.name for path in tmp_path.iterdir() if not path.suffix} == kept, "at once"
     eventually(lambda: {path.name for path in tmp_path.iterdir()} == kept)
@@ -267,17 +267,17 @@ def test_the_layers_packages_are_installed_once_and_the_deployed_layer_leads_to_
     (images.layer / "build.mk").write_text(MAKEFILE)
     for _ in range(2):
         install_packages(images, os.environ)
-    made = (Path(layer_variables(images)["BUILT"]) / "python" / "made").read_text()
+    made = (Path(makefile_variables(images)["BUILT"]) / "python" / "made").read_text()
     platform = f"{checkout.runtime}-{checkout.architecture}"
     assert made == f"{checkout.platforms / platform / 'Makefile'} \n", "once, and as for AWS"
 
     (images.layer / "requirements.txt").write_text("gdal>=3")
-    assert not Path(layer_variables(images)["BUILT"]).exists(), "other packages are another folder"
+    assert not Path(makefile_variables(images)["BUILT"]).exists(), "other packages are another folder"
 
 
 def test_a_project_without_a_layer_installs_nothing(checkout):
     install_packages(checkout.project(), os.environ)
-    assert layer_variables(checkout.project()) == {}
+    assert makefile_variables(checkout.project()) == {}
     assert not checkout.scratch.exists()
 
 
@@ -294,11 +294,11 @@ def test_the_real_layer_holds_a_way_to_what_was_built_before(tmp_path):
 def test_layers_packages_that_cannot_be_installed_are_told_and_not_kept(checkout):
     images = checkout.project("images")
     (images.layer / "build.mk").write_text("build-%:\n\tmkdir $(ARTIFACTS_DIR) && exit 3\n")
-    with pytest.raises(DidNotStart, match="installing the layer's packages failed"):
+    with pytest.raises(StartFailed, match="installing the layer's packages failed"):
         install_packages(images, os.environ)
-    assert not Path(layer_variables(images)["BUILT"]).exists()
+    assert not Path(makefile_variables(images)["BUILT"]).exists()
 
 
 def test_a_missing_environment_is_told_with_the_command_that_makes_it(checkout):
-    with pytest.raises(SetUpMissing, match=r"\.venv-ministack/bin/ministack is missing: run `make install-all`"):
+    with pytest.raises(SetupMissing, match=r"\.venv-ministack/bin/ministack is missing: run `make install-all`"):
         _ = checkout.ministack

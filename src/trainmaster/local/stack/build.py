@@ -17,30 +17,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from trainmaster.local.stack.checkout import SamProject
-from trainmaster.local.stack.layer import key_of, layer_variables
+from trainmaster.local.stack.layer import key_of, makefile_variables
 from trainmaster.local.stack.processes import run
 
 _KEPT_BUILDS = 4
 """Two versions of two projects."""
-_FORGOTTEN = ".forgotten"
+_OBSOLETE = ".forgotten"
 
 
-def built_template(project: SamProject, overrides: Mapping[str, str], environment: Mapping[str, str]) -> Path:
-    """Return the template with built functions, from an earlier run if nothing changed. Raises DidNotStart."""
+def build_template(project: SamProject, overrides: Mapping[str, str], environment: Mapping[str, str]) -> Path:
+    """Return the template with built functions, from an earlier run if nothing changed. Raises StartFailed."""
     builds = project.checkout.scratch / "builds"
     build = builds / _key(project, overrides)
     if not (build / "template.yaml").is_file():
         builds.mkdir(parents=True, exist_ok=True)
-        with _alone(builds):
+        with _build_lock(builds):
             if not build.exists():
                 _build(project, build, overrides, environment)
-                _forget_old(builds)
+                _delete_old(builds)
     os.utime(build)
     return build / "template.yaml"
 
 
 @contextlib.contextmanager
-def _alone(builds: Path) -> Iterator[None]:
+def _build_lock(builds: Path) -> Iterator[None]:
     """Wait for other builds, one of which may be of the same sources."""
     with (builds / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -75,7 +75,7 @@ def _build(project: SamProject, build: Path, overrides: Mapping[str, str], envir
             project.checkout.sam, "build", "--template-file", project.template, "--config-file", project.samconfig,
             "--config-env", "local", "--build-dir", f"{made}/build", *as_arguments(overrides),
         ]  # fmt: skip
-        variables = {"PYTHON": sys.executable, **layer_variables(project)}
+        variables = {"PYTHON": sys.executable, **makefile_variables(project)}
         run("sam build", command, {**environment, **variables}, Path(made) / "log")
         if not build.exists():
             (Path(made) / "build").rename(build)
@@ -94,7 +94,7 @@ def _sources(source: Path) -> Iterator[Path]:
             yield path
 
 
-def _forget_old(builds: Path) -> None:
+def _delete_old(builds: Path) -> None:
     """Rename old builds, and delete them in the background: they are thousands of files.
 
     The leftovers of interrupted runs go with them.
@@ -106,8 +106,8 @@ def _forget_old(builds: Path) -> None:
     )
     for old in by_age[_KEPT_BUILDS:]:
         with contextlib.suppress(OSError):
-            old.rename(old.with_suffix(_FORGOTTEN))
-    forgotten = list(builds.glob(f"*{_FORGOTTEN}"))
+            old.rename(old.with_suffix(_OBSOLETE))
+    forgotten = list(builds.glob(f"*{_OBSOLETE}"))
     threading.Thread(target=_delete, args=(forgotten,), daemon=True).start()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-class SetUpMissing(Exception):
+class SetupMissing(Exception):
     """A file that `make install-all` creates is missing."""
 
 
@@ -60,11 +60,11 @@ class Checkout:
 
     @classmethod
     def here(cls) -> Checkout:
-        """Return the checkout that this module belongs to. Raises SetUpMissing for an installed package."""
+        """Return the checkout that this module belongs to. Raises SetupMissing for an installed package."""
         for folder in Path(__file__).resolve().parents:
             if (folder / "template.yaml").is_file() and (folder / "Makefile").is_file():
                 return cls(folder)
-        raise SetUpMissing("the local stack needs a checkout of the project, not only the installed package")
+        raise SetupMissing("the local stack needs a checkout of the project, not only the installed package")
 
     def project(self, name: str = "") -> SamProject:
         """Return the SAM project in a folder of the checkout, by default the queue's own."""
@@ -128,5 +128,5 @@ class Checkout:
     def _program(self, environment: str, name: str) -> Path:
         program = self.root / environment / "bin" / name
         if not program.exists():
-            raise SetUpMissing(f"{program.relative_to(self.root)} is missing: run `make install-all`")
+            raise SetupMissing(f"{program.relative_to(self.root)} is missing: run `make install-all`")
         return program

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.local.stack.build import as_arguments, built_template, local_parameters
+from trainmaster.local.stack.build import as_arguments, build_template, local_parameters
 from trainmaster.local.stack.checkout import Checkout, SamProject
 from trainmaster.local.stack.layer import install_packages
 from trainmaster.local.stack.processes import run
@@ -39,12 +39,12 @@ class Deployment:
     logs: Path
 
     def build(self) -> None:
-        """Build the functions and layers that no earlier run has built. Raises DidNotStart."""
+        """Build the functions and layers that no earlier run has built. Raises StartFailed."""
         for name, parameters in {"": self.queue, **self.kinds}.items():
             self._built(self.checkout.project(name), parameters)
 
     def deploy(self) -> dict[str, str]:
-        """Deploy the stacks and return the outputs of all. Raises DidNotStart.
+        """Deploy the stacks and return the outputs of all. Raises StartFailed.
 
         The stacks of kinds of jobs import the queue's exports, and the queue needs their settings: it comes twice.
         """
@@ -60,7 +60,7 @@ class Deployment:
 
     def _built(self, project: SamProject, parameters: Mapping[str, str]) -> Path:
         install_packages(project, self.environment)
-        return built_template(project, local_parameters(project, parameters), self.environment)
+        return build_template(project, local_parameters(project, parameters), self.environment)
 
     def _deploy(self, name: str, parameters: Mapping[str, str]) -> dict[str, str]:
         """Deploy one stack and return its outputs."""

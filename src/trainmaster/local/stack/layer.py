@@ -17,13 +17,13 @@ from trainmaster.local.stack.processes import run
 _TARGET = "build-layer"
 
 
-def layer_variables(project: SamProject) -> dict[str, str]:
+def makefile_variables(project: SamProject) -> dict[str, str]:
     """Return the variables of the layer's Makefile for `sam build`; none for a project without a layer."""
     return {"BUILT": str(_folder(project, project.layer))} if project.layer else {}
 
 
 def install_packages(project: SamProject, environment: Mapping[str, str]) -> None:
-    """Install the packages of a project's layer, if it has one and no earlier run did. Raises DidNotStart."""
+    """Install the packages of a project's layer, if it has one and no earlier run did. Raises StartFailed."""
     if project.layer is None or (folder := _folder(project, project.layer)).is_dir():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -12,16 +12,16 @@ from types import TracebackType
 
 import httpx
 
-from trainmaster.local.stack.address import ACCOUNT, REGION, StackAddress, aws_environment, plain_environment
+from trainmaster.local.stack.address import ACCOUNT, REGION, StackAddress, aws_environment, clean_environment
 from trainmaster.local.stack.checkout import Checkout
 from trainmaster.local.stack.deploy import Deployment
-from trainmaster.local.stack.processes import Guarded, ended_by_signals, free_port, listening, quick_folder
+from trainmaster.local.stack.processes import GuardedProcess, exit_on_signals, free_port, listening, memory_folder
 from trainmaster.local.stack.signed import get
 
 _START_SECONDS = 60.0
 
 
-def _say_nothing(_step: str) -> None:
+def _ignore_step(_step: str) -> None:
     """Print nothing, for tests."""
 
 
@@ -35,10 +35,10 @@ class LocalStack:
         parameters: template parameters in addition to those of samconfig's environment `local`.
         kinds: the stacks of further kinds of jobs: the folders of their templates, such as `images`, with parameters.
         simulator: further arguments for the simulator.
-        say: called with each step, a sentence without its period.
+        on_step: called with each step, a sentence without its period.
         checkout: the checkout to deploy.
 
-    Raises SetUpMissing or DidNotStart on entry.
+    Raises SetupMissing or StartFailed on entry.
     """
 
     label: str = "stack"
@@ -46,14 +46,14 @@ class LocalStack:
     parameters: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     simulator: tuple[str, ...] = ()
-    say: Callable[[str], None] = _say_nothing
+    on_step: Callable[[str], None] = _ignore_step
     checkout: Checkout = field(default_factory=Checkout.here)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
 
     def __enter__(self) -> StackAddress:
         """Start everything; stop what was started if a step fails."""
         with contextlib.ExitStack() as opening:
-            opening.enter_context(ended_by_signals())
+            opening.enter_context(exit_on_signals())
             address = self._start(opening)
             self._open = opening.pop_all()
         return address
@@ -73,27 +73,27 @@ class LocalStack:
         self.logs.mkdir(parents=True, exist_ok=True)
         work = Path(
             opening.enter_context(
-                tempfile.TemporaryDirectory(prefix="trainmaster-", dir=quick_folder(), ignore_cleanup_errors=True)
+                tempfile.TemporaryDirectory(prefix="trainmaster-", dir=memory_folder(), ignore_cleanup_errors=True)
             )
         )
         aws_port, sagemaker_port = free_port(), free_port()
         aws, sagemaker = f"http://127.0.0.1:{aws_port}", f"http://127.0.0.1:{sagemaker_port}"
-        environment = {**plain_environment(os.environ), **aws_environment(aws, sagemaker)}
-        self.say("Starting ministack and the SageMaker simulator")
+        environment = {**clean_environment(os.environ), **aws_environment(aws, sagemaker)}
+        self.on_step("Starting ministack and the SageMaker simulator")
         ministack = self._ministack(opening, environment, aws_port, work)
         simulator = self._simulator(opening, environment, sagemaker_port)
         outputs = self._deploy(environment, aws, ministack)
         simulator.wait_until(lambda: listening(sagemaker_port), _START_SECONDS)
         api_url = f"{aws}/restapis/{outputs['ApiId']}/prod/_user_request_"
-        self.say("Waiting for the queue to answer")
-        ministack.wait_until(lambda: _answers(f"{api_url}/pools"), _START_SECONDS)
+        self.on_step("Waiting for the queue to answer")
+        ministack.wait_until(lambda: _responds(f"{api_url}/pools"), _START_SECONDS)
         return StackAddress(api_url, aws, sagemaker, outputs)
 
     def _ministack(
         self, opening: contextlib.ExitStack, environment: Mapping[str, str], port: int, work: Path
-    ) -> Guarded:
+    ) -> GuardedProcess:
         """Start ministack. Functions inherit its environment, and with it the simulator's address."""
-        own = {name: value for name, value in environment.items() if name != "AWS_ENDPOINT_URL"} | {
+        stack_variables = {name: value for name, value in environment.items() if name != "AWS_ENDPOINT_URL"} | {
             "GATEWAY_PORT": str(port),
             "BIND_HOST": "127.0.0.1",
             "IOT_MTLS_ENABLED": "0",
@@ -102,24 +102,26 @@ class LocalStack:
             "S3_DATA_DIR": str(work / "s3"),
         }
         log = self.logs / "ministack.log"
-        return opening.enter_context(contextlib.closing(Guarded("ministack", [self.checkout.ministack], own, log)))
+        return opening.enter_context(
+            contextlib.closing(GuardedProcess("ministack", [self.checkout.ministack], stack_variables, log))
+        )
 
-    def _simulator(self, opening: contextlib.ExitStack, environment: Mapping[str, str], port: int) -> Guarded:
+    def _simulator(self, opening: contextlib.ExitStack, environment: Mapping[str, str], port: int) -> GuardedProcess:
         limits = [part for kind, most in self.limits.items() for part in ("--limit", f"{kind}={most}")]
         aws = environment["AWS_ENDPOINT_URL"]
         # What training scripts need to meet in the queue's table, or to reach S3: as the stack's own clients do.
-        inside = [part for name, text in environment.items() if name.startswith("AWS_")
+        container_variables = [part for name, text in environment.items() if name.startswith("AWS_")
                   for part in ("--container-env", f"{name}={text}")]  # fmt: skip
         command: list[str | Path] = [
             self.checkout.python, "-m", "trainmaster.local.simulator", "--port", str(port), *limits, "--allow-commands",
             "--account", ACCOUNT, "--region", REGION,
             "--events-endpoint", aws, "--events-bus", "default", "--event-source", "trainmaster.local",
-            "--logs-endpoint", aws, "--sts-endpoint", aws, *inside, *self.simulator,
+            "--logs-endpoint", aws, "--sts-endpoint", aws, *container_variables, *self.simulator,
         ]  # fmt: skip
         log = self.logs / "simulator.log"
-        return opening.enter_context(contextlib.closing(Guarded("the simulator", command, environment, log)))
+        return opening.enter_context(contextlib.closing(GuardedProcess("the simulator", command, environment, log)))
 
-    def _deploy(self, environment: Mapping[str, str], aws: str, ministack: Guarded) -> dict[str, str]:
+    def _deploy(self, environment: Mapping[str, str], aws: str, ministack: GuardedProcess) -> dict[str, str]:
         """Build and deploy the real templates, and return the outputs of their stacks."""
         pools = ",".join(f"{kind}={most}" for kind, most in self.limits.items())
         sam = {
@@ -130,10 +132,10 @@ class LocalStack:
             "SAM_CLI_POLL_DELAY": "0.5",
         }
         deployment = Deployment(self.checkout, {"Pools": pools, **self.parameters}, self.kinds, sam, aws, self.logs)
-        self.say("Building the functions")
+        self.on_step("Building the functions")
         deployment.build()
         ministack.wait_until(lambda: _healthy(aws), _START_SECONDS)
-        self.say("Deploying template.yaml")
+        self.on_step("Deploying template.yaml")
         return deployment.deploy()
 
 
@@ -144,7 +146,7 @@ def _healthy(aws: str) -> bool:
         return False
 
 
-def _answers(url: str) -> bool:
+def _responds(url: str) -> bool:
     """Return whether a signed request succeeds: API Gateway, the function and the table all work."""
     try:
         return get(url).is_success

@@ -24,9 +24,7 @@ def a_run(*states, merging=PENDING, stopped=False, attempt=1, abreast=None):
     """A run whose regions, of nine tiles, and one of two, are so; those that run were heard of at `NOW`."""
     regions = [Region(number=n, window=Window(0, 0, 9, 9), tiles=2 if n == 0 else 9) for n in range(len(states))]
     records = [
-        replace(
-            record, state=state, tries=int(state is not PENDING), beat_at=b.NOW if state is RUNNING else None
-        )
+        replace(record, state=state, tries=int(state is not PENDING), beat_at=b.NOW if state is RUNNING else None)
         for record, state in zip(laid_out(regions), (*states, merging), strict=True)
     ]
     return Run(
