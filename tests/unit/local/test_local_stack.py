@@ -91,7 +91,8 @@ def test_a_process_dies_with_the_one_that_started_it_even_by_sigkill(tmp_path):
 import os, sys, time
 from pathlib import Path
 from trainmaster.local.stack.processes import GuardedProcess
-process = GuardedProcess("parent", [sys.executable, "-c", {PARENT!r}], dict(os.environ), Path({str(tmp_path / "log")!r}))
+command = [sys.executable, "-c", {PARENT!r}]
+process = GuardedProcess("parent", command, dict(os.environ), Path({str(tmp_path / "log")!r}))
 print("started", flush=True)
 time.sleep(600)
 """

@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,33 +128,26 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="address to listen on")
     add("--port", type=int, default=0, help="port to listen on; 0 (the default) selects a free one")
-    add("--limit", type=_count, action="append", default=[], metavar="TYPE=N", help="account quota of an instance type")
-    add(
-        "--spot-limit",
-        type=_count,
-        action="append",
-        default=[],
-        metavar="TYPE=N",
-        help="account quota for spot training",
-    )
-    add(
-        "--capacity",
-        type=_count,
-        action="append",
-        default=[],
-        metavar="TYPE=N",
-        help="EC2 capacity of an instance type",
-    )
+    add("--account", default=Account().number, help="number of the account")
+    add("--region", default=Account().region, help="Region")
+    _add_account_options(parser)
+    _add_job_options(parser)
+    _add_endpoint_options(parser)
+    return parser
+
+
+def _add_account_options(parser: argparse.ArgumentParser) -> None:
+    add = partial(parser.add_argument, action="append", default=[])
+    add("--limit", type=_count, metavar="TYPE=N", help="account quota of an instance type")
+    add("--spot-limit", type=_count, metavar="TYPE=N", help="account quota of an instance type for spot training")
+    add("--capacity", type=_count, metavar="TYPE=N", help="EC2 capacity of an instance type")
     plan = "a training plan that is active from now on, for this many hours"
-    add("--plan", type=_plan, action="append", default=[], metavar="NAME=TYPE:N:HOURS", help=plan)
-    add(
-        "--rate",
-        type=_rate,
-        action="append",
-        default=[],
-        metavar="OPERATION=N",
-        help="calls per second; none: no limit",
-    )
+    add("--plan", type=_plan, metavar="NAME=TYPE:N:HOURS", help=plan)
+    add("--rate", type=_rate, metavar="OPERATION=N", help="calls per second; none: no limit")
+
+
+def _add_job_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     profile = f"profile of every job, such as starting_seconds=1; {PREFIX}* variables of a request take precedence"
     add("--profile", type=_pair, action="append", default=[], metavar="FIELD=VALUE", help=profile)
     add("--speed", type=float, default=1.0, help="divides all durations of the profile")
@@ -161,22 +155,20 @@ def _parser() -> argparse.ArgumentParser:
     add("--allow-commands", action="store_true", help="run the ContainerEntrypoint of requests on this machine")
     env = "environment variable of every command; variables of a request take precedence"
     add("--container-env", type=_pair, action="append", default=[], metavar="NAME=VALUE", help=env)
-    add(
-        "--work-dir",
-        type=Path,
-        help="keep the directories and checkpoints of jobs here; else they are deleted with the server",
-    )
+    add("--work-dir", type=Path, help="keep the directories and checkpoints of jobs here, not in a temporary folder")
+
+
+def _add_endpoint_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("--events-endpoint", metavar="URL", help="EventBridge endpoint for events")
-    add("--events-bus", default="default", metavar="NAME")
+    add("--events-bus", default="default", metavar="NAME", help="event bus for events")
     add("--event-source", default=AWS_SOURCE, help="source of the events; the bus must accept it")
     add("--logs-endpoint", metavar="URL", help="CloudWatch Logs endpoint for the output of commands")
     sts = "STS endpoint that resolves access keys to accounts, for endpoints of several accounts"
     add("--sts-endpoint", metavar="URL", help=sts)
     add("--model-server", metavar="URL", help="model server for InvokeEndpoint, at URL/ENDPOINT/VARIANT; default: moto")
-    add("--instance-concurrency", type=int, metavar="N", help="concurrent requests of an endpoint's instance")
-    add("--account", default=Account().number)
-    add("--region", default=Account().region)
-    return parser
+    concurrency = "concurrent requests of an endpoint's instance"
+    add("--instance-concurrency", type=int, metavar="N", help=concurrency)
 
 
 def _pair(text: str) -> tuple[str, str]:
