@@ -56,7 +56,7 @@ State = Literal["in use", "draining", "drained"]
 
 
 class AdviceView(TypedDict):
-    """Something that would help, as the planner says of the queue as it is; one of the last three is set."""
+    """Suggestion, verified by re-planning the current queue; one of the last three members is set."""
 
     message: str
     priority: int | None
@@ -65,7 +65,7 @@ class AdviceView(TypedDict):
 
 
 class AttemptView(TypedDict):
-    """One run of a job on SageMaker."""
+    """Run of a job on SageMaker."""
 
     number: int
     trainingJobName: str
@@ -80,7 +80,7 @@ class AttemptView(TypedDict):
 
 
 class CreationView(TypedDict):
-    """A pool that the manager would make, or make larger, for the job."""
+    """Pool that the manager would create or enlarge for the job."""
 
     pool: str
     instanceType: str
@@ -89,7 +89,7 @@ class CreationView(TypedDict):
 
 
 class DeadlineView(TypedDict):
-    """How a job stands to its deadline."""
+    """Prospect of a job to meet its deadline."""
 
     deadline: str
     prospect: Literal["in time", "urgent", "late", "lost"]
@@ -99,7 +99,7 @@ class DeadlineView(TypedDict):
 
 
 class DelayView(TypedDict):
-    """A job that would start later."""
+    """Job that would start later."""
 
     jobName: str
     bySeconds: int
@@ -108,7 +108,7 @@ class DelayView(TypedDict):
 
 
 class EarlierAttemptsView(TypedDict):
-    """Sums over a job's oldest attempts, which are not listed one by one."""
+    """Sums over a job's oldest attempts, which are not listed."""
 
     count: int
     outcomes: dict[str, int]
@@ -118,7 +118,7 @@ class EarlierAttemptsView(TypedDict):
 
 
 class ElasticView(TypedDict):
-    """Within which bounds a job may be resized, how, and where it stands."""
+    """Sizes of an elastic job, its hook, and its present size."""
 
     minInstances: int
     maxInstances: int
@@ -150,11 +150,11 @@ HistoryEntryView = TypedDict(
         "attempt": int | None,
     },
 )
-"""One line of a job's history."""
+"""Entry of a job's history."""
 
 
 class HolderView(TypedDict):
-    """A job that holds instances which the waiting one could use."""
+    """Job that holds instances which the waiting job could use."""
 
     jobName: str
     pool: str
@@ -178,7 +178,7 @@ class ImageView(TypedDict):
 
 
 class JobView(TypedDict):
-    """A job as the queue sees it."""
+    """Job in the queue."""
 
     jobName: str
     kind: Literal["training", "image"]
@@ -208,7 +208,7 @@ class JobView(TypedDict):
 
 
 class JobDetailView(TypedDict):
-    """A job with its history and the request that was submitted."""
+    """Job with its history and the submitted request."""
 
     jobName: str
     kind: Literal["training", "image"]
@@ -241,21 +241,21 @@ class JobDetailView(TypedDict):
 
 
 class JobsPageView(TypedDict):
-    """One page of jobs."""
+    """Page of jobs."""
 
     jobs: list[JobView]
     nextCursor: str | None
 
 
 class MadeDollarsView(TypedDict):
-    """What all pools that the manager made may cost an hour when all they have is in use; without unknown prices."""
+    """Maximum cost per hour of all managed pools while all are in use, without unknown prices."""
 
     now: float
     then: float
 
 
 class ManagedPoolChangeView(TypedDict):
-    """What the manager does to a pool of its own: makes it or makes it larger, makes it smaller, or removes it."""
+    """Change of a managed pool: creation or growth, shrinking, or removal."""
 
     change: PoolAction
     pool: str
@@ -270,7 +270,7 @@ class ManagedPoolChangeView(TypedDict):
 
 
 class ManagedPoolEventView(TypedDict):
-    """What the manager did, and when."""
+    """Change of a managed pool with its time."""
 
     change: PoolAction
     pool: str
@@ -305,7 +305,7 @@ class NodeView(TypedDict):
 
 
 class PlanView(TypedDict):
-    """What would happen to a request, and to others, if it were submitted now."""
+    """Effects of a request if it were submitted now."""
 
     decision: Literal["start", "preempt", "wait"]
     position: int | None
@@ -364,7 +364,7 @@ class PoolView(TypedDict):
 
 
 class PoolSetting(TypedDict):
-    """A pool: capacity of one instance type and one kind. What is absent is as by default."""
+    """Pool: capacity of one instance type and one kind. Omitted members have their defaults."""
 
     kind: NotRequired[Kind]
     trainingPlanArn: NotRequired[str | None]
@@ -382,7 +382,7 @@ class PoolSetting(TypedDict):
 
 
 class PoolsView(TypedDict):
-    """All pools, and the version to name when changing them."""
+    """All pools, and the version to name in a change."""
 
     pools: list[PoolView]
     version: int
@@ -390,7 +390,7 @@ class PoolsView(TypedDict):
 
 
 class QueuePageView(TypedDict):
-    """One page of the waiting jobs in queue order, and the pools that they wait for."""
+    """Page of waiting jobs in queue order, with the pools."""
 
     jobs: list[JobView]
     nextCursor: str | None
@@ -473,7 +473,7 @@ class RegionsView(TypedDict):
 
 
 class RemovalView(TypedDict):
-    """The pools that are left, and what became of the jobs that waited for the one that is gone."""
+    """Remaining pools, and the jobs that the removal affects."""
 
     pools: list[PoolView]
     version: int
@@ -485,7 +485,7 @@ class RemovalView(TypedDict):
 
 
 class RendezvousView(TypedDict):
-    """The nodes of a job as they say themselves that they stand."""
+    """Rendezvous of the nodes of a job, as the nodes report it."""
 
     run: str | None
     round: int | None
@@ -498,7 +498,7 @@ class RendezvousView(TypedDict):
 
 
 class ReservedView(TypedDict):
-    """What is reserved for a blocked job."""
+    """Reservation of a blocked job."""
 
     instances: dict[str, int]
     at: str | None
@@ -518,11 +518,11 @@ ResizingView = TypedDict(
         "message": str,
     },
 )
-"""A change of size that is under way."""
+"""Resize in progress."""
 
 
 class ResourcesView(TypedDict):
-    """What a job asks of each of its instances; 0 or empty where it does not mind."""
+    """Resources that a job requests of each instance; 0 or empty for no requirement."""
 
     accelerators: int
     acceleratorMemoryGib: float
@@ -536,7 +536,7 @@ SettingsInForceView = dict[str, Any]
 
 
 class SubmissionView(TypedDict):
-    """A submitted job, what to beware of, and which jobs would step aside for it."""
+    """Submitted job with warnings, and the jobs that it would preempt."""
 
     jobName: str
     kind: Literal["training", "image"]
@@ -568,7 +568,7 @@ class SubmissionView(TypedDict):
 
 
 class WhyView(TypedDict):
-    """The whole story of a waiting job, beyond what every job shows."""
+    """Diagnosis of a waiting job, beyond the members that every job has."""
 
     inTheWay: list[HolderView]
     jobsInTheWay: int

@@ -13,13 +13,13 @@ _POWERTOOLS_OWN = ("HTTPValidationError", "ResponseValidationError", "Validation
 _DESCRIPTION = """\
 A priority queue for Amazon SageMaker training jobs, and for image jobs on models' endpoints.
 
-Every route needs a request signed by IAM (Signature Version 4, service `execute-api`). Bodies and answers are JSON
-objects in UTF-8; times are ISO 8601 in UTC. Every answer that is no success has the shape `Error`.
+Every route needs a request signed by IAM (Signature Version 4, service `execute-api`). Bodies are JSON
+objects in UTF-8; times are ISO 8601 in UTC. Every error response is an `Error`.
 """
 
 
 def document(app: APIGatewayRestResolver) -> dict[str, Any]:
-    """The OpenAPI document of the API whose routes `app` has."""
+    """Return the OpenAPI document of the API with the routes of `app`."""
     text = app.get_openapi_json_schema(title="Trainmaster", version=API_VERSION, description=_DESCRIPTION)
     made: dict[str, Any] = json.loads(text)
     del made["servers"]
@@ -63,7 +63,7 @@ def _is_powertools(answer: dict[str, Any]) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Without the titles that pydantic makes of members' names, and with whole numbers as such."""
+    """Return the value without the titles that pydantic derives from names, and with whole numbers as integers."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, dict):

@@ -46,14 +46,14 @@ _REFUSALS = {
     404: "`JobNotFound`, `PoolNotFound`: the queue knows no job, or has no pool, of this name.",
     409: (
         "`NameTaken`, `IllegalTransition`, `VersionConflict`, `PoolInUse`, `BudgetExhausted` or `NotOffered`: "
-        "what is there does not allow it."
+        "the current state does not allow it."
     ),
-    413: "`TooLarge`: more than the queue can store.",
+    413: "`TooLarge`: the request is larger than the queue can store.",
     415: "`UnsupportedMediaType`: the body is not declared as JSON.",
-    422: "`NeverFits`: no pool could ever meet the demand. `UnknownOption`: a `trainmaster:` tag that means nothing.",
-    429: "`Throttled`: nothing was done; ask again after the seconds in `Retry-After`.",
+    422: "`NeverFits`: no pool could ever meet the demand. `UnknownOption`: a `trainmaster:` tag that does not exist.",
+    429: "`Throttled`: nothing was done; retry after the seconds in `Retry-After`.",
     500: "`InternalError`: an unexpected error; the hint has the request's id.",
-    503: "`Unavailable` or `ServiceError`: it may or may not have been done; every request can be repeated.",
+    503: "`Unavailable` or `ServiceError`: the request may have been done or not; every request can be repeated.",
 }
 SUBMIT_ERRORS = (403, 409, 413, 415, 422)
 
@@ -91,4 +91,4 @@ def _refusal(status: int) -> dict[str, Any]:
 
 
 _PASSING = (429, 503)
-_RETRY_AFTER = {"description": "Seconds to wait before asking again.", "schema": {"type": "integer"}}
+_RETRY_AFTER = {"description": "Seconds to wait before a retry.", "schema": {"type": "integer"}}

@@ -1,7 +1,4 @@
-"""Parameters of paths and queries: what they may say, and what the OpenAPI document says of them.
-
-It must not know what a route does with them.
-"""
+"""Parameters of paths and queries: what they may say, and what the OpenAPI document says of them."""
 
 from __future__ import annotations
 

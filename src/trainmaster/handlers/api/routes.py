@@ -78,15 +78,15 @@ class Routes:
         "/add-job",
         "Submit a training job",
         {
-            202: ("It waits in the queue from now on.", job_models.Submission),
-            200: ("The same request had been submitted before; this is how it stands.", job_models.Submission),
+            202: ("The job waits in the queue.", job_models.Submission),
+            200: ("The same request was submitted before; this is its job.", job_models.Submission),
         },
         SUBMIT_ERRORS,
     )
     def add_job(self, request: Request) -> Response[str]:
-        """Checks the request, stores it and wakes the manager.
+        """Check the request, store it and wake the manager.
 
-        The same name and body again give the same answer (200); the same name with another body is refused (409).
+        The same name and body again get the same response (200); the same name with another body is refused (409).
         """
         made = submit(self._parts.api_context, self._parts.admission, request.root, self._caller)
         return _json(job_views.submission_view(made), HTTPStatus.ACCEPTED if made.new else HTTPStatus.OK)
@@ -96,13 +96,13 @@ class Routes:
         "/image-jobs",
         "Submit an image job",
         {
-            202: ("Its image is looked at, and then it waits in the queue.", image_views.Received),
-            200: ("The same request had been submitted before; this is how it stands.", image_views.Received),
+            202: ("The request is accepted; its image is read next.", image_views.Received),
+            200: ("The same request was submitted before; this is its job.", image_views.Received),
         },
         (403, 409, 413, 415),
     )
     def add_image_job(self, request: Annotated[ImageJobRequest, Body()]) -> Response[str]:
-        """Checks the request; its image's header is read next. A refusal then goes to the image dead-letter queue."""
+        """Check the request; its image's header is read next. A refusal then goes to the image dead-letter queue."""
         parts = self._parts
         return _json(
             *received(parts.api_context.store, parts.image_queue, parts.check_model, request.root, self._caller)
@@ -111,18 +111,18 @@ class Routes:
     @operation("GET", "/jobs", "List jobs", {200: ("One page.", job_models.JobsPage)})
     def list_jobs(
         self,
-        state: States = [],  # noqa: B006 -- Powertools takes its default from here; nobody changes it
+        state: States = [],  # noqa: B006 -- Powertools takes its default from here
         share: Share = None,
         pool: PoolName = None,
         limit: Limit = LISTED,
         cursor: Cursor = None,
     ) -> Response[str]:
-        """Jobs that hold capacity, waiting ones in queue order, held ones, then the newest that ended."""
+        """Return jobs that hold capacity, waiting jobs in queue order, held jobs, then the newest ended ones."""
         return _json(pages.jobs_page(self._parts.api_context, state, Filter(share=share, pool=pool), limit, cursor))
 
     @operation("GET", "/jobs/<name>", "Show a job", {200: ("The job.", job_models.JobDetail)}, (404,))
     def get_job(self, name: JobName, why: Why = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
-        """A job with its attempts, its history and the request that was submitted."""
+        """Return a job with its attempts, its history and the submitted request."""
         parts = self._parts
         job = pages.found(parts.api_context, name, None if parts.image_queue is None else parts.refusals)
         return _json(pages.job_detail(parts.api_context, job, why=why))
@@ -130,29 +130,28 @@ class Routes:
     @operation(
         "GET",
         "/jobs/<name>/rendezvous",
-        "Show how the nodes of a job stand to each other",
-        {200: ("As the nodes say it.", elastic_models.Rendezvous)},
+        "Show the rendezvous of a job",
+        {200: ("State as the nodes report it.", elastic_models.Rendezvous)},
         (404,),
     )
     def get_rendezvous(self, name: JobName) -> Response[str]:
-        """The nodes of the newest attempt: members of the present world with their ranks, waiting and spare ones.
+        """Return the nodes of the newest attempt: members of the world with their ranks, waiting and spare ones.
 
-        What they say themselves; no node at all where none has come, or the job's program meets in another way.
+        The nodes report this themselves; there are none before the first, or if the job uses another rendezvous.
         """
         return _json(pages.rendezvous_of(self._parts.api_context, self._parts.rendezvous, name))
 
     @operation(
         "POST",
         "/jobs/<name>/resize",
-        "Say that a job has been resized, or will not be",
-        {200: ("The job as it stands now.", job_models.Job)},
+        "Report the outcome of a custom resize",
+        {200: ("The job as it is now.", job_models.Job)},
         (404, 409, 415),
     )
     def answer_resize(self, name: JobName, answer_: Annotated[elastic_models.ResizeAnswer, Body()]) -> Response[str]:
-        """The answer of whoever carries out a custom resize. The same answer again changes nothing.
+        """Record the outcome of a custom resize. The same outcome again changes nothing.
 
-        Refused where the resize of this token is over in another way than the answer says, as when its time has run
-        out, or another answer came first: then what is recorded stands.
+        Refused if the resize of this token has another outcome already, for example because its time is over.
         """
         answer = Answer(**{**answer_.model_dump(), "outcome": Outcome(answer_.outcome)})
         job = answer_resize(self._parts.api_context, name, answer)
@@ -163,13 +162,13 @@ class Routes:
         "/jobs/<name>",
         "Cancel or stop a job",
         {
-            200: ("It was waiting, and is cancelled.", job_models.Job),
-            202: ("It holds capacity; it will be stopped and not be resumed.", job_models.Job),
+            200: ("It was waiting and is cancelled.", job_models.Job),
+            202: ("It holds capacity and is being stopped; it will not be resumed.", job_models.Job),
         },
         (404, 409),
     )
     def cancel_job(self, name: JobName) -> Response[str]:
-        """Takes a waiting job off the queue at once, or has one that holds capacity stopped for good."""
+        """Cancel a waiting job at once, or stop one that holds capacity for good."""
         job = cancel(self._parts.api_context, name, self._who)
         return _json(job_views.job_view(job), HTTPStatus.ACCEPTED if job.state in ACTIVE else HTTPStatus.OK)
 
@@ -181,15 +180,13 @@ class Routes:
         (404, 409, 415),
     )
     def change_job(self, name: JobName, change_: Annotated[job_models.JobChange, Body()]) -> Response[str]:
-        """Both members at once are one change. A job that is held or released keeps its entry time."""
+        """Apply both members as one change. A job that is held or released keeps its entry time."""
         job = change(self._parts.api_context, name, self._who, priority=change_.priority, hold=change_.hold)
         return _json(job_views.job_view(job, self._remarks(job)))
 
-    @operation(
-        "GET", "/queue", "Show who waits for what, in order", {200: ("One page of waiting jobs.", job_models.QueuePage)}
-    )
+    @operation("GET", "/queue", "Show the queue in order", {200: ("One page of waiting jobs.", job_models.QueuePage)})
     def get_queue(self, limit: Limit = LISTED, cursor: Cursor = None) -> Response[str]:
-        """Priority down, then entry time up, then name; positions are those of the order in force.
+        """Return waiting jobs by falling priority, entry time and name; positions follow the order in force.
 
         Held jobs are not in the queue: see GET /jobs?state=held.
         """
@@ -197,7 +194,7 @@ class Routes:
 
     @operation("GET", "/pools", "Show the pools", {200: ("All pools.", pool_models.Pools)})
     def get_pools(self, history: History = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
-        """Caps, and what becomes of them, in instances."""
+        """Return the pools with their caps and their use, in instances."""
         in_force = self._parts.api_context.store.settings(history=history)
         return _json(pool_views.pools(self._parts.api_context, in_force, history=history))
 
@@ -205,7 +202,7 @@ class Routes:
         "PUT", "/pools", "Replace the pools", {200: ("All pools as they are now.", pool_models.Pools)}, (409, 415)
     )
     def set_pools(self, settings: Annotated[pool_models.PoolSettings, Body()]) -> Response[str]:
-        """Jobs that hold more than a lowered cap run on, and those of a pool that is gone; nothing new starts there."""
+        """Replace the pools. Jobs beyond a lowered cap and in removed pools keep running; no new jobs start there."""
         asked = [pool_views.pool_asked(each) for each in settings.pools]
         return _json(
             pool_views.pools(
@@ -216,45 +213,47 @@ class Routes:
     @operation(
         "PUT",
         "/pools/<name>",
-        "Make or replace a pool",
+        "Create or replace a pool",
         {200: ("The pool as it is now.", pool_models.Pool)},
         (409, 415),
     )
     def set_pool(self, name: Pool, pool: Annotated[pool_models.NamedPool, Body()]) -> Response[str]:
-        """What is absent is as by default; other pools stay as they are."""
+        """Create or replace a pool. Omitted members have their defaults; other pools stay as they are."""
         done = put_pool(self._parts.api_context, pool_views.named_pool_asked(name, pool), version=pool.version)
         return _json(pool_views.one_pool(self._parts.api_context, done, name))
 
     @operation(
         "PATCH",
         "/pools/<name>",
-        "Change a pool, drain it, or end that",
+        "Change a pool, or start or end its drain",
         {200: ("The pool as it is now.", pool_models.Pool)},
         (404, 409, 415),
     )
     def change_pool(self, name: Pool, change_: Annotated[pool_models.PoolChange, Body()]) -> Response[str]:
-        """What is absent stays as it is. A pool that drains starts nothing more, and lets end what runs there."""
+        """Change a pool; omitted members stay as they are. A draining pool starts no jobs and lets running ones end."""
         asked = pool_views.change_asked(change_)
         done = change_pool(self._parts.api_context, name, asked, version=change_.version)
         return _json(pool_views.one_pool(self._parts.api_context, done, name))
 
-    @operation("DELETE", "/pools/<name>", "Remove a pool", {200: ("It is gone.", pool_models.Removal)}, (404, 409))
+    @operation(
+        "DELETE", "/pools/<name>", "Remove a pool", {200: ("The pool is removed.", pool_models.Removal)}, (404, 409)
+    )
     def remove_pool(
         self,
         name: Pool,
         force: Force = False,  # noqa: FBT002 -- a parameter of the query
         version: SettingsVersion = None,
     ) -> Response[str]:
-        """Jobs that wait for it and can run elsewhere do.
+        """Remove a pool. Waiting jobs that can run elsewhere do.
 
-        Refused where jobs hold instances of it or can run nowhere else, unless forced; and where a share names it.
+        Refused if jobs hold instances of it or can run nowhere else, unless forced; and if a share names it.
         """
         done = remove_pool(self._parts.api_context, name, force=force, version=version)
         return _json(pool_views.removal(self._parts.api_context, done))
 
     @operation("GET", "/settings", "Show the settings", {200: ("The settings in force.", SettingsInForce)})
     def get_settings(self) -> Response[str]:
-        """All settings but the pools, the default ones too."""
+        """Return all settings but the pools, default values included."""
         return _document(in_force(self._parts.api_context.store.settings()))
 
     @operation(
@@ -265,24 +264,24 @@ class Routes:
         (409, 415),
     )
     def set_settings(self, settings: Annotated[Settings, Body()]) -> Response[str]:
-        """What is absent is as by default. Where one setting is wrong, all those in force stay."""
+        """Replace the settings; omitted ones have their defaults. If one is invalid, those in force stay."""
         done = set_policy(self._parts.api_context, settings.document, version=settings.version)
         return _document(in_force(done))
 
     @operation(
         "POST",
         "/plan",
-        "Say what would happen to a job",
+        "Forecast a submission",
         {200: ("Nothing was stored.", forecast_models.Plan)},
         SUBMIT_ERRORS,
     )
     def plan(self, request: Annotated[job_models.PlanRequest, Body()]) -> Response[str]:
-        """Checks the request as a submission would, and says what would come of it and for whom. Nothing is stored."""
+        """Check the request as a submission would, and return its effects. Nothing is stored."""
         return _json(plans.planned(self._parts, request.root, self._caller))
 
     @operation("GET", "/openapi.json", "This document", {200: ("An OpenAPI 3.1 document.", None)})
     def openapi(self) -> Response[str]:
-        """This document, in OpenAPI 3.1."""
+        """Return this document, in OpenAPI 3.1."""
         return _document(document(self._app))
 
     @property

@@ -1,4 +1,4 @@
-"""What the shapes that travel have in common: camelCase members, nothing of the input in errors."""
+"""Base classes of the API's models: camelCase members, and errors without the input."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ COMMON = ConfigDict(defer_build=True, hide_input_in_errors=True, alias_generator
 
 
 class RequestModel(BaseModel):
-    """What callers send: exactly these members and types, or a refusal."""
+    """Request of a caller; other members and types are refused."""
 
     model_config = ConfigDict(**COMMON, extra="forbid", strict=True)
 
 
 class ResponseModel(BaseModel):
-    """What callers get. Every member is always there, null where there is nothing to say, unless it says otherwise."""
+    """Response to a caller; every member is present, null if it has no value, unless its model says otherwise."""
 
     model_config = ConfigDict(**COMMON, populate_by_name=True)

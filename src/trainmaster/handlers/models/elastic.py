@@ -1,7 +1,4 @@
-"""What an elastic job says of itself, and the rendezvous of its nodes, as they travel.
-
-It must not say anything that the job's row, or the nodes' own state, does not.
-"""
+"""API models of elastic jobs, of their resizes, and of the rendezvous of their nodes."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ from trainmaster.handlers.models.base import RequestModel, ResponseModel
 
 
 class ResizeAnswer(RequestModel):
-    """What whoever carries out a custom resize says of it."""
+    """Outcome of a custom resize."""
 
-    token: Annotated[str, Field(min_length=1, max_length=64, description="Of the resize, as it was asked.")]
-    outcome: Annotated[Literal["done", "refused"], Field(description="refused: the job goes on as it was.")]
-    instances: Annotated[int | None, Field(ge=1, description="Where it is done: how many the job has now.")] = None
-    reason: Annotated[str, Field(max_length=MAX_REASON_LENGTH, description="Where it is refused: why.")] = ""
+    token: Annotated[str, Field(min_length=1, max_length=64, description="Token of the resize request.")]
+    outcome: Annotated[Literal["done", "refused"], Field(description="refused: the job keeps its size.")]
+    instances: Annotated[int | None, Field(ge=1, description="Instances that the job has now, if done.")] = None
+    reason: Annotated[str, Field(max_length=MAX_REASON_LENGTH, description="Reason of the refusal, if refused.")] = ""
 
 
 MemberState = Literal["requested", "starting", "working", "draining", "stopping"]
@@ -35,67 +32,69 @@ class Member(ResponseModel):
     state: Annotated[
         MemberState,
         Field(
-            description="requested: SageMaker is not known to have it yet. starting: its instance is not at work yet. "
-            "draining: it was asked to leave the rendezvous. stopping: it has left, or was out of time."
+            description="requested: SageMaker has not confirmed it yet. starting: its instance does not work yet. "
+            "draining: it has to leave the rendezvous. stopping: it has left, or its time was over."
         ),
     ]
-    created_at: Annotated[datetime, Field(description="When it was decided.")]
-    started_at: Annotated[datetime | None, Field(description="When SageMaker reported its instance at work.")]
+    created_at: Annotated[datetime, Field(description="Time of the decision.")]
+    started_at: Annotated[datetime | None, Field(description="Time at which SageMaker reported its instance at work.")]
 
 
 class Resizing(ResponseModel):
-    """A change of size that is under way."""
+    """Resize in progress."""
 
     before: Annotated[int, Field(alias="from", description="Instances.")]
     after: Annotated[int, Field(alias="to", description="Instances.")]
     cause: Cause
-    asked_at: Annotated[datetime, Field(description="When it was decided.")]
-    until: Annotated[datetime, Field(description="A growth is given up then; a shrink goes on by force.")]
-    freed_for: Annotated[str | None, Field(description="The job that the freed instances are for.")]
-    given_up: Annotated[bool, Field(description="Whether it goes back to a size before.")]
-    message: Annotated[str, Field(description="What it waits for, for people.")]
+    asked_at: Annotated[datetime, Field(description="Time of the decision.")]
+    until: Annotated[datetime, Field(description="When a growth is given up, or a shrink is forced.")]
+    freed_for: Annotated[str | None, Field(description="Job for which it frees instances.")]
+    given_up: Annotated[bool, Field(description="Whether the job goes back to its former size.")]
+    message: Annotated[str, Field(description="What it waits for, as a sentence.")]
 
 
 class Elastic(ResponseModel):
-    """Within which bounds a job may be resized, how, and where it stands."""
+    """Sizes of an elastic job, its hook, and its present size."""
 
     min_instances: int
     max_instances: int
-    instance_step: Annotated[int | None, Field(description="Between sizes; null where `instanceValues` lists them.")]
-    instance_values: Annotated[list[int] | None, Field(description="All sizes that it may have.")]
-    hook: Annotated[Hook, Field(description="How its size is changed.")]
-    target: Annotated[str | None, Field(description="Of a custom hook: the function's ARN, or `event`.")]
+    instance_step: Annotated[
+        int | None, Field(description="Difference between sizes; null if `instanceValues` lists them.")
+    ]
+    instance_values: Annotated[list[int] | None, Field(description="All sizes of the job.")]
+    hook: Annotated[Hook, Field(description="Way in which the queue resizes it.")]
+    target: Annotated[str | None, Field(description="Function's ARN or `event`, for a custom hook.")]
     scaling_timeout_seconds: float
     graceful_shutdown_timeout_seconds: float
     faulty_scale_down_timeout_seconds: float
     scale_up_snooze_seconds: float
-    size: Annotated[int | None, Field(description="Instances that it holds; null where it holds none.")]
-    sized_at: Annotated[datetime | None, Field(description="Since when it has held so many.")]
-    resizes: Annotated[int, Field(description="How often its newest attempts have changed their size.")]
-    resizing: Annotated[Resizing | None, Field(description="Null where none is under way.")]
-    faulty_since: Annotated[datetime | None, Field(description="Since when it has lacked a member that was lost.")]
-    wanted: Annotated[int | None, Field(description="Its size before that.")]
-    members: Annotated[list[Member], Field(description="Beside its own training job, oldest first.")]
+    size: Annotated[int | None, Field(description="Instances that it holds; null if none.")]
+    sized_at: Annotated[datetime | None, Field(description="Time since which it has held so many.")]
+    resizes: Annotated[int, Field(description="Number of resizes of its newest attempts.")]
+    resizing: Annotated[Resizing | None, Field(description="Null if none is in progress.")]
+    faulty_since: Annotated[datetime | None, Field(description="Time since which a lost member is missing.")]
+    wanted: Annotated[int | None, Field(description="Its size before the loss.")]
+    members: Annotated[list[Member], Field(description="Members beside its own training job, oldest first.")]
 
 
 class Node(ResponseModel):
     """One container of a rendezvous."""
 
     training_job_name: str
-    host: Annotated[str, Field(description="Its name in that training job, such as `algo-1`.")]
+    host: Annotated[str, Field(description="Host name in the training job, such as `algo-1`.")]
     role: Role
-    rank: Annotated[int | None, Field(description="In the present world; null outside of it.")]
-    beats: Annotated[int, Field(description="How often it has said that it lives: a count that stands still is death.")]
+    rank: Annotated[int | None, Field(description="Rank in the present world; null if it is not a member.")]
+    beats: Annotated[int, Field(description="Number of heartbeats; a node whose count stands still is dead.")]
 
 
 class Rendezvous(ResponseModel):
-    """The nodes of a job as they say themselves that they stand."""
+    """Rendezvous of the nodes of a job, as the nodes report it."""
 
-    run: Annotated[str | None, Field(description="Its id; null before the job's first start.")]
-    round: Annotated[int | None, Field(description="Of the present world, or the one that forms; null where none is.")]
-    complete: Annotated[bool, Field(description="Whether that world is formed.")]
-    closed: Annotated[bool, Field(description="Whether it is over for good.")]
-    reason: Annotated[str | None, Field(description="Why it was closed.")]
-    restarts: Annotated[int, Field(description="Restarts that count against the job's budget.")]
-    nodes: Annotated[list[Node], Field(description="In the order of their ranks, then by name.")]
-    trouble: Annotated[str | None, Field(description="Why the nodes' state cannot be read.")]
+    run: Annotated[str | None, Field(description="Id of the run; null before the job's first start.")]
+    round: Annotated[int | None, Field(description="Number of the present or forming world; null if there is none.")]
+    complete: Annotated[bool, Field(description="Whether that world is complete.")]
+    closed: Annotated[bool, Field(description="Whether the rendezvous is closed for good.")]
+    reason: Annotated[str | None, Field(description="Reason for which it was closed.")]
+    restarts: Annotated[int, Field(description="Restarts that count toward the job's budget.")]
+    nodes: Annotated[list[Node], Field(description="By rank, then by name.")]
+    trouble: Annotated[str | None, Field(description="Reason for which the state of the nodes cannot be read.")]

@@ -1,7 +1,4 @@
-"""What is foreseen, as it travels: deadlines, what stands in a job's way, what a submission would do.
-
-It must not foresee anything: `service.explain`, `service.why` and `service.consequences` do.
-"""
+"""API models of forecasts: deadlines, causes of a wait, and the effects of a submission."""
 
 from __future__ import annotations
 
@@ -16,54 +13,58 @@ from trainmaster.handlers.models.reasons import Reason
 
 Position = Annotated[
     int | None,
-    Field(description="1 for the first to be considered; null where it is not waiting, or too deep to count."),
+    Field(description="1 for the first job to be considered; null if it does not wait, or waits too deep to count."),
 ]
-AtLeast = Annotated[int | None, Field(description="Set instead of position where the queue is too deep to count.")]
+AtLeast = Annotated[int | None, Field(description="Set instead of the position if the queue is too deep to count.")]
 Expected = Annotated[
     datetime | None,
-    Field(description="When it is expected to start, if jobs run as long as is usual for their kind."),
+    Field(description="Expected start, if jobs run as long as similar jobs did."),
 ]
-Earliest = Annotated[datetime | None, Field(description="When it would start if the jobs before it were quick.")]
+Earliest = Annotated[datetime | None, Field(description="Start if the jobs ahead of it are quick.")]
 Latest = Annotated[
     datetime | None,
-    Field(description="When it would start if they were slow, none beyond its limit; later arrivals may put it off."),
+    Field(description="Start if they are slow, within their limits; later submissions may delay it."),
 ]
 
 
 class Deadline(ResponseModel):
-    """How a job stands to its deadline."""
+    """Prospect of a job to meet its deadline."""
 
     deadline: datetime
     prospect: Annotated[
         Literal["in time", "urgent", "late", "lost"],
-        Field(description="Urgent: it goes before its equals. Late: most of its like would not be done in time."),
+        Field(description="Urgent: it goes before its equals. Late: most similar jobs would not end in time."),
     ]
-    latest_start: Annotated[datetime, Field(description="When it has to start, nine times in ten.")]
-    urgent_from: Annotated[datetime | None, Field(description="When it begins to go before its equals; null: never.")]
-    message: Annotated[str, Field(description="The same as a sentence.")]
+    latest_start: Annotated[
+        datetime, Field(description="Latest start with which nine in ten similar jobs end in time.")
+    ]
+    urgent_from: Annotated[
+        datetime | None, Field(description="Time from which it goes before its equals; null: never.")
+    ]
+    message: Annotated[str, Field(description="Prospect as a sentence.")]
 
 
 class Holder(ResponseModel):
-    """A job that holds instances which the waiting one could use."""
+    """Job that holds instances which the waiting job could use."""
 
     job_name: str
     pool: str
     instances: int
-    expected_end: Annotated[datetime, Field(description="When it is expected to give them back.")]
-    overdue: Annotated[bool, Field(description="Whether it has run for longer than was expected of it.")]
-    stopping: Annotated[bool, Field(description="Whether it has been asked to stop.")]
-    giving_back: Annotated[int, Field(description="How many of these an elastic job gives back now, and runs on.")]
+    expected_end: Annotated[datetime, Field(description="Expected time of their release.")]
+    overdue: Annotated[bool, Field(description="Whether it has run for longer than expected.")]
+    stopping: Annotated[bool, Field(description="Whether it is stopping.")]
+    giving_back: Annotated[int, Field(description="Instances that an elastic job releases now while it keeps running.")]
 
 
 class Reserved(ResponseModel):
-    """What is reserved for a blocked job."""
+    """Reservation of a blocked job."""
 
-    instances: Annotated[dict[str, int], Field(description="By pool.")]
-    at: Annotated[datetime | None, Field(description="When that much is expected to be free.")]
+    instances: Annotated[dict[str, int], Field(description="Instances by pool.")]
+    at: Annotated[datetime | None, Field(description="Expected time at which they are free.")]
 
 
 class Advice(ResponseModel):
-    """Something that would help, as the planner says of the queue as it is; one of the last three is set."""
+    """Suggestion, verified by re-planning the current queue; one of the last three members is set."""
 
     message: str
     priority: int | None
@@ -72,72 +73,72 @@ class Advice(ResponseModel):
 
 
 class Why(ResponseModel):
-    """The whole story of a waiting job, beyond what every job shows."""
+    """Diagnosis of a waiting job, beyond the members that every job has."""
 
-    in_the_way: Annotated[list[Holder], Field(description="The first that are expected to end, ten at most.")]
-    jobs_in_the_way: Annotated[int, Field(description="How many there are in all.")]
-    reserved: Annotated[Reserved | None, Field(description="Null where nothing is.")]
+    in_the_way: Annotated[list[Holder], Field(description="Jobs that are expected to end first, at most ten.")]
+    jobs_in_the_way: Annotated[int, Field(description="Number of all such jobs.")]
+    reserved: Annotated[Reserved | None, Field(description="Null if there is none.")]
     advice: list[Advice]
 
 
 class Delay(ResponseModel):
-    """A job that would start later."""
+    """Job that would start later."""
 
     job_name: str
     by_seconds: int
-    expected_start: Annotated[datetime, Field(description="As things are.")]
-    would_start: Annotated[datetime, Field(description="With the new job before it.")]
+    expected_start: Annotated[datetime, Field(description="Without the new job.")]
+    would_start: Annotated[datetime, Field(description="With the new job.")]
 
 
 class Creation(ResponseModel):
-    """A pool that the manager would make, or make larger, for the job."""
+    """Pool that the manager would create or enlarge for the job."""
 
     pool: str
     instance_type: str
-    instances: Annotated[int, Field(description="That the pool would have in all.")]
+    instances: Annotated[int, Field(description="Instances that the pool would have.")]
     dollars_per_hour: Annotated[
         float | None,
-        Field(description="What the instances that it adds cost on demand while in use; null where nobody knows."),
+        Field(description="On-demand cost of the added instances while in use; null if unknown."),
     ]
 
 
 class MadeDollars(ResponseModel):
-    """What all pools that the manager made may cost an hour when all they have is in use; without unknown prices."""
+    """Maximum cost per hour of all managed pools while all are in use, without unknown prices."""
 
     now: float
-    then: Annotated[float, Field(description="After the next pass: more for what it makes, less for what it removes.")]
+    then: Annotated[float, Field(description="The same after the next pass.")]
 
 
 class Plan(ResponseModel):
-    """What would happen to a request, and to others, if it were submitted now."""
+    """Effects of a request if it were submitted now."""
 
     decision: Literal["start", "preempt", "wait"]
     position: Position
     position_at_least: AtLeast
     reason: Reason | None
     would_take: Annotated[
-        dict[str, int], Field(description="Instances by pool that the next pass would start it on; else empty.")
+        dict[str, int], Field(description="Instances by pool on which the next pass would start it; otherwise empty.")
     ]
-    would_preempt: Annotated[list[str], Field(description="Jobs that would step aside for it.")]
-    would_start: Annotated[list[str], Field(description="Jobs that the next pass would start, and would not without.")]
+    would_preempt: Annotated[list[str], Field(description="Jobs that it would preempt.")]
+    would_start: Annotated[list[str], Field(description="Jobs that the next pass would start only because of it.")]
     would_delay: Annotated[
-        list[Delay], Field(description="Of the next 20 jobs behind it those that would start over a minute later.")
+        list[Delay], Field(description="Those of the next 20 jobs behind it that would start over a minute later.")
     ]
     would_create: Annotated[
-        list[Creation], Field(description="Pools that would be made for it, or would be if expansion were on.")
+        list[Creation], Field(description="Pools that the manager would create for it, if expansion were on.")
     ]
     would_create_none: Annotated[
         str | None,
-        Field(description="Where expansion is off, and would make none if it were on: why. Else the reason says so."),
+        Field(description="If expansion is off and would create none: the reason. Otherwise `reason` has it."),
     ]
-    expansion_enabled: Annotated[bool, Field(description="Whether the queue makes pools by itself.")]
+    expansion_enabled: Annotated[bool, Field(description="Whether the manager creates pools.")]
     would_change: Annotated[
         list[ManagedPoolChange],
-        Field(description="All that the next pass would do to pools that the manager made, for this job or not."),
+        Field(description="All changes of managed pools in the next pass, for this job or others."),
     ]
     made_dollars_per_hour: Annotated[
         MadeDollars | None,
-        Field(description="Null for a job that would be held, or that is in the queue already: nothing is foreseen."),
+        Field(description="Null for a job that would be held or is in the queue already: it has no forecast."),
     ]
     estimated_start: Expected
     estimated_start_low: Earliest

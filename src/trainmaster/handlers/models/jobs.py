@@ -1,8 +1,4 @@
-"""The shapes that travel: what the API's bodies may say, and what its answers say, member for member.
-
-The OpenAPI document is made of these. Members are camelCase in JSON. It must not know the domain's objects beyond
-the names of states: `views.py` makes answers of them.
-"""
+"""API models of jobs, the queue, and errors; `handlers.views` fills them from the domain."""
 
 from __future__ import annotations
 
@@ -24,11 +20,11 @@ AWS_REQUEST = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_Cre
 
 Units = dict[str, int]
 
-# ---------------------------------------------------------------- asked
+# ---------------------------------------------------------------- requests
 
 
 class TrainingJobRequest(RootModel[dict[str, Any]]):
-    """A CreateTrainingJob request, as one would send it to SageMaker.
+    """CreateTrainingJob request, as for SageMaker.
 
     Its members are SageMaker's. The tag `priority` (an integer) sets the job's priority, tags `trainmaster:<option>`
     its options. With `trainmaster:resources` it needs no instance type: the queue finds the pools that cover it.
@@ -59,10 +55,10 @@ class TrainingJobRequest(RootModel[dict[str, Any]]):
 
 
 class PlanRequest(RootModel[dict[str, Any]]):
-    """A request of which to foresee what would come of it: one for `POST /add-job`, or one for `POST /image-jobs`.
+    """Request of `POST /add-job` or `POST /image-jobs` whose effects the response forecasts.
 
-    Beside the latter's members stands `imageSize`, width and height in pixels of the image, or of its region of
-    interest, since no image is read for this.
+    The latter has the additional member `imageSize`, width and height in pixels of the image or of its region of
+    interest, since no image is read.
     """
 
     model_config = ConfigDict(
@@ -85,7 +81,7 @@ class PlanRequest(RootModel[dict[str, Any]]):
 
 
 class JobChange(RequestModel):
-    """What to change of a job; at least one of the two."""
+    """Change of a job; at least one of the two."""
 
     priority: Annotated[
         int | None, Field(ge=-PRIORITY_LIMIT, le=PRIORITY_LIMIT, description="Higher runs first; the entry time stays.")
@@ -95,48 +91,50 @@ class JobChange(RequestModel):
     ] = None
 
 
-# ---------------------------------------------------------------- answered
+# ---------------------------------------------------------------- responses
 
 
 class Attempt(ResponseModel):
-    """One run of a job on SageMaker."""
+    """Run of a job on SageMaker."""
 
     number: int
-    training_job_name: Annotated[str, Field(description="Its name on SageMaker.")]
-    units: Annotated[Units, Field(description="Instances by pool; all that SageMaker may choose until it has chosen.")]
+    training_job_name: Annotated[str, Field(description="Name on SageMaker.")]
+    units: Annotated[
+        Units, Field(description="Instances by pool; all that SageMaker may choose from until it has chosen.")
+    ]
     instance_type: Annotated[
-        str | None, Field(description="That the queue, or SageMaker, chose for it; null where the request says it.")
+        str | None, Field(description="Type that the queue or SageMaker chose; null if the request names it.")
     ]
     outcome: Outcome
-    created_at: Annotated[datetime, Field(description="When its start was decided.")]
-    started_at: Annotated[datetime | None, Field(description="When SageMaker reported its instances at work.")]
+    created_at: Annotated[datetime, Field(description="Time of the decision to start it.")]
+    started_at: Annotated[datetime | None, Field(description="Time at which SageMaker reported its instances at work.")]
     ended_at: datetime | None
-    interruptions: Annotated[int, Field(description="How often its spot instances were taken away.")]
-    reason: Annotated[str | None, Field(description="Why it ended.")]
+    interruptions: Annotated[int, Field(description="Number of spot interruptions.")]
+    reason: Annotated[str | None, Field(description="Reason of its end.")]
 
 
 class EarlierAttempts(ResponseModel):
-    """Sums over a job's oldest attempts, which are not listed one by one."""
+    """Sums over a job's oldest attempts, which are not listed."""
 
     count: int
-    outcomes: Annotated[dict[Outcome, int], Field(description="How many of them have ended in which way.")]
-    began_at: Annotated[datetime, Field(description="When the first of them was created.")]
+    outcomes: Annotated[dict[Outcome, int], Field(description="Number of attempts by outcome.")]
+    began_at: Annotated[datetime, Field(description="Creation of the first of them.")]
     at_work_seconds: float
-    instance_seconds: Annotated[float, Field(description="The same, each second once for every instance.")]
+    instance_seconds: Annotated[float, Field(description="The same, times the number of instances.")]
 
 
 class Resources(ResponseModel):
-    """What a job asks of each of its instances; 0 or empty where it does not mind."""
+    """Resources that a job requests of each instance; 0 or empty for no requirement."""
 
     accelerators: int
-    accelerator_memory_gib: Annotated[float, Field(description="Of all accelerators of an instance together.")]
+    accelerator_memory_gib: Annotated[float, Field(description="All accelerators of an instance together.")]
     vcpus: int
     memory_gib: float
-    accelerator: Annotated[str, Field(description="Who makes them, such as `nvidia`.")]
+    accelerator: Annotated[str, Field(description="Manufacturer, such as `nvidia`.")]
 
 
 class Job(ResponseModel):
-    """A job as the queue sees it."""
+    """Job in the queue."""
 
     job_name: str
     kind: Kind
@@ -144,83 +142,83 @@ class Job(ResponseModel):
     priority: int
     share: str
     entry_time: datetime
-    pools: Annotated[list[str], Field(description="Every pool that it could take instances from.")]
+    pools: Annotated[list[str], Field(description="Every pool whose instances it could use.")]
     demand: Annotated[
         list[Units],
         Field(
-            description="Instances by pool: any one of the alternatives, and all of that one together. Of a job that "
-            "asks for resources those of the pools that cover them now; none where no pool does."
+            description="Alternatives, any one of which is enough, with instances by pool. For a job that requests "
+            "resources, the pools that cover them now; empty if no pool does."
         ),
     ]
-    resources: Annotated[Resources | None, Field(description="Null for a job that names types or pools only.")]
-    instances: Annotated[int | None, Field(description="How many instances with these resources it needs.")]
+    resources: Annotated[Resources | None, Field(description="Null if the job names only types or pools.")]
+    instances: Annotated[int | None, Field(description="Number of instances with these resources.")]
     preemptible: bool
     position: Position
     position_at_least: AtLeast
-    reason: Annotated[Reason | None, Field(description="Why it waits; null where the next pass starts it.")]
+    reason: Annotated[Reason | None, Field(description="Reason for waiting; null if the next pass starts it.")]
     estimated_start: Expected
     estimated_start_low: Earliest
     estimated_start_high: Latest
-    deadline: Annotated[Deadline | None, Field(description="Null where it has none, or has ended.")]
-    submitted_by: Annotated[str | None, Field(description="ARN of who submitted it.")]
-    failure_reason: Annotated[str | None, Field(description="Why it failed or was stopped.")]
-    training_job_name: Annotated[str | None, Field(description="The newest attempt's name on SageMaker.")]
-    attempts: Annotated[list[Attempt], Field(description="Oldest first; the newest 51 of them.")]
-    earlier_attempts: Annotated[EarlierAttempts | None, Field(description="Those before them; null for most jobs.")]
+    deadline: Annotated[Deadline | None, Field(description="Null if it has none or has ended.")]
+    submitted_by: Annotated[str | None, Field(description="ARN of the submitter.")]
+    failure_reason: Annotated[str | None, Field(description="Reason of its failure or stop.")]
+    training_job_name: Annotated[str | None, Field(description="Name of the newest attempt on SageMaker.")]
+    attempts: Annotated[list[Attempt], Field(description="The newest 51, oldest first.")]
+    earlier_attempts: Annotated[EarlierAttempts | None, Field(description="Earlier attempts; null for most jobs.")]
     elastic: Annotated[Elastic | None, Field(description="Null for a job of a fixed size.")]
     image: Annotated[Image | None, Field(description="Null for a training job.")]
 
 
 class Submission(Job):
-    """A submitted job, what to beware of, and which jobs would step aside for it."""
+    """Submitted job with warnings, and the jobs that it would preempt."""
 
     warnings: list[str]
     would_preempt: list[str]
 
 
 class HistoryEntry(ResponseModel):
-    """One line of a job's history."""
+    """Entry of a job's history."""
 
     at: datetime
-    before: Annotated[JobState | None, Field(alias="from", description="Null for the line of the submission.")]
+    before: Annotated[JobState | None, Field(alias="from", description="Null for the submission.")]
     after: Annotated[JobState, Field(alias="to")]
     reason: str
     attempt: int | None
 
 
 class JobDetail(Job):
-    """A job with its history and the request that was submitted."""
+    """Job with its history and the submitted request."""
 
     history: Annotated[list[HistoryEntry], Field(description="Oldest first.")]
-    job_details: Annotated[dict[str, Any], Field(description="The request as submitted.")]
-    why: Annotated[Why | None, Field(description="Where it was asked for, of a waiting job that a pass looks at.")]
+    job_details: Annotated[dict[str, Any], Field(description="Request as submitted.")]
+    why: Annotated[Why | None, Field(description="Present with `why=true` if a pass considers the waiting job.")]
 
 
 class JobsPage(ResponseModel):
-    """One page of jobs."""
+    """Page of jobs."""
 
     jobs: list[Job]
-    next_cursor: Annotated[str | None, Field(description="Hand it back for the next page; null on the last.")]
+    next_cursor: Annotated[str | None, Field(description="Cursor of the next page; null on the last.")]
 
 
 class QueuePage(JobsPage):
-    """One page of the waiting jobs in queue order, and the pools that they wait for."""
+    """Page of waiting jobs in queue order, with the pools."""
 
     pools: list[Pool]
 
 
 class ErrorDetail(ResponseModel):
-    """What went wrong, and what to do about it."""
+    """Error and a hint."""
 
-    type: Annotated[str, Field(description="For programs; see the table of errors.", examples=["InvalidRequest"])]
-    message: Annotated[str, Field(description="For people: what is wrong, in one sentence.")]
+    type: Annotated[str, Field(description="Type for programs; see the table of errors.", examples=["InvalidRequest"])]
+    message: Annotated[str, Field(description="Error as a sentence.")]
     field: Annotated[
-        str | None, Field(description="Path of the field at fault.", examples=["ResourceConfig.InstanceCount"])
+        str | None, Field(description="Path of the invalid field.", examples=["ResourceConfig.InstanceCount"])
     ]
-    hint: Annotated[str | None, Field(description="What to do about it.")]
+    hint: Annotated[str | None, Field(description="Suggested remedy.")]
 
 
 class Error(ResponseModel):
-    """The one shape of every answer that is no success."""
+    """Body of every error response."""
 
     error: ErrorDetail

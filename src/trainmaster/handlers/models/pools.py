@@ -1,7 +1,4 @@
-"""The shapes of pools that travel: what may be set of them, and how they stand, member for member.
-
-It must not know the domain's objects beyond names and bounds: `pool_views.py` makes answers of them.
-"""
+"""API models of pools: what may be set of them, and their use; `handlers.views.pools` fills them."""
 
 from __future__ import annotations
 
@@ -19,41 +16,39 @@ from trainmaster.service.capacity.pool_usage import State
 INSTANCE_TYPE = r"^ml\.[a-z0-9-]{1,30}\.[a-z0-9-]{1,30}$"
 MAX_POOLS = 200
 
-_OF_TYPE = "Of one instance; 0: as known of the type."
-Cap = Annotated[int, Field(ge=0, le=LARGEST_CAP, description="Most instances that jobs may hold at once.")]
-Foreign = Annotated[
-    bool, Field(description="Whether training jobs that did not come from the queue count against the cap.")
-]
-Price = Annotated[float, Field(ge=0, le=HIGHEST_PRICE, description="Dollars for an hour of one instance, for budgets.")]
-Draining = Annotated[bool, Field(description="Nothing more is started in it; what runs there ends by itself.")]
+_OF_TYPE = "Per instance; 0: as known of the type."
+Cap = Annotated[int, Field(ge=0, le=LARGEST_CAP, description="Maximum instances that jobs hold at the same time.")]
+Foreign = Annotated[bool, Field(description="Whether training jobs from outside the queue count toward the cap.")]
+Price = Annotated[float, Field(ge=0, le=HIGHEST_PRICE, description="Dollars per hour of one instance, for budgets.")]
+Draining = Annotated[bool, Field(description="Whether the pool starts no more jobs; running jobs end by themselves.")]
 Accelerators = Annotated[int, Field(ge=0, le=MAX_ACCELERATORS, description=_OF_TYPE)]
 VCpus = Annotated[int, Field(ge=0, le=MAX_VCPUS, description=_OF_TYPE)]
-Memory = Annotated[float, Field(ge=0, le=MAX_GIB, description="GiB of one instance; 0: as known of the type.")]
+Memory = Annotated[float, Field(ge=0, le=MAX_GIB, description="GiB per instance; 0: as known of the type.")]
 Maker = Annotated[
     str,
     Field(
         max_length=32,
-        description="Who makes the accelerators, in small letters; empty: as known of the type.",
+        description="Manufacturer of the accelerators, in lower case; empty: as known of the type.",
         examples=["nvidia"],
     ),
 ]
 AcceleratorMemory = Annotated[
     float,
-    Field(ge=0, le=MAX_GIB, description="GiB of all accelerators of one instance; 0: as known of the type."),
+    Field(ge=0, le=MAX_GIB, description="GiB of all accelerators of an instance; 0: as known of the type."),
 ]
 Version = Annotated[
-    int | None, Field(ge=0, description="Where given, refused (409) unless it is still the version in force.")
+    int | None, Field(ge=0, description="Expected version in force; otherwise the request is rejected (409).")
 ]
 
-# ---------------------------------------------------------------- asked
+# ---------------------------------------------------------------- requests
 
 
 class PoolParts(RequestModel):
-    """What a pool has beside its name and type."""
+    """Members of a pool beside its name and type."""
 
-    kind: Annotated[Kind, Field(strict=False, description="How SageMaker gives the instances.")] = Kind.ON_DEMAND
+    kind: Annotated[Kind, Field(strict=False, description="Kind of capacity.")] = Kind.ON_DEMAND
     training_plan_arn: Annotated[
-        str | None, Field(max_length=2048, description="Of a pool of kind training-plan, which needs it.")
+        str | None, Field(max_length=2048, description="Required for a pool of kind training-plan.")
     ] = None
     cap: Cap
     count_foreign: Foreign = False
@@ -67,35 +62,35 @@ class PoolParts(RequestModel):
 
 
 class PoolSetting(PoolParts):
-    """A pool: capacity of one instance type and one kind. What is absent is as by default."""
+    """Pool: capacity of one instance type and one kind. Omitted members have their defaults."""
 
     instance_type: Annotated[str, Field(pattern=INSTANCE_TYPE, examples=["ml.p5.48xlarge"])]
     name: Annotated[
         str | None,
         Field(
             max_length=MAX_NAME_LENGTH,
-            description="Without one: the instance type, followed by `.` and the kind where it is not on demand.",
+            description="By default the instance type, followed by `.` and the kind if it is not on demand.",
             examples=["p5-spot"],
         ),
     ] = None
 
 
 class PoolSettings(RequestModel):
-    """All pools: one that is not named is gone. Jobs that hold more than a lowered cap run on."""
+    """All pools; an omitted pool is removed. Jobs that hold more than a lowered cap keep running."""
 
     pools: Annotated[list[PoolSetting], Field(max_length=MAX_POOLS)]
     version: Version = None
 
 
 class NamedPool(PoolParts):
-    """The pool of the name in the path; without an instance type the name is the type."""
+    """Pool of the name in the path; the name is the instance type if there is none."""
 
     instance_type: Annotated[str | None, Field(pattern=INSTANCE_TYPE, examples=["ml.p5.48xlarge"])] = None
     version: Version = None
 
 
 class PoolChange(RequestModel):
-    """What to change of a pool; what is absent or null stays as it is."""
+    """Change of a pool; omitted and null members stay as they are."""
 
     cap: Cap | None = None
     count_foreign: Foreign | None = None
@@ -109,7 +104,7 @@ class PoolChange(RequestModel):
     version: Version = None
 
 
-# ---------------------------------------------------------------- answered
+# ---------------------------------------------------------------- responses
 
 
 class Pool(ResponseModel):
@@ -120,51 +115,44 @@ class Pool(ResponseModel):
     kind: Kind
     training_plan_arn: str | None
     plan_status: Annotated[
-        PlanStatus | None, Field(description="Of the training plan, as SageMaker last told; null before it has.")
+        PlanStatus | None, Field(description="Status of the training plan as last read from SageMaker; null before.")
     ]
     starts_at: Annotated[
-        datetime | None, Field(description="When the plan's capacity begins that is usable now or next.")
+        datetime | None, Field(description="Beginning of the plan's capacity that is usable now or next.")
     ]
     ends_at: Annotated[
-        datetime | None, Field(description="When that capacity ends; its instances go half an hour before.")
+        datetime | None,
+        Field(description="End of that capacity; SageMaker reclaims its instances half an hour before."),
     ]
-    state: Annotated[
-        State, Field(description="Draining: nothing more is started in it; drained: and nothing is held any more.")
-    ]
+    state: Annotated[State, Field(description="draining: it starts no more jobs; drained: and holds none.")]
     made_for: Annotated[
-        str | None, Field(description="The demand that the manager made the pool for; null where people set it.")
+        str | None, Field(description="Demand for which the manager created the pool; null if a user set it.")
     ]
-    made_at: Annotated[datetime | None, Field(description="When the manager made it, or last made it larger.")]
-    price: Annotated[float, Field(description="Dollars for an hour of one instance; 0 where nobody has set one.")]
-    on_demand_price: Annotated[
-        float, Field(description="The same as known of the instance type on demand; 0 where nothing is known.")
-    ]
-    vcpus: Annotated[int, Field(description="Of one instance; 0 where nothing is known.")]
-    memory_gib: Annotated[float, Field(description="Of one instance; 0 where nothing is known.")]
-    accelerators: Annotated[int, Field(description="Of one instance.")]
-    accelerator: Annotated[str | None, Field(description="Who makes them; null where there are none, or nobody knows.")]
-    accelerator_memory_gib: Annotated[float, Field(description="Of all accelerators of one instance together.")]
+    made_at: Annotated[datetime | None, Field(description="Time at which the manager created or last enlarged it.")]
+    price: Annotated[float, Field(description="Dollars per hour of one instance; 0 if not set.")]
+    on_demand_price: Annotated[float, Field(description="On-demand price of the instance type; 0 if unknown.")]
+    vcpus: Annotated[int, Field(description="Per instance; 0 if unknown.")]
+    memory_gib: Annotated[float, Field(description="Per instance; 0 if unknown.")]
+    accelerators: Annotated[int, Field(description="Per instance.")]
+    accelerator: Annotated[str | None, Field(description="Manufacturer; null if there are none or it is unknown.")]
+    accelerator_memory_gib: Annotated[float, Field(description="All accelerators of an instance together.")]
     cap: int
-    used: Annotated[int, Field(description="Held by jobs of the queue, stopping ones included.")]
-    stopping: Annotated[int, Field(description="Of those used: on the way to be free.")]
-    beyond_least: Annotated[
-        int, Field(description="Of those used: held by elastic jobs beyond their least size, which these could give.")
-    ]
-    held: Annotated[int, Field(description="Kept for jobs that they were freed for.")]
-    foreign: Annotated[int, Field(description="Held by training jobs that did not come from the queue, where counted.")]
-    warm: Annotated[int, Field(description="Kept by SageMaker in warm pools of ended jobs, those being ended too.")]
-    free: Annotated[int, Field(description="None where nothing may start.")]
+    used: Annotated[int, Field(description="Instances held by jobs of the queue, including stopping ones.")]
+    stopping: Annotated[int, Field(description="Used instances whose jobs are stopping.")]
+    beyond_least: Annotated[int, Field(description="Used instances that elastic jobs hold beyond their minimum size.")]
+    held: Annotated[int, Field(description="Instances reserved for jobs.")]
+    foreign: Annotated[int, Field(description="Instances held by training jobs from outside the queue, if counted.")]
+    warm: Annotated[int, Field(description="Instances in warm pools of ended jobs.")]
+    free: Annotated[int, Field(description="0 if the pool starts no jobs.")]
     count_foreign: bool
-    waiting: Annotated[int, Field(description="Waiting jobs that could run there, whether or not elsewhere, too.")]
-    waiting_units: Annotated[int, Field(description="What those would take of it, all together.")]
-    waiting_more: Annotated[
-        bool, Field(description="Whether more may wait than were counted: the queue is not read to its end for this.")
-    ]
+    waiting: Annotated[int, Field(description="Waiting jobs that could run there, even if elsewhere too.")]
+    waiting_units: Annotated[int, Field(description="Instances that they would use in all.")]
+    waiting_more: Annotated[bool, Field(description="Whether more may wait: the queue is not read to its end.")]
     weight: Annotated[
         float,
         Field(
-            description="Its part in the placement policy smooth-weighted-round-robin, "
-            "from 0 to 1; 0 where the queue does not choose it by itself."
+            description="Weight in the placement policy smooth-weighted-round-robin, "
+            "from 0 to 1; 0 if the policy does not choose it."
         ),
     ]
     setting: Annotated[
@@ -178,46 +166,46 @@ class Pool(ResponseModel):
 
 Dollars = Annotated[
     float | None,
-    Field(description="What its instances may cost an hour from then on, more or (below 0) less; null: nobody knows."),
+    Field(description="Change of the maximum cost per hour; null if unknown."),
 ]
 
 
 class ManagedPoolChange(ResponseModel):
-    """What the manager does to a pool of its own: makes it or makes it larger, makes it smaller, or removes it."""
+    """Change of a managed pool: creation or growth, shrinking, or removal."""
 
     change: PoolAction
     pool: str
     instance_type: str
-    before: Annotated[int, Field(description="Instances; 0 of a pool that is made.")]
-    after: Annotated[int, Field(description="0 of one that is removed.")]
+    before: Annotated[int, Field(description="Instances before; 0 for a new pool.")]
+    after: Annotated[int, Field(description="Instances after; 0 for a removed pool.")]
     dollars_per_hour: Dollars
-    made_for: Annotated[str, Field(description="The demand that the pool was made for.")]
-    jobs: Annotated[list[str], Field(description="The first five of the waiting jobs that it is done for.")]
-    job_count: Annotated[int, Field(description="How many there are.")]
-    why: Annotated[str, Field(description="The reason as a sentence.")]
+    made_for: Annotated[str, Field(description="Demand for which the pool was created.")]
+    jobs: Annotated[list[str], Field(description="First five of the waiting jobs that caused it.")]
+    job_count: Annotated[int, Field(description="Number of such jobs.")]
+    why: Annotated[str, Field(description="Reason as a sentence.")]
 
 
 class ManagedPoolEvent(ManagedPoolChange):
-    """What the manager did, and when."""
+    """Change of a managed pool with its time."""
 
     at: datetime
 
 
 class Pools(ResponseModel):
-    """All pools, and the version to name when changing them."""
+    """All pools, and the version to name in a change."""
 
     pools: list[Pool]
     version: int
     history: Annotated[
         list[ManagedPoolEvent] | None,
-        Field(description="What the manager has done to its own pools, the last 50, newest first; null if not asked."),
+        Field(description="Last 50 changes of managed pools, newest first; null without `history=true`."),
     ] = None
 
 
 class Removal(Pools):
-    """The pools that are left, and what became of the jobs that waited for the one that is gone."""
+    """Remaining pools, and the jobs that the removal affects."""
 
-    moved: Annotated[int, Field(description="Waiting jobs that could have run there, and can elsewhere.")]
-    stranded: Annotated[int, Field(description="Waiting jobs that can run nowhere now; only where it was forced.")]
-    more: Annotated[bool, Field(description="Whether there may be more of both: not all that wait were read.")]
-    running: Annotated[list[str], Field(description="Jobs that run on there; only where it was forced.")]
+    moved: Annotated[int, Field(description="Waiting jobs that can run elsewhere.")]
+    stranded: Annotated[int, Field(description="Waiting jobs that can run nowhere else; only if forced.")]
+    more: Annotated[bool, Field(description="Whether there may be more of both: the queue was not read to its end.")]
+    running: Annotated[list[str], Field(description="Jobs that keep running there; only if forced.")]

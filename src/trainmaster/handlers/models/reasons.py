@@ -38,7 +38,7 @@ class Reason(ResponseModel):
     model_config = ConfigDict(extra="allow", json_schema_extra=_add_members)
 
     type: Annotated[str, Field(json_schema_extra=lambda schema: schema.update(enum=list(REASONS)))]
-    message: Annotated[str, Field(description="The reason as a sentence.")]
+    message: Annotated[str, Field(description="Reason as a sentence.")]
 
 
 def reason_view(reason: domain.Reason | None) -> Reason | None:
