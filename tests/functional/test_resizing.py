@@ -118,7 +118,7 @@ def test_a_lost_member_is_replaced_by_another():
     world.run_until(lambda: world.names("elastic") == ["elastic", "elastic-qstamp-1-m2", "elastic-qstamp-1-m3"])
     world.run_until(lambda: runs_with(world, 3))
     assert world.job("elastic").attempt.faulty_since is None
-    assert "resizes, 2 -> 3 instances: a lost member is replaced" in reasons(world)
+    assert "resizes, 2 -> 3 instances: replaces a lost member" in reasons(world)
 
 
 def test_where_none_comes_it_makes_do_without_the_lost_member():
@@ -130,7 +130,7 @@ def test_where_none_comes_it_makes_do_without_the_lost_member():
     attempt = world.job("elastic").attempt
     assert (attempt.wanted, attempt.faulty_since is not None) == (3, True)
     world.run_until(lambda: world.job("elastic").attempt.faulty_since is None)
-    assert reasons(world)[-1] == "goes on with 2 of 3 instances"
+    assert reasons(world)[-1] == "continues with 2 of 3 instances"
 
 
 def test_a_preempted_group_stops_as_a_whole_and_goes_on_as_another():

@@ -33,7 +33,7 @@ def value_of(kind: type[T], values: Mapping[str, Any], **others: Any) -> T:
 
     Raises ValueError, TypeError or OverflowError for a document that this module has not written.
     """
-    # mypy does not take a class variable for something that can be hashed.
+    # mypy does not accept a type variable's class as hashable.
     members = _members(cast("Any", kind))
     read = {each.name: _read(hint, values[member]) for member, each, hint in members if member in values}
     return kind(**others, **read)

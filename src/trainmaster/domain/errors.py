@@ -73,7 +73,7 @@ class ShareNotAllowed(Refused):
 
 
 class BudgetExhausted(Refused):
-    """The share has spent its budget and refuses jobs until the next period begins."""
+    """The share has spent its budget and accepts no jobs until the next period begins."""
 
 
 class NeverFits(Refused):
@@ -117,7 +117,7 @@ class Throttled(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """5xx, time-out or lost connection: it may or may not have happened."""
+    """The service answered 5xx, timed out or lost the connection; the call may have taken effect."""
 
 
 class CapacityExhausted(ServiceError):
@@ -137,4 +137,4 @@ class UnreadableRendezvous(ServiceError):
 
 
 class Fenced(ServiceError):
-    """A later pass has begun, so this one's reads are stale and it must stop."""
+    """A later pass has begun, so this one's snapshot is stale and it must stop."""

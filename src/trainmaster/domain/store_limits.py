@@ -26,7 +26,7 @@ def check_request(request: Mapping[str, object], size: int) -> None:
         return
     largest = max(request, key=lambda member: len(json.dumps(request[member])))
     raise TooLarge(
-        f"The request has {size:,} bytes even when compressed; the queue can keep {MAX_REQUEST_BYTES:,}.",
+        f"The compressed request has {size:,} bytes; the queue can store {MAX_REQUEST_BYTES:,}.",
         field=largest,
-        hint=f"{largest} is its largest part: keep that in S3 and pass its address.",
+        hint=f"{largest} is its largest part: store that in S3 and pass its address.",
     )

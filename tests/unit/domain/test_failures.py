@@ -137,7 +137,7 @@ class TestBounds:
         job = run_again(failing(job, ALGORITHM))
         failed = failing(job, ALGORITHM)
         assert failed.failure == (
-            "AlgorithmError: exit code 1 (tried 3 times, as often as it may be; "
+            "AlgorithmError: exit code 1 (tried 3 times, the maximum; "
             "attempt 1: AlgorithmError: exit code 1; "
             "attempt 2: InternalServerError: We encountered an internal error. Please try again.; "
             "attempt 3: AlgorithmError: exit code 1)"

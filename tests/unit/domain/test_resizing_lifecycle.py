@@ -101,8 +101,8 @@ class TestAnyResize:
         ("cause", "words"),
         [
             (Cause.GROW, "resizes, 1 -> 3 instances: capacity is idle"),
-            (Cause.REPLACE, "resizes, 1 -> 3 instances: a lost member is replaced"),
-            (Cause.SHRINK, "resizes, 1 -> 3 instances: gives way for job9"),
+            (Cause.REPLACE, "resizes, 1 -> 3 instances: replaces a lost member"),
+            (Cause.SHRINK, "resizes, 1 -> 3 instances: frees capacity for job9"),
         ],
     )
     def test_the_history_says_why(self, cause, words):
@@ -134,7 +134,7 @@ class TestRestart:
         done = told(lifecycle.launched(resumed), Status.IN_PROGRESS, 300, secondary="Training")
         assert (done.state, done.attempt.resizing, done.attempt.resizes) == (JobState.RUNNING, None, 1)
         assert done.attempt.sized_at == b.at(300)
-        assert lines(done)[-2:] == ["goes on with 3 instances", "runs with 3 instances"]
+        assert lines(done)[-2:] == ["continues with 3 instances", "runs with 3 instances"]
 
     def test_a_shrink_gives_its_instances_back_once_the_job_has_stopped(self):
         resumed = told(resize(running(size=3), 1, freed_for="job9"), Status.STOPPED, 160)
@@ -359,7 +359,7 @@ class TestMembers:
         assert (still.state, still.units, still.attempt.faulty_since) == (JobState.RUNNING, {b.P5: 2}, b.at(50))
         making_do = resizing.accept_smaller_size(still, b.at(210))
         assert (making_do.attempt.faulty_since, making_do.attempt.wanted) == (None, 0)
-        assert lines(making_do)[-1] == "goes on with 2 of 3 instances"
+        assert lines(making_do)[-1] == "continues with 2 of 3 instances"
 
     def test_going_down_after_a_loss_settles_it(self):
         job = running(Hook.MEMBERS, 3, sizes=(1, 3))

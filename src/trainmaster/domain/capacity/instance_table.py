@@ -1,10 +1,9 @@
 """The shipped table of ML instance types. Written by `scripts/instance_table.py`; do not edit it by hand.
 
-From SageMaker's list of types for training and what EC2 says of them (DescribeInstanceTypes, as moto 5.2.5 has it).
-Prices are those of training on demand in us-east-1, in US dollars an hour, as others have published them from AWS's
-price list until summer 2026 (`scripts/instance_prices.csv`); 0 where no such source was found. A pool's own price goes
-before them. A row has a type's members in their order, those at its end left out where they are 0 or empty, and `-`
-for an empty text.
+Sources are SageMaker's list of types for training and EC2's DescribeInstanceTypes (as in moto 5.2.5). Prices are
+on-demand prices of training in us-east-1, in US dollars an hour, as published from AWS's price list until summer 2026
+(`scripts/instance_prices.csv`); 0 without such a source. A pool's own price goes before them. A row has a type's
+members in their order, without trailing zeros and empty values, and `-` for an empty text.
 """
 
 from __future__ import annotations

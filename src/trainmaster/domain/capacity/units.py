@@ -224,7 +224,7 @@ def worst_case(alternatives: Iterable[Units]) -> dict[str, int]:
 
 
 def in_settings(pools: Mapping[str, Pool]) -> dict[str, Pool]:
-    """The pools that are kept with the settings; each reading discovers those of services."""
+    """Return the pools stored in the settings; each snapshot discovers those of services."""
     return {name: pool for name, pool in pools.items() if pool.kind is not Kind.SERVICE}
 
 

@@ -91,12 +91,10 @@ class Control:
 
 
 def group_of(text: str | bytes) -> RendezvousState:
-    """The group that such a state, as the nodes write it, tells of; members that a newer node adds are left alone.
+    """Return the rendezvous in a state that the nodes wrote; ignore members that newer nodes add.
 
-    What the state holds is `docs/reference/rendezvous.md`'s; a node of an unknown role is of this group all the same,
-    as one that waits. Nothing in the text is trusted: nodes are other people's containers.
-
-    Raises `UnreadableRendezvous`.
+    `docs/reference/rendezvous.md` describes the state; a node of an unknown role counts as waiting. The text is
+    untrusted, because containers of other people write it. Raises `UnreadableRendezvous`.
     """
     try:
         state = json.loads(text)
@@ -109,7 +107,7 @@ def group_of(text: str | bytes) -> RendezvousState:
             nodes=tuple(sorted(nodes, key=_place)),
             restarts=int(state["charged"]),
         )
-    # A deeply nested text makes the parser give up with a RecursionError.
+    # The parser raises RecursionError for a deeply nested text.
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise UnreadableRendezvous(f"The state of a rendezvous cannot be read: {type(error).__name__}.") from error
 
@@ -131,7 +129,7 @@ def _node(name: str, node: Any) -> Node:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise TypeError(f"{type(value).__name__} where an object belongs")
+        raise TypeError(f"{type(value).__name__} instead of an object")
     return value
 
 

@@ -43,12 +43,12 @@ class RestartBudget:
     """Limits on restarts of a job's processes after failures; resizes do not count.
 
     Attributes:
-        most: restarts within `period` after which the job fails, or is restarted in full; None for no bound.
-        period: the window that restarts are counted in (`evalPeriodSeconds`).
-        total: restarts in all after which the job fails (`jobMaxRetryCount`); None for no bound.
+        most: restarts within `period` after which the job fails, or restarts in full; None for no limit.
+        period: the window in which restarts are counted (`evalPeriodSeconds`).
+        total: maximum restarts over the job's lifetime (`jobMaxRetryCount`); None for no limit.
         before_full: after so many within the period the next is a full restart, a new attempt
             (`numRestartBeforeFullJobRestart`); None for never.
-        most_full: more full restarts than this within the period fail the job (`maxFullJobRestarts`).
+        most_full: maximum full restarts within the period; one more fails the job (`maxFullJobRestarts`).
     """
 
     most: int | None = None
@@ -68,11 +68,11 @@ class Elastic:
         values: all legal sizes, ascending, instead of a step (`replicaDiscreteValues`); empty where a step tells.
         hook: how it is resized.
         target: of a custom hook: ARN of a Lambda function, or "event" for an EventBridge event.
-        scaling_timeout: it grows only once its size has stayed as it is for so long (`scalingTimeoutInSeconds`).
+        scaling_timeout: time without a resize before it grows (`scalingTimeoutInSeconds`).
         graceful_shutdown_timeout: time to checkpoint and leave before force (`gracefulShutdownTimeoutInSeconds`).
         faulty_scale_down_timeout: wait for a replacement of a lost member (`faultyScaleDownTimeoutInSeconds`).
-        scale_up_snooze: it does not grow for so long after a restart (`scaleUpSnoozeTimeInSeconds`).
-        budget: how often it may be restarted for failures.
+        scale_up_snooze: time after a restart in which it does not grow (`scaleUpSnoozeTimeInSeconds`).
+        budget: limits on restarts after failures.
     """
 
     least: int

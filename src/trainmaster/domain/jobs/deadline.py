@@ -81,7 +81,7 @@ class Outlook:
     urgent_from: datetime | None
 
     def message(self) -> str:
-        """The outlook as a sentence."""
+        """Return the outlook as a sentence."""
         end = clock(self.deadline)
         if self.prospect is Prospect.LOST:
             return f"can no longer be done by {end}"

@@ -29,7 +29,7 @@ class Work(ABC):
 
     Such a job draws on one pool, which its kind discovers, and an attempt of it is a run instead of a training job. Its
     units are concurrent requests to a service. A subclass registers itself under its `kind` when it is defined, so that
-    stored jobs of this kind can be read in every process that imports it.
+    every process that imports it can read stored jobs of this kind.
     """
 
     __slots__ = ()

@@ -32,7 +32,7 @@ def storage_warnings(
     """
     config, kinds = part(request, CONFIG), _possible(demand, pools, catalogue)
     local = [kind.name for kind in kinds if kind.storage_gb]
-    # Of a type that nobody knows, nothing is known of its storage either.
+    # An unknown type's storage is unknown too.
     without = [kind.name for kind in kinds if kind.vcpus and not kind.storage_gb]
     if text(config, "VolumeKmsKeyId") and local:
         yield (

@@ -27,7 +27,7 @@ class Entitlement:
 
     Attributes:
         share: its settings.
-        nominal: units that are its own, by pool.
+        nominal: its own units, by pool.
     """
 
     share: Share
@@ -46,10 +46,10 @@ class Entitlement:
         return max(own - self.share.lends.get(pool, own), 0)
 
     def bound(self, pool: str) -> Bound | None:
-        """The tightest bound on what it holds of a pool; None where only the pool itself bounds it.
+        """Return the tightest bound on the share's units of a pool; None if only the pool limits it.
 
-        Services come and go, so settings need not divide them: a share that borrows nothing uses services of which it
-        owns nothing like all others.
+        Services come and go, so settings need not divide them: a share that does not borrow uses services in which it
+        owns nothing like all other shares.
         """
         bounds = []
         divided = pool in self.share.nominal or not is_service_pool(pool)
@@ -64,12 +64,14 @@ class Entitlement:
 
 @dataclass(slots=True)
 class Entitlements:
-    """Every share's, by name; also of names that the policy does not know, which own nothing, lend and borrow.
+    """The entitlements of all shares, by name.
+
+    Shares without settings own nothing, lend and borrow.
 
     Attributes:
         policy: the settings in force.
         pools: the pools, by name.
-        foreign: units that training jobs from outside the queue hold.
+        foreign: units that external training jobs hold.
     """
 
     policy: Policy
@@ -110,7 +112,7 @@ class Entitlements:
         return max(cap - self.foreign.get(pool, 0), 0)
 
     def _rest(self) -> dict[str, int]:
-        """The units that no configured share owns. External jobs use these first, since guarantees have precedence."""
+        """Return the units that no configured share owns; external jobs use these first, before any guarantee."""
         owned = total(share.nominal for share in self.policy.shares.values())
         pools = in_settings(self.pools)
         return {name: max(self._usable(name) - owned.get(name, 0), 0) for name in pools}

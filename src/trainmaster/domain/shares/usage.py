@@ -104,9 +104,9 @@ def spent(units: Mapping[str, int], since: datetime, until: datetime, pools: Map
 
 
 def accelerators_of(units: Mapping[str, int], pools: Mapping[str, Pool]) -> int:
-    """Accelerators of these units: one each where a pool is gone, none of requests to a service.
+    """Return the accelerators of these units: one each in a pool that is gone, none for requests to a service.
 
-    So other kinds of jobs are charged nothing: they count neither for budgets nor for the usage of shares.
+    So jobs of other kinds are charged nothing, neither in budgets nor in the usage of shares.
     """
     return sum(count * _accelerators(name, pools) for name, count in units.items())
 

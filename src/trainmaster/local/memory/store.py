@@ -142,7 +142,7 @@ class MemoryStore:
                 None,
                 self._table.passes or None,
             ):
-                raise Fenced(f"pass {fence} has been overtaken")
+                raise Fenced(f"a newer pass has fenced pass {fence}")
             stored = [self._table.jobs.get(before.name) for before, _ in changes]
             for (before, _), now in zip(changes, stored, strict=True):
                 if now is None or now.version != before.version:
@@ -213,7 +213,7 @@ class MemoryStore:
             now, table = self.settings(), self._table
             if version not in (None, now.version):
                 raise VersionConflict(
-                    f"The settings have version {now.version} by now.", field="version", hint="Read them again first."
+                    f"The settings now have version {now.version}.", field="version", hint="Read them again first."
                 )
             table.pools = now.pools if pools is None else {pool.name: pool for pool in pools}
             table.policy = table.policy if policy is None else differences(policy, self._policy)

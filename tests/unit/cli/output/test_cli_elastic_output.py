@@ -240,9 +240,9 @@ def test_pools_have_a_column_of_what_elastic_jobs_could_give_only_where_there_is
 
 
 def test_why_says_that_a_resize_is_over_because_the_job_stops() -> None:
-    history = [line_to("resizing", "resizes"), line_to("resizing", "stop asked by ada", "resizing")]
+    history = [line_to("resizing", "resizes"), line_to("resizing", "stop requested by ada", "resizing")]
     told = explanation(job(state="resizing", history=history), NOW)
-    assert told.startswith("job1 is being stopped during a resize. Stop asked by ada at")
+    assert told.startswith("job1 is being stopped during a resize. Stop requested by ada at")
 
 
 def test_why_says_that_a_member_is_lacking() -> None:

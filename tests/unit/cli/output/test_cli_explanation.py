@@ -73,10 +73,10 @@ def test_a_running_job_whose_start_lies_ahead_of_our_clock_runs_for_no_time() ->
 
 
 def test_a_running_job_whose_stop_was_asked_says_so() -> None:
-    asked = _line("running", "running", f"stop asked by {ANN}", "2026-11-20T12:59:30Z")
+    asked = _line("running", "running", f"stop requested by {ANN}", "2026-11-20T12:59:30Z")
     lines = [SUBMITTED, asked, _line("running", "running", "priority 0 -> 1 by x")]
     text = _why("running", attempts=[an_attempt("job1")], history=lines)
-    assert text.endswith(f"(attempt 1). Stop asked by {ANN} at 2026-11-20 12:59:30 UTC (30 seconds ago).")
+    assert text.endswith(f"(attempt 1). Stop requested by {ANN} at 2026-11-20 12:59:30 UTC (30 seconds ago).")
 
 
 def test_a_stop_that_was_asked_of_an_earlier_attempt_is_past() -> None:
@@ -86,9 +86,9 @@ def test_a_stop_that_was_asked_of_an_earlier_attempt_is_past() -> None:
 
 
 def test_a_job_that_steps_aside_says_for_whom() -> None:
-    lines = [SUBMITTED, _line("running", "preempting", "steps aside for job4")]
+    lines = [SUBMITTED, _line("running", "preempting", "is preempted for job4")]
     text = _why("preempting", attempts=[an_attempt("job1")], history=lines)
-    assert "being preempted since 2026-11-20 12:30:00 UTC (30 minutes ago). Steps aside for job4." in text
+    assert "being preempted since 2026-11-20 12:30:00 UTC (30 minutes ago). Is preempted for job4." in text
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,14 @@
-"""Every change that a job can go through, as a pure function from the job before to the job after.
+"""All changes of a job, as pure functions from the job before to the job after.
 
-    moves.py     what all of them share: one table of transitions, one version, one line of history
-    running.py   starts, preemptions, stops
-    resizing.py  from one size to another
-    waiting.py   holds, releases, parents, priorities, cancellations
-    failures.py  what failed is tried again, or ends the job
-    reports.py   what SageMaker says
+    transition.py  shared by all: the table of transitions, the version, the line of history
+    running.py     starts, preemptions, stops
+    resizing.py    steps from one size to another
+    waiting.py     holds, releases, parents, priorities, cancellations
+    failures.py    retries of failures, or the job's end
+    progress.py    progress of jobs of other kinds than training
+    reports.py     SageMaker's reports
 
-Each asks `TRANSITIONS`, counts the version up and writes one line of history. They must not read a clock, store
-anything or decide whether a change is wise.
+Each checks `TRANSITIONS`, increments the version and adds one line of history.
 """
 
 from __future__ import annotations

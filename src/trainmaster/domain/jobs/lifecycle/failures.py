@@ -22,9 +22,9 @@ _MAX_PARTS = 5
 
 
 def back_off(failures: int, retry: Retry) -> timedelta:
-    """Return the wait after the n-th failure: `first`, doubled each time, at most `longest`.
+    """Return the wait after the n-th failure: `first_delay`, doubled each time, at most `max_delay`.
 
-    The default's 60 s is Kueue's for jobs whose pods did not become ready (`waitForPodsReady`); its cap is shorter.
+    The default's 60 s is Kueue's for jobs whose pods did not become ready (`waitForPodsReady`); its maximum is shorter.
     """
     doublings = min(max(failures - 1, 0), 20)
     return min(retry.first_delay * (1 << doublings), retry.max_delay)
@@ -104,4 +104,4 @@ def _story(job: Job, reason: str, times: int) -> str:
         return reason
     cut = [f"{more} more"] if more else []
     tried = "tried once" if times == 1 else f"tried {times} times"
-    return "; ".join([f"{reason} ({tried}, as often as it may be", *cut, *before[-_MAX_PARTS:]]) + ")"
+    return "; ".join([f"{reason} ({tried}, the maximum", *cut, *before[-_MAX_PARTS:]]) + ")"

@@ -23,7 +23,7 @@ def with_progress(job: Job, seen: Observation, now: datetime) -> Job:
     if work is None or progress is None:
         return job
     known = work.advanced(progress)
-    # A late report tells of fewer parts; other jobs use what has been given back since.
+    # A late report has fewer parts; other jobs already use the units that were given back since.
     late = progress.done + progress.failed < known.settled
     attempt = current(job)
     units = dict(attempt.units) if late else still_held(attempt.units, progress)
@@ -39,6 +39,6 @@ def with_work(job: Job, work: Work, now: datetime, reason: str) -> Job:
 
 
 def note_progress(before: Job, after: Job, now: datetime) -> Job:
-    """Return the job after a report of progress alone, with a line of history where people want one."""
+    """Return the job after a report of progress alone, with a line of history if the work has one."""
     words = "" if before.work is None or after.work is None else after.work.note_since(before.work)
     return note(after, now, words) if words else touch(after)

@@ -66,7 +66,7 @@ def resumes(job: Job, now: datetime) -> Job:
         resizing=under_way,
         resizes=attempt.resizes,
     )
-    return note(job, now, f"goes on with {under_way.after} instances", attempt=fresh, **followed(job, ended))
+    return note(job, now, f"continues with {under_way.after} instances", attempt=fresh, **followed(job, ended))
 
 
 def resized(job: Job, now: datetime, size: int | None = None) -> Job:
@@ -188,7 +188,7 @@ def settled(job: Job, now: datetime) -> Job:
 def accept_smaller_size(job: Job, now: datetime) -> Job:
     """Continue at the smaller size after a lost member was not replaced in time."""
     attempt = current(job)
-    text = f"goes on with {attempt.size} of {attempt.wanted} instances"
+    text = f"continues with {attempt.size} of {attempt.wanted} instances"
     return note(job, now, text, attempt=replace(attempt, faulty_since=None, wanted=0))
 
 
@@ -288,13 +288,13 @@ def _words(under_way: Resizing) -> str:
     sizes = f"{under_way.before} -> {under_way.after} instances"
     if under_way.given_up:
         return f"goes back, {sizes}"
-    whom = f" for {under_way.freed_for}" if under_way.freed_for else ""
-    return f"resizes, {sizes}: {_CAUSES[under_way.cause]}{whom}"
+    beneficiary = f" for {under_way.freed_for}" if under_way.freed_for else ""
+    return f"resizes, {sizes}: {_CAUSES[under_way.cause]}{beneficiary}"
 
 
 _CAUSES = {
     Cause.GROW: "capacity is idle",
-    Cause.SHRINK: "gives way",
-    Cause.REPLACE: "a lost member is replaced",
-    Cause.REPAIR: "what is left is no size that it may have",
+    Cause.SHRINK: "frees capacity",
+    Cause.REPLACE: "replaces a lost member",
+    Cause.REPAIR: "the remaining size is not legal",
 }

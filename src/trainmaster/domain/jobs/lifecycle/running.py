@@ -29,8 +29,8 @@ def start(  # noqa: PLR0913 - the parts of a start
 ) -> Job:
     """Return the job with a new attempt on these units; its name is fixed before SageMaker is called.
 
-    A start that SageMaker refused for its limits left no training job behind, so its number is used again.
-    An attempt of another kind's job is a run, and its name says so.
+    A start that SageMaker refused for its limits left no training job behind, so its number is used again. An attempt
+    of another kind's job is a run, and its name says so.
 
     Args:
         job: a waiting job.
@@ -86,7 +86,7 @@ def preempt(job: Job, beneficiary: str, now: datetime) -> Job:
     attempt = stops(current(job), now)
     # If it was already stopping for a resize, that stop must not be taken for its user's.
     attempt = replace(attempt, stop_asked_at=attempt.stop_asked_at or now, freed_for=beneficiary)
-    return move(job, JobState.PREEMPTING, now, f"steps aside for {beneficiary}", attempt=attempt)
+    return move(job, JobState.PREEMPTING, now, f"is preempted for {beneficiary}", attempt=attempt)
 
 
 def reserve(job: Job, reservation: Reservation) -> Job:
@@ -100,7 +100,7 @@ def ask_stop(job: Job, now: datetime, who: str) -> Job:
         raise IllegalTransition(f"job {job.name} is {job.state}: there is nothing to stop", field="jobState")
     attempt = current(job)
     attempt = replace(stops(attempt, now), stop_asked_at=attempt.stop_asked_at or now)
-    return note(job, now, f"stop asked by {who}", attempt=attempt, stop_requested=True)
+    return note(job, now, f"stop requested by {who}", attempt=attempt, stop_requested=True)
 
 
 def set_reclaim_time(job: Job, at: datetime | None) -> Job:

@@ -18,7 +18,7 @@ CLOCK_TOLERANCE = timedelta(seconds=5)
 def move(job: Job, state: JobState, now: datetime, reason: str, *, size: int | None = None, **changes: Any) -> Job:
     """Return the job in another state. Raises `IllegalTransition` if the table does not allow it.
 
-    A job of another kind that waits again asks for what its work has left.
+    A waiting job of another kind demands units for the remaining work.
 
     Args:
         job: the stored job.

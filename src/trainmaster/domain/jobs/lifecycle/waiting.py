@@ -49,7 +49,7 @@ def release(job: Job, now: datetime, who: str) -> Job:
         reason = held_reason(job)
         why = "" if reason is None else f": it {reason.message()}"
         raise IllegalTransition(
-            f"job {job.name} has no hold to release{why}", field="hold", hint="it enters the queue by itself"
+            f"job {job.name} has no hold to release{why}", field="hold", hint="It enters the queue by itself."
         )
     return note(freed, now, f"released by {who}")
 
