@@ -1,6 +1,7 @@
-"""Write src/trainmaster/client/views/types.py from docs/reference/openapi.json; with --check, only compare.
+"""Write the client's types from docs/reference/openapi.json; with --check, only compare.
 
 The client's types are the schemas of successful responses, with `View` after their names, and those of `_REQUESTS`.
+Schemas that a kind of jobs contributes become a module of this kind.
 """
 
 from __future__ import annotations
@@ -9,17 +10,20 @@ import json
 import keyword
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 DOCUMENT = ROOT / "docs" / "reference" / "openapi.json"
 TYPES = ROOT / "src" / "trainmaster" / "client" / "views" / "types.py"
+KINDS = {ROOT / "src" / "trainmaster" / "images" / "client" / "types.py": ("ImageDetails", "Received")}
+"""Modules of kinds of jobs, and the schemas that they have with those that these use."""
 _PREFIX = "#/components/schemas/"
 _REQUESTS = ("PoolSetting",)
 _FREE = {"SettingsInForce": "dict[str, Any]"}
 """Schemas that the client handles as documents, and their types."""
+_OF_KINDS = {name for names in KINDS.values() for name in names}
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _HEAD = '''"""Types of the API's responses, member for member as in JSON. Times are ISO 8601 in UTC.
 
@@ -35,11 +39,15 @@ from typing import Any, Literal, NotRequired, TypedDict
 class Types:
     """Types of the schemas that the responses use."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
-        """Collect the schemas of a document."""
+    def __init__(self, document: dict[str, Any], kind: Sequence[str] = ()) -> None:
+        """Collect the schemas of a document, or those of a kind of jobs."""
         self._schemas = document["components"]["schemas"]
-        self._names: dict[str, str] = {name: name for name in _REQUESTS}
-        for item in document["paths"].values():
+        self._requests = () if kind else _REQUESTS
+        self._names: dict[str, str] = {name: name for name in self._requests}
+        self._elsewhere = set() if kind else _OF_KINDS
+        for name in kind:
+            self._collect({"$ref": _PREFIX + name})
+        for item in () if kind else document["paths"].values():
             for operation in item.values():
                 for status, response in operation["responses"].items():
                     if status.startswith("2"):
@@ -52,7 +60,7 @@ class Types:
                 self._collect(inner)
         elif isinstance(part, dict):
             name = part.get("$ref", "").removeprefix(_PREFIX)
-            if name and name not in self._names:
+            if name and name not in self._names and name not in self._elsewhere:
                 schema = self._schemas[name]
                 self._names[name] = name if "enum" in schema else f"{name}View"
                 if name not in _FREE:
@@ -63,7 +71,7 @@ class Types:
 
     def text(self) -> str:
         """Return the module."""
-        for name in _REQUESTS:
+        for name in self._requests:
             self._collect(self._schemas[name])
         kinds = sorted(self._names, key=lambda name: ("enum" not in self._schemas[name], name))
         return _HEAD + "\n\n".join(self._declared(name) for name in kinds)
@@ -92,9 +100,11 @@ class Types:
     def _type(self, schema: dict[str, Any]) -> str:
         """Return the annotation for a schema."""
         if "$ref" in schema:
-            return self._names[schema["$ref"].removeprefix(_PREFIX)]
+            return self._names.get(schema["$ref"].removeprefix(_PREFIX), "dict[str, Any]")
         if "anyOf" in schema:
             return " | ".join(dict.fromkeys(self._type(choice) for choice in schema["anyOf"]))
+        if schema.get("enum", [])[:1] == ["training"]:
+            return "str"  # each kind of jobs has its own value
         if "enum" in schema or "const" in schema:
             values = schema.get("enum", [schema.get("const")])
             return f"Literal[{', '.join(json.dumps(value) for value in values)}]"
@@ -106,21 +116,25 @@ class Types:
         return _SCALARS[schema["type"]]
 
 
-def generated() -> str:
-    """Return the module as it is committed."""
-    text = Types(json.loads(DOCUMENT.read_text())).text()
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TYPES), "-"]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+def generated(module: Path, kind: Sequence[str] = ()) -> str:
+    """Return a module as it is committed."""
+    text = Types(json.loads(DOCUMENT.read_text()), kind).text()
+    for command in (["check", "--select=F401,I", "--fix", "-q"], ["format"]):
+        whole = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(module), "-"]
+        text = subprocess.run(whole, input=text, capture_output=True, text=True, check=True).stdout
+    return text
 
 
 def main() -> int:
-    """Write the module, or compare it."""
-    text = generated()
+    """Write the modules, or compare them."""
+    texts = {TYPES: generated(TYPES)} | {module: generated(module, kind) for module, kind in KINDS.items()}
+    stale = [module for module, text in texts.items() if not module.exists() or module.read_text() != text]
     if "--check" in sys.argv[1:]:
-        same = TYPES.exists() and TYPES.read_text() == text
-        print("up to date" if same else f"run scripts/{Path(__file__).name}: {TYPES.name} is out of date")
-        return 0 if same else 1
-    TYPES.write_text(text)
+        names = ", ".join(str(module.relative_to(ROOT)) for module in stale)
+        print(f"run scripts/{Path(__file__).name}: {names} is out of date" if stale else "up to date")
+        return 1 if stale else 0
+    for module in stale:
+        module.write_text(texts[module])
     return 0
 
 

@@ -91,16 +91,10 @@ def failure_classes() -> str:
     return "\n".join(["| class | `maxRetries` | meaning |", "|---|---|---|", *rows])
 
 
-OF_KINDS = ("/image-jobs",)
-"""Routes of further kinds of jobs, which share an event of the template."""
-
-
 def events() -> str:
     """Return the events of the API function in the template: one for each route of the queue itself."""
     lines = []
     for name, (_, operation) in OPERATIONS.items():
-        if operation.rule in OF_KINDS:
-            continue
         path = re.sub("<(.*?)>", r"{\1}", operation.rule)
         lines += [
             f"        {name[0].upper()}{name[1:]}:",

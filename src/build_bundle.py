@@ -23,6 +23,8 @@ HANDLERS = {
     "RegionFunction": "trainmaster.images.handlers.regions",
 }
 """The module of each function's handler, as in template.yaml."""
+KINDS = ("trainmaster.images",)
+"""Packages of kinds of jobs. The core imports them late, so that it is built without those that are not there."""
 READS_IMAGES = "trainmaster.images.pixels.wiring"
 """Imported late, and only by functions with the layer ImagingLayer; the bundles of the others end before it."""
 WITHOUT = {"ApiFunction": (READS_IMAGES,), "ManagerFunction": (READS_IMAGES,)}
@@ -65,11 +67,12 @@ def reached(module: str, without: Collection[str] = ()) -> tuple[dict[str, Path]
     modules: dict[str, Path] = {}
     packages: set[str] = set()
     for left_out in without:
-        _file_of(left_out)
+        if not _is_of_absent_kind(left_out):
+            _file_of(left_out)
     to_do = [module]
     while to_do:
         name = to_do.pop()
-        if name in modules or name in without:
+        if name in modules or name in without or _is_of_absent_kind(name):
             continue
         if name.partition(".")[0] != PACKAGE:
             packages.add(name.partition(".")[0])
@@ -77,6 +80,10 @@ def reached(module: str, without: Collection[str] = ()) -> tuple[dict[str, Path]
         modules[name] = _file_of(name)
         to_do += [*_parents(name), *_imports(modules[name])]
     return modules, packages - sys.stdlib_module_names
+
+
+def _is_of_absent_kind(module: str) -> bool:
+    return any(f"{module}.".startswith(f"{kind}.") and not SOURCE.joinpath(*kind.split(".")).is_dir() for kind in KINDS)
 
 
 def requirements(packages: Collection[str]) -> Iterator[str]:

@@ -11,15 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from builders import NOW, P5, ROLE, a_request, pools_of
-from image_stores import MemoryImageStore
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.job import Job
 from trainmaster.handlers.api.app import build_app
-from trainmaster.images.local.memory_refusals import MemoryRefusals
 from trainmaster.local.memory.rendezvous import MemoryRendezvousControl
 from trainmaster.local.memory.store import MemoryStore
 
@@ -57,23 +55,6 @@ class Recorder:
 
     def set_aside(self, message: str, reason: str) -> None:
         self.aside.append((message, reason))
-
-
-class SentImages:
-    """An image queue that keeps what it was given."""
-
-    def __init__(self) -> None:
-        self.sent: list[tuple[str, str | None]] = []
-        self.aside: list[tuple[str, str, Mapping[str, str]]] = []
-        self.failing: Exception | None = None
-
-    def send(self, body: str, *, caller: str | None = None) -> None:
-        self.sent.append((body, caller))
-
-    def set_aside(self, body: str, reason: str, *, attributes: Mapping[str, str] | None = None) -> None:
-        if self.failing is not None:
-            raise self.failing
-        self.aside.append((body, reason, dict(attributes or {})))
 
 
 class CountingStore:
@@ -168,24 +149,20 @@ class ApiWorld:
         settings: of the deployment, beside its pools.
     """
 
+    stores: ClassVar[type[MemoryStore]] = MemoryStore
     pools: Mapping[str, Pool] = field(default_factory=pools_of)
     settings: Mapping[str, Any] = field(default_factory=lambda: {"allowed_roles": (ROLE,)})
 
     def __post_init__(self) -> None:
         self.clock, self.publisher = StillClock(), Recorder()
-        self.memory = MemoryImageStore(default_pools=self.pools)
+        self.memory = self.stores(default_pools=self.pools)
         self.store = CountingStore(self.memory)
         self.application = Application(Settings(queue="sagemaker-queue", table="sagemaker-queue", **self.settings))
         self.application.clock = self.clock
         self.application.store = self.store
-        self.application.known_endpoints = self.memory
         self.application.publisher = self.publisher
         self.rendezvous = MemoryRendezvousControl()
         self.application.rendezvous = self.rendezvous
-        self.image_queue = SentImages()
-        self.application.image_queue = self.image_queue
-        self.refusals = MemoryRefusals(self.clock)
-        self.application.refusals = self.refusals
         self.app = build_app(self.application)
 
     def event(self, *args: Any, **kwargs: Any) -> Reply:

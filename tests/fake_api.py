@@ -62,7 +62,7 @@ def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any)
         "attempts": [],
         "earlierAttempts": None,
         "elastic": None,
-        "image": None,
+        "details": None,
         "history": [{"at": ENTERED, "from": None, "to": "pending", "reason": f"submitted by {ANN}", "attempt": None}],
         "jobDetails": a_request(name),
         "why": None,
@@ -70,10 +70,10 @@ def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any)
 
 
 def an_image(done: int = 0, failed: int = 0, total: int = 30, **changes: Any) -> dict[str, Any]:
-    """What the API says of an image job beside the rest: the members `kind` and `image`."""
+    """What the API says of an image job beside the rest: the members `kind` and `details`."""
     work = {"endpoint": "ships", "variant": "AllTraffic", "load": 4 * total, "loadLeft": 4 * (total - done)}
     regions = {"total": total, "done": done, "failed": failed}
-    return {"kind": "image", "image": work | {"tiles": 9 * total, "regions": regions} | changes}
+    return {"kind": "image", "details": work | {"tiles": 9 * total, "regions": regions} | changes}
 
 
 def a_rendezvous(job: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:

@@ -21,10 +21,12 @@ from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.images.domain.endpoint import Endpoint, Variant
 from trainmaster.images.domain.tiling import Cut, Window
 from trainmaster.images.domain.work import MERGE, Claim, Rest, run_of, work_of
+from trainmaster.images.kind import image_parts
 from trainmaster.images.local.memory_runs import MemoryRuns
 from trainmaster.service.kinds import KindLauncher
 from world import QUEUE, TABLE, World
 
+QUEUES = {"image": {"REGION_QUEUE_URL": "regions", "IMAGE_QUEUE_URL": "images"}}
 WORKERS = 2
 CUT = Cut(region=(100, 100), tile=(50, 50), overlap=(0, 0))
 DEAD = timedelta(seconds=120)
@@ -157,27 +159,25 @@ class ImageRunsWorld(World):
     def application(self) -> Application:
         """A fresh process, whose calls are watched."""
         watched = partial(Watched, around=self.faults.around)
-        settings = Settings(
-            queue=QUEUE, table=TABLE, pools=self.pools, region_queue_url="regions", image_queue_url="images"
-        )
-        application = Application(settings)
+        application = Application(Settings(queue=QUEUE, table=TABLE, pools=self.pools, job_kinds=QUEUES))
         store = watched(self._store())
         application.clock = self
         application.__dict__ |= {
             "store": store,
-            "known_endpoints": store,
             "publisher": self.queue,
-            "runs": watched(self.runs),
-            "region_queue": watched(self.regions),
-            "image_queue": watched(self.aside),
-            "endpoints": watched(self.endpoints),
             "checkpoints": self,
             "rendezvous": self.rendezvous,
             "resize_requesters": self.resize_requesters,
         }
-        assert application.images is not None
-        training = SageMakerLauncher(self.sagemaker, QUEUE)
-        application.__dict__["launcher"] = KindLauncher(training, {"image": application.images})
+        image_parts(application).__dict__ |= {
+            "known_endpoints": store,
+            "runs": watched(self.runs),
+            "region_queue": watched(self.regions),
+            "image_queue": watched(self.aside),
+            "endpoints": watched(self.endpoints),
+        }
+        assert application.runs.keys() == {"image"}
+        application.__dict__["launcher"] = KindLauncher(SageMakerLauncher(self.sagemaker, QUEUE), application.runs)
         return application
 
     def settle(self) -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from api_world import Recorder, SentImages, StillClock
+from api_world import Recorder, StillClock
+from image_api_world import SentImages
 from image_stores import MemoryImageStore
-from trainmaster.bootstrap import Settings
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.settings import Policy
@@ -126,7 +126,7 @@ class ImageWorld:
         self.image_queue, self.publisher = SentImages(), Recorder()
         self.refusals = MemoryRefusals(self.clock)
         self.unreachable: dict[str, Exception] = {}
-        self.settings = Settings(queue="sagemaker-queue", table="sagemaker-queue")
+        self.queue = "sagemaker-queue"
         self.intake = Intake(
             store=self.store,
             headers=self.images,

@@ -155,6 +155,18 @@ def test_the_worker_shares_the_errors_with_the_queue_and_needs_boto3_torch_or_ja
             assert own(name) != "domain" or name.startswith("trainmaster.domain.errors."), f"{path.name}: {name}"
 
 
+REGISTRIES = {"bootstrap/kinds.py", "handlers/api/kinds.py", "client/kinds.py", "cli/kinds.py"}
+"""The modules of the core that import kinds of jobs, late, one for each layer."""
+
+
+def test_kinds_of_jobs_are_imported_in_one_place_of_each_layer():
+    for path in (path for path in MODULES if layer(path) != "images"):
+        of_images = [name for name in imports(path, at_run_time=False) if own(name) == "images"]
+        registry = str(path.relative_to(PACKAGE)) in REGISTRIES
+        assert bool(of_images) == registry, f"{path}: {of_images}"
+        assert not [name for name in top_imports(path) if own(name) == "images"], f"{path} imports a kind at once"
+
+
 NEEDS_GDAL = {"rasterio", "numpy", "shapely"}
 
 
@@ -164,7 +176,8 @@ def test_only_pixels_need_gdal_and_are_imported_late():
     for path in MODULES:
         if pixels in path.parents:
             taken = {name for name in imports(path) if own(name) == "adapters"}
-            assert all(name.startswith("trainmaster.adapters.aws_errors.") for name in taken), f"{path.name}: {taken}"
+            allowed = ("trainmaster.adapters.aws_errors.", "trainmaster.adapters.sts.")
+            assert all(name.startswith(allowed) for name in taken), f"{path.name}: {taken}"
         else:
             assert not {name.split(".")[0] for name in imports(path)} & NEEDS_GDAL, path
             at_top = [name for name in top_imports(path) if name.startswith("trainmaster.images.pixels")]
@@ -188,8 +201,10 @@ def reads_environment(path: Path) -> bool:
 
 
 def test_the_environment_is_read_by_bootstrap_and_by_what_users_run():
+    """Functions of a kind of jobs read it where the kind is defined."""
     allowed = {"bootstrap", "client", "cli", "local", "worker"}
-    assert {layer(path) for path in MODULES if reads_environment(path)} <= allowed
+    reading = [path for path in MODULES if reads_environment(path) and path != PACKAGE / "images" / "kind.py"]
+    assert {layer(path) for path in reading} <= allowed
 
 
 def test_no_clock_is_read_in_the_core():

@@ -33,6 +33,7 @@ from trainmaster.images.adapters.runs import DynamoRuns
 from trainmaster.images.domain.endpoint import Endpoint, Variant
 from trainmaster.images.domain.tiling import Cut, Window, load, regions
 from trainmaster.images.domain.work import MERGE, Claim, run_of, work_of
+from trainmaster.images.kind import image_parts
 from trainmaster.service.kinds import KindLauncher
 
 Row = dict[str, Any]
@@ -167,7 +168,12 @@ class Stage(MeteredWorld):
     def application(self) -> Application:
         """A fresh process."""
         made = Application(
-            Settings(queue=QUEUE, table=TABLE, pools=self.pools, region_queue_url="regions", image_queue_url="images")
+            Settings(
+                queue=QUEUE,
+                table=TABLE,
+                pools=self.pools,
+                job_kinds={"image": {"REGION_QUEUE_URL": "regions", "IMAGE_QUEUE_URL": "images"}},
+            )
         )
         made.clock = self
         store = self._store()
@@ -175,19 +181,17 @@ class Stage(MeteredWorld):
             "store": store,
             "known_endpoints": store,
             "publisher": self.queue,
-            "runs": self.runs,
-            "region_queue": self.regions,
-            "image_queue": self.aside,
-            "endpoints": self.endpoints,
             "checkpoints": self,
             "rendezvous": self.rendezvous,
             "resize_requesters": self.resize_requesters,
         }
-        if made.images is None:
-            raise RuntimeError("a deployment with image jobs has none")
-        made.__dict__["launcher"] = KindLauncher(
-            SageMakerLauncher(self.sagemaker, made.settings.queue), {"image": made.images}
-        )
+        image_parts(made).__dict__ |= {
+            "runs": self.runs,
+            "region_queue": self.regions,
+            "image_queue": self.aside,
+            "endpoints": self.endpoints,
+        }
+        made.__dict__["launcher"] = KindLauncher(SageMakerLauncher(self.sagemaker, made.settings.queue), made.runs)
         return made
 
     def invoke(self) -> None:

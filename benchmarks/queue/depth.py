@@ -78,7 +78,7 @@ def _one_ends(world: MeteredWorld, number: int) -> None:
 
 def answers(world: MeteredWorld) -> dict[str, Any]:
     """What the API's answers cost, in a deployment without image jobs; somebody has to wait and somebody to run."""
-    app = build_app(SimpleNamespace(api_context=world.api_context, door=world.admission, image_queue=None))
+    app = build_app(SimpleNamespace(api_context=world.api_context, admission=world.admission, kinds={}))
     waits = world.api_context.store.read_snapshot().waiting[0].name
     runs = world.api_context.store.read_snapshot().active[0].name
     asked = {

@@ -21,6 +21,7 @@ from model_server import model_server
 from spots import NORTH, STEP, UTM, WEST, blobs, boxes_of, collection, geotiff, picture, scattered, squares
 from trainmaster import ApiClient
 from trainmaster.client.api.errors import NotFound
+from trainmaster.images.client.requests import submit_image
 from trainmaster.local.stack import LocalStack
 from trainmaster.local.stack.address import ACCOUNT, REGION, SECRET
 
@@ -266,7 +267,7 @@ def test_a_job_waits_until_a_serverless_endpoint_has_room_and_every_object_is_fo
     eventually(lambda: model.inside["harbour-1"] == MOST)
     submit(a_request("harbour-2", LEAN, WIDE))
     waiting = eventually(lambda: (job := entered(deployed, "harbour-2"))["reason"] and job)
-    assert (waiting["jobState"], waiting["image"]["load"], waiting["image"]["variant"]) == ("pending", MOST, "only")
+    assert (waiting["jobState"], waiting["details"]["load"], waiting["details"]["variant"]) == ("pending", MOST, "only")
     assert f"endpoint/{LEAN}/only" in trainmaster("why", "harbour-2").stdout
 
     model.release("harbour-1")
@@ -275,8 +276,8 @@ def test_a_job_waits_until_a_serverless_endpoint_has_room_and_every_object_is_fo
     assert waited.returncode == 0, waited.stderr
     for job in ("harbour-1", "harbour-2"):
         done = deployed.api.job(job)
-        assert done["image"]["regions"] == {"total": 2, "done": 2, "failed": 0}
-        assert done["image"]["loadLeft"] == 0
+        assert done["details"]["regions"] == {"total": 2, "done": 2, "failed": 0}
+        assert done["details"]["loadLeft"] == 0
         result = result_of(deployed, job, WIDE)
         assert boxes_of(result) == squares(OBJECTS[WIDE])
         check_places(result)
@@ -287,9 +288,9 @@ def test_an_image_that_is_too_large_for_its_endpoint_has_it_to_itself(deployed, 
     """The guide's single image exception, at an endpoint whose tag tells what its instance takes."""
     path, pool = f"/{TAGGED}/only", f"endpoint/{TAGGED}/only"
     model.hold("before-it", "too-large")
-    assert deployed.api.submit_image(a_request("before-it", TAGGED, SMALL))["state"] == "received"
+    assert submit_image(deployed.api, a_request("before-it", TAGGED, SMALL))["state"] == "received"
     eventually(lambda: model.inside["before-it"] == WORKERS)
-    deployed.api.submit_image(a_request("too-large", TAGGED, LARGE))
+    submit_image(deployed.api, a_request("too-large", TAGGED, LARGE))
     assert eventually(lambda: entered(deployed, "too-large")["reason"])
     pools = {each["name"]: each for each in json.loads(trainmaster("pools", "--json").stdout)["pools"]}
     assert (pools[pool]["cap"], pools[pool]["used"]) == (MOST, WORKERS)
@@ -297,9 +298,9 @@ def test_an_image_that_is_too_large_for_its_endpoint_has_it_to_itself(deployed, 
     model.release("before-it")
     eventually(lambda: model.inside["too-large"] == MOST)
     shown = eventually(lambda: (job := deployed.api.job("too-large"))["jobState"] == "running" and job)
-    assert shown["image"]["regions"] == {"total": 4, "done": 0, "failed": 0}, "it runs as soon as a region does"
+    assert shown["details"]["regions"] == {"total": 4, "done": 0, "failed": 0}, "it runs as soon as a region does"
     assert "its regions are being worked on" in trainmaster("show", "too-large").stdout
-    deployed.api.submit_image(a_request("after-it", TAGGED, SMALL))
+    submit_image(deployed.api, a_request("after-it", TAGGED, SMALL))
     assert eventually(lambda: entered(deployed, "after-it")["reason"])
     model.release("too-large")
 
@@ -323,7 +324,7 @@ def test_jobs_keep_the_variant_chosen_for_them_and_a_bad_request_among_them_harm
     send(*(a_request(job, SPLIT, SMALL) for job in jobs[:3]), bad, *(a_request(job, SPLIT, SMALL) for job in jobs[3:]))
 
     done = {job: entered(deployed, job) for job in jobs}
-    chosen = {job: view["image"]["variant"] for job, view in done.items()}
+    chosen = {job: view["details"]["variant"] for job, view in done.items()}
     assert chosen == {job: drawn(job) for job in jobs}
     for job in jobs:
         deployed.state(job, "completed")
@@ -358,6 +359,6 @@ def test_models_behind_urls_are_asked_and_images_and_endpoints_of_other_accounts
         deployed.state(job, "completed")
         assert boxes_of(result_of(deployed, job, WIDE)) == squares(OBJECTS[WIDE])
     assert model.paths["by-url"] == {"/by-url"}
-    assert deployed.api.job("by-url")["image"].get("variant") is None
-    assert deployed.api.job("by-role")["image"]["variant"] == "theirs"
+    assert deployed.api.job("by-url")["details"].get("variant") is None
+    assert deployed.api.job("by-role")["details"]["variant"] == "theirs"
     assert model.paths["by-role"] == {f"/{LEAN}/theirs"}, "not at the endpoint of ours that is called the same"

@@ -85,7 +85,7 @@ def a_view(name, **changes):
         "attempts": [],
         "earlierAttempts": None,
         "elastic": None,
-        "image": None,
+        "details": None,
     } | changes
 
 

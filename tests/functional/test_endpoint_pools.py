@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from api_world import ApiWorld
 from builders import G5, P5, a_pool, pools_of
+from image_api_world import ImageApiWorld
 from image_builders import a_running_image, an_endpoint, an_image_job
 from trainmaster.cli.queue.pools_table import pools_table
 from trainmaster.images.domain.endpoint import pool_name
@@ -15,7 +15,7 @@ SHIPS = pool_name("ships", "blue")
 
 @pytest.fixture
 def world():
-    world = ApiWorld(pools=pools_of(a_pool(P5, 2), a_pool(G5, 4)))
+    world = ImageApiWorld(pools=pools_of(a_pool(P5, 2), a_pool(G5, 4)))
     world.memory.remember(an_endpoint(takes=20), None)
     return world
 
@@ -34,7 +34,7 @@ def test_a_pool_of_an_endpoint_is_shown_as_long_as_image_jobs_need_it(world):
     shown = next(pool for pool in world.get("/pools").body["pools"] if pool["name"] == SHIPS)
     told = ("kind", "instanceType", "cap", "used", "free", "waiting", "waitingUnits", "weight", "setting")
     assert {each: shown[each] for each in told} == {
-        "kind": "endpoint",
+        "kind": "service",
         "instanceType": "",
         "cap": 20,
         "used": 12,
@@ -57,13 +57,13 @@ def test_what_a_larger_image_waits_for_is_all_of_its_endpoint(world):
     ("pool", "field"),
     [
         ({"name": SHIPS, "instanceType": P5, "cap": 9}, "pools[0].name"),
-        ({"name": "ships", "instanceType": P5, "kind": "endpoint", "cap": 9}, "pools[0].kind"),
+        ({"name": "ships", "instanceType": P5, "kind": "service", "cap": 9}, "pools[0].kind"),
     ],
 )
 def test_nobody_sets_one(world, pool, field):
     reply = world.put("/pools", {"pools": [pool]})
     assert (reply.status, reply.body["error"]["field"]) == (400, field)
-    assert "nobody sets" in reply.body["error"]["message"]
+    assert "cannot be set" in reply.body["error"]["message"]
     assert names(world) == [G5, P5]
 
 
@@ -74,7 +74,7 @@ def test_nobody_makes_changes_drains_or_removes_one(world, method):
     path = f"/pools/{SHIPS.replace('/', '%2F')}"
     reply = world.event(method, path, body)
     assert (reply.status, reply.body["error"]["field"]) == (400, "name")
-    assert "nobody sets" in reply.body["error"]["message"]
+    assert "cannot be set" in reply.body["error"]["message"]
     assert names(world) == [SHIPS, G5, P5]
 
 
@@ -87,7 +87,7 @@ def test_setting_the_others_leaves_it_alone(world):
 
 
 def test_a_share_may_name_an_endpoint_that_no_job_needs_yet(world):
-    team = {"nominal": {SHIPS: 8}, "most": {SHIPS: 12, "endpoint/https://models.example/invoke": 2}}
+    team = {"nominal": {SHIPS: 8}, "max": {SHIPS: 12, "endpoint/https://models.example/invoke": 2}}
     reply = world.put("/settings", {"shares": {"team": team}})
     assert reply.status == 200
     assert {name: reply.body["shares"]["team"][name] for name in team} == team

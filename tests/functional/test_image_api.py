@@ -10,6 +10,7 @@ import pytest
 
 from api_world import ALICE, ApiWorld
 from builders import NOW, at
+from image_api_world import ImageApiWorld
 from image_poison import POISON
 from image_world import API_ROLE, ImageWorld, a_record, an_image_request
 from trainmaster.domain.jobs import lifecycle
@@ -21,7 +22,7 @@ POOL = "endpoint/ships/AllTraffic"
 
 def with_a_job(*names: str, **members):
     """An API over a store that has taken in image jobs."""
-    world, images = ApiWorld(), ImageWorld()
+    world, images = ImageApiWorld(), ImageWorld()
     images.intake = replace(images.intake, store=world.memory, known=world.memory)
     images.store = world.memory
     for name in names or ("harbour-7",):
@@ -30,7 +31,7 @@ def with_a_job(*names: str, **members):
 
 
 def test_a_request_is_sent_to_the_image_queue_as_it_is_with_its_caller():
-    world = ApiWorld()
+    world = ImageApiWorld()
     body = an_image_request(jobName="no matter", colour="red", trainmaster={"priority": 3})
     reply = world.post("/image-jobs", body)
     assert (reply.status, reply.body) == (
@@ -47,7 +48,7 @@ def test_a_request_is_sent_to_the_image_queue_as_it_is_with_its_caller():
 
 
 def test_a_request_without_outputs_is_received_with_a_word_that_nothing_is_kept():
-    world = ApiWorld()
+    world = ImageApiWorld()
     for number, outputs in enumerate(([], None)):
         reply = world.post("/image-jobs", an_image_request(f"harbour-{number}", outputs=outputs))
         (warning,) = reply.body["warnings"]
@@ -56,14 +57,14 @@ def test_a_request_without_outputs_is_received_with_a_word_that_nothing_is_kept(
 
 @pytest.mark.parametrize(("members", "field"), POISON.values(), ids=POISON)
 def test_w1_what_the_intake_would_set_aside_for_its_form_is_refused_with_the_field(members, field):
-    world = ApiWorld()
+    world = ImageApiWorld()
     reply = world.post("/image-jobs", an_image_request(**members))
     assert reply.kind == (400, "InvalidRequest", field)
     assert world.image_queue.sent == []
 
 
 def test_what_the_api_has_taken_the_intake_takes_and_knows_who_asked():
-    world, images = ApiWorld(), ImageWorld()
+    world, images = ImageApiWorld(), ImageWorld()
     world.post("/image-jobs", an_image_request())
     ((text, caller),) = world.image_queue.sent
     images.deliver(a_record(0, text, f"{API_ROLE}:sagemaker-queue-api", Caller=caller))
@@ -87,7 +88,6 @@ def test_w3_another_request_under_a_name_that_is_taken_is_refused():
 
 def test_where_image_jobs_are_off_a_request_is_refused_with_what_to_do():
     world = ApiWorld()
-    world.application.image_queue = None
     reply = world.post("/image-jobs", an_image_request())
     assert reply.kind == (409, "NotOffered", None)
     assert "JobKindSettings" in reply.error["hint"]
@@ -107,7 +107,7 @@ PRIVATE = [
 
 @pytest.mark.parametrize("host", PRIVATE)
 def test_a_model_at_an_address_that_no_worker_calls_is_refused_with_the_field(host):
-    world = ApiWorld()
+    world = ImageApiWorld()
     body = an_image_request(imageProcessor={"name": f"http://{host}/model", "type": "HTTP_ENDPOINT"})
     for path, members in (("/image-jobs", {}), ("/plan", {"imageSize": [1_024, 1_024]})):
         reply = world.post(path, body | members)
@@ -118,7 +118,7 @@ def test_a_model_at_an_address_that_no_worker_calls_is_refused_with_the_field(ho
 
 @pytest.mark.parametrize("host", ["8.8.8.8", "[2a00:1450:4001::1]", "no.such.host.invalid"])
 def test_a_model_at_a_public_address_is_taken_and_names_are_asked_after_by_the_intake(host):
-    world = ApiWorld()
+    world = ImageApiWorld()
     body = an_image_request(imageProcessor={"name": f"http://{host}/model"})
     assert world.post("/image-jobs", body).status == 202
     assert world.post("/plan", body | {"imageSize": [1_024, 1_024]}).status == 200
@@ -126,7 +126,7 @@ def test_a_model_at_a_public_address_is_taken_and_names_are_asked_after_by_the_i
 
 def test_a_local_stack_has_its_models_on_this_machine(monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
-    world = ApiWorld()
+    world = ImageApiWorld()
     body = an_image_request(imageProcessor={"name": "http://127.0.0.1:9001/model"})
     assert world.post("/image-jobs", body).status == 202
     assert world.post("/plan", body | {"imageSize": [1_024, 1_024]}).status == 200
@@ -139,7 +139,7 @@ def test_a_model_that_was_taken_before_is_not_looked_at_again():
 
 
 def test_a_share_that_does_not_exist_is_refused_at_once():
-    world = ApiWorld()
+    world = ImageApiWorld()
     world.put("/settings", {"shares": {"vision": {}}})
     reply = world.post("/image-jobs", an_image_request(trainmaster={"share": "vison"}))
     assert reply.kind == (400, "InvalidRequest", "trainmaster.share")
@@ -149,7 +149,7 @@ def test_a_waiting_image_job_is_shown_with_its_endpoint_its_load_and_its_regions
     world = with_a_job()
     job = world.get("/jobs/harbour-7").body
     assert (job["kind"], job["jobState"], job["demand"], job["pools"]) == ("image", "pending", [{POOL: 4}], [POOL])
-    assert job["image"] == {
+    assert job["details"] == {
         "endpoint": "ships",
         "variant": "AllTraffic",
         "load": 4,
@@ -180,13 +180,13 @@ def test_what_a_running_job_has_done_is_shown():
     started = replace(started, work=replace(started.work, done=1, left=0))
     assert world.memory.transition([(job, started)])
     shown = world.get("/jobs/harbour-7").body
-    assert (shown["image"]["regions"]["done"], shown["image"]["loadLeft"]) == (1, 0)
+    assert (shown["details"]["regions"]["done"], shown["details"]["loadLeft"]) == (1, 0)
     assert world.delete("/jobs/harbour-7").status == 202
 
 
 def test_when_a_running_job_will_be_done_is_told_by_its_regions():
     world = with_a_job()
-    assert world.get("/jobs/harbour-7").body["image"]["expectedEnd"] is None
+    assert world.get("/jobs/harbour-7").body["details"]["expectedEnd"] is None
     before = world.memory.find("harbour-7")
     job = lifecycle.start(before, {POOL: 4}, (), at(-600))
     seen = Observation(training_job_name="image:harbour-7", status=Status.IN_PROGRESS, secondary="Training")
@@ -194,10 +194,10 @@ def test_when_a_running_job_will_be_done_is_told_by_its_regions():
     job = replace(job, work=replace(job.work, regions=3, done=2, left=4, load=12))
     assert world.memory.transition([(before, replace(job, version=before.version + 1))])
     # Ten requests' worth is done, two are left: a fifth of ten minutes.
-    told = world.get("/jobs/harbour-7").body["image"]["expectedEnd"]
+    told = world.get("/jobs/harbour-7").body["details"]["expectedEnd"]
     assert datetime.fromisoformat(told) == at(120)
     (listed,) = world.get("/jobs").body["jobs"]
-    assert listed["image"]["expectedEnd"] == told
+    assert listed["details"]["expectedEnd"] == told
 
 
 def test_an_image_job_is_held_released_given_another_priority_and_cancelled():
@@ -214,7 +214,7 @@ def test_why_an_image_job_waits_is_told():
 
 
 def test_who_asks_for_the_job_of_a_refused_request_is_told_when_and_why_it_was_refused():
-    world = ApiWorld()
+    world = ImageApiWorld()
     assert world.get("/jobs/harbour-7").kind == (404, "JobNotFound", "name")
     world.refusals.note(Refusal(job="harbour-7", at=NOW, reason="There are 2 images.", field="imageUrls"))
     reply = world.get("/jobs/harbour-7")
@@ -230,5 +230,4 @@ def test_who_asks_for_the_job_of_a_refused_request_is_told_when_and_why_it_was_r
 
 def test_without_image_jobs_nothing_is_read_for_a_job_that_does_not_exist():
     world = ApiWorld()
-    world.application.image_queue = world.application.refusals = None
     assert world.get("/jobs/harbour-7").kind == (404, "JobNotFound", "name")

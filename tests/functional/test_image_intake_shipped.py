@@ -18,8 +18,8 @@ from image_world import Context, a_record, an_image_request
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.errors import Unavailable
 from trainmaster.handlers.api.app import build_app
-from trainmaster.images.domain.endpoint import Limits
 from trainmaster.images.handlers.intake import consume, metrics
+from trainmaster.images.kind import image_parts
 from trainmaster.images.service.variants import settle_variants
 from world import make_table
 
@@ -87,14 +87,18 @@ def application(session):
         queue="sagemaker-queue",
         table=TABLE,
         wake_queue_url=fifo,
-        image_queue_url=queues["images"],
-        image_dead_letter_queue_url=queues["images-dlq"],
-        region_queue_url=queues["regions"],
-        limits=Limits(region_size=(1024, 1024)),
+        job_kinds={
+            "image": {
+                "IMAGE_QUEUE_URL": queues["images"],
+                "IMAGE_DEAD_LETTER_QUEUE_URL": queues["images-dlq"],
+                "REGION_QUEUE_URL": queues["regions"],
+                "REGION_SIZE": "(1024, 1024)",
+            }
+        },
     )
     made = Application(settings, session)
     yield made
-    made.imaging.close()
+    image_parts(made).imaging.close()
 
 
 def messages(session, url):
@@ -111,7 +115,7 @@ def messages(session, url):
 def deliver(application, *bodies):
     try:
         records = [a_record(number, body) for number, body in enumerate(bodies)]
-        return consume(application, {"Records": records}, Context())
+        return consume(image_parts(application), {"Records": records}, Context())
     finally:
         metrics.clear_metrics()
 
@@ -136,7 +140,7 @@ def test_a_batch_is_taken_in_by_all_that_is_shipped(application, session):
     assert (whole.work.regions, whole.work.variant) == (2, "green")
     assert (part.work.part.column, part.work.part.row) == (100, 100)
     assert store.request_of("part")["regionOfInterest"] == interest
-    letters = dict(messages(session, application.settings.image_dead_letter_queue_url))
+    letters = dict(messages(session, image_parts(application).settings.image_dead_letter_queue_url))
     aside = {json.loads(body)["jobId"] if body != "not JSON" else body: told for body, told in letters.items()}
     assert {name: told.get("Field") for name, told in aside.items()} == {
         "elsewhere": "regionOfInterest",
@@ -151,18 +155,18 @@ def test_a_batch_is_taken_in_by_all_that_is_shipped(application, session):
     # Two instances of 5 requests each, of which the image takes its load.
     pool = store.read_snapshot().pools[POOL]
     assert pool.cap == 10
-    assert application.known_endpoints.known(["ships"])["ships"].instance_concurrency == 5
+    assert image_parts(application).known_endpoints.known(["ships"])["ships"].instance_concurrency == 5
 
 
 def test_what_the_shipped_api_sends_the_shipped_intake_takes(application, session):
     app = build_app(application)
     reply = read(app.resolve(rest_event("POST", "/image-jobs", an_image_request("by-api")), CONTEXT))
     assert (reply.status, reply.body["state"]) == (202, "received")
-    ((body, told),) = messages(session, application.settings.image_queue_url)
+    ((body, told),) = messages(session, image_parts(application).settings.image_queue_url)
     assert told == {"Caller": ALICE}
     assert deliver(application, body) == {"batchItemFailures": []}
     shown = read(app.resolve(rest_event("GET", "/jobs/by-api"), CONTEXT)).body
-    assert (shown["kind"], shown["image"]["regions"]["total"]) == ("image", 2)
+    assert (shown["kind"], shown["details"]["regions"]["total"]) == ("image", 2)
 
 
 class Away:
@@ -173,15 +177,13 @@ class Away:
 
 
 def test_w18_a_request_for_an_endpoint_that_cannot_be_described_is_moved_to_its_variants_lane_later(application):
-    told = replace(application.intake, endpoints=Away())
-    application.__dict__["intake"] = told
+    parts = image_parts(application)
+    parts.__dict__["intake"] = replace(parts.intake, endpoints=Away())
     assert deliver(application, an_image_request("early")) == {"batchItemFailures": []}
     store = application.store
     assert store.read_snapshot().pools["endpoint/ships"].cap == 2
-    assert application.refresher.refresh(store.read_snapshot().waiting) == ()
-    assert settle_variants(store, application.known_endpoints, application.clock, store.read_snapshot().waiting) == (
-        "early",
-    )
+    assert parts.refresher.refresh(store.read_snapshot().waiting) == ()
+    assert settle_variants(store, parts.known_endpoints, parts.clock, store.read_snapshot().waiting) == ("early",)
     (job,) = store.read_snapshot().waiting
     assert job.demand.alternatives == ({f"endpoint/ships/{job.work.variant}": job.work.load},)
     assert job.work.variant in {"blue", "green"}

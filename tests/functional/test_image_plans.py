@@ -9,6 +9,7 @@ import pytest
 
 from api_world import ApiWorld
 from builders import NOW, a_pool, an_observation, at, pools_of
+from image_api_world import ImageApiWorld
 from image_builders import an_endpoint, an_image_job
 from image_poison import POISON
 from image_world import an_image_request
@@ -23,7 +24,7 @@ LARGE = [20_480, 20_480]
 
 @pytest.fixture
 def world():
-    world = ApiWorld(pools=pools_of(a_pool()))
+    world = ImageApiWorld(pools=pools_of(a_pool()))
     world.memory.remember(an_endpoint(takes=20), None)
     return world
 
@@ -115,6 +116,5 @@ def test_of_a_job_that_is_there_no_size_is_needed(world):
     assert (told["decision"], told["position"], told["wouldTake"]) == ("start", 1, {SHIPS: 8})
 
 
-def test_where_image_jobs_are_off_a_plan_is_refused_too(world):
-    world.application.image_queue = None
-    assert plan(world).kind == (409, "NotOffered", None)
+def test_where_image_jobs_are_off_a_plan_is_refused_too():
+    assert plan(ApiWorld()).kind == (409, "NotOffered", None)

@@ -27,6 +27,7 @@ from builders import (
     a_running_job,
     an_ended_job,
 )
+from image_api_world import ImageApiWorld
 
 ROOT = Path(__file__).parent.parent.parent
 COMMITTED = ROOT / "docs" / "reference" / "openapi.json"
@@ -61,7 +62,7 @@ def test_what_is_committed_is_what_the_code_makes(script):
 
 
 def test_what_is_served_is_what_is_committed():
-    assert ApiWorld().get("/openapi.json").body == committed()
+    assert ImageApiWorld().get("/openapi.json").body == committed()
 
 
 def test_the_routes_are_those_that_are_deployed():

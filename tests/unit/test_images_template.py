@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 from importlib import import_module
 
 import pytest
@@ -33,6 +32,7 @@ from trainmaster import bootstrap
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.endpoint import Limits
 from trainmaster.images.domain.limits import VARIABLES, limits_of
+from trainmaster.images.settings import ImageSettings, split_environment
 
 TEMPLATE = images_template()
 CORE = template()
@@ -80,9 +80,11 @@ def test_the_code_reads_the_same_settings_of_image_jobs_in_both_stacks():
     references = {name: each.get("Ref") for name, each in VARIABLES_OF_FUNCTIONS.items() if isinstance(each, dict)}
     own = {name: values[reference] for name, reference in references.items() if reference in values}
     common = {f"{bootstrap.PREFIX}QUEUE": "q", f"{bootstrap.PREFIX}TABLE": "t"}
-    of_queue = bootstrap.Settings.from_env(common | {f"{bootstrap.PREFIX}JOB_KINDS": kinds})
-    of_images = bootstrap.Settings.from_env(own | common)
-    assert replace(of_images, wake_queue_url="") == of_queue
+    queue = bootstrap.Settings.from_env(common | {f"{bootstrap.PREFIX}JOB_KINDS": kinds})
+    of_queue = ImageSettings.of_values(queue.job_kinds["image"])
+    values_of_images, rest = split_environment(own | common)
+    assert ImageSettings.of_values(values_of_images) == of_queue
+    assert rest == common | {"LOG_LEVEL": values["LogLevel"]}
     assert (of_queue.limits.region_size, of_queue.limits.attempts) == ((512, 256), 7)
     assert of_queue.region_queue_url == "https://sqs/111122223333/RegionQueue"
 
@@ -90,7 +92,9 @@ def test_the_code_reads_the_same_settings_of_image_jobs_in_both_stacks():
 @pytest.mark.parametrize("text", ["{", "[]", '{"image": 1}'])
 def test_settings_of_kinds_that_cannot_be_read_are_refused_by_name(text):
     with pytest.raises(InvalidRequest, match="TRAINMASTER_JOB_KINDS is wrong"):
-        bootstrap.Settings.from_env({f"{bootstrap.PREFIX}JOB_KINDS": text})
+        bootstrap.Settings.from_env(
+            {f"{bootstrap.PREFIX}QUEUE": "q", f"{bootstrap.PREFIX}TABLE": "t", f"{bootstrap.PREFIX}JOB_KINDS": text}
+        )
 
 
 def test_the_names_that_both_stacks_use_are_those_of_one_queue():

@@ -45,8 +45,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 ANY_ARN = {"AllowedPrincipals"}
 """Parameters in which a * alone is allowed."""
-OF_IMAGES = {"IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID"}
-"""Settings of image jobs, which `images/template.yaml` gives."""
 
 
 def test_cfn_lint_finds_nothing():
@@ -58,7 +56,7 @@ def test_the_functions_are_told_exactly_the_settings_that_the_code_reads():
     for resource in TEMPLATE["Resources"].values():
         told |= set(resource.get("Properties", {}).get("Environment", {}).get("Variables", {}))
     assert {name for name in told if name.startswith(bootstrap.PREFIX)} == {
-        bootstrap.PREFIX + name for name in {*bootstrap.settings._READERS, "JOB_KINDS"} - OF_IMAGES
+        bootstrap.PREFIX + name for name in bootstrap.settings._READERS
     }
 
 
@@ -113,7 +111,7 @@ def test_every_route_of_the_api_is_deployed_and_no_other():
     events = [event["Properties"] for event in RESOURCES["ApiFunction"]["Properties"]["Events"].values()]
     deployed = {(event["Method"].upper(), event["Path"]) for event in events}
     routes = {(each.method, re.sub("<(.*?)>", r"{\1}", each.rule)) for _, each in OPERATIONS.values()}
-    assert routes - deployed <= {("POST", "/image-jobs")}
+    assert routes <= deployed
     assert deployed - routes == {("POST", "/{kind}")}, "the routes of further kinds of jobs"
 
 

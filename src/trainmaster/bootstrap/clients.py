@@ -14,7 +14,7 @@ from trainmaster.ports.runtime import Clock
 if TYPE_CHECKING:
     from boto3 import Session
 
-    from trainmaster.images.pixels.roles import Roles
+    from trainmaster.adapters.sts import Roles
 
 
 class Clients:
@@ -64,6 +64,6 @@ class Clients:
 
     @cached_property
     def _roles(self) -> Roles:
-        from trainmaster.images.pixels.roles import Roles
+        from trainmaster.adapters.sts import Roles
 
         return Roles(self.session, self.of("sts"), self._clock)

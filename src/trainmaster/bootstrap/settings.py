@@ -1,25 +1,18 @@
-"""A deployment's settings, read from the environment into one frozen value that refuses what is unknown or wrong.
-
-It must not make anything: that is `bootstrap.Application`.
-"""
+"""A deployment's settings, read from the environment into one frozen value; unknown and wrong variables are errors."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.declaration import members_of
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.images.domain.endpoint import Limits
-from trainmaster.images.domain.limits import limits_of
 
 PREFIX = "TRAINMASTER_"
-JOB_KINDS = f"{PREFIX}JOB_KINDS"
-"""The settings of further kinds of jobs: a JSON object by kind, of objects of texts."""
 _TIMEOUT = next(member for member in members_of(Policy) if member.field.name == "reservation_timeout")
 
 
@@ -39,11 +32,8 @@ class Settings:
         allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
         reservation_timeout_seconds: the setting `reservationTimeoutSeconds` until PUT /settings changes it.
         learn_instance_types: whether the manager asks EC2, Service Quotas and the price list once a day.
-        image_queue_url: the SQS queue of image requests; "" where the deployment has no image jobs, as the next two.
-        image_dead_letter_queue_url: where image requests go that cannot be read, and those of jobs that have failed.
-        region_queue_url: the SQS queue of regions to work on.
-        api_role_id: unique id of the API's IAM role, whose word on who asks for an image job is believed.
-        limits: what endpoints are taken to hold, by the guide's own variables (`images/domain/limits.py`).
+        job_kinds: JSON object, name of each other kind of jobs that the deployment has to an object of its settings;
+            empty for training jobs alone.
     """
 
     queue: str
@@ -57,16 +47,11 @@ class Settings:
     allow_non_preemptible: bool = True
     reservation_timeout_seconds: int = 3600
     learn_instance_types: bool = False
-    image_queue_url: str = ""
-    image_dead_letter_queue_url: str = ""
-    region_queue_url: str = ""
-    api_role_id: str = ""
-    limits: Limits = field(default_factory=Limits)
+    job_kinds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Settings:
         """Return the settings in an environment. Raises `InvalidRequest` naming an unknown or wrong variable."""
-        environ = _with_job_kinds(environ)
         given = {name.removeprefix(PREFIX): text for name, text in environ.items() if name.startswith(PREFIX)}
         unknown = sorted(given.keys() - _READERS.keys())
         if unknown:
@@ -77,22 +62,11 @@ class Settings:
             if not given.get(name):
                 raise _missing(PREFIX + name, output)
         read = {name.lower(): _read(name, text) for name, text in given.items()}
-        return cls(**read, limits=limits_of(environ))
+        return cls(**read)
 
-    @property
-    def account(self) -> str:
-        """The deployment's AWS account, as the address of its queue has it; "" where it has no image jobs."""
-        return self.image_queue_url.rpartition("/")[0].rpartition("/")[2]
-
-
-def _with_job_kinds(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with the settings of image jobs as variables of their own."""
-    try:
-        of_images = json.loads(environ.get(JOB_KINDS) or "{}").get("image", {})
-        variables = {(PREFIX if name in _READERS else "") + name: text for name, text in of_images.items()}
-    except (ValueError, AttributeError) as error:
-        raise InvalidRequest(f"{JOB_KINDS} is wrong: {error}", field=JOB_KINDS) from error
-    return {name: text for name, text in environ.items() if name != JOB_KINDS} | variables
+    def with_kinds(self, job_kinds: Mapping[str, Mapping[str, str]]) -> Settings:
+        """Return the settings with these kinds of jobs."""
+        return replace(self, job_kinds=job_kinds)
 
 
 def _missing(variable: str, output: str) -> InvalidRequest:
@@ -126,6 +100,16 @@ def _mapping(text: str) -> dict[str, tuple[str, ...]]:
     ):
         raise ValueError("it must be a JSON object from caller ARN patterns to lists of role ARN patterns")
     return {caller: tuple(roles) for caller, roles in parsed.items()}
+
+
+def _kinds(text: str) -> dict[str, dict[str, str]]:
+    parsed = json.loads(text or "{}")
+    if not isinstance(parsed, dict) or not all(
+        isinstance(values, dict) and all(isinstance(value, str) for value in values.values())
+        for values in parsed.values()
+    ):
+        raise ValueError("it must be a JSON object from names of kinds of jobs to objects of texts")
+    return parsed
 
 
 def _seconds(text: str) -> int:
@@ -165,8 +149,5 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "ALLOW_NON_PREEMPTIBLE": _switch,
     "RESERVATION_TIMEOUT_SECONDS": _seconds,
     "LEARN_INSTANCE_TYPES": _switch,
-    "IMAGE_QUEUE_URL": str,
-    "IMAGE_DEAD_LETTER_QUEUE_URL": str,
-    "REGION_QUEUE_URL": str,
-    "API_ROLE_ID": str,
+    "JOB_KINDS": _kinds,
 }

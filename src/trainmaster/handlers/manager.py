@@ -1,7 +1,6 @@
-"""The manager Lambda: consumes the wake queue, takes over what SageMaker reports, then runs one pass for all of it.
+"""The manager Lambda: consumes the wake queue, applies what SageMaker reports, then runs one pass for the whole batch.
 
-A burst of messages costs one pass. One bad message is set aside and never blocks those behind it. It must not
-decide anything: `service` and `planner` do.
+A burst of messages costs one pass. A message that cannot be handled is set aside and never blocks those behind it.
 """
 
 from __future__ import annotations
@@ -15,9 +14,6 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from trainmaster import bootstrap
 from trainmaster.domain.errors import InvalidRequest, ServiceError
-from trainmaster.images.domain.work import is_run
-from trainmaster.images.handlers.metrics import tell_errors, tell_figures
-from trainmaster.images.service.variants import settle_variants
 from trainmaster.service.apply_plan import PassReport
 from trainmaster.service.faults import error_types, log_fields
 from trainmaster.service.observe import observe
@@ -25,8 +21,6 @@ from trainmaster.service.run_pass import run_pass
 from trainmaster.service.wake import wake
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from trainmaster.domain.jobs.observation import Observation
@@ -138,14 +132,14 @@ def _take_over(application: bootstrap.Application, message: dict[str, Any], work
         work.tick = work.tick or kind == "tick"
     elif "detail-type" in message:
         _observe(application, application.observation_of(message), work)
-    elif kind == "image" and isinstance(run := message.get("run"), str) and is_run(run):
-        _observe(application, application.launcher.describe(run), work)
+    elif isinstance(kind, str) and kind in application.kinds:
+        _observe(application, application.kinds[kind].observe(message), work)
     else:
-        raise InvalidRequest("the message is neither a wake, a tick, an image job's news nor an event", field="kind")
+        raise InvalidRequest("the message is neither a wake, a tick, an event nor about a run", field="kind")
 
 
 def _observe(application: bootstrap.Application, seen: Observation | None, work: Work) -> None:
-    """Take over what was seen of a training job, or of an image job's run."""
+    """Apply the observed state of a training job or of a run."""
     if seen is not None and observe(replace(application.manager_context, faults=work.faults), seen):
         work.wanted = True
 
@@ -156,9 +150,10 @@ def _run_passes(application: bootstrap.Application, context: LambdaContext, *, t
         began = manager_context.clock.now()
         report = run_pass(manager_context, tick=tick and number == 0)
         _tell(report)
-        _tell_of_images(application, report, began)
+        for kind in application.kinds.values():
+            kind.after_pass(report, began)
         if tick and number == 0:
-            _refresh_endpoints(application, report)
+            _tick_kinds(application, report)
         if not report.more_to_do:
             return
         if context.get_remaining_time_in_millis() < _ENOUGH_TIME:
@@ -170,32 +165,13 @@ _ENOUGH_TIME = 30_000
 """Milliseconds that a further pass may take, or asking about instance types."""
 
 
-def _tell_of_images(application: bootstrap.Application, report: PassReport, began: datetime) -> None:
-    """What the pass tells of image jobs, where it has met any."""
-    if application.images is None or report.snapshot is None:
-        return
-    now = application.clock.now()
-    took = (now - began).total_seconds() * 1000
-    figures = application.meter.figures(report.snapshot, report.plan, now, milliseconds=took)
-    if figures is not None:
-        tell_figures(figures)
-
-
-def _refresh_endpoints(application: bootstrap.Application, report: PassReport) -> None:
-    """Ask after the endpoints of the image jobs that a tick's pass has met; the next pass knows what was answered.
-
-    Jobs that entered before anybody could describe theirs are given a variant then.
-    """
-    snapshot = report.snapshot
-    if application.refresher is None or snapshot is None:
-        return
-    jobs = [job for job in (*snapshot.active, *snapshot.waiting) if job.work is not None]
-    try:
-        if jobs:
-            tell_errors(application.refresher.refresh(jobs))
-            settle_variants(application.store, application.known_endpoints, application.clock, snapshot.waiting)
-    except ServiceError:
-        logger.exception("endpoints were not asked after; the next tick does it")
+def _tick_kinds(application: bootstrap.Application, report: PassReport) -> None:
+    """Have each other kind of jobs refresh what it knows of its services; the next pass uses it."""
+    for name, kind in application.kinds.items():
+        try:
+            kind.on_tick(report)
+        except ServiceError:
+            logger.exception("a kind of jobs could not be refreshed; the next tick tries again", extra={"kind": name})
 
 
 def _tell(report: PassReport) -> None:

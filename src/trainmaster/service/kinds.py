@@ -1,19 +1,63 @@
-"""The launcher of all kinds of jobs: training jobs at SageMaker, and the runs of other kinds."""
+"""Kinds of jobs beside training jobs: their use cases, and the launcher and the pools of all kinds together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
 
-from trainmaster.domain.capacity.units import PlanWindow, Units
+from trainmaster.domain.capacity.units import PlanWindow, Pool, Units
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation
 from trainmaster.domain.jobs.work import kind_of_run
-from trainmaster.ports.kinds import Runs
+from trainmaster.ports.kinds import PoolDiscovery, Runs
 from trainmaster.ports.sagemaker import CreateResult, Launcher, OpenJobsPage
 from trainmaster.ports.store import Request
+
+if TYPE_CHECKING:
+    from trainmaster.service.apply_plan import PassReport
+
+
+class JobKind(Protocol):
+    """A kind of jobs in one Lambda environment (docs/explanation/kinds-of-jobs.md)."""
+
+    @property
+    def runs(self) -> Runs | None:
+        """The runs of this kind; None in a function that starts none."""
+        ...
+
+    def discover(self) -> PoolDiscovery:
+        """Return the discovery of the kind's pools, for one snapshot."""
+        ...
+
+    def observe(self, message: Mapping[str, Any]) -> Observation | None:
+        """Return the state of the run that a message of the wake queue names; None if there is no such run.
+
+        Such a message has the kind's name as its member `kind`. Raises `InvalidRequest` if it names no run.
+        """
+        ...
+
+    def after_pass(self, report: PassReport, began: datetime) -> None:
+        """Publish the metrics of a pass that began at this time."""
+        ...
+
+    def on_tick(self, report: PassReport) -> None:
+        """Refresh what the kind knows of its services, after the first pass of a tick. Raises `ServiceError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AllPools:
+    """The discoveries of all kinds, for one snapshot; implements `ports.kinds.PoolDiscovery`."""
+
+    discoveries: tuple[PoolDiscovery, ...]
+
+    def of(self, jobs: Iterable[Job]) -> dict[str, Pool]:
+        """Return the pools that these jobs need of any kind."""
+        jobs = list(jobs)
+        return {name: pool for discovery in self.discoveries for name, pool in discovery.of(jobs).items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ import pytest
 from aws_clients import aws_session
 from spots import geotiff, picture
 from trainmaster.adapters.clock import SystemClock
+from trainmaster.adapters.sts import Roles
 from trainmaster.domain.errors import InvalidRequest, Unavailable
 from trainmaster.images.pixels.http.connection import PublicOnly
 from trainmaster.images.pixels.reading.access import Access
 from trainmaster.images.pixels.reading.headers import RasterHeaders
-from trainmaster.images.pixels.roles import Roles
 from trainmaster.images.pixels.wiring import Imaging
 from trainmaster.images.pixels.work.models import HttpModel, http_client
 

@@ -22,9 +22,9 @@ from spots import geotiff, picture, scattered
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.handlers import manager
 from trainmaster.handlers.api.app import build_app
-from trainmaster.images.domain.endpoint import Limits
 from trainmaster.images.domain.work import MERGE
 from trainmaster.images.handlers import intake, regions
+from trainmaster.images.kind import image_parts
 from world import QUEUE, make_table
 
 TABLE = "permitted-queue"
@@ -70,15 +70,23 @@ class Functions:
             allowed_roles=("*",),
             wake_queue_url=urls["WakeQueue"],
             dead_letter_queue_url=urls["WakeDeadLetterQueue"],
-            image_queue_url=urls["ImageQueue"],
-            image_dead_letter_queue_url=urls["ImageDeadLetterQueue"],
-            region_queue_url=urls["RegionQueue"],
-            limits=Limits(region_size=(200, 200), attempts=1, throttling=False),
+            job_kinds={
+                "image": {
+                    "IMAGE_QUEUE_URL": urls["ImageQueue"],
+                    "IMAGE_DEAD_LETTER_QUEUE_URL": urls["ImageDeadLetterQueue"],
+                    "REGION_QUEUE_URL": urls["RegionQueue"],
+                    "REGION_SIZE": "(200, 200)",
+                    "REGION_ATTEMPTS": "1",
+                    "SCHEDULER_THROTTLING_ENABLED": "False",
+                }
+            },
         )
         for role in ("ApiRole", "ManagerRole", "IntakeRole", "RegionRole"):
             session = aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
             self.asked[role] = Asked(session, {url: name for name, url in urls.items()})
             self.applications[role] = Application(settings, session)
+        for role in ("IntakeRole", "RegionRole"):
+            self.applications[role] = image_parts(self.applications[role])
         working = self.applications["RegionRole"]
         self._imaging = working.imaging
         working.__dict__["imaging"] = Impatient(self._imaging)

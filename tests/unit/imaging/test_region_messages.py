@@ -13,6 +13,7 @@ from imaging_stage import JOB, Ticking
 from api_world import StillClock
 from image_builders import an_image_job
 from spots import geotiff, picture, scattered, squares
+from trainmaster.adapters.sts import Roles
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.errors import InvalidRequest, Throttled
 from trainmaster.domain.jobs.job import JobState
@@ -21,7 +22,7 @@ from trainmaster.images.domain.endpoint import Endpoint
 from trainmaster.images.domain.tiling import Cut, Window, regions
 from trainmaster.images.domain.work import BEGUN, MERGE, RegionState, run_of
 from trainmaster.images.handlers.regions import _task_of, claim_of, consume
-from trainmaster.images.pixels.roles import Roles
+from trainmaster.images.kind import image_parts
 from trainmaster.images.pixels.work.pressure import note_throttling
 
 SIZE = (300, 200)
@@ -60,7 +61,7 @@ class World:
     """What the handler needs of an application."""
 
     def __init__(self, play, request):
-        self.settings = Settings(queue="sagemaker-queue", table="sagemaker-queue")
+        self.queue = "sagemaker-queue"
         self.workers, self.imaging = play.queue, play.imaging
         work = an_image_job().work
         changed = replace(work, endpoint=play.task.endpoint, variant="", part=play.task.part, cut=CUT, workers=2)
@@ -215,12 +216,13 @@ def test_where_the_queue_cannot_be_told_the_region_is_done_all_the_same(world, p
 
 
 def test_the_application_makes_all_that_workers_need(session, s3):
-    settings = Settings(queue="q", table="q", wake_queue_url="https://wake", region_queue_url="https://regions")
-    application = Application(settings, session)
-    assert application.workers.attempts == settings.limits.attempts
-    assert application.workers.endpoints is application.known_endpoints
-    assert application.imaging.headers is application.imaging.headers
-    application.imaging.close()
+    kinds = {"image": {"REGION_QUEUE_URL": "https://regions"}}
+    application = Application(Settings(queue="q", table="q", wake_queue_url="https://wake", job_kinds=kinds), session)
+    parts = image_parts(application)
+    assert parts.workers.attempts == parts.settings.limits.attempts
+    assert parts.workers.endpoints is parts.known_endpoints
+    assert parts.imaging.headers is parts.imaging.headers
+    parts.imaging.close()
 
 
 def test_throttling_is_noted_once_however_many_workers_see_it_at_once(play):

@@ -235,7 +235,7 @@ def _name(name: str, owner: Owner) -> dict[str, str]:
 
 
 def _usual_name(value: Mapping[str, Any], owner: Owner) -> str:
-    named = Work.kinds()[value["run"]].run_name if "run" in value else attempt_name
+    named = Work.of_kind(value["run"]).run_name if "run" in value else attempt_name
     return named(owner.job, owner.attempt)
 
 

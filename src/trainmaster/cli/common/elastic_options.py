@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
+from trainmaster.cli.common.parameters import expand_parameter
 from trainmaster.client.sdk.elastic import ElasticOptions
 
 R = TypeVar("R")
@@ -41,22 +41,8 @@ _MINIMUM = {"max-restarts": 0, "max-total-restarts": 0, "max-full-restarts": 0}
 
 def elastic_options(command: Callable[..., R]) -> Callable[..., R]:
     """Replace the command's parameter `elastic` by these options, which the command receives as one value."""
-    signature = inspect.signature(command, eval_str=True)
     parameters = {name.replace("-", "_"): _parameter(name) for name in _HELP}
-
-    @functools.wraps(command)
-    def run(*args: Any, **arguments: Any) -> R:
-        options = {name: arguments.pop(name) for name in parameters if name in arguments}
-        return command(*args, **arguments, elastic=ElasticOptions(**options))
-
-    # typer reads options from the signature, and must not unwrap this function.
-    del run.__wrapped__
-    run.__annotations__ = {}
-    expanded: list[inspect.Parameter] = []
-    for parameter in signature.parameters.values():
-        expanded += parameters.values() if parameter.name == "elastic" else [parameter]
-    run.__signature__ = signature.replace(parameters=expanded)  # type: ignore[attr-defined]
-    return run
+    return expand_parameter(command, "elastic", parameters, ElasticOptions)
 
 
 def _parameter(name: str) -> inspect.Parameter:

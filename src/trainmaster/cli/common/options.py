@@ -15,8 +15,8 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="A CreateTrainingJob request in JSON, a HyperPodPyTorchJob manifest in YAML or JSON, or (for submit) a "
-        "request for an image job in JSON; - reads standard input.",
+        help="A CreateTrainingJob request in JSON, a HyperPodPyTorchJob manifest in YAML or JSON, or a "
+        "request for a job of another kind in JSON; - reads standard input.",
     ),
 ]
 Base = Annotated[

@@ -23,9 +23,8 @@ INTERVAL_SECONDS = 5.0
 """Default polling interval."""
 
 ENTERS_WITHIN_SECONDS = 180.0
-"""Time for an image to be inspected before the wait gives up."""
+"""Time for a received request to become a job before the wait gives up."""
 _NOT_ENTERED = "{name} has not become a job yet"
-_WHERE = "Its image takes long to read, or it was refused: then it is in the image dead-letter queue, with the reason."
 
 Interval = Annotated[float, typer.Option("--interval", metavar="SECONDS", min=0.1, help="Polling interval.")]
 Timeout = Annotated[
@@ -64,10 +63,13 @@ def absence(api: ApiClient, name: str) -> str:
     return ""
 
 
-def entered(cli: CliContext, api: ApiClient, name: str, wait_options: WaitOptions, before: str) -> None:
+def entered(  # noqa: PLR0913 - two of them are for the error
+    cli: CliContext, api: ApiClient, name: str, wait_options: WaitOptions, *, before: str, hint: str
+) -> None:
     """Wait until a received request has become a job. Raises ApiError if it is refused or takes too long.
 
     `before` is the API's earlier message about the name (`absence`): the message changes once the request is refused.
+    `hint` is the error's, if it takes too long.
     """
     started = cli.clock()
     limit = ENTERS_WITHIN_SECONDS if wait_options.timeout is None else min(wait_options.timeout, ENTERS_WITHIN_SECONDS)
@@ -78,7 +80,7 @@ def entered(cli: CliContext, api: ApiClient, name: str, wait_options: WaitOption
             if before not in ("", error.message):
                 raise
             if cli.clock() - started >= limit:
-                raise NotFound(_NOT_ENTERED.format(name=name), type="NotEntered", hint=_WHERE) from None
+                raise NotFound(_NOT_ENTERED.format(name=name), type="NotEntered", hint=hint) from None
         else:
             return
         cli.sleep(wait_options.interval)

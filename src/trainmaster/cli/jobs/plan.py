@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -10,13 +10,12 @@ from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.elastic_options import elastic_options
 from trainmaster.cli.common.options import Base, File, Instances, Json, Options, Priority, Resources
 from trainmaster.cli.common.request import conversion_warnings, not_honoured_member, option_tags, read_job, with_tags
+from trainmaster.cli.kinds import PlanOptions, kind_of_request, plan_options, with_help
 from trainmaster.cli.output.outlook import deadline_sentence, join_names, start_sentence
 from trainmaster.cli.output.render import as_json, print_warnings, reason_text
 from trainmaster.cli.output.times import format_duration, format_moments
 from trainmaster.cli.queue.pools_history import describe_change
 from trainmaster.client.sdk.elastic import ElasticOptions, makes_elastic
-from trainmaster.images.cli.requests import with_size, with_wishes
-from trainmaster.images.domain.request import is_image_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +24,9 @@ if TYPE_CHECKING:
     from trainmaster.client.views.types import CreationView, PlanView
 
 
+@plan_options
 @elastic_options
+@with_help(lambda kind: kind.PLAN_HELP)
 def plan(  # noqa: PLR0913 - one parameter per option
     context: typer.Context,
     file: File,
@@ -36,26 +37,20 @@ def plan(  # noqa: PLR0913 - one parameter per option
     resources: Resources = None,
     instances: Instances = None,
     elastic: ElasticOptions,
-    image_size: Annotated[
-        str | None,
-        typer.Option(
-            "--image-size",
-            metavar="WIDTHxHEIGHT",
-            help="Size of an image job's image in pixels; the image is not read.",
-        ),
-    ] = None,
+    of_kinds: PlanOptions,
     json: Json = False,
 ) -> None:
     """Show what would happen if a request were submitted now.
 
     The queue applies the same checks as for submit, and stores nothing. The output says when the job would start, which
     jobs it would preempt, and which jobs would start later. For a HyperPodPyTorchJob manifest, the command lists every
-    field that is not honoured. For an image job, --image-size is required.
+    field that is not honoured.
     """
     job = read_job(file, base)
     options = option_tags(option or (), resources, instances, elastic)
-    if is_image_request(job.request):
-        request = with_size(with_wishes(job.request, priority, options), image_size)
+    kind = kind_of_request(job.request)
+    if kind is not None:
+        request = kind.with_plan_options(kind.with_options(job.request, priority, options), of_kinds)
     else:
         request = with_tags(job.request, priority, options)
     print_warnings(conversion_warnings(job))
@@ -80,10 +75,15 @@ def _plan_text(answer: PlanView, request: Mapping[str, Any], now: datetime) -> s
     parts += [
         _created_pools(answer),
         _changed_pools(answer),
-        _effects_on_others(answer, str(request.get("TrainingJobName") or request.get("jobId"))),
+        _effects_on_others(answer, _name_in(request)),
         _deadline(answer),
     ]
     return format_moments(" ".join(part for part in parts if part), now)
+
+
+def _name_in(request: Mapping[str, Any]) -> str:
+    kind = kind_of_request(request)
+    return str(request.get("TrainingJobName")) if kind is None else kind.name_in(request)
 
 
 def _wait_sentence(answer: PlanView, reason: str) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Name
+from trainmaster.cli.kinds import kind_of_job
 from trainmaster.cli.output.elastic import size_facts
 from trainmaster.cli.output.render import (
     as_json,
@@ -27,7 +28,6 @@ from trainmaster.cli.output.render import (
     requested_resources,
 )
 from trainmaster.cli.output.times import format_moment, format_moments, timestamp
-from trainmaster.images.cli.requests import image_facts
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -45,8 +45,9 @@ def show(
 ) -> None:
     """Show a job with its attempts and its history.
 
-    For an elastic job, the output includes its size, its members and their rendezvous; for an image job, its endpoint
-    and the progress of its regions. With --request, the command prints the request in the form that submit accepts.
+    For an elastic job, the output includes its size, its members and their rendezvous; for a job of another kind than
+    training, its details and its progress. With --request, the command prints the request in the form that submit
+    accepts.
     """
     cli = cli_context(context)
     with cli.api() as api:
@@ -77,7 +78,7 @@ def _page(cli: CliContext, job: JobDetailView, nodes: RendezvousView | None) -> 
 
 def _facts(job: JobDetailView, paint: Paint, now: datetime) -> list[tuple[str, str]]:
     start, low, high = job["estimatedStart"], job.get("estimatedStartLow"), job.get("estimatedStartHigh")
-    deadline = job.get("deadline")
+    deadline, kind = job.get("deadline"), kind_of_job(job)
     return [
         ("Job Name", job["jobName"]),
         ("State", paint(displayed_state(job))),
@@ -91,7 +92,7 @@ def _facts(job: JobDetailView, paint: Paint, now: datetime) -> list[tuple[str, s
         ("Resources", requested_resources(job)),
         ("Demand", demand_text(job) if job["demand"] else ""),
         *size_facts(job, now),
-        *image_facts(job, now),
+        *([] if kind is None else kind.facts(job, now)),
         ("Earlier Attempts", earlier_attempts(job)),
         ("Preemptible", "yes" if job["preemptible"] else "no"),
         ("Share", job["share"]),

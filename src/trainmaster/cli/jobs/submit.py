@@ -20,23 +20,24 @@ from trainmaster.cli.common.waiting import (
     print_outcomes,
     wait_for_jobs,
 )
+from trainmaster.cli.kinds import kind_of_request, with_help
 from trainmaster.cli.output.render import as_json, print_warnings
 from trainmaster.cli.output.times import format_moments
 from trainmaster.client.sdk.elastic import ElasticOptions
 from trainmaster.client.views.wording import sentence_of
-from trainmaster.images.cli.requests import received_sentence, with_wishes
-from trainmaster.images.domain.request import is_image_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
     from trainmaster.cli.common.context import CliContext
+    from trainmaster.cli.kinds import CliKind
     from trainmaster.client.api.client import ApiClient
-    from trainmaster.client.views.types import ReceivedView, SubmissionView
+    from trainmaster.client.views.types import SubmissionView
 
 
 @elastic_options
+@with_help(lambda kind: kind.SUBMIT_HELP)
 def submit(  # noqa: PLR0913 - one parameter per option
     context: typer.Context,
     file: File,
@@ -54,19 +55,19 @@ def submit(  # noqa: PLR0913 - one parameter per option
     timeout: Timeout = None,
     json: Json = False,
 ) -> None:
-    """Submit a training job or an image job to the queue.
+    """Submit a job to the queue.
 
     Submitting the same request again returns the same answer; a different request under the same name is refused.
     Command-line tags replace tags of the request. For a HyperPodPyTorchJob manifest, the command lists every field that
-    is not honoured. A request in ModelRunner's form (imageUrls, imageProcessor) is for an image job, which also accepts
-    --priority and --option share=NAME.
+    is not honoured.
     """
     job = read_job(file, base)
     options = option_tags(option or (), resources, instances, elastic)
     cli = cli_context(context)
-    if is_image_request(job.request):
-        image_request = with_wishes(job.request, priority, options)
-        _submit_image(cli, image_request, WaitOptions(interval, timeout) if wait else None, json=json)
+    kind = kind_of_request(job.request)
+    if kind is not None:
+        request = kind.with_options(job.request, priority, options)
+        _submit_kind(cli, kind, request, WaitOptions(interval, timeout) if wait else None, json=json)
         return
     request = with_tags(job.request, priority, options)
     print_warnings(conversion_warnings(job))
@@ -80,23 +81,25 @@ def submit(  # noqa: PLR0913 - one parameter per option
         )
 
 
-def _submit_image(cli: CliContext, request: dict[str, Any], wait_options: WaitOptions | None, *, json: bool) -> None:
-    """Send the request, and wait for the end of its job if there are wait options."""
+def _submit_kind(
+    cli: CliContext, kind: CliKind, request: dict[str, Any], wait_options: WaitOptions | None, *, json: bool
+) -> None:
+    """Send a request of another kind, and wait for the end of its job if there are wait options."""
     with cli.api() as api:
-        before = "" if wait_options is None else absence(api, str(request.get("jobId")))
-        received = api.submit_image(request)
+        before = "" if wait_options is None else absence(api, kind.name_in(request))
+        received = kind.submit(api, request)
         if not json:
-            typer.echo(received_sentence(received))
+            typer.echo(kind.received_sentence(received))
         print_warnings(received["warnings"])
         if wait_options is not None:
-            entered(cli, api, received["jobName"], wait_options, before)
+            entered(cli, api, received["jobName"], wait_options, before=before, hint=kind.ENTRY_HINT)
         _finish(cli, api, received, wait_options, {}, json=json)
 
 
 def _finish(  # noqa: PLR0913 - all are needed for the output
     cli: CliContext,
     api: ApiClient,
-    answer: SubmissionView | ReceivedView,
+    answer: Mapping[str, Any],
     wait_options: WaitOptions | None,
     extra: Mapping[str, object],
     *,

@@ -15,7 +15,7 @@ from trainmaster.domain.text import one_line
 
 _MEMBERS = (
     *("jobName", "jobState", "priority", "position", "positionAtLeast", "reason", "deadline", "why", "elastic"),
-    *("kind", "image"),
+    *("kind", "details"),
     *("estimatedStart", "estimatedStartLow", "estimatedStartHigh"),
 )
 _WIDEST = 100

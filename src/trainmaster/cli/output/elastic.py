@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trainmaster.cli.kinds import kind_of_job
 from trainmaster.cli.output.times import add_seconds, format_moment, format_moments, timestamp
-from trainmaster.images.cli.requests import done_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,11 +23,12 @@ _HOOKS = {
 def size_text(job: JobView) -> str:
     """Return the size and bounds of an elastic job: `2 (1-4)`, `2 -> 4 (2,4,8)`, or `(1-4)` if it holds nothing.
 
-    For an image job, return how many of its regions are done.
+    For a job of another kind than training, return its progress.
     """
     elastic = job.get("elastic")
     if elastic is None:
-        return done_of(job)
+        kind = kind_of_job(job)
+        return "" if kind is None else kind.progress(job)
     size, resizing = elastic["size"], elastic["resizing"]
     now = "" if size is None else str(size) if resizing is None else f"{resizing['from']} -> {resizing['to']}"
     return f"{now} ({_bounds(elastic)})".strip()

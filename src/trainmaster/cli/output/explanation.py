@@ -7,12 +7,13 @@ from datetime import datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from trainmaster.cli.kinds import kind_of_job
 from trainmaster.cli.output.outlook import deadline_sentence, start_sentence, wait_sentences
 from trainmaster.cli.output.render import attempt_placement, demand_text, reason_text
 from trainmaster.cli.output.times import add_seconds, format_duration, format_moments, parse_timestamp
-from trainmaster.client.views.wording import attempt_count, regions_of
+from trainmaster.client.kinds import is_training_job, kind_wording
+from trainmaster.client.views.wording import attempt_count
 from trainmaster.domain.reasons import REASONS
-from trainmaster.images.cli.requests import end_sentence
 
 if TYPE_CHECKING:
     from trainmaster.client.views.types import AttemptView, HistoryEntryView, JobDetailView
@@ -52,19 +53,19 @@ def _held(job: JobDetailView, _: datetime) -> Iterator[str]:
 def _starting(job: JobDetailView, _: datetime) -> Iterator[str]:
     attempt = _newest(job)
     yield f"{job['jobName']} is starting on {_capacity(job)}, as {_attempt_name(job)}, since {attempt['createdAt']}."
-    if not job.get("image"):
+    if is_training_job(job):
         yield "If SageMaker has no capacity for it, it returns to the queue."
     yield _requested_stop(job)
 
 
 def _running(job: JobDetailView, now: datetime) -> Iterator[str]:
-    attempt = _newest(job)
+    attempt, kind, wording = _newest(job), kind_of_job(job), kind_wording(job)
     started = attempt["startedAt"] or attempt["createdAt"]
     # The API's clock may be slightly ahead of this one.
     duration = f" for {format_duration(max((now - parse_timestamp(started)).total_seconds(), 0))}" if started else ""
     yield f"{job['jobName']} has been running{duration} on {_capacity(job)}, as {_attempt_name(job)}."
-    yield _sentence(regions_of(job))
-    yield end_sentence(job, now)
+    yield _sentence("" if wording is None else wording.progress(job))
+    yield "" if kind is None else kind.end_sentence(job, now)
     yield _lost_member(job)
     yield _requested_stop(job) or _preemption_rule(job)
     yield deadline_sentence(job)
@@ -108,7 +109,8 @@ def _lost_member(job: JobDetailView) -> str:
 def _preempting(job: JobDetailView, _: datetime) -> Iterator[str]:
     yield f"{job['jobName']} is being preempted{_at_time(job, 'since')}."
     yield _cause(job)
-    on_with = "to continue with the remaining regions" if job.get("image") else "to resume from its checkpoint"
+    kind = kind_of_job(job)
+    on_with = "to resume from its checkpoint" if kind is None else kind.RESUME
     yield f"It then waits with its entry time, {job['entryTime']}, {on_with}."
     yield _requested_stop(job)
 
@@ -181,13 +183,13 @@ def _attempt_name(job: JobDetailView) -> str:
     """Return the newest attempt; only attempts of training jobs have a name outside the queue."""
     attempt = _newest(job)
     number = f"attempt {attempt['number']}"
-    return number if job.get("image") else f"{attempt['trainingJobName']} ({number})"
+    return number if not is_training_job(job) else f"{attempt['trainingJobName']} ({number})"
 
 
 def _capacity(job: JobDetailView) -> str:
     """Return the newest attempt's capacity if the queue chose it, else the job's demand."""
     attempt = _newest(job)
-    chosen = attempt.get("instanceType") or job.get("elastic") or (job.get("image") and attempt["units"])
+    chosen = attempt.get("instanceType") or job.get("elastic") or (not is_training_job(job) and attempt["units"])
     return attempt_placement(attempt) if chosen else demand_text(job)
 
 

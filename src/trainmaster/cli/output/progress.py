@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 
+from trainmaster.cli.kinds import kind_of_job
 from trainmaster.cli.output.outlook import start_range
 from trainmaster.cli.output.render import position_text, reason_text
 from trainmaster.client.views.states import ENDED
 from trainmaster.client.views.wording import attempt_count, sentence_of
 from trainmaster.domain.text import one_line
-from trainmaster.images.cli.requests import done_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,9 @@ class LineDisplay:
     def show(self, jobs: Sequence[JobView]) -> None:
         """Print a line for each job that has changed."""
         for job in jobs:
-            state = (job["jobState"], position_text(job), reason_text(job["reason"]), attempt_count(job), done_of(job))
+            kind = kind_of_job(job)
+            progress = "" if kind is None else kind.progress(job)
+            state = (job["jobState"], position_text(job), reason_text(job["reason"]), attempt_count(job), progress)
             if self._last.get(job["jobName"]) != state:
                 self._last[job["jobName"]] = state
                 print(job_line(job), file=self._stream, flush=True)
@@ -112,12 +114,13 @@ class LiveTable:
         from rich.table import Table
 
         table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False, header_style="dim")
-        with_bars = any(job.get("image") for job in jobs)
-        for heading in (*_HEADINGS, *(["Regions", ""] if with_bars else [])):
+        kinds = [kind for job in jobs if (kind := kind_of_job(job)) is not None]
+        bars = [kinds[0].PARTS_HEADING, ""] if kinds else []
+        for heading in (*_HEADINGS, *bars):
             # On narrow terminals, columns that may wrap shrink first; their cells are cut.
             table.add_column(heading, no_wrap=heading not in ("Job Name", "Reason"))
         for job in jobs:
-            table.add_row(self._mark(job), *_cells(job, self._now()), *(_region_bar(job) if with_bars else []))
+            table.add_row(self._mark(job), *_cells(job, self._now()), *(_progress_bar(job) if bars else []))
         return table
 
     def _mark(self, job: JobView) -> Any:
@@ -140,16 +143,15 @@ def _cells(job: JobView, now: datetime) -> list[Text]:
     ]
 
 
-def _region_bar(job: JobView) -> list[Any]:
-    """Return a bar and figures for the regions of an image job; empty for other jobs."""
+def _progress_bar(job: JobView) -> list[Any]:
+    """Return a bar and figures for the progress of a job of another kind; empty for training jobs."""
     from rich.progress_bar import ProgressBar
 
-    image = job.get("image")
-    if image is None:
+    kind = kind_of_job(job)
+    if kind is None:
         return [_text(""), _text("")]
-    regions = image["regions"]
-    done = regions["done"] + regions["failed"]
-    return [ProgressBar(total=regions["total"], completed=done, width=_BAR_WIDTH), _text(done_of(job))]
+    done, total = kind.parts(job)
+    return [ProgressBar(total=total, completed=done, width=_BAR_WIDTH), _text(kind.progress(job))]
 
 
 def _text(content: str, style: str = "") -> Text:

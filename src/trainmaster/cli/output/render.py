@@ -21,6 +21,7 @@ from trainmaster.cli.output.elastic import (
 )
 from trainmaster.cli.output.outlook import short_reason, start_range
 from trainmaster.cli.output.times import elapsed_time, format_duration, timestamp
+from trainmaster.client.kinds import is_training_job
 from trainmaster.client.views.states import ENDED
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.jobs.listing import INFEASIBLE, NEVER_FIT
@@ -113,7 +114,7 @@ def wide_table(jobs: Sequence[JobView], now: datetime, paint: Paint = plain, wid
 
 def _sizes(jobs: Sequence[JobView]) -> tuple[Callable[[JobView], list[str]], list[str]]:
     """Return a column of sizes if any job is elastic or has regions: its cells for a job, and its heading."""
-    if not any(job.get("elastic") or job.get("image") for job in jobs):
+    if not any(job.get("elastic") or not is_training_job(job) for job in jobs):
         return (lambda _: []), []
     return (lambda job: [size_text(job)]), ["Size"]
 

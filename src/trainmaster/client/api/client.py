@@ -29,7 +29,6 @@ from trainmaster.client.views.types import (
     PoolsView,
     PoolView,
     QueuePageView,
-    ReceivedView,
     RemovalView,
     RendezvousView,
     SettingsInForceView,
@@ -76,15 +75,12 @@ class ApiClient:
         """
         return cast("SubmissionView", self._call("POST", "/add-job", body=request))
 
-    def submit_image(self, request: Mapping[str, Any]) -> ReceivedView:
-        """Send a request for an image job (ModelRunner's JSON); it becomes a job once its image has been looked at.
-
-        Raises Refused (InvalidRequest, TooLarge), Forbidden (ShareNotAllowed), Conflict (NameTaken, NotOffered).
-        """
-        return cast("ReceivedView", self._call("POST", "/image-jobs", body=request))
+    def submit_kind(self, kind: str, request: Mapping[str, Any]) -> Any:
+        """Submit a request for a job of another kind than training. Raises as `submit`."""
+        return self._call("POST", f"/{quote(kind, safe='')}-jobs", body=request)
 
     def plan(self, request: Mapping[str, Any]) -> PlanView:
-        """Return what the request would lead to now; image jobs also need `imageSize`. Raises as `submit`."""
+        """Return what the request would lead to now. Raises as `submit`."""
         return cast("PlanView", self._call("POST", "/plan", body=request))
 
     def job(self, name: str, *, why: bool = False) -> JobDetailView:

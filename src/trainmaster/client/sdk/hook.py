@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import ApiError, Conflict, NotFound
+from trainmaster.client.kinds import is_training_job
 from trainmaster.client.sdk.attempt_logs import AttemptLogs
 from trainmaster.client.sdk.describe import arn_of, correct_description, description_of, is_unstarted, looks_ended
 from trainmaster.client.sdk.job_cache import JobCache, TransitionLog
@@ -141,9 +142,9 @@ class Route:
         return None
 
     def _training_job(self, name: str) -> JobDetailView | None:
-        """Return the queue's training job of that name; None for image jobs, which SageMaker cannot describe."""
+        """Return the queue's training job of that name; None for other kinds, which SageMaker cannot describe."""
         job = self.cache.look_up(name)
-        return None if job is None or job.get("image") else job
+        return job if job is not None and is_training_job(job) else None
 
     def _after_describe(
         self,

@@ -165,23 +165,11 @@ class HolderView(TypedDict):
     givingBack: int
 
 
-class ImageView(TypedDict):
-    """What an image job does at an endpoint, and how far it has come."""
-
-    endpoint: str
-    variant: str | None
-    load: int
-    loadLeft: int
-    tiles: int
-    regions: RegionsView
-    expectedEnd: str | None
-
-
 class JobView(TypedDict):
     """Job in the queue."""
 
     jobName: str
-    kind: Literal["training", "image"]
+    kind: str
     jobState: JobState
     priority: int
     share: str
@@ -204,14 +192,14 @@ class JobView(TypedDict):
     attempts: list[AttemptView]
     earlierAttempts: EarlierAttemptsView | None
     elastic: ElasticView | None
-    image: ImageView | None
+    details: dict[str, Any] | None
 
 
 class JobDetailView(TypedDict):
     """Job with its history and the submitted request."""
 
     jobName: str
-    kind: Literal["training", "image"]
+    kind: str
     jobState: JobState
     priority: int
     share: str
@@ -234,7 +222,7 @@ class JobDetailView(TypedDict):
     attempts: list[AttemptView]
     earlierAttempts: EarlierAttemptsView | None
     elastic: ElasticView | None
-    image: ImageView | None
+    details: dict[str, Any] | None
     history: list[HistoryEntryView]
     jobDetails: dict[str, Any]
     why: WhyView | None
@@ -456,22 +444,6 @@ class ReasonView(TypedDict):
     by: NotRequired[str | None]
 
 
-class ReceivedView(TypedDict):
-    """A request for an image job that was taken; its image is looked at next."""
-
-    jobName: str
-    state: str
-    warnings: list[str]
-
-
-class RegionsView(TypedDict):
-    """The parts that an image is processed in."""
-
-    total: int
-    done: int
-    failed: int
-
-
 class RemovalView(TypedDict):
     """Remaining pools, and the jobs that the removal affects."""
 
@@ -539,7 +511,7 @@ class SubmissionView(TypedDict):
     """Submitted job with warnings, and the jobs that it would preempt."""
 
     jobName: str
-    kind: Literal["training", "image"]
+    kind: str
     jobState: JobState
     priority: int
     share: str
@@ -562,7 +534,7 @@ class SubmissionView(TypedDict):
     attempts: list[AttemptView]
     earlierAttempts: EarlierAttemptsView | None
     elastic: ElasticView | None
-    image: ImageView | None
+    details: dict[str, Any] | None
     warnings: list[str]
     wouldPreempt: list[str]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from trainmaster.client.kinds import kind_wording
+
 if TYPE_CHECKING:
     from trainmaster.client.views.types import JobView, ReasonView
 
@@ -21,35 +23,20 @@ _STATES = {
     "stopped": "Stopped",
     "cancelled": "Cancelled while waiting in the queue",
 }
-_IMAGE_STATES = {
-    "preempted": "Preempted, waiting in the queue to continue with the remaining regions",
-    "starting": "Starting: the queue dispatches its regions",
-    "preempting": "Being preempted; it will continue with the remaining regions",
-}
 
 
 def sentence_of(job: JobView) -> str:
     """Return the job's state and, if it waits, its position, estimated start and reason for waiting."""
-    image = job.get("image")
-    states = _STATES if image is None else _STATES | _IMAGE_STATES
+    kind = kind_wording(job)
+    states = _STATES if kind is None else {**_STATES, **kind.STATES}
     parts = [states.get(job["jobState"], job["jobState"]) + _size(job)]
-    if image is not None and job["jobState"] not in ("pending", "held", "completed", "cancelled"):
-        parts.append(regions_of(job))
+    if kind is not None and job["jobState"] not in ("pending", "held", "completed", "cancelled"):
+        parts.append(kind.progress(job))
     if job["jobState"] in ("pending", "preempted", "held"):
         parts += [_position(job), _start(job), _reason_text(job.get("reason"))]
     if job["jobState"] == "failed":
         parts.append(job.get("failureReason") or "")
     return "; ".join(part for part in parts if part) + "."
-
-
-def regions_of(job: JobView) -> str:
-    """Return the progress of an image job's regions: `12 of 30 regions done, 1 failed`; empty for other jobs."""
-    image = job.get("image")
-    if image is None:
-        return ""
-    regions = image["regions"]
-    failed = f", {regions['failed']} failed" if regions["failed"] else ""
-    return f"{regions['done']} of {regions['total']} regions done{failed}"
 
 
 def attempt_count(job: JobView) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar, Self
 
 from trainmaster.domain.capacity.units import Demand, Units
@@ -28,8 +29,8 @@ class Work(ABC):
     """The work of a job of another kind than training, as a frozen value of its job.
 
     Such a job draws on one pool, which its kind discovers, and an attempt of it is a run instead of a training job. Its
-    units are concurrent requests to a service. A subclass registers itself under its `kind` when it is defined, so that
-    every process that imports it can read stored jobs of this kind.
+    units are concurrent requests to a service. A subclass registers itself under its `kind` when it is defined;
+    `import_kind` imports the kinds of stored jobs that this process has not imported yet.
     """
 
     __slots__ = ()
@@ -42,6 +43,8 @@ class Work(ABC):
     """The line in a job's history when an attempt begins to work."""
     request_field: ClassVar[str]
     """The field of a request that names the pool, for errors."""
+    import_kind: ClassVar[Callable[[str], object]] = staticmethod(lambda _: None)
+    """Imports the module that defines a kind, if there is one; `bootstrap` sets it."""
     _registered: ClassVar[dict[str, type[Work]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -53,6 +56,13 @@ class Work(ABC):
     def kinds() -> Mapping[str, type[Work]]:
         """Return the kinds that this process knows, by name."""
         return Work._registered
+
+    @staticmethod
+    def of_kind(kind: str) -> type[Work]:
+        """Return the work of a kind, also of one that the deployment no longer has. Raises `KeyError`."""
+        if kind not in Work._registered:
+            Work.import_kind(kind)
+        return Work._registered[kind]
 
     @classmethod
     @abstractmethod
@@ -131,14 +141,22 @@ class Work(ABC):
     def seconds_left(self, given: int, so_far: float, quantile: float) -> float | None:
         """Return the seconds left, estimated from the progress; None if there is none yet."""
 
+    @abstractmethod
+    def details(self, expected_end: datetime | None) -> dict[str, Any]:
+        """Return the member `details` of the job's views in the API: the work and its progress.
+
+        Args:
+            expected_end: when the job is expected to end, UTC; None while it holds no units.
+        """
+
 
 OTHER_KINDS = "@"
 """First character of run-time classes of other kinds; no share's name begins with it."""
 
 
 def work_of_values(kind: str, values: Sequence[Any]) -> Work:
-    """Return stored work. Raises `KeyError` if this process does not know the kind."""
-    return Work.kinds()[kind].of_values(values)
+    """Return stored work. Raises `KeyError` for an unknown kind."""
+    return Work.of_kind(kind).of_values(values)
 
 
 def kind_of_run(name: str) -> str:

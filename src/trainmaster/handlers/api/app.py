@@ -6,7 +6,7 @@ The log never contains the contents of a request, since hyperparameters and envi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from http import HTTPStatus
 from inspect import getdoc
@@ -19,15 +19,14 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from trainmaster import bootstrap
 from trainmaster.handlers.api.errors import unexpected
-from trainmaster.handlers.api.operations import operations_of
-from trainmaster.handlers.api.parameters import (
-    known_parameters_only,
-)
+from trainmaster.handlers.api.kinds import api_kinds
+from trainmaster.handlers.api.operations import Operation, operations_of
+from trainmaster.handlers.api.parameters import known_parameters_only
 from trainmaster.handlers.api.resolver import Resolver, caller_of, request_id_of
 from trainmaster.handlers.api.routes import Parts, Routes
 
 OPERATIONS = operations_of(Routes)
-"""Every operation of the API."""
+"""Every operation of the API but those of other kinds of jobs."""
 
 # The package's name, so that the lines of all its modules come out structured and with the correlation id.
 logger = Logger(service="trainmaster")
@@ -61,9 +60,20 @@ def _app_of_this_environment() -> Resolver:
 
 def build_app(application: Parts) -> Resolver:
     """Return the API over an application's parts: `resolve(event, context)` answers a REST proxy event."""
-    app = Resolver(_methods_by_rule())
-    routes = Routes(app, application)
-    for name, (method, operation) in OPERATIONS.items():
+    kinds = api_kinds(application, lambda: caller_of(app.current_event.raw_event))
+    operations = [*OPERATIONS.values(), *(found for kind in kinds for found in kind.operations.values())]
+    app = Resolver(_methods_by_rule([operation for _, operation in operations]))
+    _add(app, Routes(app, application, kinds), OPERATIONS)
+    for kind in kinds:
+        _add(app, kind, kind.operations, documented=kind.document is not None)
+    return app
+
+
+def _add(
+    app: Resolver, routes: object, operations: Mapping[str, tuple[str, Operation]], *, documented: bool = True
+) -> None:
+    """Add the routes that these methods of an object are."""
+    for name, (method, operation) in operations.items():
         route = getattr(routes, method)
         app.route(
             operation.rule,
@@ -72,14 +82,13 @@ def build_app(application: Parts) -> Resolver:
             description=getdoc(route),
             responses=operation.for_powertools(),
             operation_id=name,
+            include_in_schema=documented,
             middlewares=[known_parameters_only],
         )(route)
-    return app
 
 
-def _methods_by_rule() -> dict[str, tuple[str, ...]]:
+def _methods_by_rule(declared: Sequence[Operation]) -> dict[str, tuple[str, ...]]:
     """Return the methods that each path takes."""
-    declared = [operation for _, operation in OPERATIONS.values()]
     return {
         rule: tuple(each.method for each in declared if each.rule == rule)
         for rule in dict.fromkeys(each.rule for each in declared)

@@ -17,13 +17,13 @@ from trainmaster.domain.jobs.deadline import outlook
 from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState
 from trainmaster.domain.jobs.listing import INFEASIBLE, NEVER_FIT, Filter
 from trainmaster.domain.plan import Snapshot
+from trainmaster.handlers.api.kinds import ApiKind
 from trainmaster.handlers.models import elastic as elastic_models
 from trainmaster.handlers.models import jobs as job_models
 from trainmaster.handlers.views import jobs as job_views
 from trainmaster.handlers.views.elastic import rendezvous_view
 from trainmaster.handlers.views.jobs import QueueStatus
 from trainmaster.handlers.views.pools import use_of_pools
-from trainmaster.images.ports import Refusals
 from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.change import ApiContext
 from trainmaster.service.explain.explain import explain, is_run_active, not_considered, run_ends
@@ -83,13 +83,13 @@ def _diagnosis(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis | N
 
 
 def remarks_by_name(context: ApiContext, jobs: Iterable[Job]) -> Mapping[str, QueueStatus]:
-    """Remarks by name, of jobs that wait, have a deadline, or show images; nothing is read where none does."""
+    """Return the remarks by name on jobs whose answer needs the queue; without such jobs nothing is read."""
     told = [job for job in jobs if _has_queue_status(job)]
     return _remarks_in(context.store.read_snapshot(), context, told) if told else {}
 
 
 def _has_queue_status(job: Job) -> bool:
-    """Return whether the job's answer needs the queue: it waits, has a deadline, or shows image progress."""
+    """Return whether the job's answer needs the queue: it waits, has a deadline, or shows the progress of a run."""
     return job.state in WAITING or is_run_active(job) or (job.deadline is not None and job.state not in ENDED)
 
 
@@ -105,13 +105,13 @@ def rendezvous_of(context: ApiContext, rendezvous: RendezvousControl, name: str)
         return rendezvous_view(run, None, str(error))
 
 
-def found(context: ApiContext, name: str, refusals: Refusals | None = None) -> Job:
-    """The job of that name. Raises `JobNotFound`, which tells of a refused request for it where one is remembered."""
+def found(context: ApiContext, name: str, kinds: Iterable[ApiKind] = ()) -> Job:
+    """Return the job of that name. Raises `JobNotFound`, with the refused request of that name if a kind knows one."""
     job = context.store.find(name)
     if job is None:
-        refused = None if refusals is None else refusals.of(name)
-        told = "" if refused is None else f" {refused.message()}"
-        raise JobNotFound(f"The queue knows no job {name}.{told}", field="name", hint="GET /jobs lists the names.")
+        refusals = [refusal for kind in kinds if (refusal := kind.refusal(name)) is not None]
+        message = " ".join((f"The queue knows no job {name}.", *refusals))
+        raise JobNotFound(message, field="name", hint="GET /jobs lists the names.")
     return job
 
 

@@ -1,17 +1,16 @@
-"""Powertools' resolver, made to answer every error in the one shape and to tell a wrong method from a wrong path.
-
-It must not know any route's business.
-"""
+"""Powertools' resolver: all errors get the one shape, and a wrong method is told from a wrong path."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from pydantic import BaseModel
 
 from trainmaster.domain.errors import Refused
 from trainmaster.handlers.api.body import as_json, parse_body
@@ -50,6 +49,12 @@ class Resolver(APIGatewayRestResolver):
             # Powertools knows no route for some of the characters that no name has.
             return self._trouble(wrong_name(path.rsplit("/", 1)[-1]))
         return no_route(takes).response()
+
+
+def json_response(view: BaseModel, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:
+    """Return a view as the response of a route."""
+    # Unset are only the members that a reason of this type does not have.
+    return Response(status.value, "application/json", view.model_dump_json(by_alias=True, exclude_unset=True))
 
 
 def request_id_of(event: Mapping[str, Any]) -> str:

@@ -6,16 +6,17 @@ A model that only one route uses stands beside it.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Protocol
 
 from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
-from pydantic import BaseModel
 
 from trainmaster.domain.jobs.job import ACTIVE, Job
 from trainmaster.domain.jobs.listing import Filter
-from trainmaster.handlers.api import pages, plans
+from trainmaster.handlers.api import kinds, pages, plans
+from trainmaster.handlers.api.kinds import ApiKind
 from trainmaster.handlers.api.openapi import document
 from trainmaster.handlers.api.operations import SUBMIT_ERRORS, operation
 from trainmaster.handlers.api.parameters import (
@@ -32,7 +33,7 @@ from trainmaster.handlers.api.parameters import (
     States,
     Why,
 )
-from trainmaster.handlers.api.resolver import Resolver, caller_of
+from trainmaster.handlers.api.resolver import Resolver, caller_of, json_response
 from trainmaster.handlers.models import elastic as elastic_models
 from trainmaster.handlers.models import forecast as forecast_models
 from trainmaster.handlers.models import jobs as job_models
@@ -40,10 +41,6 @@ from trainmaster.handlers.models import pools as pool_models
 from trainmaster.handlers.models.settings import Settings, SettingsInForce, in_force
 from trainmaster.handlers.views import jobs as job_views
 from trainmaster.handlers.views import pools as pool_views
-from trainmaster.images.handlers import views as image_views
-from trainmaster.images.handlers.api import received
-from trainmaster.images.handlers.models import ImageJobRequest
-from trainmaster.images.ports import Refusals
 from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.change import cancel, change, set_policy
@@ -54,24 +51,20 @@ from trainmaster.service.submit import submit
 Request = Annotated[job_models.TrainingJobRequest, Body(description="The CreateTrainingJob request.")]
 
 
-class Parts(plans.Parts, Protocol):
+class Parts(plans.Parts, kinds.Parts, Protocol):
     """What the API needs of the application."""
 
     @property
     def rendezvous(self) -> RendezvousControl:
         """The rendezvous of elastic jobs."""
 
-    @property
-    def refusals(self) -> Refusals:
-        """Requests for image jobs that were refused."""
-
 
 class Routes:
     """The routes; their docstrings are the descriptions in the OpenAPI document."""
 
-    def __init__(self, app: Resolver, parts: Parts) -> None:
-        """Keep what the routes call."""
-        self._app, self._parts = app, parts
+    def __init__(self, app: Resolver, parts: Parts, kinds_: Sequence[ApiKind]) -> None:
+        """Keep the dependencies of the routes."""
+        self._app, self._parts, self._kinds = app, parts, kinds_
 
     @operation(
         "POST",
@@ -89,24 +82,7 @@ class Routes:
         The same name and body again get the same response (200); the same name with another body is refused (409).
         """
         made = submit(self._parts.api_context, self._parts.admission, request.root, self._caller)
-        return _json(job_views.submission_view(made), HTTPStatus.ACCEPTED if made.new else HTTPStatus.OK)
-
-    @operation(
-        "POST",
-        "/image-jobs",
-        "Submit an image job",
-        {
-            202: ("The request is accepted; its image is read next.", image_views.Received),
-            200: ("The same request was submitted before; this is its job.", image_views.Received),
-        },
-        (403, 409, 413, 415),
-    )
-    def add_image_job(self, request: Annotated[ImageJobRequest, Body()]) -> Response[str]:
-        """Check the request; its image's header is read next. A refusal then goes to the image dead-letter queue."""
-        parts = self._parts
-        return _json(
-            *received(parts.api_context.store, parts.image_queue, parts.check_model, request.root, self._caller)
-        )
+        return json_response(job_views.submission_view(made), HTTPStatus.ACCEPTED if made.new else HTTPStatus.OK)
 
     @operation("GET", "/jobs", "List jobs", {200: ("One page.", job_models.JobsPage)})
     def list_jobs(
@@ -118,14 +94,16 @@ class Routes:
         cursor: Cursor = None,
     ) -> Response[str]:
         """Return jobs that hold capacity, waiting jobs in queue order, held jobs, then the newest ended ones."""
-        return _json(pages.jobs_page(self._parts.api_context, state, Filter(share=share, pool=pool), limit, cursor))
+        return json_response(
+            pages.jobs_page(self._parts.api_context, state, Filter(share=share, pool=pool), limit, cursor)
+        )
 
     @operation("GET", "/jobs/<name>", "Show a job", {200: ("The job.", job_models.JobDetail)}, (404,))
     def get_job(self, name: JobName, why: Why = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """Return a job with its attempts, its history and the submitted request."""
         parts = self._parts
-        job = pages.found(parts.api_context, name, None if parts.image_queue is None else parts.refusals)
-        return _json(pages.job_detail(parts.api_context, job, why=why))
+        job = pages.found(parts.api_context, name, self._kinds)
+        return json_response(pages.job_detail(parts.api_context, job, why=why))
 
     @operation(
         "GET",
@@ -139,7 +117,7 @@ class Routes:
 
         The nodes report this themselves; there are none before the first, or if the job uses another rendezvous.
         """
-        return _json(pages.rendezvous_of(self._parts.api_context, self._parts.rendezvous, name))
+        return json_response(pages.rendezvous_of(self._parts.api_context, self._parts.rendezvous, name))
 
     @operation(
         "POST",
@@ -155,7 +133,7 @@ class Routes:
         """
         answer = Answer(**{**answer_.model_dump(), "outcome": Outcome(answer_.outcome)})
         job = answer_resize(self._parts.api_context, name, answer)
-        return _json(job_views.job_view(job, self._remarks(job)))
+        return json_response(job_views.job_view(job, self._remarks(job)))
 
     @operation(
         "DELETE",
@@ -170,7 +148,7 @@ class Routes:
     def cancel_job(self, name: JobName) -> Response[str]:
         """Cancel a waiting job at once, or stop one that holds capacity for good."""
         job = cancel(self._parts.api_context, name, self._who)
-        return _json(job_views.job_view(job), HTTPStatus.ACCEPTED if job.state in ACTIVE else HTTPStatus.OK)
+        return json_response(job_views.job_view(job), HTTPStatus.ACCEPTED if job.state in ACTIVE else HTTPStatus.OK)
 
     @operation(
         "PATCH",
@@ -182,7 +160,7 @@ class Routes:
     def change_job(self, name: JobName, change_: Annotated[job_models.JobChange, Body()]) -> Response[str]:
         """Apply both members as one change. A job that is held or released keeps its entry time."""
         job = change(self._parts.api_context, name, self._who, priority=change_.priority, hold=change_.hold)
-        return _json(job_views.job_view(job, self._remarks(job)))
+        return json_response(job_views.job_view(job, self._remarks(job)))
 
     @operation("GET", "/queue", "Show the queue in order", {200: ("One page of waiting jobs.", job_models.QueuePage)})
     def get_queue(self, limit: Limit = LISTED, cursor: Cursor = None) -> Response[str]:
@@ -190,13 +168,13 @@ class Routes:
 
         Held jobs are not in the queue: see GET /jobs?state=held.
         """
-        return _json(pages.queue_page(self._parts.api_context, limit, cursor))
+        return json_response(pages.queue_page(self._parts.api_context, limit, cursor))
 
     @operation("GET", "/pools", "Show the pools", {200: ("All pools.", pool_models.Pools)})
     def get_pools(self, history: History = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """Return the pools with their caps and their use, in instances."""
         in_force = self._parts.api_context.store.settings(history=history)
-        return _json(pool_views.pools(self._parts.api_context, in_force, history=history))
+        return json_response(pool_views.pools(self._parts.api_context, in_force, history=history))
 
     @operation(
         "PUT", "/pools", "Replace the pools", {200: ("All pools as they are now.", pool_models.Pools)}, (409, 415)
@@ -204,7 +182,7 @@ class Routes:
     def set_pools(self, settings: Annotated[pool_models.PoolSettings, Body()]) -> Response[str]:
         """Replace the pools. Jobs beyond a lowered cap and in removed pools keep running; no new jobs start there."""
         asked = [pool_views.pool_asked(each) for each in settings.pools]
-        return _json(
+        return json_response(
             pool_views.pools(
                 self._parts.api_context, set_pools(self._parts.api_context, asked, version=settings.version)
             )
@@ -220,7 +198,7 @@ class Routes:
     def set_pool(self, name: Pool, pool: Annotated[pool_models.NamedPool, Body()]) -> Response[str]:
         """Create or replace a pool. Omitted members have their defaults; other pools stay as they are."""
         done = put_pool(self._parts.api_context, pool_views.named_pool_asked(name, pool), version=pool.version)
-        return _json(pool_views.one_pool(self._parts.api_context, done, name))
+        return json_response(pool_views.one_pool(self._parts.api_context, done, name))
 
     @operation(
         "PATCH",
@@ -233,7 +211,7 @@ class Routes:
         """Change a pool; omitted members stay as they are. A draining pool starts no jobs and lets running ones end."""
         asked = pool_views.change_asked(change_)
         done = change_pool(self._parts.api_context, name, asked, version=change_.version)
-        return _json(pool_views.one_pool(self._parts.api_context, done, name))
+        return json_response(pool_views.one_pool(self._parts.api_context, done, name))
 
     @operation(
         "DELETE", "/pools/<name>", "Remove a pool", {200: ("The pool is removed.", pool_models.Removal)}, (404, 409)
@@ -249,7 +227,7 @@ class Routes:
         Refused if jobs hold instances of it or can run nowhere else, unless forced; and if a share names it.
         """
         done = remove_pool(self._parts.api_context, name, force=force, version=version)
-        return _json(pool_views.removal(self._parts.api_context, done))
+        return json_response(pool_views.removal(self._parts.api_context, done))
 
     @operation("GET", "/settings", "Show the settings", {200: ("The settings in force.", SettingsInForce)})
     def get_settings(self) -> Response[str]:
@@ -277,12 +255,12 @@ class Routes:
     )
     def plan(self, request: Annotated[job_models.PlanRequest, Body()]) -> Response[str]:
         """Check the request as a submission would, and return its effects. Nothing is stored."""
-        return _json(plans.planned(self._parts, request.root, self._caller))
+        return json_response(plans.planned(self._parts, self._kinds, request.root, self._caller))
 
     @operation("GET", "/openapi.json", "This document", {200: ("An OpenAPI 3.1 document.", None)})
     def openapi(self) -> Response[str]:
         """Return this document, in OpenAPI 3.1."""
-        return _document(document(self._app))
+        return _document(document(self._app, self._kinds))
 
     @property
     def _caller(self) -> str | None:
@@ -294,11 +272,6 @@ class Routes:
 
     def _remarks(self, job: Job) -> job_views.QueueStatus | None:
         return pages.remarks_by_name(self._parts.api_context, [job]).get(job.name)
-
-
-def _json(view: BaseModel, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:
-    # Unset are only the members that a reason of this type does not have.
-    return Response(status.value, "application/json", view.model_dump_json(by_alias=True, exclude_unset=True))
 
 
 def _document(values: dict[str, Any]) -> Response[str]:

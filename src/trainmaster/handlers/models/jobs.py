@@ -14,11 +14,12 @@ from trainmaster.handlers.models.elastic import Elastic
 from trainmaster.handlers.models.forecast import AtLeast, Deadline, Earliest, Expected, Latest, Position, Why
 from trainmaster.handlers.models.pools import Pool
 from trainmaster.handlers.models.reasons import Reason
-from trainmaster.images.handlers.views import Image, Kind
 
 AWS_REQUEST = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingJob.html"
 
 Units = dict[str, int]
+TRAINING = "training"
+"""The kind of training jobs."""
 
 # ---------------------------------------------------------------- requests
 
@@ -55,26 +56,13 @@ class TrainingJobRequest(RootModel[dict[str, Any]]):
 
 
 class PlanRequest(RootModel[dict[str, Any]]):
-    """Request of `POST /add-job` or `POST /image-jobs` whose effects the response forecasts.
-
-    The latter has the additional member `imageSize`, width and height in pixels of the image or of its region of
-    interest, since no image is read.
-    """
+    """Request of `POST /add-job` whose effects the response forecasts."""
 
     model_config = ConfigDict(
         hide_input_in_errors=True,
         json_schema_extra={
             "anyOf": [
                 {"required": ["TrainingJobName", "RoleArn", "OutputDataConfig", "ResourceConfig"]},
-                {"required": ["jobId", "imageUrls", "imageProcessor", "imageSize"]},
-            ],
-            "examples": [
-                {
-                    "jobId": "harbour-7",
-                    "imageUrls": ["s3://bucket/images/harbour-7.tif"],
-                    "imageProcessor": {"name": "ships", "type": "SM_ENDPOINT"},
-                    "imageSize": [20480, 20480],
-                }
             ],
         },
     )
@@ -137,7 +125,7 @@ class Job(ResponseModel):
     """Job in the queue."""
 
     job_name: str
-    kind: Kind
+    kind: Annotated[str, Field(description="training: instances of SageMaker's.")]
     job_state: JobState
     priority: int
     share: str
@@ -166,7 +154,7 @@ class Job(ResponseModel):
     attempts: Annotated[list[Attempt], Field(description="The newest 51, oldest first.")]
     earlier_attempts: Annotated[EarlierAttempts | None, Field(description="Earlier attempts; null for most jobs.")]
     elastic: Annotated[Elastic | None, Field(description="Null for a job of a fixed size.")]
-    image: Annotated[Image | None, Field(description="Null for a training job.")]
+    details: Annotated[dict[str, Any] | None, Field(description="By kind; null for a training job.")]
 
 
 class Submission(Job):

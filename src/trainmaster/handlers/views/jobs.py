@@ -20,10 +20,10 @@ from trainmaster.domain.plan import Expand
 from trainmaster.domain.reasons.capacity import NotConsideredYet
 from trainmaster.handlers.models import forecast as forecast_models
 from trainmaster.handlers.models import jobs as job_models
+from trainmaster.handlers.models.jobs import TRAINING
 from trainmaster.handlers.models.reasons import Reason, reason_view
 from trainmaster.handlers.views.elastic import elastic_view
 from trainmaster.handlers.views.pools import deed_view
-from trainmaster.images.handlers.views import image_view, kind_of
 from trainmaster.ports.store import Request
 from trainmaster.service.explain.consequences import Consequences, Delay
 from trainmaster.service.explain.explain import Explanation
@@ -35,7 +35,7 @@ from trainmaster.service.submit import Submission
 class QueueStatus:
     """What is said of a job beyond the job itself; all None for one of which nothing is.
 
-    `demand` has the pools in force now, of a job that asks for resources; `expected_end` is an image job's.
+    `demand` has the pools in force now, of a job that asks for resources; `expected_end` is that of a run.
     """
 
     position: int | None = None
@@ -177,7 +177,7 @@ def _members(job: Job, remarks: QueueStatus | None) -> dict[str, Any]:
     demand = remarks.demand or job.demand
     return {
         "job_name": job.name,
-        "kind": kind_of(job),
+        "kind": TRAINING if job.work is None else job.work.kind,
         "job_state": job.state,
         "priority": job.priority,
         "share": job.share,
@@ -200,7 +200,7 @@ def _members(job: Job, remarks: QueueStatus | None) -> dict[str, Any]:
         "attempts": [_attempt_view(attempt) for attempt in job.attempts],
         "earlier_attempts": _earlier_view(job.earlier),
         "elastic": elastic_view(job),
-        "image": image_view(job, remarks.expected_end),
+        "details": None if job.work is None else job.work.details(remarks.expected_end),
     }
 
 

@@ -178,6 +178,18 @@ class ImageWork(Work):
         """Return the seconds left by the regions that are done; None if none is."""
         return pace.seconds_left(self, given, so_far, quantile)
 
+    def details(self, expected_end: datetime | None) -> dict[str, Any]:
+        """Return the endpoint, the load and the progress; `images.handlers.views.ImageDetails` documents them."""
+        return {
+            "endpoint": self.endpoint,
+            "variant": self.variant or None,
+            "load": self.load,
+            "loadLeft": self.left,
+            "tiles": self.tiles,
+            "regions": {"total": self.regions, "done": self.done, "failed": self.failed},
+            "expectedEnd": expected_end,
+        }
+
 
 def work_of(endpoint: str, variant: str, part: Window, cut: Cut, workers: int) -> ImageWork:
     """Return the work of an image job that enters; the arguments are those of `ImageWork`.

@@ -16,7 +16,6 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from trainmaster import bootstrap
 from trainmaster.domain.errors import Refused, ServiceError
 from trainmaster.domain.requests.values import job_names
 from trainmaster.handlers.api.body import parse_body
@@ -24,6 +23,7 @@ from trainmaster.handlers.api.errors import unexpected
 from trainmaster.images.domain.refusal import Refusal
 from trainmaster.images.handlers.metrics import tell_errors
 from trainmaster.images.handlers.models import read_request
+from trainmaster.images.kind import parts_of_this_environment
 from trainmaster.images.ports import CALLER, FIELD, REASON
 from trainmaster.images.service.intake import Asked, Intake, Taken, enter, look_at, note_refused
 from trainmaster.service.wake import wake
@@ -48,8 +48,8 @@ class Parts(Protocol):
     """What the intake needs of the application."""
 
     @property
-    def settings(self) -> bootstrap.Settings:
-        """The deployment's settings."""
+    def queue(self) -> str:
+        """The queue's name."""
 
     @property
     def intake(self) -> Intake:
@@ -72,12 +72,12 @@ class Parts(Protocol):
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Lambda entry point: an SQS batch in, the partial batch response out."""
-    return consume(bootstrap.application(), event, context)
+    return consume(parts_of_this_environment(), event, context)
 
 
 def consume(parts: Parts, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Take in every request of the batch; the manager is woken once for all."""
-    metrics.set_default_dimensions(queue=parts.settings.queue)
+    metrics.set_default_dimensions(queue=parts.queue)
     policy = parts.intake.store.settings(catalogue=False).policy
     batch = Batch(parts, policy, context)
     processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
-from trainmaster import bootstrap
 from trainmaster.domain.errors import InvalidRequest, JobNotFound, ServiceError
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.images.domain.concurrency import requests_of
 from trainmaster.images.domain.work import MERGE, Claim, image_work
 from trainmaster.images.handlers.models import read_request
+from trainmaster.images.kind import parts_of_this_environment
 from trainmaster.images.pixels.work.region_outcome import Outcome
 from trainmaster.images.pixels.work.task import Queue, Task, TimeLimits
 from trainmaster.images.pixels.work.worker import Workshop, take_turn
@@ -42,8 +42,8 @@ class Parts(Protocol):
     """What workers need of the application."""
 
     @property
-    def settings(self) -> bootstrap.Settings:
-        """The deployment's settings."""
+    def queue(self) -> str:
+        """The queue's name."""
 
     @property
     def store(self) -> Store:
@@ -62,12 +62,12 @@ class Parts(Protocol):
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Lambda entry point: an SQS batch in, the partial batch response out."""
-    return consume(bootstrap.application(), event, context)
+    return consume(parts_of_this_environment(), event, context)
 
 
 def consume(parts: Parts, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Work on the regions of a batch, one after the other; those for which there is no time are dispatched anew."""
-    metrics.set_default_dimensions(queue=parts.settings.queue)
+    metrics.set_default_dimensions(queue=parts.queue)
     limits = TimeLimits(left=lambda: context.get_remaining_time_in_millis() / 1000)
     failed = [
         record["messageId"] for record in event.get("Records", []) if not _is_settled(parts, record, context, limits)

@@ -1,23 +1,13 @@
-"""What an image job says of itself: its endpoint, its load, and how far its regions are.
-
-It must not read anything, decide anything or know HTTP.
-"""
+"""The shapes of the API's answers about image jobs."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
-from trainmaster.domain.jobs.job import Job
 from trainmaster.handlers.models.base import ResponseModel
-from trainmaster.images.domain.work import image_work
-
-Kind = Annotated[
-    Literal["training", "image"],
-    Field(description="training: instances of SageMaker's. image: requests to a model's endpoint."),
-]
 
 
 class Regions(ResponseModel):
@@ -28,8 +18,8 @@ class Regions(ResponseModel):
     failed: int
 
 
-class Image(ResponseModel):
-    """What an image job does at an endpoint, and how far it has come."""
+class ImageDetails(ResponseModel):
+    """An image job's endpoint, load and progress: the member `details` of a job of kind `image`."""
 
     endpoint: Annotated[
         str, Field(description="Its name, behind the account where that is another; of a model behind a URL the URL.")
@@ -56,24 +46,3 @@ class Received(ResponseModel):
         Field(description="`received`: its image is being looked at. Any other: the state of the job that is there."),
     ]
     warnings: Annotated[list[str], Field(description="What of the request is not honoured.")]
-
-
-def kind_of(job: Job) -> Literal["training", "image"]:
-    """What a job asks for: instances, or an endpoint's requests."""
-    return "training" if job.work is None else "image"
-
-
-def image_view(job: Job, expected_end: datetime | None = None) -> Image | None:
-    """An image job's work, and when it is expected to be done where anybody can tell; None of any other job."""
-    work = image_work(job)
-    if work is None:
-        return None
-    return Image(
-        endpoint=work.endpoint,
-        variant=work.variant or None,
-        load=work.load,
-        load_left=work.left,
-        tiles=work.tiles,
-        regions=Regions(total=work.regions, done=work.done, failed=work.failed),
-        expected_end=expected_end,
-    )

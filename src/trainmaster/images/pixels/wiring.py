@@ -15,13 +15,13 @@ import boto3
 import httpx
 from botocore.config import Config
 
+from trainmaster.adapters.sts import Roles
 from trainmaster.images.pixels.features.results import Results
 from trainmaster.images.pixels.http.url_policy import check_model, is_loopback, place_of
 from trainmaster.images.pixels.reading.access import Access
 from trainmaster.images.pixels.reading.encoding import CONTENT_TYPES
 from trainmaster.images.pixels.reading.headers import RasterHeaders
 from trainmaster.images.pixels.reading.windows import Image
-from trainmaster.images.pixels.roles import Roles
 from trainmaster.images.pixels.work.models import (
     MAX_CONNECTIONS,
     HttpModel,

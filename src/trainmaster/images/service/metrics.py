@@ -50,13 +50,13 @@ class Meter:
 
     def figures(self, snapshot: Snapshot, plan: Plan, now: datetime, *, milliseconds: float) -> ImageJobMetrics | None:
         """The figures of a pass; None where it has met no image job."""
-        waiting = [job for job in snapshot.waiting if job.work is not None]
-        active = [job for job in snapshot.active if job.work is not None]
+        waiting = [job for job in snapshot.waiting if image_work(job) is not None]
+        active = [job for job in snapshot.active if image_work(job) is not None]
         counted = self._counted or frozenset()
         throttles = self._throttles(plan, now)
         if not waiting and not active:
             return None
-        starts = [start.job for start in plan.starts if start.job.work is not None]
+        starts = [start.job for start in plan.starts if image_work(start.job) is not None]
         # Who starts after a wait that an earlier pass has counted, or an earlier process, is no further request.
         at_once = [job for job in starts if _wait_of(job) not in counted and now - _since(job) <= _SEEN_BY_NOW]
         return ImageJobMetrics(

@@ -214,7 +214,7 @@ def test_why_as_json_has_the_facts_and_the_words(world: FakeApi, run: Terminal) 
         "why": None,
         "elastic": None,
         "kind": "training",
-        "image": None,
+        "details": None,
         **starts(None),
     }
 

@@ -314,14 +314,14 @@ def test_what_the_queue_does_not_know_passes_through_untouched(sagemaker: Any, w
 
 def test_an_image_job_is_nothing_that_sagemaker_describes(sagemaker: Any, world: World) -> None:
     sagemaker.create_training_job(**request_for("harbour-7"))
-    world.jobs["harbour-7"] |= {"kind": "image", "image": {"endpoint": "ships"}, "jobDetails": {"jobId": "harbour-7"}}
+    world.jobs["harbour-7"] |= {"kind": "image", "details": {"endpoint": "ships"}, "jobDetails": {"jobId": "harbour-7"}}
     with pytest.raises(ClientError, match="not found"):
         sagemaker.describe_training_job(TrainingJobName="harbour-7")
 
 
 def test_stopping_a_training_job_never_cancels_an_image_job_of_that_name(sagemaker: Any, world: World) -> None:
     sagemaker.create_training_job(**request_for("harbour-7"))
-    world.jobs["harbour-7"] |= {"kind": "image", "image": {"endpoint": "ships"}, "jobDetails": {"jobId": "harbour-7"}}
+    world.jobs["harbour-7"] |= {"kind": "image", "details": {"endpoint": "ships"}, "jobDetails": {"jobId": "harbour-7"}}
     with pytest.raises(ClientError, match="not found"):
         sagemaker.stop_training_job(TrainingJobName="harbour-7")
     assert (world.jobs["harbour-7"]["jobState"], world.count("DELETE", "/jobs/harbour-7")) == ("pending", 0)

@@ -80,6 +80,7 @@ class OneImageWaits:
 
 
 def test_a_deployments_settings_reach_its_store():
-    environ = {"TRAINMASTER_QUEUE": "q", "TRAINMASTER_TABLE": "t", "DEFAULT_INSTANCE_CONCURRENCY": "7"}
+    kinds = '{"image": {"DEFAULT_INSTANCE_CONCURRENCY": "7"}}'
+    environ = {"TRAINMASTER_QUEUE": "q", "TRAINMASTER_TABLE": "t", "TRAINMASTER_JOB_KINDS": kinds}
     application = Application(Settings.from_env(environ), OneImageWaits())
     assert application.store.read_snapshot().pools == {SHIPS: an_endpoint_pool(7)}

@@ -21,12 +21,12 @@ from rasterio.io import DatasetReader, FilePathBase
 from rasterio.session import AWSSession, DummySession, Session
 
 from trainmaster.adapters.aws_errors import to_domain_error
+from trainmaster.adapters.sts import Roles
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, ServiceError, Throttled, Unavailable
 from trainmaster.domain.text import one_line
 from trainmaster.images.domain.urls import without_secrets_of
 from trainmaster.images.pixels.http.range_file import Ranges
 from trainmaster.images.pixels.http.url_policy import Place, is_loopback
-from trainmaster.images.pixels.roles import Roles
 
 # Once for the process: many images say nothing of where they are, and putting filters back is nothing for threads.
 warnings.simplefilter("ignore", NotGeoreferencedWarning)

@@ -1,7 +1,4 @@
-"""Sessions under other IAM roles: to read images (`imageReadRole`), to reach endpoints (`imageProcessor.assumedRole`).
-
-It must not read or invoke anything itself.
-"""
+"""boto3 sessions under other IAM roles, which STS gives."""
 
 from __future__ import annotations
 
@@ -23,12 +20,12 @@ _SPARE = timedelta(minutes=20)
 
 
 class Roles:
-    """Sessions by role, each role assumed once while its credentials last.
+    """Sessions by role; a role is assumed once while its credentials last.
 
     Args:
-        session: our own, also given for no role.
-        sts: assumes the others.
-        clock: tells whether credentials still last.
+        session: the session of this function's own role, also returned for no role.
+        sts: assumes the other roles.
+        clock: the time, compared to the expiry of credentials.
     """
 
     def __init__(self, session: boto3.Session, sts: STSClient, clock: Clock) -> None:
@@ -39,7 +36,7 @@ class Roles:
         self._lock = threading.Lock()
 
     def session(self, role: str | None) -> boto3.Session:
-        """A session under this role. Raises `NotPermitted`, `Throttled`, `Unavailable`."""
+        """Return a session under this role. Raises `NotPermitted`, `Throttled`, `Unavailable`."""
         if role is None:
             return self._session
         with self._lock:

@@ -1,0 +1,1 @@
+"""Image jobs in the client."""

@@ -1,0 +1,54 @@
+"""Settings of image jobs, from the variables of an environment or from a member of `TRAINMASTER_JOB_KINDS`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.images.domain.endpoint import Limits
+from trainmaster.images.domain.limits import VARIABLES, limits_of
+
+PREFIX = "TRAINMASTER_"
+NAMES = ("IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID")
+"""The settings besides those of `Limits`; as environment variables they may begin with `PREFIX`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSettings:
+    """A deployment's settings of image jobs.
+
+    Attributes:
+        image_queue_url: the SQS queue of image requests; "" in a function without access to it.
+        image_dead_letter_queue_url: the SQS queue for requests that are refused, and for those of failed jobs.
+        region_queue_url: the SQS queue of regions to process; "" in a function without access to it.
+        api_role_id: unique id of the API's IAM role; the intake believes only this role about the caller of a request.
+        limits: defaults for the capacity of endpoints, and limits of processing.
+    """
+
+    image_queue_url: str = ""
+    image_dead_letter_queue_url: str = ""
+    region_queue_url: str = ""
+    api_role_id: str = ""
+    limits: Limits = field(default_factory=Limits)
+
+    @classmethod
+    def of_values(cls, values: Mapping[str, str]) -> ImageSettings:
+        """Return the settings of these values. Raises `InvalidRequest` naming one that is unknown or wrong."""
+        unknown = sorted(values.keys() - {*NAMES, *VARIABLES})
+        if unknown:
+            hint = f"known: {', '.join((*NAMES, *VARIABLES))}"
+            raise InvalidRequest(f"unknown setting {unknown[0]} of image jobs", field=unknown[0], hint=hint)
+        return cls(**{name.lower(): values[name] for name in NAMES if name in values}, limits=limits_of(values))
+
+    @property
+    def account(self) -> str:
+        """The deployment's AWS account, as the address of its image queue names it; "" without such a queue."""
+        return self.image_queue_url.rpartition("/")[0].rpartition("/")[2]
+
+
+def split_environment(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the values of image jobs in the environment of one of their functions, and the rest of it."""
+    own = {name: name for name in (*NAMES, *VARIABLES)} | {PREFIX + name: name for name in NAMES}
+    values = {own[name]: text for name, text in environ.items() if name in own}
+    return values, {name: text for name, text in environ.items() if name not in own}
