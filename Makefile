@@ -210,4 +210,4 @@ check: lint lint-template ## Run everything that must pass before a commit
 
 .PHONY: clean
 clean: ## Remove every environment and everything built
-	rm -rf .venv .venv-* .local .aws-sam build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .local .aws-sam images/.aws-sam build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
