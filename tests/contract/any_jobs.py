@@ -42,7 +42,7 @@ RESIZING = dict[str, st.SearchStrategy[Any]](
     asked_at=times,
     until=times,
     freed_for=st.none() | names,
-    told=st.booleans(),
+    hook_called=st.booleans(),
     given_up=st.booleans(),
 )
 BUDGET = dict[str, st.SearchStrategy[Any]](

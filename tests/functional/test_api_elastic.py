@@ -106,7 +106,7 @@ def test_a_shrink_shows_who_leaves_and_for_whom():
     [
         (grown(running(Hook.RESTART)), "saves its work and stops, to continue with 3 instances"),
         (grown(running(Hook.CUSTOM, target="event")), "is about to send a request to the consumer of its event"),
-        (resizing.told(grown(running(Hook.CUSTOM, target="arn:f"))), "waits for the answer of arn:f"),
+        (resizing.record_hook_call(grown(running(Hook.CUSTOM, target="arn:f"))), "waits for the answer of arn:f"),
     ],
 )
 def test_a_resize_says_what_it_waits_for(job, words):

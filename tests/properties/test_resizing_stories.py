@@ -214,7 +214,7 @@ class Story(RuleBasedStateMachine):
         own = self.world.get(self.job.attempt.training_job_name)
         if under_way is not None and own is not None and own.status is Status.IN_PROGRESS:
             own.instances = under_way.after
-            self.become(lifecycle.resized(lifecycle.told(self.job), self.now, under_way.after))
+            self.become(lifecycle.resized(lifecycle.record_hook_call(self.job), self.now, under_way.after))
 
     @precondition(lambda self: self.job.state is JobState.RUNNING and self.job.attempt.faulty_since is not None)
     @rule()

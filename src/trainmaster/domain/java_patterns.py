@@ -44,4 +44,5 @@ def _ascii_twin(text: str) -> str:
     """
     if text.isascii():
         return text
-    return "".join(each if each.isascii() else _TWINS.get(unicodedata.category(each)[0], "\0") for each in text)
+    twins = (_TWINS.get(unicodedata.category(character)[0], "\0") for character in text)
+    return "".join(character if character.isascii() else twin for character, twin in zip(text, twins, strict=True))

@@ -14,4 +14,4 @@ def one_line(text: str) -> str:
     """Return the text with each such character replaced by a blank."""
     if text.isprintable():
         return text
-    return "".join(" " if unicodedata.category(each) in _UNSEEN else each for each in text)
+    return "".join(" " if unicodedata.category(character) in _UNSEEN else character for character in text)

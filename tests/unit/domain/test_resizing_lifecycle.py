@@ -441,13 +441,13 @@ class TestMembers:
 
 class TestCustom:
     def test_it_is_told_once_and_done_when_the_answer_comes(self):
-        asked = resizing.told(resize(running(Hook.CUSTOM), 3))
-        assert asked.attempt.resizing.told
+        asked = resizing.record_hook_call(resize(running(Hook.CUSTOM), 3))
+        assert asked.attempt.resizing.hook_called
         done = resizing.resized(asked, b.at(150), 3)
         assert (done.state, done.units, done.attempt.resizes) == (JobState.RUNNING, {b.P5: 3}, 1)
 
     def test_a_shrink_holds_everything_until_the_answer(self):
-        asked = resizing.told(resize(running(Hook.CUSTOM, 3), 1))
+        asked = resizing.record_hook_call(resize(running(Hook.CUSTOM, 3), 1))
         assert asked.units == {b.P5: 3}
         assert resizing.resized(asked, b.at(150), 1).units == {b.P5: 1}
 

@@ -193,7 +193,7 @@ def _member_of(value: Sequence[Any], owner: Owner) -> Member:
 
 def _resizing(resizing: Resizing, owner: Owner) -> list[Any]:
     """Return from, to, the cause, two times, what was done, and the job for which it frees capacity."""
-    done = _REQUESTED * resizing.told + _GIVEN_UP * resizing.given_up
+    done = _REQUESTED * resizing.hook_called + _GIVEN_UP * resizing.given_up
     times = (_since(owner.entry, resizing.asked_at), _since(owner.entry, resizing.until))
     return [resizing.before, resizing.after, resizing.cause.value, *times, done, resizing.freed_for]
 
@@ -207,7 +207,7 @@ def _resizing_of(value: Sequence[Any], owner: Owner) -> Resizing:
         asked_at=owner.entry + timedelta(seconds=start),
         until=owner.entry + timedelta(seconds=until),
         freed_for=freed_for,
-        told=bool(done & _REQUESTED),
+        hook_called=bool(done & _REQUESTED),
         given_up=bool(done & _GIVEN_UP),
     )
 

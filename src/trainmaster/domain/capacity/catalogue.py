@@ -41,7 +41,7 @@ class Catalogue:
     @cached_property
     def types(self) -> tuple[InstanceType, ...]:
         """All types that training jobs can use, by name."""
-        return tuple(each for _, each in sorted({**SHIPPED, **self.learned, **self._priced}.items()))
+        return tuple(type_ for _, type_ in sorted({**SHIPPED, **self.learned, **self._priced}.items()))
 
     @cached_property
     def _priced(self) -> Mapping[str, InstanceType]:
@@ -52,7 +52,7 @@ class Catalogue:
     def of_pool(self, pool: Pool) -> InstanceType:
         """Return the resources of a pool's instance: its settings, completed by what is known of its type."""
         if pool not in self._of_pools:
-            self._of_pools[pool] = self._told_of(pool)
+            self._of_pools[pool] = self._with_pool_values(pool)
         return self._of_pools[pool]
 
     @cached_property
@@ -60,9 +60,9 @@ class Catalogue:
         """Cache of `of_pool`, since every pass calls it for each pool."""
         return {}
 
-    def _told_of(self, pool: Pool) -> InstanceType:
+    def _with_pool_values(self, pool: Pool) -> InstanceType:
         known = self.type_of(pool.instance_type) or InstanceType(name=pool.instance_type)
-        said: dict[str, Any] = {
+        values: dict[str, Any] = {
             "vcpus": pool.vcpus,
             "memory_gib": pool.memory_gib,
             "accelerators": pool.accelerators_per_unit,
@@ -70,7 +70,7 @@ class Catalogue:
             "accelerator_memory_gib": pool.accelerator_memory_gib,
             "price": pool.price,
         }
-        given = {name: value for name, value in said.items() if value}
+        given = {name: value for name, value in values.items() if value}
         return replace(known, **given) if given else known
 
     def price_at_most(self, kind: InstanceType) -> float:
@@ -83,13 +83,13 @@ class Catalogue:
     @cached_property
     def _ceilings(self) -> Mapping[str, float]:
         """For types without a price: the lowest price of types with at least their resources."""
-        priced = sorted((each for each in self.types if each.price), key=lambda each: (each.price, each.name))
-        found = ((each.name, next((n.price for n in priced if n.has_all_of(each)), inf)) for each in self.types)
+        priced = sorted((type_ for type_ in self.types if type_.price), key=lambda type_: (type_.price, type_.name))
+        found = ((type_.name, next((n.price for n in priced if n.has_all_of(type_)), inf)) for type_ in self.types)
         return dict(found)
 
-    def covering(self, asked: Resources) -> Iterator[InstanceType]:
+    def covering(self, resources: Resources) -> Iterator[InstanceType]:
         """Yield the types that cover a demand, by name."""
-        return (each for each in self.types if asked.covered_by(each))
+        return (type_ for type_ in self.types if resources.covered_by(type_))
 
 
 AS_SHIPPED = Catalogue()

@@ -68,13 +68,13 @@ def events(
         catalogue: the known types, for prices.
         now: UTC.
     """
-    for each in decided:
-        pool, before = each.pool, pools[each.pool.name].cap if each.pool.name in pools else 0
-        after, jobs = (0, ()) if isinstance(each, Retire) else (pool.cap, each.jobs)
+    for decision in decided:
+        pool, before = decision.pool, pools[decision.pool.name].cap if decision.pool.name in pools else 0
+        after, jobs = (0, ()) if isinstance(decision, Retire) else (pool.cap, decision.jobs)
         price = catalogue.of_pool(pool).price
         yield PoolEvent(
             at=now,
-            deed=_deed(each),
+            deed=_action(decision),
             pool=pool.name,
             instance_type=pool.instance_type,
             before=before,
@@ -83,7 +83,7 @@ def events(
             made_for=pool.made_for,
             jobs=jobs[:MAX_NAMED],
             job_count=len(jobs),
-            why=_why(each),
+            why=_why(decision),
         )
 
 
@@ -92,7 +92,7 @@ def made_dollars(pools: Mapping[str, Pool], catalogue: Catalogue) -> float:
     return round(sum(pool.cap * catalogue.of_pool(pool).price for pool in pools.values() if pool.made_for), 4)
 
 
-def _deed(decided: PoolDecision) -> PoolAction:
+def _action(decided: PoolDecision) -> PoolAction:
     if isinstance(decided, Expand):
         return PoolAction.EXPAND
     return PoolAction.RETIRE if isinstance(decided, Retire) else PoolAction.SHRINK

@@ -101,9 +101,9 @@ def with_changes(snapshot: Snapshot, changes: Sequence[PoolDecision]) -> Snapsho
 
 def pools_after(pools: Mapping[str, Pool], changes: Sequence[PoolDecision]) -> dict[str, Pool]:
     """Return the pools after these changes."""
-    gone = {each.pool.name for each in changes if isinstance(each, Retire)}
+    gone = {change.pool.name for change in changes if isinstance(change, Retire)}
     left = {name: pool for name, pool in pools.items() if name not in gone}
-    return left | {each.pool.name: each.pool for each in changes if not isinstance(each, Retire)}
+    return left | {change.pool.name: change.pool for change in changes if not isinstance(change, Retire)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ class Resizing:
         asked_at: when it was decided.
         until: when a growth is given up, or a shrink forced.
         freed_for: the job for which units are freed; None if there is none.
-        told: whether the custom hook has received the request.
+        hook_called: whether the custom hook has received the request.
         given_up: whether it returns to the size before.
     """
 
@@ -145,7 +145,7 @@ class Resizing:
     asked_at: datetime
     until: datetime
     freed_for: str | None = None
-    told: bool = False
+    hook_called: bool = False
     given_up: bool = False
 
     @property

@@ -230,7 +230,7 @@ class Job:
     def preemptions(self) -> int:
         """The number of its preemptions."""
         stepped_aside = Outcome.PREEMPTED
-        return sum((each.outcome is stepped_aside for each in self.attempts), self.earlier.ended(stepped_aside))
+        return sum((attempt.outcome is stepped_aside for attempt in self.attempts), self.earlier.ended(stepped_aside))
 
     @cached_property
     def restarts(self) -> int:

@@ -36,7 +36,9 @@ def _next(attempt: Attempt, elastic: Elastic, under_way: Resizing) -> str:
         return _members(attempt, under_way)
     if elastic.hook is Hook.CUSTOM:
         target = "the consumer of its event" if elastic.target == "event" else elastic.target
-        return f"waits for the answer of {target}" if under_way.told else f"is about to send a request to {target}"
+        return (
+            f"waits for the answer of {target}" if under_way.hook_called else f"is about to send a request to {target}"
+        )
     if attempt.stop_asked_at is not None:
         return f"saves its work and stops, to continue with {under_way.after} instances"
     step = "SageMaker to provide" if attempt.launched else "a pass to request"

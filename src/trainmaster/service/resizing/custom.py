@@ -34,7 +34,7 @@ class CustomHook:
             return job
         if now >= attempt.resizing.until:
             return self._commit(job, give_up(job, now, "no answer came in time"))
-        return job if attempt.resizing.told else self._request(job)
+        return job if attempt.resizing.hook_called else self._request(job)
 
     def _request(self, job: Job) -> Job:
         request = resize_request(job)
@@ -42,11 +42,15 @@ class CustomHook:
         response = self._requester(target).request_resize(target, request)
         try:
             answer = None if response is None else parse_answer(request["token"], response)
-            after = lifecycle.told(job) if answer is None else apply_answer(job, answer, self.context.clock.now())
+            after = (
+                lifecycle.record_hook_call(job)
+                if answer is None
+                else apply_answer(job, answer, self.context.clock.now())
+            )
         except InvalidRequest as error:
             # The request was received; an invalid first answer does not prevent a valid one later.
             log.warning("invalid answer to a custom resize", extra={"job": job.name, "cause": error.message})
-            after = lifecycle.told(job)
+            after = lifecycle.record_hook_call(job)
         return self._commit(job, after)
 
     def _requester(self, target: str) -> ResizeRequester:

@@ -25,11 +25,11 @@ from trainmaster.domain.jobs.lifecycle.resizing import (
     member_left,
     member_of,
     member_stop_sent,
+    record_hook_call,
     resize,
     resized,
     resizing_of,
     resumes,
-    told,
 )
 from trainmaster.domain.jobs.lifecycle.running import (
     ask_stop,
@@ -83,6 +83,7 @@ __all__ = [
     "pool_made",
     "preempt",
     "record_checkpoint",
+    "record_hook_call",
     "release",
     "reprioritise",
     "reserve",
@@ -94,6 +95,5 @@ __all__ = [
     "set_reclaim_time",
     "start",
     "stop_sent",
-    "told",
     "with_work",
 ]

@@ -36,7 +36,7 @@ def give_back(job: Job, now: datetime, reason: str, retries: Retries | None = No
     returned = replace(
         job, capacity_failures=job.capacity_failures + 1, attempt=closed(job, Outcome.RETURNED, now, reason)
     )
-    return _again(returned, now, reason, back_off(returned.capacity_failures, retry))
+    return _wait_again(returned, now, reason, back_off(returned.capacity_failures, retry))
 
 
 def failed_as(job: Job, failure: FailureClass, now: datetime, reason: str, retries: Retries | None = None) -> Job:
@@ -47,15 +47,15 @@ def failed_as(job: Job, failure: FailureClass, now: datetime, reason: str, retri
     retry = _rule(failure, retries)
     times = job.failures.get(failure, 0) + 1
     counted = replace(job, failures={**job.failures, failure: times})
-    most = job.retries.get(failure, retry.max_retries)
-    if most is not None and times > most:
+    limit = job.retries.get(failure, retry.max_retries)
+    if limit is not None and times > limit:
         attempt = closed(job, Outcome.FAILED, now, reason)
-        return end(counted, JobState.FAILED, attempt, now, _story(counted, reason, times))
+        return end(counted, JobState.FAILED, attempt, now, _failure_text(counted, reason, times))
     if failure is FailureClass.CAPACITY:
         return give_back(counted, now, reason, retries)
-    bound = "" if most is None else f" of at most {most}"
+    bound = "" if limit is None else f" of at most {limit}"
     tried = replace(counted, attempt=closed(job, Outcome.FAILED, now, reason))
-    return _again(tried, now, f"{reason} (new try {times}{bound}, class {failure})", back_off(times, retry))
+    return _wait_again(tried, now, f"{reason} (new try {times}{bound}, class {failure})", back_off(times, retry))
 
 
 def fail(job: Job, now: datetime, reason: str) -> Job:
@@ -71,17 +71,17 @@ def restarted_in_full(job: Job, now: datetime, reason: str) -> Job | None:
     if job.elastic is None or not asks_in_full(reason):
         return None
     budget = job.elastic.budget
-    before = (*job.earlier.full, *(each.ended_at for each in job.past if each.asked_in_full))
+    before = (*job.earlier.full, *(attempt.ended_at for attempt in job.past if attempt.asked_in_full))
     recent = sum(at is not None and at > now - budget.period for at in before)
     if recent >= budget.most_full:
         return None
     ended = closed(job, Outcome.FAILED, now, reason)
     # The restart that requests it is among the counted ones, if they could be read.
     tried = replace(job, attempt=replace(ended, restarts=max(ended.restarts, 1)))
-    return _again(tried, now, f"{reason} (full restart {recent + 1} of at most {budget.most_full})", timedelta(0))
+    return _wait_again(tried, now, f"{reason} (full restart {recent + 1} of at most {budget.most_full})", timedelta(0))
 
 
-def _again(job: Job, now: datetime, reason: str, wait: timedelta) -> Job:
+def _wait_again(job: Job, now: datetime, reason: str, wait: timedelta) -> Job:
     return move(job, waiting_state(job), now, reason, retry_at=now + wait, reservation=None)
 
 
@@ -91,7 +91,7 @@ def _rule(failure: FailureClass, retries: Retries | None) -> Retry:
     return default if retries is None else retries.get(failure, default)
 
 
-def _story(job: Job, reason: str, times: int) -> str:
+def _failure_text(job: Job, reason: str, times: int) -> str:
     """Return the last failure's reason, followed by earlier ones."""
     badly = (Outcome.FAILED, Outcome.RETURNED)
     before = [

@@ -47,13 +47,13 @@ def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None 
     if attempt is None or not job.units or seen.training_job_name not in attempt.training_job_names:
         return None
     if seen.training_job_name != attempt.training_job_name:
-        return _seen_member(job, seen, now)
+        return _apply_member_report(job, seen, now)
     known = with_progress(job, seen, now)
-    after = _seen(known, current(known), seen, now, retries)
+    after = _apply_report(known, current(known), seen, now, retries)
     return note_progress(job, known, now) if after is None and known is not job else after
 
 
-def _seen(job: Job, attempt: Attempt, seen: Observation, now: datetime, retries: Retries | None) -> Job | None:
+def _apply_report(job: Job, attempt: Attempt, seen: Observation, now: datetime, retries: Retries | None) -> Job | None:
     # Members are created only after the attempt is known to be created.
     if seen.terminal and attempt.members and attempt.launched:
         return None if attempt.base_ended_at is not None else base_ended(job, now)
@@ -63,13 +63,13 @@ def _seen(job: Job, attempt: Attempt, seen: Observation, now: datetime, retries:
             attempt,
             started_at=attempt.started_at or seen.started_at,
             interruptions=_interruptions(job, seen),
-            instance_type=_chosen(attempt, seen).get("instance_type", attempt.instance_type),
+            instance_type=_chosen_type_changes(attempt, seen).get("instance_type", attempt.instance_type),
         )
         known_job = replace(job, attempt=known)
-        return _leaving_warm(known_job, _ended(known_job, seen, now, retries), seen, now)
+        return _with_warm_pool(known_job, _apply_end(known_job, seen, now, retries), seen, now)
     if seen.status is Status.STOPPING:
-        return _seen_stopping(job, attempt, now)
-    return _seen_in_progress(job, attempt, seen, now)
+        return _apply_stopping(job, attempt, now)
+    return _apply_progress(job, attempt, seen, now)
 
 
 def ends(job: Job, seen: Observation) -> bool:
@@ -92,7 +92,7 @@ def restarted(job: Job, times: int) -> Job:
     return replace(job, attempt=replace(attempt, restarts=max(attempt.restarts, min(times, _MAX_RESTARTS))))
 
 
-def _ended(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
+def _apply_end(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
     if seen.status is Status.COMPLETED:
         return end(job, JobState.COMPLETED, closed(job, Outcome.COMPLETED, now, "completed"), now, "completed")
     if seen.secondary == WORKED_TOO_LONG:
@@ -105,11 +105,11 @@ def _ended(job: Job, seen: Observation, now: datetime, retries: Retries | None) 
     if seen.secondary == WAITED_TOO_LONG:
         return _without_capacity(job, FailureClass.SPOT, now, f"SageMaker ended it: {seen.secondary}", retries)
     if seen.status is Status.FAILED:
-        return _ended_failed(job, seen, now, retries)
-    return _ended_stopped(job, seen, now, retries)
+        return _apply_failure(job, seen, now, retries)
+    return _apply_stop(job, seen, now, retries)
 
 
-def _seen_member(job: Job, seen: Observation, now: datetime) -> Job | None:
+def _apply_member_report(job: Job, seen: Observation, now: datetime) -> Job | None:
     member = member_of(current(job), seen.training_job_name)
     if seen.terminal:
         why = "has completed" if seen.status is Status.COMPLETED else f"has ended: {seen.failure_reason or seen.status}"
@@ -119,10 +119,10 @@ def _seen_member(job: Job, seen: Observation, now: datetime) -> Job | None:
     return None if member.launched else member_launched(job, seen.training_job_name)
 
 
-def _ended_stopped(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
-    if _stopped_to_resize(job) and not _user_was_first(current(job), seen):
+def _apply_stop(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
+    if _stopped_to_resize(job) and not _user_stopped_it(current(job), seen):
         return resumes(job, now)
-    if job.state is JobState.PREEMPTING and not _user_was_first(current(job), seen):
+    if job.state is JobState.PREEMPTING and not _user_stopped_it(current(job), seen):
         return _preempted(job, now)
     if _pending_timed_out(job, seen, now):
         reason = "no EC2 capacity within MaxPendingTimeInSeconds"
@@ -130,13 +130,13 @@ def _ended_stopped(job: Job, seen: Observation, now: datetime, retries: Retries 
     return _stopped(job, now, "stopped outside the queue")
 
 
-def _ended_failed(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
+def _apply_failure(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
     reason = seen.failure_reason or "SageMaker gave no reason"
     failure = seen.failure_class
     if failure is None:
         return fail(job, now, reason)
-    if failure is FailureClass.ALGORITHM and (anew := restarted_in_full(job, now, reason)) is not None:
-        return anew
+    if failure is FailureClass.ALGORITHM and (full_restart := restarted_in_full(job, now, reason)) is not None:
+        return full_restart
     if failure is FailureClass.CAPACITY and job.state is JobState.PREEMPTING:
         return _preempted(job, now)
     if failure is FailureClass.CAPACITY:
@@ -173,7 +173,7 @@ def _reclaimed(job: Job, seen: Observation, now: datetime) -> bool:
     return at is not None and ended + CLOCK_TOLERANCE >= at and job.state is not JobState.PREEMPTING
 
 
-def _leaving_warm(before: Job, after: Job, seen: Observation, now: datetime) -> Job:
+def _with_warm_pool(before: Job, after: Job, seen: Observation, now: datetime) -> Job:
     """Return the ended attempt with the warm pool that it leaves, unless the report excludes one.
 
     Completed, stopped and failed jobs leave one if they have had instances (SageMaker developer guide, "Train using
@@ -189,7 +189,7 @@ def _leaving_warm(before: Job, after: Job, seen: Observation, now: datetime) -> 
     return replace(after, past=(*past, replace(ended, warm_until=until)))
 
 
-def _user_was_first(attempt: Attempt, seen: Observation) -> bool:
+def _user_stopped_it(attempt: Attempt, seen: Observation) -> bool:
     """Return whether the job began to stop before the queue decided to stop it, so that its user stopped it."""
     asked, since = attempt.stop_asked_at, seen.stopping_since
     return asked is not None and since is not None and since < asked - CLOCK_TOLERANCE
@@ -208,7 +208,7 @@ def _preempted(job: Job, now: datetime) -> Job:
     return move(job, JobState.PREEMPTED, now, reason, attempt=closed(job, Outcome.PREEMPTED, now, reason))
 
 
-def _seen_stopping(job: Job, attempt: Attempt, now: datetime) -> Job | None:
+def _apply_stopping(job: Job, attempt: Attempt, now: datetime) -> Job | None:
     if attempt.stop_asked_at is not None:
         return None
     # A user stopped it in the console or by an SDK, or SageMaker did at a limit; the end will show which.
@@ -216,11 +216,11 @@ def _seen_stopping(job: Job, attempt: Attempt, now: datetime) -> Job | None:
     return note(job, now, "is being stopped outside the queue", attempt=stopping)
 
 
-def _seen_in_progress(job: Job, attempt: Attempt, seen: Observation, now: datetime) -> Job | None:
-    choice = _chosen(attempt, seen)
+def _apply_progress(job: Job, attempt: Attempt, seen: Observation, now: datetime) -> Job | None:
+    choice = _chosen_type_changes(attempt, seen)
     known = replace(attempt, launched=True, interruptions=_interruptions(job, seen), **choice)
     if "units" in choice:
-        job = note(job, now, f"SageMaker has chosen {_said(known)}", attempt=known)
+        job = note(job, now, f"SageMaker has chosen {_units_text(known)}", attempt=known)
     if job.state is JobState.STARTING and seen.at_work:
         known = replace(known, started_at=seen.started_at or now)
         others = {failure: times for failure, times in job.failures.items() if failure is not FailureClass.CAPACITY}
@@ -241,7 +241,7 @@ def _interruptions(job: Job, seen: Observation) -> int:
     return max(current(job).interruptions, seen.interruptions)
 
 
-def _chosen(attempt: Attempt, seen: Observation) -> dict[str, Any]:
+def _chosen_type_changes(attempt: Attempt, seen: Observation) -> dict[str, Any]:
     """Return the changes once SageMaker has chosen among preferences, which frees the other pools' units."""
     chosen = seen.chosen_type
     if chosen is None or chosen not in attempt.choices:
@@ -253,7 +253,7 @@ def _chosen(attempt: Attempt, seen: Observation) -> dict[str, Any]:
     return {"units": {pool: attempt.units[pool]}, "choices": (chosen,), "instance_type": chosen}
 
 
-def _said(attempt: Attempt) -> str:
+def _units_text(attempt: Attempt) -> str:
     """Return the attempt's units as text, with the type if the pool's name differs."""
     ((pool, count),) = attempt.units.items()
     return counted(count, pool) + ("" if pool == attempt.instance_type else f" ({attempt.instance_type})")

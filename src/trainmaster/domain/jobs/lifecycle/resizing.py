@@ -2,7 +2,7 @@
 
     restart   resize -> the attempt stops -> resumes: a new attempt of the new size -> resized, when it works
     members   resize -> members are launched and start, or are drained, stopped and end -> resized
-    custom    resize -> told -> resized, or give_up
+    custom    resize -> record_hook_call -> resized, or give_up
 
 At any time the attempt's units include all that SageMaker may hold for it, so that caps hold during a resize too. A
 growth that does not complete in time is given up. `service/resizing` carries the steps out.
@@ -46,16 +46,16 @@ def resize(  # noqa: PLR0913 - the parts of a resize
     under_way = Resizing(before=attempt.size, after=size, cause=cause, asked_at=now, until=until, freed_for=freed_for)
     known = attempt if size >= attempt.wanted else replace(attempt, faulty_since=None, wanted=0)
     begun = _BEGIN[elastic.hook](job, replace(known, resizing=under_way), now)
-    if _turns_round(job, size):
-        return note(job, now, _words(under_way), attempt=begun)
-    return move(job, JobState.RESIZING, now, _words(under_way), attempt=begun)
+    if _reverses_growth(job, size):
+        return note(job, now, _resize_text(under_way), attempt=begun)
+    return move(job, JobState.RESIZING, now, _resize_text(under_way), attempt=begun)
 
 
 def resumes(job: Job, now: datetime) -> Job:
     """Return the job with a new attempt of the new size, after the one stopped for the resize has ended."""
     attempt, under_way = current(job), resizing_of(job)
     number = attempt.number + 1
-    ended = closed(job, Outcome.RESIZED, now, _words(under_way))
+    ended = closed(job, Outcome.RESIZED, now, _resize_text(under_way))
     fresh = Attempt(
         number=number,
         training_job_name=attempt_name(job.name, number),
@@ -98,8 +98,8 @@ def give_up(job: Job, now: datetime, reason: str) -> Job:
     text = f"gives up {under_way.after} instances: {reason}"
     hook = elastic_of(job).hook
     if hook is Hook.MEMBERS:
-        came = replace(attempt, members=tuple(m if m.started_at else _left(m, now) for m in attempt.members))
-        return settled(_drops_surplus(note(failed, now, text, attempt=came), now), now)
+        came = replace(attempt, members=tuple(m if m.started_at else _mark_left(m, now) for m in attempt.members))
+        return settled(_drop_surplus(note(failed, now, text, attempt=came), now), now)
     if hook is Hook.CUSTOM:
         unchanged = replace(attempt.holding(under_way.before, now), resizing=None)
         return move(failed, JobState.RUNNING, now, text, attempt=unchanged)
@@ -108,9 +108,9 @@ def give_up(job: Job, now: datetime, reason: str) -> Job:
     return note(failed, now, text, attempt=replace(attempt, resizing=back, stop_asked_at=attempt.stop_asked_at or now))
 
 
-def told(job: Job) -> Job:
+def record_hook_call(job: Job) -> Job:
     """Note that the custom hook has received the request."""
-    return touch(job, attempt=replace(current(job), resizing=replace(resizing_of(job), told=True)))
+    return touch(job, attempt=replace(current(job), resizing=replace(resizing_of(job), hook_called=True)))
 
 
 def member_launched(job: Job, name: str) -> Job:
@@ -126,7 +126,7 @@ def member_at_work(job: Job, name: str, at: datetime, now: datetime) -> Job:
 
 def member_left(job: Job, name: str, now: datetime) -> Job:
     """Note that a member has left the rendezvous, or is out of time, so that it can be stopped."""
-    return _with_member(job, name, lambda member: _left(member, now))
+    return _with_member(job, name, lambda member: _mark_left(member, now))
 
 
 def member_stop_sent(job: Job, name: str) -> Job:
@@ -167,7 +167,7 @@ def stops(attempt: Attempt, now: datetime) -> Attempt:
     """Return the attempt as it stops for good: without a resize, and with all members stopping."""
     if attempt.own_size != attempt.size:
         attempt = attempt.holding(attempt.own_size, now)
-    return replace(attempt, resizing=None, members=tuple(_left(member, now) for member in attempt.members))
+    return replace(attempt, resizing=None, members=tuple(_mark_left(member, now) for member in attempt.members))
 
 
 def settled(job: Job, now: datetime) -> Job:
@@ -181,7 +181,7 @@ def settled(job: Job, now: datetime) -> Job:
         return job
     # A partial growth may not be a legal size; a loss is repaired by the planner.
     if attempt.faulty_since is None and attempt.size not in elastic_of(job).sizes:
-        return _drops_surplus(replace(job, capacity_failures=job.capacity_failures + resizing_of(job).grows), now)
+        return _drop_surplus(replace(job, capacity_failures=job.capacity_failures + resizing_of(job).grows), now)
     return resized(job, now)
 
 
@@ -224,22 +224,22 @@ def resizing_of(job: Job) -> Resizing:
     return under_way
 
 
-def _turns_round(job: Job, size: int) -> bool:
+def _reverses_growth(job: Job, size: int) -> bool:
     attempt, hook = current(job), elastic_of(job).hook
     grows = attempt.resizing is not None and attempt.resizing.grows and attempt.stop_asked_at is None
     return job.state is JobState.RESIZING and grows and size < attempt.size and hook is not Hook.CUSTOM
 
 
 def _begin_restart(_job: Job, attempt: Attempt, now: datetime) -> Attempt:
-    most = max(attempt.size, attempt.resizing.after if attempt.resizing else 0)
-    return replace(attempt.holding(most, now), stop_asked_at=now)
+    size = max(attempt.size, attempt.resizing.after if attempt.resizing else 0)
+    return replace(attempt.holding(size, now), stop_asked_at=now)
 
 
 def _begin_members(job: Job, attempt: Attempt, now: datetime) -> Attempt:
     size = attempt.resizing.after if attempt.resizing else attempt.size
     if size > attempt.size:
         return new_members(job, attempt, size - attempt.size, now).holding(size, now)
-    return _drained(attempt, attempt.size - size, now)
+    return _drain(attempt, attempt.size - size, now)
 
 
 def _begin_custom(_job: Job, attempt: Attempt, now: datetime) -> Attempt:
@@ -254,26 +254,26 @@ _BEGIN: dict[Hook, Callable[[Job, Attempt, datetime], Attempt]] = {
 }
 
 
-def _drained(attempt: Attempt, count: int, now: datetime) -> Attempt:
+def _drain(attempt: Attempt, count: int, now: datetime) -> Attempt:
     """Return the attempt with this many members draining: first those that do not work yet, then the newest."""
     staying = [member for member in attempt.members if not member.leaving]
     staying.sort(key=lambda member: member.started_at is None)
     going = staying[len(staying) - count :]
-    members = (replace(each, drain_asked_at=now) if each in going else each for each in attempt.members)
+    members = (replace(member, drain_asked_at=now) if member in going else member for member in attempt.members)
     return replace(attempt, members=tuple(members))
 
 
-def _drops_surplus(job: Job, now: datetime) -> Job:
+def _drop_surplus(job: Job, now: datetime) -> Job:
     """Complete a partial growth: keep the largest legal size, and drain the members beyond it."""
     attempt, under_way, elastic = current(job), resizing_of(job), elastic_of(job)
     working = attempt.size - sum(member.leaving for member in attempt.members)
     size = elastic.at_most(working) or elastic.least
     until = now + elastic.graceful_shutdown_timeout
     back = replace(under_way, before=under_way.after, after=size, until=until, given_up=True)
-    return touch(job, attempt=replace(_drained(attempt, working - size, now), resizing=back))
+    return touch(job, attempt=replace(_drain(attempt, working - size, now), resizing=back))
 
 
-def _left(member: Member, now: datetime) -> Member:
+def _mark_left(member: Member, now: datetime) -> Member:
     return replace(member, left_at=member.left_at or now)
 
 
@@ -284,7 +284,7 @@ def _with_member(job: Job, name: str, change: Callable[[Member], Member]) -> Job
     return touch(job, attempt=replace(attempt, members=members))
 
 
-def _words(under_way: Resizing) -> str:
+def _resize_text(under_way: Resizing) -> str:
     sizes = f"{under_way.before} -> {under_way.after} instances"
     if under_way.given_up:
         return f"goes back, {sizes}"

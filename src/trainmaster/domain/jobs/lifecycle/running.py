@@ -42,7 +42,7 @@ def start(  # noqa: PLR0913 - the parts of a start
         instead_of: the pool that it would have used, and when that was found to lack instances; None to derive it from
             the last attempt.
     """
-    last, reuse = job.attempt, _left_its_number(job)
+    last, reuse = job.attempt, _reuses_number(job)
     number, name = _next_attempt(job)
     attempt = Attempt(
         number=number,
@@ -58,13 +58,13 @@ def start(  # noqa: PLR0913 - the parts of a start
     if job.elastic is not None and job.elastic.hook is Hook.MEMBERS:
         attempt = new_members(job, attempt, attempt.size - job.elastic.least, now)
     past = {} if last is None or reuse else followed(job, last)
-    reason = _places(units, instance_type) + _elsewhere(instead_of or _left(last, units))
+    reason = _units_text(units, instance_type) + _lacking_text(instead_of or _capacity_lacked(last, units))
     work = None if job.work is None else job.work.restarted()
     taken: dict[str, Any] = {"attempt": attempt, "work": work, **past}
     return move(job, JobState.STARTING, now, reason, reservation=None, retry_at=None, **taken)
 
 
-def _left_its_number(job: Job) -> bool:
+def _reuses_number(job: Job) -> bool:
     """Return whether the last start created no training job."""
     last = job.attempt
     return last is not None and last.outcome is Outcome.RETURNED and not last.launched
@@ -72,7 +72,7 @@ def _left_its_number(job: Job) -> bool:
 
 def _next_attempt(job: Job) -> tuple[int, str]:
     """Return number and name of the next attempt."""
-    number = 1 if job.attempt is None else job.attempt.number + (0 if _left_its_number(job) else 1)
+    number = 1 if job.attempt is None else job.attempt.number + (0 if _reuses_number(job) else 1)
     return number, attempt_name(job.name, number) if job.work is None else job.work.run_name(job.name, number)
 
 
@@ -128,17 +128,17 @@ def stop_sent(job: Job) -> Job:
     return touch(job, attempt=replace(current(job), stop_sent=True))
 
 
-def _left(last: Attempt | None, units: Units) -> tuple[str, datetime] | None:
+def _capacity_lacked(last: Attempt | None, units: Units) -> tuple[str, datetime] | None:
     """Return the pool in which the previous attempt found no capacity, if this one uses another."""
     if last is None or not last.lacked or last.ended_at is None or units.keys() == last.units.keys():
         return None
     return " and ".join(sorted(last.units)), last.ended_at
 
 
-def _elsewhere(lacking: tuple[str, datetime] | None) -> str:
+def _lacking_text(lacking: tuple[str, datetime] | None) -> str:
     return "" if lacking is None else f": {lacking[0]} had no capacity at {clock(lacking[1])}"
 
 
-def _places(units: Units, instance_type: str) -> str:
+def _units_text(units: Units, instance_type: str) -> str:
     places = ", ".join(counted(count, name) for name, count in sorted(units.items()))
     return f"takes {places}" + (f" ({instance_type})" if instance_type and instance_type not in units else "")

@@ -44,7 +44,7 @@ def release(job: Job, now: datetime, who: str) -> Job:
         raise IllegalTransition(f"job {job.name} is {job.state}, not held", field="hold")
     freed = replace(job, held_by=None)
     if not _held_by_rules(freed, now):
-        return _enter(freed, now, f"released by {who}")
+        return _enqueue(freed, now, f"released by {who}")
     if job.held_by is None:
         reason = held_reason(job)
         why = "" if reason is None else f": it {reason.message()}"
@@ -66,7 +66,7 @@ def enqueue_if_due(job: Job, now: datetime) -> Job | None:
     """Enqueue a job that only its own times and parents held; return None if something still holds it."""
     if job.state is not JobState.HELD or job.held_by is not None or _held_by_rules(job, now):
         return None
-    return _enter(job, now, "its time has come")
+    return _enqueue(job, now, "its time has come")
 
 
 def parent_ended(job: Job, parent: Job, now: datetime) -> Job | None:
@@ -74,13 +74,13 @@ def parent_ended(job: Job, parent: Job, now: datetime) -> Job | None:
     if job.state is not JobState.HELD or parent.name not in job.after or parent.state not in ENDED:
         return None
     if parent.state is not JobState.COMPLETED and job.if_parent_fails is not ParentRule.RUN:
-        return _follow(job, parent, now)
+        return _end_without_running(job, parent, now)
     rest = tuple(name for name in job.after if name != parent.name)
     freed = replace(job, after=rest, entry_time=job.entry_time if rest else max(job.entry_time, now))
-    reason = f"{parent.name}, which it runs after, {_fate(parent)}"
+    reason = f"{parent.name}, which it runs after, {_outcome_text(parent)}"
     if job.held_by is not None or _held_by_rules(freed, now):
         return note(freed, now, reason)
-    return _enter(freed, now, reason)
+    return _enqueue(freed, now, reason)
 
 
 def held_reason(job: Job) -> Reason | None:
@@ -94,14 +94,14 @@ def held_reason(job: Job) -> Reason | None:
     return Held(job.held_by or "an unknown user")
 
 
-def _follow(job: Job, parent: Job, now: datetime) -> Job:
+def _end_without_running(job: Job, parent: Job, now: datetime) -> Job:
     """End the job without a run, since a parent did not complete."""
     state = JobState.FAILED if job.if_parent_fails is ParentRule.FAIL else JobState.CANCELLED
-    reason = f"runs after {parent.name}, which {_fate(parent)}"
+    reason = f"runs after {parent.name}, which {_outcome_text(parent)}"
     return move(job, state, now, reason, failure=reason, ended_at=now, held_by=None)
 
 
-def _fate(parent: Job) -> str:
+def _outcome_text(parent: Job) -> str:
     """Return the outcome of a parent as a verb."""
     return {
         JobState.COMPLETED: "completed",
@@ -115,7 +115,7 @@ def _held_by_rules(job: Job, now: datetime) -> bool:
     return bool(job.after) or (job.not_before is not None and job.not_before > now)
 
 
-def _enter(job: Job, now: datetime, reason: str) -> Job:
+def _enqueue(job: Job, now: datetime, reason: str) -> Job:
     """Enqueue the job; one that has run keeps its entry time, a new one enters when it may first run."""
     entry = job.entry_time
     if not job.attempts and job.not_before is not None:
