@@ -1,9 +1,8 @@
-"""CloudWatch's `ConcurrentRequestsPerModel` of SageMaker endpoints; implements `ports.image.Concurrency`.
+"""CloudWatch's `ConcurrentRequestsPerModel` of SageMaker endpoints; implements `images.ports.Concurrency`.
 
-Each container of an instance-backed variant publishes every ten seconds how many requests it has, those that wait in it
-too, into AWS/SageMaker by EndpointName and VariantName; no unit, valid statistics Min and Max (SageMaker developer
-guide, "SageMaker AI endpoint invocation metrics", "Define a scaling policy"). Serverless variants publish none. It must
-not say whose requests those are: `domain.image.capacity` does.
+Each container of an instance-backed variant publishes every ten seconds its number of requests, including queued ones,
+into AWS/SageMaker by EndpointName and VariantName; no unit, valid statistics Min and Max (SageMaker developer guide,
+"SageMaker AI endpoint invocation metrics", "Define a scaling policy"). Serverless variants publish none.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from trainmaster.adapters.aws_errors import translate_errors
 from trainmaster.images.domain.capacity import LOOKED_BACK
 
 MAX_ASKED = 500
-"""Metrics of one call (CloudWatch API, GetMetricData, `MetricDataQueries`)."""
+"""Metrics per call (CloudWatch API, GetMetricData, `MetricDataQueries`)."""
 _MINUTE = timedelta(minutes=1)
 _LATE = 1
-"""Of the minutes that are looked at the last may not be there yet; any other that is missing had no requests."""
+"""The last minute may not be published yet; any other that is missing had no requests."""
 
 
 class CloudWatchConcurrency:
-    """Reads all that is asked for in one call.
+    """Reads all metrics in one call.
 
     Args:
-        client_of: a CloudWatch client under a role, our own for None; it raises as `least` does where the role cannot
+        client_of: a CloudWatch client under a role, the queue's own for None; raises as `least` does if the role cannot
             be assumed.
     """
 
@@ -36,7 +35,7 @@ class CloudWatchConcurrency:
     def least(
         self, asked: Collection[tuple[str, str]], now: datetime, *, role: str | None = None
     ) -> Mapping[tuple[str, str], float]:
-        """What each instance had at least, of no more than `MAX_ASKED`; see `ports.image.Concurrency`."""
+        """Return the minimum per instance, of at most `MAX_ASKED` variants; see `images.ports.Concurrency`."""
         by_id = {f"m{number}": each for number, each in enumerate(list(asked)[:MAX_ASKED])}
         if not by_id:
             return {}
@@ -54,7 +53,7 @@ class CloudWatchConcurrency:
 
 
 def _metric(key: str, variant: str) -> dict[str, Any]:
-    # Names have no colon; one before them is the account of the role (`endpoint.key_of`).
+    # Names have no colon; a prefix before one is the account of the role (`endpoint.key_of`).
     named = {"EndpointName": key.rpartition(":")[2], "VariantName": variant}
     return {
         "Metric": {

@@ -1,7 +1,4 @@
-"""What is remembered of endpoints: a row each, in a partition of their own, written by whoever has asked SageMaker.
-
-A pass reads only those that its jobs need. It must not know what an endpoint can take.
-"""
+"""Endpoints as rows of the table, in a partition of their own; a pass reads only those that its jobs need."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ class DynamoEndpoints:
 
     Attributes:
         table: the table.
-        caps: what endpoints take of image jobs' requests.
+        caps: computes the caps of an endpoint's variants.
     """
 
     table: Table
@@ -50,11 +47,11 @@ class DynamoEndpoints:
 
 @dataclass(slots=True)
 class EndpointPools:
-    """The pools of endpoints, while a snapshot is read; each endpoint is asked for once.
+    """The pools of endpoints while a snapshot is read; each endpoint is read once.
 
     Attributes:
-        known: reads those of these keys that are remembered.
-        caps: what endpoints take of image jobs' requests.
+        known: reads the stored endpoints of these keys.
+        caps: computes the caps of an endpoint's variants.
     """
 
     known: Callable[[Collection[str]], Mapping[str, Endpoint]]
@@ -63,7 +60,7 @@ class EndpointPools:
     _asked: set[str] = field(default_factory=set)
 
     def of(self, jobs: Iterable[Job]) -> dict[str, Pool]:
-        """The pools of the endpoints that these jobs need; nothing is read where none is an image job."""
+        """Return the pools of the endpoints that these jobs need; nothing is read without image jobs."""
         asked = needed(jobs)
         if new := asked.keys() - self._asked:
             self._found |= self.known(new)
@@ -72,7 +69,7 @@ class EndpointPools:
 
 
 def known_endpoints(table: Table, keys: Collection[str]) -> dict[str, Endpoint]:
-    """Those of these that are remembered, by key, strongly consistent."""
+    """Return the stored endpoints of these keys, strongly consistent."""
     wanted = [endpoint_key(key) for key in sorted(set(keys)) if 0 < len(key.encode()) <= _MAX_KEY_LENGTH]
     parts = (wanted[first : first + MAX_GOT] for first in range(0, len(wanted), MAX_GOT))
     found = (endpoint_of(row) for part in parts for row in table.batch_get(part))
@@ -80,7 +77,7 @@ def known_endpoints(table: Table, keys: Collection[str]) -> dict[str, Endpoint]:
 
 
 def remember(table: Table, endpoint: Endpoint, before: Endpoint | None) -> bool:
-    """Keep it in place of `before`; see `ports.image.KnownEndpoints`. Raises `TooLarge`."""
+    """Store an endpoint in place of `before`; see `images.ports.KnownEndpoints`. Raises `TooLarge`."""
     if len(endpoint.key.encode()) > _MAX_KEY_LENGTH:
         raise TooLarge("The endpoint's name is more than the queue can keep.", field="imageProcessor.name")
     row = table.get(endpoint_key(endpoint.key))
@@ -91,16 +88,16 @@ def remember(table: Table, endpoint: Endpoint, before: Endpoint | None) -> bool:
 
 
 def endpoint_key(key: str) -> Key:
-    """Where an endpoint is remembered."""
+    """Return the key of an endpoint's row."""
     return (ENDPOINTS, key)
 
 
 def endpoint_row(endpoint: Endpoint, revision: int) -> Row:
-    """The row of an endpoint."""
+    """Return the row of an endpoint."""
     text = json.dumps(document(endpoint, sparse=True), separators=(",", ":"))
     return keyed(endpoint_key(endpoint.key), endpoint=text, rev=revision)
 
 
 def endpoint_of(row: Row) -> Endpoint:
-    """The endpoint of such a row."""
+    """Return the endpoint of such a row."""
     return value_of(Endpoint, json.loads(row["endpoint"]["S"]))

@@ -1,7 +1,7 @@
-"""Refused requests for image jobs as rows of the table; implements `ports.image.Refusals`.
+"""Refused requests for image jobs as rows of the table; implements `images.ports.Refusals`.
 
-A row each, in a partition of its own, which makes no name taken. DynamoDB deletes it some time after it expires. It
-must not touch the rows of jobs.
+Each has a row in a partition of its own, so it does not reserve the name. DynamoDB deletes it some time after it
+expires.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from trainmaster.ports.runtime import Clock
 
 @dataclass(frozen=True, slots=True)
 class DynamoRefusals:
-    """Remembers refusals for a while.
+    """Stores refusals for a while.
 
     Args:
         table: the queue's own.
-        clock: says when a row expires, and has.
+        clock: decides when a row expires.
     """
 
     table: Table
     clock: Clock
 
     def note(self, refusal: Refusal) -> None:
-        """Remember it; see `ports.image.Refusals`."""
+        """Store it; see `images.ports.Refusals`."""
         told = {"reason": refusal.reason[:MAX_REASON_LENGTH], "field": refusal.field, "at": refusal.at.isoformat()}
         self.table.put(keyed(row_of(refusal.job), **told, expires=int((refusal.at + KEPT).timestamp())))
 
     def of(self, job: str) -> Refusal | None:
-        """The newest of that name; see `ports.image.Refusals`."""
+        """Return the newest of that name; see `images.ports.Refusals`."""
         row = self.table.get(row_of(job))
         if row is None or datetime.fromtimestamp(int(row["expires"]["N"]), UTC) <= self.clock.now():
             return None
@@ -43,5 +43,5 @@ class DynamoRefusals:
 
 
 def row_of(job: str) -> Key:
-    """Where the refusal of a request of that name is remembered."""
+    """Return the key of the row for a refusal of that name."""
     return (f"refused#{job}", "refusal")

@@ -1,8 +1,7 @@
-"""What is in the rows of an image job's run, and back.
+"""Format of the rows of an image job's run.
 
-A job's rows are one partition: `run` says which attempt works on which regions, how many at once, whether it is to
-leave off and how many regions are not settled; each region, and the merging, has a row behind it. It must not talk to
-DynamoDB.
+A job's rows are one partition: `run` has the attempt, its line of regions, the limit on regions at work, whether it is
+stopped, and the number of unsettled regions; each region, and the merging, has a row of its own.
 """
 
 from __future__ import annotations
@@ -17,61 +16,61 @@ from trainmaster.images.domain.concurrency import Line, in_line, limiting, rest,
 from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, Rest, Run
 
 RUN = "run"
-"""The place of the row about all regions."""
+"""Sort key of the row about all regions."""
 
 
 def partition(job: str) -> str:
-    """Where all rows of a job's run are."""
+    """Return the partition of a job's run."""
     return f"image#{job}"
 
 
 def key_of(job: str, place: str) -> Key:
-    """The row in this place of a job's run."""
+    """Return the key of the row at this place of a job's run."""
     return (partition(job), place)
 
 
 def place_of(number: int) -> str:
-    """The place of a region, or of the merging; in the order of regions, as far as that goes."""
+    """Return the sort key of a region, or of the merging; it sorts by number below 100,000."""
     return "region#merge" if number == MERGE else f"region#{number:05d}"
 
 
 def number_in(row: Row, attribute: str) -> int:
-    """A number of a row that has it."""
+    """Return the number in an attribute that the row has."""
     return int(row[attribute]["N"])
 
 
 def unsettled_in(run: Row) -> int:
-    """Regions that are neither done nor failed; none of a run that is forgotten."""
+    """Return the regions that are neither done nor failed; 0 for a run whose records were removed."""
     return number_in(run, "unsettled") if "unsettled" in run else 0
 
 
 def is_of(row: Row, claim: Claim) -> bool:
-    """Whether a row is of the claim's attempt."""
+    """Return whether a row belongs to the claim's attempt."""
     return "attempt" in row and number_in(row, "attempt") == claim.attempt
 
 
 def goes_on(run: Row | None, claim: Claim) -> bool:
-    """Whether the claim's attempt works, and is not to leave off."""
+    """Return whether the claim's attempt is current and not stopped."""
     return run is not None and is_of(run, claim) and "stopped" not in run
 
 
 def record_of(row: Row, attempt: int) -> RegionRecord:
-    """The record for this attempt."""
+    """Return the row's record for this attempt."""
     record = value_of(RegionRecord, json.loads(row["region"]["S"]))
     return record if number_in(row, "attempt") == attempt else leases.afresh(record)
 
 
 def planned(job: str, attempt: int, records: Iterable[RegionRecord], abreast: int | None) -> Run:
-    """The run of an attempt as it begins."""
+    """Return the run of an attempt as it begins."""
     ordered = tuple(sorted(records, key=_in_order))
     line = in_line(ordered)
     return Run(job=job, attempt=attempt, records=ordered, line=line, abreast=limiting(abreast, line))
 
 
 def alike(rows: Sequence[Row], attempt: int, records: Sequence[RegionRecord]) -> list[Row]:
-    """Those rows, of a job without a run, that say what is to be laid out and nothing else.
+    """Return the rows, of a job without a run, that equal the records to write.
 
-    Without a run nobody can have begun; so whatever else they say is left from something else.
+    Without a run no worker can have begun a region, so all other rows are leftovers.
     """
     wanted = {record.region.number: record for record in records}
     found = ((row, record_of(row, attempt)) for row in rows)
@@ -79,7 +78,7 @@ def alike(rows: Sequence[Row], attempt: int, records: Sequence[RegionRecord]) ->
 
 
 def run_of_rows(job: str, run: Row, rows: Sequence[Row]) -> Run:
-    """The run that rows tell; without records where it was forgotten."""
+    """Return the run of these rows; without records if they were removed."""
     if "attempt" not in run:
         return Run(job=job, attempt=0, stopped=True)
     attempt = number_in(run, "attempt")
@@ -96,13 +95,13 @@ def run_of_rows(job: str, run: Row, rows: Sequence[Row]) -> Run:
 
 
 def rest_of(claim: Claim, runs: tuple[Row, Row] | None) -> Rest | None:
-    """What an end leaves to do, by the run before and after it; another attempt dispatches its regions itself."""
+    """Return the rest by the run before and after an end; another attempt dispatches its own regions."""
     if runs is None:
         return None
     before, after = runs
     if claim.number == MERGE or not is_of(after, claim):
         return Rest(left=unsettled_in(after))
-    # As narrow as it is after the end: whoever has changed that since has counted this end, or sees it.
+    # The limit after the end: a later change of it has counted this end, or reads it.
     width = window(_number_or_none(after, "abreast"), _number_or_none(after, "narrowed"))
     return rest(_read_line(before["line"]["S"]), width, unsettled_in(before), unsettled_in(after))
 
@@ -112,7 +111,7 @@ def _number_or_none(row: Row, attribute: str) -> int | None:
 
 
 def written(line: Line) -> str:
-    """Numbers that grow, as spans: `3,8-29`."""
+    """Return ascending numbers as spans: `3,8-29`."""
     spans: list[list[int]] = []
     for number in line:
         if spans and number == spans[-1][-1] + 1:
@@ -128,5 +127,5 @@ def _read_line(text: str) -> Line:
 
 
 def _in_order(record: RegionRecord) -> tuple[bool, int]:
-    """By number, the merging last."""
+    """Return the sort key: by number, the merging last."""
     return record.region.number == MERGE, record.region.number

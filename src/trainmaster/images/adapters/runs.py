@@ -1,11 +1,10 @@
-"""The regions of image jobs as rows of the table; implements `ports.image.Runs`.
+"""The regions of image jobs as rows of the table; implements `images.ports.Runs`.
 
-A job's rows are one partition (`dynamodb_run_rows`). A worker that takes a region writes that region's row alone, then
-looks at `run` again; who stops a run writes `run`, then looks at the regions: whichever came first, one of the two
-sees the other, and workers do not meet on one row. A region's end and the count change together. A row of an attempt
-before the one that works counts as a new one, unless it is done: so another attempt costs one write. Of a job that has
-ended only `run` is written once more, and says so; regions' rows are left to expire, and count as gone from then on.
-It must not decide what becomes of a region: that is `domain.image.claims`.
+A job's rows are one partition (`run_rows`). A worker that takes a region writes only that region's row, then reads
+`run` again; a stop writes `run`, then reads the regions: whichever comes first, one of the two sees the other, and
+workers do not contend for one row. A region's end and the count change together. A row of an earlier attempt counts as
+new unless it is done, so another attempt costs one write. When a job ends, only `run` is written once more, to say so;
+regions' rows expire, and do not count from then on.
 """
 
 from __future__ import annotations
@@ -41,30 +40,30 @@ from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, Rest, Run
 from trainmaster.ports.runtime import Clock
 
 KEPT = timedelta(days=60)
-"""How long a row stays after its last word. The word that a job has ended is the last of all its rows', so that none
-outlives it by more than DynamoDB takes to remove what has expired; and whoever lays out believes no row without a run.
+"""Lifetime of a row after its last write. The end of a job is the last write of all its rows, so no row outlives it by
+more than DynamoDB's delay in removing expired rows; and rows without a run never count.
 """
 _MEETINGS = 20
-"""How often a change is tried anew because somebody else had written the row: a worker meets its own beats."""
+"""Retries of a change after conflicting writes: a worker conflicts with its own heartbeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class DynamoRuns:
-    """Keeps runs; every call raises `Throttled`, `Unavailable`, `NotPermitted`.
+    """Stores runs; every call raises `Throttled`, `Unavailable`, `NotPermitted`.
 
     Args:
         table: the queue's own.
-        clock: says when a row expires.
+        clock: decides when a row expires.
     """
 
     table: Table
     clock: Clock
 
     def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, abreast: int | None = None) -> Run:
-        """Write the regions that are not there yet; see `ports.image.Runs`."""
+        """Write the missing records; see `images.ports.Runs`."""
         records = leases.laid_out(regions)
         plan = planned(job, attempt, records, abreast)
-        # Nearly always nothing is there yet, and all of it is one transaction.
+        # Usually no row exists yet, and one transaction writes them all.
         if len(records) < MAX_ACTIONS and self._laid(plan, records, None, []):
             return plan
         for _ in range(_MEETINGS):
@@ -78,24 +77,24 @@ class DynamoRuns:
             plan = planned(job, attempt, [*kept, *missing], abreast)
             if self._laid(plan, missing, run, [row for row in rows if row not in old]):
                 return plan
-        raise Throttled(f"Others keep writing the regions of {job}.")
+        raise Throttled(f"Concurrent writes kept changing the regions of {job}.")
 
     def run(self, job: str) -> Run | None:
-        """How a job's regions stand; see `ports.image.Runs`."""
+        """Return the run of a job; see `images.ports.Runs`."""
         run, rows = self._read(job)
         return None if run is None or "attempt" not in run else run_of_rows(job, run, rows)
 
     def stop(self, job: str, attempt: int) -> None:
-        """Ask this attempt's workers to leave off; see `ports.image.Runs`."""
+        """Ask this attempt's workers to stop; see `images.ports.Runs`."""
         self.table.commit([self._updating(job, attempt, "SET #stopped = :one ADD #version :one")])
 
     def narrow(self, job: str, attempt: int, narrowed: int | None) -> None:
-        """Have fewer regions at work at once; see `ports.image.Runs`."""
+        """Limit the regions at work; see `images.ports.Runs`."""
         change = "REMOVE #narrowed" if narrowed is None else "SET #narrowed = :narrowed"
         self.table.commit([self._updating(job, attempt, f"{change} ADD #version :one", narrowed=narrowed or 0)])
 
     def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
-        """Take a region for a worker; see `ports.image.Runs`."""
+        """Take a region for a worker; see `images.ports.Runs`."""
         run, row = self._pair(claim)
         if run is None or row is None or not goes_on(run, claim):
             return None
@@ -105,21 +104,21 @@ class DynamoRuns:
             return None
         if goes_on(self.table.get(key_of(claim.job, RUN)), claim):
             return after
-        # It was stopped, or followed by another attempt, in this moment: as if nobody had begun.
+        # The run was stopped, or another attempt began, at this moment: undo the claim.
         self._replace(claim, self._row(claim, after, number_in(row, "version") + 1), record)
         return None
 
     def beat(self, claim: Claim, now: datetime, *, tiles_done: int) -> bool:
-        """Say that the worker lives; see `ports.image.Runs`."""
+        """Record a heartbeat; see `images.ports.Runs`."""
         runs = self._changed(claim, lambda record: leases.beaten(record, now, tiles_done=tiles_done))
         return runs is not None and goes_on(runs[1], claim)
 
     def finish(self, claim: Claim, now: datetime, *, features: int) -> Rest | None:
-        """The region is done; see `ports.image.Runs`."""
+        """Record a region as done; see `images.ports.Runs`."""
         return rest_of(claim, self._changed(claim, lambda record: leases.finished(record, now, features=features)))
 
     def leave(self, claim: Claim, now: datetime, *, reason: str, final: bool, pauses: int = 0) -> Rest | None:
-        """Give a region back; see `ports.image.Runs`."""
+        """Give a region back; see `images.ports.Runs`."""
 
         def left(record: RegionRecord) -> RegionRecord:
             return leases.left(record, now, reason=reason, final=final, pauses=pauses)
@@ -127,30 +126,30 @@ class DynamoRuns:
         return rest_of(claim, self._changed(claim, left))
 
     def forget(self, job: str) -> None:
-        """Have no records of a job that has ended; see `ports.image.Runs`.
+        """Remove the records of a job that has ended; see `images.ports.Runs`.
 
-        A row of no attempt stays until it expires, so that a late call lays nothing out again. Regions' rows count for
-        nothing beside it, and expire before it does: to delete them would cost two write units each.
+        A row without an attempt stays until it expires, so that a late call writes no new run. Regions' rows do not
+        count beside it and expire before it; to delete them would cost two write units each.
         """
         if self.table.get(key_of(job, RUN)) is not None:
             self.table.put(keyed(key_of(job, RUN), forgotten=1, expires=self._expires()))
 
     def _laid(self, plan: Run, missing: Sequence[RegionRecord], run: Row | None, stale: Sequence[Row]) -> bool:
-        """Write what is missing, last the row that makes it this run; False where others wrote meanwhile.
+        """Write the missing records, last the row that makes it this run; return False after a conflicting write.
 
-        Before that row nobody can begin, so that those who lay the same out at once can each write a part.
+        No worker can begin before that row exists, so concurrent calls may each write a part.
 
         Args:
-            plan: the run that it is to be.
-            missing: the regions of it that have no row.
-            run: the run's row as it stands; None for none.
-            stale: rows that are none of this run's: they go.
+            plan: the run to write.
+            missing: its regions without a row.
+            run: the current row of the run; None without one.
+            stale: rows of other runs, to delete.
         """
-        nobody = Claim(job=plan.job, attempt=plan.attempt, number=MERGE, worker="")
+        no_worker = Claim(job=plan.job, attempt=plan.attempt, number=MERGE, worker="")
         old = {row["sk"]["S"]: Guard("version", number_in(row, "version")) for row in stale}
         places = {place_of(record.region.number): record for record in missing}
         puts = [
-            self.table.put_action(self._row(nobody, record, 1), old.get(place, ABSENT))
+            self.table.put_action(self._row(no_worker, record, 1), old.get(place, ABSENT))
             for place, record in places.items()
         ]
         gone = [self.table.delete_action(key_of(plan.job, place), old[place]) for place in old if place not in places]
@@ -170,19 +169,19 @@ class DynamoRuns:
         return not any(self.table.commit(part) for part in _parts([*gone, *puts, last]))
 
     def _read(self, job: str) -> tuple[Row | None, list[Row]]:
-        """The job's run, and its regions in no order."""
+        """Return the job's run, and its regions in no order."""
         rows = list(self.table.all_rows(partition(job)))
         run = next((row for row in rows if row["sk"]["S"] == RUN), None)
         return run, [row for row in rows if row is not run]
 
     def _pair(self, claim: Claim) -> tuple[Row | None, Row | None]:
-        """The run and the region that a claim is about."""
+        """Return the run and the region of a claim."""
         places = RUN, place_of(claim.number)
         rows = {row["sk"]["S"]: row for row in self.table.batch_get([key_of(claim.job, place) for place in places])}
         return rows.get(places[0]), rows.get(places[1])
 
     def _changed(self, claim: Claim, change: Callable[[RegionRecord], RegionRecord]) -> tuple[Row, Row] | None:
-        """Change the record that is the claim's; the run before and after, None where it is not the claim's."""
+        """Change the claim's record; return the run before and after, or None if the claim is lost."""
         for _ in range(_MEETINGS):
             run, row = self._pair(claim)
             if run is None or row is None or not is_of(run, claim) or not is_of(row, claim):
@@ -196,14 +195,14 @@ class DynamoRuns:
                     return run, run
             elif self._settle(claim, row, after):
                 return run, self.table.get(key_of(claim.job, RUN)) or run
-        raise Throttled(f"Others keep writing region {claim.number} of {claim.job}.")
+        raise Throttled(f"Concurrent writes kept changing region {claim.number} of {claim.job}.")
 
     def _replace(self, claim: Claim, row: Row, record: RegionRecord) -> bool:
         version = number_in(row, "version")
         return self.table.replace(self._row(claim, record, version + 1), Guard("version", version))
 
     def _settle(self, claim: Claim, row: Row, record: RegionRecord) -> bool:
-        """Write a region's end, and count it, at once."""
+        """Write a region's end and count it, in one transaction."""
         version = number_in(row, "version")
         put = self.table.put_action(self._row(claim, record, version + 1), Guard("version", version))
         expression = "SET #expires = :expires ADD #unsettled :less, #version :one"
@@ -211,20 +210,20 @@ class DynamoRuns:
         return not self.table.commit([put, count])
 
     def _updating(self, job: str, attempt: int, expression: str, *, narrowed: int = 0) -> Action:
-        """Part of a transaction: change the run where this attempt works."""
+        """Return the action that changes the run if the attempt is current."""
         names = ("attempt", "stopped", "unsettled", "version", "expires", "narrowed")
         values = {":one": 1, ":less": -1, ":expires": self._expires(), ":attempt": attempt, ":narrowed": narrowed}
         condition = "#attempt = :attempt"
-        said = f"{expression} {condition}"
+        used = f"{expression} {condition}"
         return {
             "Update": {
                 "TableName": self.table.name,
                 "Key": keyed(key_of(job, RUN)),
                 "UpdateExpression": expression,
                 "ConditionExpression": condition,
-                "ExpressionAttributeNames": {f"#{name}": name for name in names if f"#{name}" in said},
+                "ExpressionAttributeNames": {f"#{name}": name for name in names if f"#{name}" in used},
                 "ExpressionAttributeValues": {
-                    name: {"N": str(value)} for name, value in values.items() if name in said
+                    name: {"N": str(value)} for name, value in values.items() if name in used
                 },
             }
         }
@@ -243,5 +242,5 @@ class DynamoRuns:
 
 
 def _parts(actions: Sequence[Action]) -> Iterator[Sequence[Action]]:
-    """As many as one transaction takes, in order."""
+    """Yield as many actions as one transaction takes, in order."""
     return (actions[first : first + MAX_ACTIONS] for first in range(0, len(actions), MAX_ACTIONS))

@@ -1,7 +1,4 @@
-"""SageMaker endpoints as AWS describes them, with their tags; implements `ports.image.Endpoints`.
-
-It must not remember anything, nor say what an endpoint can take: that is `domain.image.capacity`.
-"""
+"""SageMaker endpoints as AWS describes them, with their tags; implements `images.ports.Endpoints`."""
 
 from __future__ import annotations
 
@@ -29,20 +26,20 @@ class SageMakerEndpoints:
     """Describes endpoints of this account, and of others by role.
 
     Args:
-        client_of: a SageMaker client under a role, our own for None; it raises `Throttled`, `Unavailable`,
-            `NotPermitted` where the role cannot be assumed.
+        client_of: a SageMaker client under a role, the queue's own for None; raises `Throttled`, `Unavailable`,
+            `NotPermitted` if the role cannot be assumed.
     """
 
     def __init__(self, client_of: Callable[[str | None], SageMakerClient]) -> None:
         self._client_of = client_of
 
     def describe(self, key: str, *, role: str | None = None) -> Endpoint:
-        """How an endpoint is now; see `ports.image.Endpoints`.
+        """Return an endpoint; see `images.ports.Endpoints`.
 
-        Tags that cannot be read are left to the caller too (`Endpoint.tags_unread`): what instances there are counts
-        without them.
+        If its tags cannot be read the result says so (`Endpoint.tags_unread`): the number of instances counts without
+        them.
         """
-        # Names have no colon; one before them is the account of the role (`endpoint.key_of`).
+        # Names have no colon; a prefix before one is the account of the role (`endpoint.key_of`).
         name = key.rpartition(":")[2]
         client = self._client_of(role)
         try:
@@ -61,7 +58,7 @@ class SageMakerEndpoints:
 
 
 def _variant(summary: Mapping[str, Any]) -> Variant:
-    """One variant of the answer; where a number is missing, as while it is being made, the least that there can be."""
+    """Return one variant of the answer; a missing number, as during creation, counts as the least possible."""
     serverless = summary.get("CurrentServerlessConfig") or summary.get("DesiredServerlessConfig")
     instances = summary.get("CurrentInstanceCount", summary.get("DesiredInstanceCount", 1))
     return Variant(
@@ -97,7 +94,7 @@ def _tags(client: SageMakerClient, arn: str) -> dict[str, str]:
 
 
 def _is_missing(error: AwsError) -> bool:
-    """SageMaker tells it by a ValidationException with these words (SageMaker API reference, DescribeEndpoint)."""
+    """Return whether the endpoint is unknown: a ValidationException with this text (SageMaker API reference)."""
     return (
         code_of(error) in {"ValidationException", "ResourceNotFound"} and "could not find" in message_of(error).lower()
     )

@@ -1,7 +1,4 @@
-"""Tells the manager, by its wake queue, that a run of an image job has come further.
-
-It must not say how far: the manager looks.
-"""
+"""Sends messages about the progress of image jobs' runs to the manager's wake queue; the manager reads the progress."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 EVERY = 3
-"""Seconds in which a run is told of once, however many of its regions end; SQS swallows the others."""
+"""Seconds in which a run is reported once, regardless of its ended regions; SQS drops the duplicates."""
 
 
 class SqsProgress:
@@ -27,7 +24,7 @@ class SqsProgress:
     Args:
         client: a boto3 SQS client.
         wake_queue_url: the manager's queue.
-        clock: tells when a run is told of again.
+        clock: decides when a run is reported again.
     """
 
     def __init__(self, client: SQSClient, wake_queue_url: str, clock: Clock) -> None:
@@ -36,15 +33,15 @@ class SqsProgress:
         self._clock = clock
 
     def tell(self, run: str, number: int) -> None:
-        """Say that a region of a run has ended, or that it is at work, or the merging, which is told of in any case.
+        """Report that a run has begun, that a region has ended, or that the merging has; the last is never dropped.
 
         Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
         now = int(self._clock.now().timestamp())
-        # That it is at work must not swallow that a region has ended.
+        # A report that the run has begun must not make SQS drop the report of an end.
         kind = {MERGE: f"merged-{now}", BEGUN: f"begun-{now // EVERY}"}
         when = kind.get(number, str(now // EVERY))
-        # Names of runs may be longer, and have characters that these identifiers cannot.
+        # Names of runs may be longer than these identifiers, and have other characters.
         run_id = hashlib.sha256(run.encode()).hexdigest()
         with translate_errors():
             self._client.send_message(

@@ -1,7 +1,4 @@
-"""The queue of regions to work on, on SQS, as `ports.image.RegionQueue`.
-
-It must not receive anything: Lambda's event source does.
-"""
+"""The queue of regions for workers on SQS; implements `images.ports.RegionQueue`."""
 
 from __future__ import annotations
 
@@ -16,9 +13,9 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 MAX_MESSAGES = 10
-"""Of one SendMessageBatch (SQS API reference)."""
+"""Per SendMessageBatch (SQS API reference)."""
 MAX_DELAY = 900
-"""Seconds that a message can be kept back (SendMessage, `DelaySeconds`)."""
+"""Maximum seconds of delay (SendMessage, `DelaySeconds`)."""
 _TRIES = 3
 
 
@@ -28,7 +25,7 @@ class SqsRegions:
     Args:
         client: a boto3 SQS client.
         queue_url: the workers' queue.
-        sleep: waits that many seconds before what was not taken is sent again.
+        sleep: waits that many seconds before failed entries are sent again.
     """
 
     def __init__(self, client: SQSClient, queue_url: str, sleep: Callable[[float], None]) -> None:
@@ -37,13 +34,13 @@ class SqsRegions:
         self._sleep = sleep
 
     def dispatch(self, job: str, attempt: int, numbers: Sequence[int], *, after: float = 0.0) -> None:
-        """Have each of these worked on; see `ports.image.RegionQueue`. Raises `NotPermitted` too."""
+        """Send a message for each of these regions; see `images.ports.RegionQueue`. Also raises `NotPermitted`."""
         delay = min(max(0, round(after)), MAX_DELAY)
         for first in range(0, len(numbers), MAX_MESSAGES):
             self._send([_entry(job, attempt, number, delay) for number in numbers[first : first + MAX_MESSAGES]])
 
     def _send(self, entries: list[dict[str, Any]]) -> None:
-        """A batch's answer tells for each message whether the queue has it; the others are sent again."""
+        """Send a batch; entries that SQS reports as failed are sent again."""
         for number in range(_TRIES):
             if number:
                 self._sleep(0.1 * 2**number)
@@ -55,7 +52,7 @@ class SqsRegions:
                 return
         why = "; ".join(sorted({f"{each['Code']}: {each.get('Message', '')}" for each in failed.values()}))
         throttled = any("hrottl" in each["Code"] or "OverLimit" in each["Code"] for each in failed.values())
-        raise (Throttled if throttled else Unavailable)(f"SQS did not take {len(entries)} regions: {why}")
+        raise (Throttled if throttled else Unavailable)(f"SQS rejected {len(entries)} regions: {why}")
 
 
 def _entry(job: str, attempt: int, number: int, delay: int) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""The queue of image requests and its dead-letter queue on SQS, as `ports.image.ImageIntake`.
-
-It must not receive anything: Lambda's event source does.
-"""
+"""The queue of image requests and its dead-letter queue on SQS; implements `images.ports.ImageIntake`."""
 
 from __future__ import annotations
 
@@ -20,8 +17,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 LARGEST_REQUEST = 253_952
-"""Bytes of body and attributes of a request, which the template sets for its queue: 8 KiB less than the dead-letter
-queue's, so that there is always room for the reason."""
+"""Maximum bytes of a request's body and attributes, as the template sets it for the queue: 8 KiB less than the
+dead-letter queue's, so that the reason always fits."""
 _TYPE = "String"
 
 
@@ -30,8 +27,8 @@ class SqsImages:
 
     Args:
         client: a boto3 SQS client.
-        queue_url: where requests wait to be read.
-        dead_letter_queue_url: where those go that cannot be, and those of jobs that have failed.
+        queue_url: the queue of requests.
+        dead_letter_queue_url: the queue of rejected requests, and of those whose jobs failed.
     """
 
     def __init__(self, client: SQSClient, queue_url: str, dead_letter_queue_url: str) -> None:
@@ -40,7 +37,7 @@ class SqsImages:
         self._dead_letter_queue_url = dead_letter_queue_url
 
     def send(self, body: str, *, caller: str | None = None) -> None:
-        """Have a request taken in; see `ports.image.ImageIntake`."""
+        """Send a request to the intake; see `images.ports.ImageIntake`."""
         attributes = {} if caller is None else _attributes({CALLER: caller}, LARGEST_REQUEST)
         size = len(body.encode(errors="replace")) + _size(attributes)
         if size > LARGEST_REQUEST:
@@ -50,10 +47,10 @@ class SqsImages:
             self._client.send_message(QueueUrl=self._queue_url, MessageBody=body, MessageAttributes=attributes)
 
     def set_aside(self, body: str, reason: str, *, attributes: Mapping[str, str] | None = None) -> None:
-        r"""Put a request where people find it; see `ports.image.ImageIntake`.
+        r"""Send a request to the dead-letter queue; see `images.ports.ImageIntake`.
 
-        The reason is cut to what there is room for beside the body. A body with characters that SQS does not take (they
-        come with escapes, such as `\ud800`) is written with escapes again.
+        The reason is shortened to the space beside the body. Characters that SQS rejects (they arrive as escapes such
+        as `\ud800`) are escaped again.
         """
         body = NOT_SQS.sub(_escaped, body)
         room = LARGEST_MESSAGE - len(body.encode(errors="replace"))
@@ -63,12 +60,12 @@ class SqsImages:
 
 
 def _escaped(character: re.Match[str]) -> str:
-    """As JSON has it; outside of its strings such a character cannot stand, so the text means what it did."""
+    """Return a character as JSON escapes it; it occurs only inside strings, so the meaning does not change."""
     return json.dumps(character.group())[1:-1]
 
 
 def _attributes(texts: Mapping[str, str], room: int) -> dict[str, Any]:
-    """Message attributes as far as there is room for them, each cut and without what SQS does not take."""
+    """Return the message attributes that fit, each shortened and without characters that SQS rejects."""
     told: dict[str, Any] = {}
     for name, text in texts.items():
         left = room - _size(told) - len(name) - len(_TYPE)

@@ -1,6 +1,6 @@
-"""Refused requests for image jobs in memory, for tests; implements `ports.image.Refusals`.
+"""Refused requests for image jobs in memory, for tests; implements `images.ports.Refusals`.
 
-It passes the contract suite of the real one, and must not be more lenient.
+The contract suite holds it to the behaviour of the DynamoDB implementation.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from trainmaster.ports.runtime import Clock
 
 @dataclass(slots=True)
 class MemoryRefusals:
-    """Remembers refusals for a while, by name."""
+    """Stores refusals for a while, by name."""
 
     clock: Clock
     _noted: dict[str, Refusal] = field(default_factory=dict)
 
     def note(self, refusal: Refusal) -> None:
-        """Remember it; see `ports.image.Refusals`."""
+        """Store it; see `images.ports.Refusals`."""
         self._noted[refusal.job] = replace(refusal, reason=refusal.reason[:MAX_REASON_LENGTH])
 
     def of(self, job: str) -> Refusal | None:
-        """The newest of that name; see `ports.image.Refusals`."""
+        """Return the newest of that name; see `images.ports.Refusals`."""
         found = self._noted.get(job)
         return None if found is None or found.at + KEPT <= self.clock.now() else found

@@ -1,6 +1,6 @@
-"""The regions of image jobs in memory, for tests, replays and the simulator; implements `ports.image.Runs`.
+"""The regions of image jobs in memory, for tests, replays and the simulator; implements `images.ports.Runs`.
 
-It passes the contract suite of the real one. It must not work on regions itself.
+The contract suite holds it to the behaviour of the DynamoDB implementation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, Rest, Run
 
 @dataclass(slots=True)
 class _Kept:
-    """A job's run. One that was forgotten has no records, and is stopped for ever."""
+    """A job's run. One whose records were removed is stopped."""
 
     attempt: int
     stopped: bool = False
@@ -28,7 +28,7 @@ class _Kept:
     narrowed: int | None = None
 
     def begin(self, attempt: int, records: dict[int, RegionRecord], abreast: int | None) -> None:
-        """The attempt works on what is not done."""
+        """Begin an attempt on the regions that are not done."""
         self.attempt, self.stopped, self.records = attempt, False, records
         self.line = in_line(records.values())
         self.abreast, self.narrowed = limiting(abreast, self.line), None
@@ -42,7 +42,7 @@ class MemoryRuns:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, abreast: int | None = None) -> Run:
-        """Write the regions that are not there yet; see `ports.image.Runs`."""
+        """Write the missing records; see `images.ports.Runs`."""
         with self._lock:
             kept = self._runs.get(job)
             if kept is None:
@@ -54,27 +54,27 @@ class MemoryRuns:
             return _run(job, kept)
 
     def run(self, job: str) -> Run | None:
-        """How a job's regions stand; see `ports.image.Runs`."""
+        """Return the run of a job; see `images.ports.Runs`."""
         with self._lock:
             kept = self._runs.get(job)
             return _run(job, kept) if kept is not None and kept.records else None
 
     def stop(self, job: str, attempt: int) -> None:
-        """Ask this attempt's workers to leave off; see `ports.image.Runs`."""
+        """Ask this attempt's workers to stop; see `images.ports.Runs`."""
         with self._lock:
             kept = self._runs.get(job)
             if kept is not None and kept.attempt == attempt:
                 kept.stopped = True
 
     def narrow(self, job: str, attempt: int, narrowed: int | None) -> None:
-        """Have fewer regions at work at once; see `ports.image.Runs`."""
+        """Limit the regions at work; see `images.ports.Runs`."""
         with self._lock:
             kept = self._runs.get(job)
             if kept is not None and kept.attempt == attempt:
                 kept.narrowed = narrowed
 
     def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
-        """Take a region for a worker; see `ports.image.Runs`."""
+        """Take a region for a worker; see `images.ports.Runs`."""
         with self._lock:
             kept, record = self._found(claim)
             if kept is None or record is None or kept.stopped:
@@ -86,7 +86,7 @@ class MemoryRuns:
             return after
 
     def beat(self, claim: Claim, now: datetime, *, tiles_done: int) -> bool:
-        """Say that the worker lives; see `ports.image.Runs`."""
+        """Record a heartbeat; see `images.ports.Runs`."""
         with self._lock:
             kept, record = self._found(claim)
             if kept is None or record is None or not leases.owns(claim, record):
@@ -95,11 +95,11 @@ class MemoryRuns:
             return not kept.stopped
 
     def finish(self, claim: Claim, now: datetime, *, features: int) -> Rest | None:
-        """The region is done; see `ports.image.Runs`."""
+        """Record a region as done; see `images.ports.Runs`."""
         return self._changed(claim, lambda record: leases.finished(record, now, features=features))
 
     def leave(self, claim: Claim, now: datetime, *, reason: str, final: bool, pauses: int = 0) -> Rest | None:
-        """Give a region back; see `ports.image.Runs`."""
+        """Give a region back; see `images.ports.Runs`."""
         return self._changed(claim, lambda record: leases.left(record, now, reason=reason, final=final, pauses=pauses))
 
     def forget(self, job: str) -> None:
@@ -109,7 +109,7 @@ class MemoryRuns:
                 self._runs[job] = _Kept(self._runs[job].attempt, stopped=True)
 
     def _changed(self, claim: Claim, change: Callable[[RegionRecord], RegionRecord]) -> Rest | None:
-        """Change the claim's own record; what is left then, None where it is not its own."""
+        """Change the claim's record; return the rest, or None if the claim is lost."""
         with self._lock:
             kept, record = self._found(claim)
             if kept is None or record is None or not leases.owns(claim, record):
@@ -121,7 +121,7 @@ class MemoryRuns:
             return Rest(left=after) if claim.number == MERGE else rest(kept.line, width, before, after)
 
     def _found(self, claim: Claim) -> tuple[_Kept | None, RegionRecord | None]:
-        """The run of the claim's attempt and the record that it is about."""
+        """Return the run of the claim's attempt, and the claim's record."""
         kept = self._runs.get(claim.job)
         if kept is None or kept.attempt != claim.attempt:
             return None, None

@@ -1,1 +1,1 @@
-"""Image jobs: how requests are taken in, and how their work is started, stopped and asked after."""
+"""Use cases of image jobs: intake, launch, observation and external load."""

@@ -1,7 +1,7 @@
-"""What a request for an image job would come to if it were sent now, to it and to others; nothing is stored.
+"""Predicted consequences of a request for an image job, for itself and for other jobs; nothing is stored.
 
-It must not read the image, nor ask AWS: how large the image is has to be said, and of its endpoint what is remembered
-counts, or the defaults.
+No image and no AWS API is read: the caller gives the image's size, and the endpoint is taken from the queue's table, or
+from the defaults.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from trainmaster.service.explain.consequences import Consequences, consequences
 from trainmaster.service.explain.explain import Explanation, explain
 
 USUAL_VARIANT = "AllTraffic"
-"""What SageMaker's SDKs call an endpoint's only variant."""
+"""Name that SageMaker's SDKs give to an endpoint's only variant."""
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunContext:
-    """What foreseeing needs beside the queue.
+    """Dependencies of a dry run beside the queue's.
 
     Attributes:
-        known: what is remembered of endpoints.
+        known: the stored endpoints.
         limits: the deployment's settings.
         account: its AWS account.
-        reachable: looks at models' URLs.
+        reachable: checks models' URLs.
     """
 
     known: KnownEndpoints
@@ -49,14 +49,14 @@ class DryRunContext:
 def foresee(
     context: ApiContext, sight: DryRunContext, asked: Asked, size: tuple[int, int] | None
 ) -> tuple[Explanation, tuple[str, ...], Consequences]:
-    """What would happen if this request were sent now, and what to beware of.
+    """Return the explanation of a request as if it were sent now, with its warnings and its effects on other jobs.
 
     Args:
         context: the queue.
-        sight: what else there is to know.
+        sight: the other dependencies.
         asked: the request as it would be sent.
-        size: pixels of the image, or of its region of interest, width and height; None where nobody has said it, which
-            is right only for a request that has made its job already.
+        size: width and height in pixels of the image, or of its region of interest; None only for a request whose job
+            exists already.
 
     Raises `InvalidRequest`, `ShareNotAllowed`, `BudgetExhausted`, `NameTaken`.
     """
@@ -79,7 +79,7 @@ def foresee(
 def _newcomer(
     sight: DryRunContext, asked: Asked, size: tuple[int, int] | None, now: datetime
 ) -> tuple[Job, tuple[str, ...]]:
-    """The job that the request would make of an image of this size."""
+    """Return the job that the request would create for an image of this size."""
     if size is None:
         example = f'"{SIZE_FIELD}": [20480, 20480]'
         hint = f"Give its width and height, of the region of interest where there is one: {example}."
@@ -93,7 +93,7 @@ def _newcomer(
 
 
 def _variant(endpoint: Endpoint, asked: Asked) -> tuple[str, tuple[str, ...]]:
-    """Its variant; where the endpoint has not been described, that which it probably has."""
+    """Return the job's variant; for an endpoint that was never described, the likely one."""
     request = asked.request
     if endpoint.http or endpoint.variants or endpoint.described_at is not None:
         return choose_variant(endpoint, request.target_variant, request.job_id), ()
@@ -103,7 +103,7 @@ def _variant(endpoint: Endpoint, asked: Asked) -> tuple[str, tuple[str, ...]]:
 
 
 def _with_its_endpoint(snapshot: Snapshot, sight: DryRunContext, job: Job, now: datetime) -> Snapshot:
-    """The snapshot with the pools of the job's endpoint, which no other job may need."""
+    """Return the snapshot with the pools of the job's endpoint, which no other job may need."""
     asked = needed([job])
     pools = endpoint_pools(asked, sight.known.known(asked), caps_of(sight.limits, lambda: now))
     return replace(snapshot, pools={**pools, **snapshot.pools})

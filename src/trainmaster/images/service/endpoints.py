@@ -1,8 +1,7 @@
-"""Keeping what is known of endpoints fresh, beside the passes: with a tick, those that image jobs work at or wait for.
+"""Refreshes the stored endpoints of running and waiting image jobs with each tick, beside the passes.
 
-One that is not serving is asked after with every tick, so that its jobs start once it is. A pass reads what is
-remembered, and never waits for SageMaker. Where SageMaker does not answer, what it said last holds. It must not say
-what an endpoint can take.
+An endpoint that does not serve is described with every tick, so that its jobs start soon after it does. A pass reads
+the stored endpoints and never waits for SageMaker. If SageMaker does not answer, the last description holds.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ from trainmaster.ports.runtime import Clock
 log = logging.getLogger(__name__)
 
 MAX_ASKED = 10
-"""Endpoints that one tick asks after; the others follow, those that were asked longest ago first."""
+"""Endpoints described in one tick; the others follow, in the order of their last attempt."""
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Refresher:
-    """Asks after endpoints.
+    """Describes endpoints that are not fresh.
 
     Args:
-        known: what is remembered of them.
+        known: the stored endpoints.
         endpoints: SageMaker.
         clock: the time.
-        limits: how long a description counts as fresh.
-        neighbours: looks after endpoints' other callers; None where nobody does.
+        limits: the age up to which a description is fresh.
+        neighbours: measures endpoints' other callers; None to leave them out.
     """
 
     known: KnownEndpoints
@@ -46,11 +45,11 @@ class Refresher:
     neighbours: ExternalLoadMonitor | None = None
 
     def refresh(self, jobs: Iterable[Job]) -> tuple[str, ...]:
-        """Ask after the endpoints of these jobs that are not fresh, and after the other callers of all.
+        """Describe the endpoints of these jobs that are not fresh, and measure the other callers of all.
 
-        Returns the keys of those that could not be described, or of which others' requests could not be read.
+        Returns the keys of those that could not be described, or whose metrics could not be read.
 
-        Raises `Throttled`, `Unavailable`, `NotPermitted` where even the memory does not answer.
+        Raises `Throttled`, `Unavailable`, `NotPermitted` if the store fails.
         """
         given = tuple(jobs)
         keys = [key for key in needed(given) if not is_url(key)]
@@ -63,7 +62,7 @@ class Refresher:
         return tuple(failed | dict.fromkeys(others))
 
     def _ask(self, key: str, before: Endpoint | None) -> bool:
-        """Describe one; whether SageMaker did."""
+        """Describe an endpoint; return whether SageMaker answered."""
         known = before or never_described(key)
         try:
             seen = self.endpoints.describe(key, role=known.role)
@@ -75,17 +74,17 @@ class Refresher:
         return True
 
     def _remember(self, key: str, seen: Endpoint | None, before: Endpoint | None) -> None:
-        """Keep what was seen (None: nothing)."""
+        """Store the description (None: only the attempt)."""
         amend(self.known, key, lambda known: described(key, seen, known, self.clock.now()), before)
 
 
 def described(key: str, seen: Endpoint | None, before: Endpoint | None, now: datetime) -> Endpoint:
-    """What is to be remembered of an endpoint after it was asked for.
+    """Return the entry to store for an endpoint after an attempt to describe it.
 
     Args:
         key: its key.
-        seen: what SageMaker said; None where it said nothing.
-        before: what was remembered.
+        seen: SageMaker's description; None without one.
+        before: the stored entry.
         now: UTC.
     """
     known = before or never_described(key)
@@ -106,7 +105,7 @@ def described(key: str, seen: Endpoint | None, before: Endpoint | None, now: dat
 
 
 def is_fresh(endpoint: Endpoint | None, limits: Limits, now: datetime) -> bool:
-    """Whether a description need not be asked for again."""
+    """Return whether the description is recent enough."""
     if endpoint is None or endpoint.described_at is None or not is_serving(endpoint):
         return False
     return endpoint.http or (now - endpoint.described_at).total_seconds() < limits.fresh_for

@@ -1,7 +1,7 @@
-"""Seeing what callers other than the queue's own jobs ask of endpoints, beside the passes, with each tick.
+"""Measures the requests of callers other than the queue's own jobs at endpoints, with each tick, beside the passes.
 
-What AWS counts is everybody's. Our own part is not measured but taken to be all that jobs held in those minutes, so
-that our load is never taken for others'. It must not say what is left to image jobs: `images/domain/capacity.py` does.
+AWS's metrics count all callers. The queue's own part is not measured but taken as all that jobs held in those minutes,
+so that its own load never counts as external.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from trainmaster.ports.runtime import Clock
 log = logging.getLogger(__name__)
 
 MAX_WATCHED = 100
-"""Variants that a tick asks about; of more, those that come first by name."""
+"""Variants measured in one tick; of more, the first by name."""
 MAX_ROLES = 5
-"""Roles under which a tick asks, our own with them: each is a call. Of more, those whose turn it is by the minute."""
+"""Roles used in one tick, including the queue's own: each is a call. More take turns by the minute."""
 
 _Place = tuple[str, str]
 """Key of an endpoint, and variant."""
@@ -33,11 +33,11 @@ _Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ExternalLoadMonitor:
-    """Looks after the other callers of endpoints.
+    """Measures the other callers of endpoints.
 
     Args:
-        known: what is remembered of endpoints.
-        concurrency: AWS's figures.
+        known: the stored endpoints.
+        concurrency: AWS's metrics.
         clock: the time.
     """
 
@@ -46,9 +46,9 @@ class ExternalLoadMonitor:
     clock: Clock
 
     def look(self, jobs: Iterable[Job]) -> tuple[str, ...]:
-        """See what others ask of the endpoints of these jobs; the keys of those of which that could not be read.
+        """Store other callers' requests at the endpoints of these jobs; return the keys that could not be measured.
 
-        Raises `Throttled`, `Unavailable`, `NotPermitted` where the memory does not answer.
+        Raises `Throttled`, `Unavailable`, `NotPermitted` if the store fails.
         """
         given = tuple(jobs)
         remembered, held = self.known.known([key for key in needed(given) if not is_url(key)]), _held(given)
@@ -60,15 +60,15 @@ class ExternalLoadMonitor:
         for role, places in by_role.items():
             least = self._read(places, role) if role in asked else None
             failed += sorted({key for key, _ in places}) if role in asked and least is None else []
-            # What ours hold is noted with every tick, or it would be taken for others' when their turn comes.
+            # Our own requests are recorded with every tick, or they would count as external when a turn comes.
             for key in {key for key, _ in places}:
-                # Of jobs without a variant SageMaker spreads the requests over all.
+                # SageMaker spreads the requests of jobs without a variant over all variants.
                 mine = {place: held[place] + held[key, ""] for place in places if place[0] == key}
                 self._remember(key, mine, least, remembered[key])
         return tuple(failed)
 
     def _read(self, places: Sequence[_Place], role: str | None) -> Mapping[_Place, float] | None:
-        """AWS's figures; none where we may not ask, None where it did not answer: then what it said last holds."""
+        """Return AWS's metrics: empty without permission, None after an error, when the last values hold."""
         try:
             return self.concurrency.least(places, self.clock.now(), role=role)
         except NotPermitted as error:
@@ -99,14 +99,14 @@ class ExternalLoadMonitor:
 
 
 def _watched(jobs: Iterable[Job], remembered: Mapping[str, Endpoint]) -> list[_Place]:
-    """The variants of these jobs that have instances: of others nothing is published."""
+    """Return the variants of these jobs that have instances; others publish no metrics."""
     named = ((key, variant) for key, variants in needed(jobs).items() for variant in variants)
     watched = (each for each in named if each[0] in remembered and _instances(remembered[each[0]], each[1]))
     return sorted(watched)[:MAX_WATCHED]
 
 
 def _in_turn(roles: Iterable[str | None], now: datetime) -> frozenset[str | None]:
-    """Under which of these roles to ask in this minute: the next few in each, so that all get their turn."""
+    """Return the roles to use in this minute; each minute takes the next few, so that all get a turn."""
     ordered = sorted(roles, key=lambda role: role or "")
     first = int(now.timestamp()) // 60 * MAX_ROLES
     return frozenset(ordered[(first + each) % len(ordered)] for each in range(min(MAX_ROLES, len(ordered))))
@@ -117,7 +117,7 @@ def _instances(endpoint: Endpoint, variant: str) -> int:
 
 
 def _held(jobs: Iterable[Job]) -> Counter[_Place]:
-    """What jobs hold of each variant: those at work, and those that are stopping, for their last requests."""
+    """Return the requests that jobs hold of each variant, including stopping jobs, for their last requests."""
     found: Counter[_Place] = Counter()
     for job in jobs:
         for name, count in job.units.items():

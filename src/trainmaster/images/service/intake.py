@@ -1,8 +1,8 @@
-"""A request for an image job becomes a waiting job: its image looked at, its endpoint and variant known, stored once.
+"""Intake of image jobs: reads the image's header, describes the endpoint, chooses a variant, stores the job.
 
-In two steps, so that what takes time happens for many requests at once: `look_at` asks AWS and the image, `enter`
-stores. A request that is there already is never looked at again, so what it was told once stays true whatever has
-become of its image or endpoint. It must not read images or messages itself.
+There are two steps, so that slow work happens for many requests at once: `look_at` calls AWS and reads the image,
+`enter` stores the job. A request whose job exists is not examined again, so its first answer stays true even if its
+image or endpoint has changed since.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ log = logging.getLogger(__name__)
 
 SHARE_FIELD = "trainmaster.share"
 SPARED_FOR = timedelta(seconds=30)
-"""For how long SageMaker is not asked again after an endpoint that it could not describe: each try may take long."""
+"""Time for which an endpoint is not described again after a failed attempt: each may take long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What taking requests in needs.
+    """Dependencies of the intake.
 
     Attributes:
-        account: AWS account of the deployment; endpoints of others are told apart by theirs.
-        reachable: looks at models' URLs.
-        vouching: unique id of the IAM role whose word on who asks is believed: the API's; "" for nobody's.
-        asking: held while an endpoint is described, so that many requests for one endpoint ask once.
+        account: AWS account of the deployment; keys of endpoints in other accounts include theirs.
+        reachable: checks models' URLs.
+        vouching: unique id of the IAM role whose statement of a request's caller is trusted, the API's; "" for none.
+        asking: held while an endpoint is described, so that many requests for one endpoint cause one call.
     """
 
     store: Store
@@ -64,14 +64,14 @@ class Intake:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request as it came.
+    """A request as it arrived.
 
     Attributes:
-        request: what it asks for.
-        body: the same as JSON values, kept as they came.
-        caller: IAM ARN of who asks; None where nobody vouches for one.
-        since: when it was asked, UTC; its job's entry time.
-        again: whether it comes back from the dead-letter queue.
+        request: its validated values.
+        body: the same as JSON values, unchanged.
+        caller: IAM ARN of the caller; None if it is not known for certain.
+        since: time of the request, UTC; its job's entry time.
+        again: whether it was sent back from the dead-letter queue.
     """
 
     request: ImageRequest
@@ -83,11 +83,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A request's job.
+    """The job of a request.
 
     Attributes:
-        job: as it is stored, or would be.
-        new: False where the same request had been taken in before.
+        job: as stored, or as it would be stored.
+        new: False if the same request had created it before.
     """
 
     job: Job
@@ -95,7 +95,7 @@ class Taken:
 
 
 def there_already(store: Store, asked: Asked) -> Job | None:
-    """The job that this very request has made; None where there is none of its name. Raises `NameTaken`."""
+    """Return the job that this request has created; None without one of its name. Raises `NameTaken`."""
     there = store.find(asked.request.job_id)
     if there is not None and there.digest != digest_of(asked.body):
         raise _taken(there.name)
@@ -103,11 +103,11 @@ def there_already(store: Store, asked: Asked) -> Job | None:
 
 
 def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str], None] = lambda _: None) -> Taken:
-    """The job that the request has made, or would make; nothing is stored but what the endpoint is like.
+    """Return the job that the request has created or would create; only the endpoint's description is stored.
 
-    Several threads may do this at once. `failed` is told the key of an endpoint that could not be described, or whose
+    Safe for several threads at once. `failed` receives the key of an endpoint that could not be described, or whose
     image could not be read. Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, each naming the field;
-    `ServiceError` where trying again may help.
+    `ServiceError` if a retry may help.
     """
     there = there_already(intake.store, asked)
     if there is not None:
@@ -129,7 +129,7 @@ def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str]
 
 
 def enter(intake: Intake, asked: Asked, looked_at: Taken, policy: Policy) -> Taken:
-    """Store what `look_at` has made, unless it is there already.
+    """Store the job that `look_at` has returned, unless it exists.
 
     Raises `BudgetExhausted`, `NameTaken`, `TooLarge`, `ServiceError`.
     """
@@ -144,7 +144,7 @@ def enter(intake: Intake, asked: Asked, looked_at: Taken, policy: Policy) -> Tak
 
 
 def receive(store: Store, queue: ImageIntake, reachable: Reachable, asked: Asked, policy: Policy) -> Job | None:
-    """Have a request looked at and entered by those who can read images; the job, where it has made one before.
+    """Send a request to the intake function, which can read images; return its job if it exists already.
 
     Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, `TooLarge`, `ServiceError`.
     """
@@ -157,7 +157,7 @@ def receive(store: Store, queue: ImageIntake, reachable: Reachable, asked: Asked
 
 
 def note_refused(store: Store, refusals: Refusals, refusal: Refusal) -> None:
-    """Remember that a request was refused, for who asks for its job; where there is one, that tells how it stands.
+    """Store the refusal of a request, for readers of its job, unless a job of that name exists.
 
     Raises `ServiceError`.
     """
@@ -166,14 +166,14 @@ def note_refused(store: Store, refusals: Refusals, refusal: Refusal) -> None:
 
 
 def _check_not_in_vain(there: Job, asked: Asked) -> None:
-    """Raises `NameTaken` for a dead letter that was sent back to have done again what has ended for good."""
+    """Raise `NameTaken` for a dead letter that was sent back although its job has ended without success."""
     if asked.again and there.state in ENDED - {JobState.COMPLETED}:
-        wrong = f"The job {there.name} is {there.state}, and a job that has ended is never done again."
+        wrong = f"The job {there.name} is {there.state}, and a job that has ended does not run again."
         raise NameTaken(wrong, field="jobId", hint="Send the request with another jobId.")
 
 
 def check_share_of(asked: Asked, policy: Policy) -> None:
-    """Raises `InvalidRequest` for a share that does not exist, `ShareNotAllowed` for one of others."""
+    """Raise `InvalidRequest` for an unknown share, `ShareNotAllowed` for one that the caller may not use."""
     check_share(asked.body, asked.request.share, asked.caller, policy, field=SHARE_FIELD)
 
 
@@ -186,20 +186,20 @@ def _header(intake: Intake, request: ImageRequest) -> Header:
         if request.image_read_role is None:
             raise
         wrong = f"The role {request.image_read_role} cannot be assumed: {error}"
-        hint = "It has to trust the queue's intake, which has to be allowed sts:AssumeRole for it (ImageRoleArns)."
+        hint = "Its trust policy must allow the queue's intake, which needs sts:AssumeRole for it (ImageRoleArns)."
         raise InvalidRequest(wrong, field="imageReadRole", hint=hint) from error
 
 
 def _endpoint(intake: Intake, request: ImageRequest, key: str, failed: Callable[[str], None]) -> Endpoint:
-    """What is known of the endpoint: as remembered, or described now where that is old or nothing.
+    """Return the endpoint as stored, or described now if the entry is missing or old.
 
-    After trouble the last description holds, and where there was none the defaults do; the next tick asks again.
+    After an error the last description holds, or the defaults if there is none; the next tick repeats the call.
     """
     remembered = _remembered(intake, key)
     if _need_not_ask(remembered, intake):
         return remembered
     with intake.asking:
-        # Whoever held the lock may have asked for the same one.
+        # Another thread may have described it while this one waited for the lock.
         remembered = _remembered(intake, key)
         if _need_not_ask(remembered, intake):
             return remembered
@@ -213,14 +213,14 @@ def _endpoint(intake: Intake, request: ImageRequest, key: str, failed: Callable[
             log.warning("an endpoint cannot be described", extra={"endpoint": key, "cause": str(error)})
         seen = described(key, found, remembered, intake.clock.now())
         if remembered is None and found is None:
-            # Under which role the tick is to ask.
+            # The tick describes it under this role.
             seen = replace(seen, role=request.processor.assumed_role)
         intake.known.remember(seen, remembered)
         return seen
 
 
 def _need_not_ask(endpoint: Endpoint | None, intake: Intake) -> TypeGuard[Endpoint]:
-    """Whether it is fresh, or SageMaker has just failed to describe it."""
+    """Return whether the description is fresh, or SageMaker has just failed to give one."""
     now = intake.clock.now()
     if endpoint is None or is_fresh(endpoint, intake.limits, now):
         return endpoint is not None
@@ -242,7 +242,7 @@ def _described(intake: Intake, request: ImageRequest, key: str) -> Endpoint:
 
 
 def work_in(limits: Limits, request: ImageRequest, part: Window, endpoint: Endpoint, variant: str) -> ImageWork:
-    """What the request asks for in this part of its image. Raises `InvalidRequest`."""
+    """Return the work that the request defines for this part of its image. Raises `InvalidRequest`."""
     square = (request.tile_size, request.tile_size)
     overlap = (request.tile_overlap, request.tile_overlap)
     cut = Cut(region=limits.region_size, tile=square, overlap=overlap)
@@ -251,7 +251,7 @@ def work_in(limits: Limits, request: ImageRequest, part: Window, endpoint: Endpo
 
 
 def job_of(asked: Asked, work: ImageWork, now: datetime) -> Job:
-    """The job that the request makes."""
+    """Return the job that the request creates."""
     request = asked.request
     pool = work.pool
     entered = now if asked.since is None else min(asked.since, now)
@@ -263,7 +263,7 @@ def job_of(asked: Asked, work: ImageWork, now: datetime) -> Job:
         share=request.share,
         demand=work.demand(),
         digest=digest_of(asked.body),
-        # What was done of an image before its job stepped aside stays done.
+        # Regions that were completed before a preemption stay completed.
         checkpointed=True,
         container_image=pool,
         work=work,
@@ -273,7 +273,7 @@ def job_of(asked: Asked, work: ImageWork, now: datetime) -> Job:
 
 
 def _named(error: InvalidRequest, path: str) -> InvalidRequest:
-    """The same refusal with the field of the request at fault, where it has none."""
+    """Return the same error with the field of the request, if it names none."""
     return type(error)(error.message, field=error.field or path, hint=error.hint)
 
 

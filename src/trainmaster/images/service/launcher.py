@@ -1,7 +1,7 @@
-"""An image job's attempt as a run of regions, in the verbs by which training jobs are created, stopped and asked after.
+"""Launches, stops and observes attempts of image jobs, as runs of regions.
 
-So image jobs are started, preempted, stopped and observed as training jobs are. Each verb can be repeated. What workers
-that died have left is dispatched again by `tend`, with every tick. It must not plan, nor work on regions.
+The verbs are those of training jobs, so image jobs are started, preempted, stopped and observed alike. Each verb can be
+repeated. With every tick, `tend` dispatches regions again that dead workers have left.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from trainmaster.ports.store import Store
 log = logging.getLogger(__name__)
 
 MANAGER: Final = "manager"
-"""Who takes a region that is to be failed because its workers die."""
+"""Worker of the claim that fails a region whose workers die."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class ImageLauncher:
     """Runs of image jobs.
 
     Args:
-        store: tells what a run's job is to do.
-        runs: the regions, and who is at which.
-        queue: how workers learn of regions.
-        intake: where the requests of jobs go that have failed.
+        store: reads the jobs of runs.
+        runs: the regions and their workers.
+        queue: dispatches regions to workers.
+        intake: the dead-letter queue for requests of failed jobs.
         clock: the time.
         limits: the deployment's settings.
     """
@@ -54,10 +54,10 @@ class ImageLauncher:
     limits: Limits
 
     def create(self, job: Job, attempt: Attempt) -> CreateResult:
-        """Lay the job's regions out and have them worked on, no more at once than make the requests that it holds.
+        """Create the run and dispatch its regions, at most as many at once as the held requests allow.
 
-        What an earlier call laid out stays; what is not begun of it is dispatched again, as that call may have ended
-        before it did. Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        Existing records stay; regions that were not begun are dispatched again, since an earlier call may have ended
+        before it did so. Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
         work = _work(job)
         abreast = abreast_of(work, sum(attempt.units.values()))
@@ -69,7 +69,7 @@ class ImageLauncher:
         return CreateResult.ALREADY_THERE if begun(run) else CreateResult.NEW
 
     def stop(self, run_name: str) -> bool:
-        """Have the run's workers leave off; False where none is at work (any more), so that it has ended.
+        """Ask the run's workers to stop; return False if none is at work, so that the run has ended.
 
         Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
@@ -79,7 +79,7 @@ class ImageLauncher:
         return seen is not None and not seen.terminal
 
     def describe(self, run_name: str) -> Observation | None:
-        """How the run stands; None where there is none. Raises `Throttled`, `Unavailable`, `NotPermitted`."""
+        """Return the observation of a run; None without one. Raises `Throttled`, `Unavailable`, `NotPermitted`."""
         name, number = run_parts(run_name)
         run = self.runs.run(name)
         if run is None or run.attempt != number:
@@ -88,12 +88,13 @@ class ImageLauncher:
         return None if job is None else observed(run, _work(job), self._dead_before())
 
     def tend(self, job: Job, cap: int | None = None) -> None:
-        """Dispatch again what dead workers have left, or what was never begun; fail what they die of.
+        """Dispatch regions again that dead workers have left or that never began; fail those without tries left.
 
         Args:
-            job: as it stands.
-            cap: of its pool now; where that is less than when the attempt began, fewer of its regions are at work at
-                once. None where nobody knows.
+            job: current.
+            cap: of its pool now; if it is less than when the attempt began, fewer of its regions work at once. None if
+            it
+                is unknown.
 
         Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
@@ -118,18 +119,18 @@ class ImageLauncher:
         if set(called(replace(run, narrowed=narrowed))) == before:
             return run
         self.runs.narrow(run.job, run.attempt, narrowed)
-        # Read again: what ended until it was written has called by what it was before.
+        # Read again: regions that ended before the write dispatched their successors by the old limit.
         run = self.runs.run(run.job) or run
         if more := [number for number in dispatchable(run) if number not in before]:
             self.queue.dispatch(run.job, run.attempt, more)
         return run
 
     def ending(self, job: Job) -> None:
-        """Whoever is about to commit a job's end: the request of one that fails is set aside.
+        """Send the request of a job that is about to fail to the dead-letter queue.
 
-        Before the commit, so that a crash between the two has it set aside twice, and never lost. Raises `Throttled`,
-        `Unavailable`: then the end is to be tried again. That we may not send, or that the queue will never take it, is
-        only logged: no job stays at work for that, and its request stays in the queue's own memory.
+        This happens before the commit of the end, so that a crash between the two sends it twice and never loses it.
+        Raises `Throttled`, `Unavailable`: then the end is tried again. A lack of permission, or a request that SQS
+        never accepts, is only logged, so that it does not keep the job running; the queue's table keeps the request.
         """
         if job.state is not JobState.FAILED:
             return
@@ -139,9 +140,9 @@ class ImageLauncher:
             log.exception("a failed job's request could not be set aside", extra={"job": job.name})
 
     def ended(self, job: Job) -> None:
-        """Whoever has ended the job: its regions are forgotten.
+        """Remove the regions' records of a job that has ended.
 
-        Trouble is only logged: the job has ended all the same, and rows of regions expire.
+        Errors are only logged: the job has ended, and the records expire.
         """
         try:
             self.runs.forget(job.name)
@@ -154,7 +155,7 @@ class ImageLauncher:
         self.intake.set_aside(body, reason, attributes={"Attempts": str(len(job.attempts))})
 
     def _fail(self, run: Run, number: int) -> Sequence[int]:
-        """Fail a region whose workers have died too often; what is to be dispatched for that."""
+        """Fail a region whose workers have died too often; return the regions to dispatch next."""
         claim = Claim(job=run.job, attempt=run.attempt, number=number, worker=MANAGER)
         now = self.clock.now()
         taken = self.runs.begin(claim, now, dead_before=self._dead_before())
@@ -172,5 +173,5 @@ class ImageLauncher:
 def _work(job: Job) -> ImageWork:
     work = image_work(job)
     if work is None:
-        raise ValueError(f"{job.name} is no image job")
+        raise ValueError(f"{job.name} is not an image job")
     return work

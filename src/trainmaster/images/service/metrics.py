@@ -1,7 +1,4 @@
-"""What a pass tells of image jobs, in the figures of ModelRunner's guide ("CloudWatch Metrics"), as values.
-
-It must not send anything: `handlers` do.
-"""
+"""Metrics of a pass about image jobs, as values, by the names of ModelRunner's guide ("CloudWatch Metrics")."""
 
 from __future__ import annotations
 
@@ -18,20 +15,20 @@ from trainmaster.images.domain.work import image_work
 
 _FOR_CAPACITY = (WaitsForCapacity, Behind, ReservedForOther, WaitsForRelease)
 _SEEN_BY_NOW = timedelta(seconds=90)
-"""There is a pass with every tick: who waits for longer has been counted by the process before this one."""
+"""Passes come with every tick, so the process before this one has counted each longer wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageJobMetrics:
-    """The figures of one pass with image jobs.
+    """The metrics of one pass with image jobs.
 
     Attributes:
         throttles: image jobs that begin to wait for capacity, by endpoint.
-        requests: these, and image jobs that start without having waited: what throttles are a share of.
-        utilization: requests that running jobs may make, of those that the endpoint may be asked, percent, by endpoint.
+        requests: these, and image jobs that start without having waited: the base of the throttling rate.
+        utilization: requests that running jobs may make, in percent of the caps, by endpoint.
         buffered: image jobs that have not ended, as far as the pass has read them.
         visible: those of them that wait.
-        milliseconds: how long the pass took.
+        milliseconds: duration of the pass.
     """
 
     throttles: Mapping[str, int] = field(default_factory=dict)
@@ -43,13 +40,13 @@ class ImageJobMetrics:
 
 
 class Meter:
-    """Takes the figures; it remembers whose wait has been counted, as long as the process lives."""
+    """Computes metrics; it remembers the counted waits for the lifetime of the process."""
 
     def __init__(self) -> None:
         self._counted: frozenset[tuple[str, datetime]] | None = None
 
     def figures(self, snapshot: Snapshot, plan: Plan, now: datetime, *, milliseconds: float) -> ImageJobMetrics | None:
-        """The figures of a pass; None where it has met no image job."""
+        """Return the metrics of a pass; None if it has no image job."""
         waiting = [job for job in snapshot.waiting if image_work(job) is not None]
         active = [job for job in snapshot.active if image_work(job) is not None]
         counted = self._counted or frozenset()
@@ -57,7 +54,7 @@ class Meter:
         if not waiting and not active:
             return None
         starts = [start.job for start in plan.starts if image_work(start.job) is not None]
-        # Who starts after a wait that an earlier pass has counted, or an earlier process, is no further request.
+        # A start after a wait that an earlier pass or process has counted is not a further request.
         at_once = [job for job in starts if _wait_of(job) not in counted and now - _since(job) <= _SEEN_BY_NOW]
         return ImageJobMetrics(
             throttles=throttles,
@@ -69,7 +66,7 @@ class Meter:
         )
 
     def _throttles(self, plan: Plan, now: datetime) -> dict[str, int]:
-        """Each wait counts once: in the first pass that has no room for the job, not in each that follows."""
+        """Count each wait once: in the first pass without room for the job, not in each that follows."""
         waits = {
             _wait_of(wait.job): work.endpoint
             for wait in plan.waits
@@ -83,7 +80,7 @@ class Meter:
 
 
 def utilization(snapshot: Snapshot, plan: Plan) -> dict[str, float]:
-    """By endpoint, what jobs hold once the plan's starts are made, of its pools' caps; 0 to 100."""
+    """Return the units held after the plan's starts in percent of the caps, by endpoint; 0 to 100."""
     held: Counter[str] = Counter()
     caps: Counter[str] = Counter()
     for units in (*(job.units for job in snapshot.active), *(start.units for start in plan.starts)):
@@ -106,6 +103,6 @@ def _wait_of(job: Job) -> tuple[str, datetime]:
 
 
 def _since(job: Job) -> datetime:
-    """Since when it waits: when it entered the queue, or its last attempt ended."""
+    """Return the beginning of the wait: the job's entry, or the end of its last attempt."""
     ended = job.attempt.ended_at if job.attempt is not None else None
     return ended or job.entry_time

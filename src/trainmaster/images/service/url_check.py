@@ -1,6 +1,6 @@
-"""Whether a model behind a URL may be called, asked wherever requests come in: by the API, and by the intake.
+"""Checks the URL of a model when a request arrives, in the API and in the intake.
 
-Who asks hands in how: the API reads addresses only, the intake asks for names too. It must not know addresses itself.
+The caller passes the check: the API reads literal addresses only, the intake resolves names too.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from trainmaster.domain.errors import ServiceError
 from trainmaster.images.domain.request import ImageRequest
 
 Reachable = Callable[[str], None]
-"""Raises `InvalidRequest` for the URL of a model that no worker would call; `ServiceError` where it cannot tell."""
+"""Raises `InvalidRequest` for a model's URL that no worker would call; `ServiceError` if it cannot decide."""
 
 
 def check_model(reachable: Reachable, request: ImageRequest) -> None:
-    """Raises `InvalidRequest` for a model behind a URL that no worker would call, where that can be told now."""
+    """Raise `InvalidRequest` if a request's model is behind a URL that no worker would call, as far as known now."""
     if request.processor.is_http:
-        # Workers ask again, just before they call it.
+        # Workers check again just before the call.
         with suppress(ServiceError):
             reachable(request.processor.name)

@@ -1,7 +1,7 @@
-"""Variants for jobs that entered while nobody could describe their endpoint: chosen as soon as somebody has.
+"""Chooses variants for jobs that entered before their endpoint could be described, once it has been.
 
-Such a job waits for the endpoint as a whole, a pool that does not see what jobs on its variants make. Those that have
-started meanwhile go on without one: SageMaker spreads their requests by weight. It must not describe endpoints.
+Until then such a job waits for the endpoint as a whole, a pool that does not count the requests of jobs on its
+variants. Jobs that have started meanwhile continue without a variant: SageMaker spreads their requests by weight.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ log = logging.getLogger(__name__)
 
 
 def settle_variants(store: Store, known: KnownEndpoints, clock: Clock, jobs: Iterable[Job]) -> tuple[str, ...]:
-    """Choose the variants of those that wait without one, where their endpoint is described by now; their names.
+    """Choose a variant for waiting jobs without one whose endpoint is described by now; return their names.
 
-    Where none can be chosen the job stays as it is, and SageMaker tells it why. What somebody else changes meanwhile is
-    left to the next tick. Raises `Throttled`, `Unavailable`, `NotPermitted`.
+    If none can be chosen the job stays unchanged, and SageMaker reports the reason when it starts. Conflicting changes
+    are left to the next tick. Raises `Throttled`, `Unavailable`, `NotPermitted`.
     """
     open_ = [
         (job, work)
