@@ -19,7 +19,7 @@ def stage(dynoxide):
 @pytest.mark.parametrize("count", [1, 50, 300])
 def test_forgetting_a_job_costs_one_write_however_many_regions_it_has(stage, count):
     meter, _, runs = stage
-    runs.lay_out("scene", 1, regions(count))
+    runs.create("scene", 1, regions(count))
     with meter.measured() as cost:
         runs.forget("scene")
     assert (cost.write_units, cost.read_units, cost.calls) == (1, 1, 2)
@@ -29,8 +29,8 @@ def test_forgetting_a_job_costs_one_write_however_many_regions_it_has(stage, cou
 def test_a_region_costs_the_same_whether_others_are_kept_back_or_not(stage):
     meter, _, runs = stage
     costs = []
-    for job, abreast in (("all", None), ("few", 2)):
-        runs.lay_out(job, 1, regions(50), abreast=abreast)
+    for job, concurrency in (("all", None), ("few", 2)):
+        runs.create(job, 1, regions(50), concurrency=concurrency)
         with meter.measured() as cost:
             ended(runs, 0, job=job)
         costs.append((cost.write_units, cost.read_units, cost.calls))
@@ -40,7 +40,7 @@ def test_a_region_costs_the_same_whether_others_are_kept_back_or_not(stage):
 
 def test_narrowing_a_run_costs_one_guarded_write_and_its_regions_cost_what_they_did(stage):
     meter, _, runs = stage
-    runs.lay_out("scene", 1, regions(50), abreast=5)
+    runs.create("scene", 1, regions(50), concurrency=5)
     with meter.measured() as cost:
         runs.narrow("scene", 1, 2)
     assert (cost.write_units, cost.calls) == (2, 1)
@@ -52,13 +52,13 @@ def test_narrowing_a_run_costs_one_guarded_write_and_its_regions_cost_what_they_
 def test_rows_that_have_outlived_their_run_are_not_taken_for_a_new_ones(stage):
     """DynamoDB removes what has expired in any order; nobody could have begun before the run was there."""
     _, engine, runs = stage
-    runs.lay_out("scene", 1, regions(6))
+    runs.create("scene", 1, regions(6))
     for number in (0, 1):
         done(runs, number)
     begin(runs, 2)
     runs.forget("scene")
     engine.client.delete_item(TableName=engine.name, Key={"pk": {"S": "image#scene"}, "sk": {"S": "run"}})
-    run = runs.lay_out("scene", 1, regions(4, tiles=9), abreast=2)
+    run = runs.create("scene", 1, regions(4, tiles=9), concurrency=2)
     assert run == runs.run("scene")
     assert states(run) == [RegionState.PENDING] * 5
     assert [each.region for each in run.records[:-1]] == regions(4, tiles=9)

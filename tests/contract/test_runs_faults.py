@@ -17,7 +17,7 @@ from trainmaster.images.domain.work import MERGE
 def a_life(runs):
     """A run with all that can befall its regions, and what each call answered."""
     answers = [
-        runs.lay_out("scene", 1, regions(4), abreast=2),
+        runs.create("scene", 1, regions(4), concurrency=2),
         ended(runs, 0),
         begin(runs, 1),
         begin(runs, 1, "another"),
@@ -25,7 +25,7 @@ def a_life(runs):
     answers += [runs.beat(claim(1), NOW, tiles_done=2), runs.leave(claim(1), NOW, reason="no", final=False)]
     answers += [begin(runs, 2), begin(runs, 2, "another", at=LATER), runs.finish(claim(2), LATER, features=1)]
     runs.stop("scene", 1)
-    answers += [begin(runs, 3), runs.run("scene"), runs.lay_out("scene", 2, regions(4), abreast=1)]
+    answers += [begin(runs, 3), runs.run("scene"), runs.create("scene", 2, regions(4), concurrency=1)]
     answers += [ended(runs, number, attempt=2) for number in (1, 2)]
     answers += [begin(runs, 3, attempt=2), runs.leave(claim(3, attempt=2), NOW, reason="no", final=True)]
     answers += [ended(runs, MERGE, attempt=2), runs.run("scene")]

@@ -91,7 +91,7 @@ def test_every_attribute_and_member_is_in_the_page(dynoxide_engine):
 
 def test_the_rows_of_image_jobs_are_in_the_page(dynoxide_engine):
     runs = dynoxide_engine.runs()
-    runs.lay_out("scene", 1, regions(2))
+    runs.create("scene", 1, regions(2))
     begin(runs, 0)
     runs.beat(claim(0), NOW, tiles_done=1)
     runs.leave(claim(0), NOW, reason="no", final=False)

@@ -430,8 +430,8 @@ def test_an_old_description_is_made_anew_and_keeps_what_throttling_has_taught():
     world = ImageWorld()
     world.deliver(an_image_request("job1"))
     before = world.store.known(["ships"])["ships"]
-    pressed = replace(before, pressure={"AllTraffic": Pressure(factor=0.5, since=NOW)})
-    assert world.store.remember(pressed, before)
+    throttled_at = replace(before, pressure={"AllTraffic": Pressure(factor=0.5, since=NOW)})
+    assert world.store.remember(throttled_at, before)
     world.clock.sleep(301)
     world.endpoints.known["ships"] = an_endpoint("ships", Variant(name="AllTraffic", instances=4))
     world.deliver(an_image_request("job2"))

@@ -132,7 +132,7 @@ class Runs(Protocol):
     stops never make two workers finish one region.
     """
 
-    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, abreast: int | None = None) -> Run:
+    def create(self, job: str, attempt: int, regions: Sequence[Region], *, concurrency: int | None = None) -> Run:
         """Write the missing records of the regions and the merging; from now on this attempt works on them.
 
         Completed regions stay completed; failed ones are pending again; the run is not stopped any more. Repeating the
@@ -143,7 +143,7 @@ class Runs(Protocol):
             job: its name.
             attempt: its number.
             regions: all regions of the job.
-            abreast: maximum of them at work at once, from 1; None for all. Each end returns the next to dispatch.
+            concurrency: maximum of them at work at once, from 1; None for all. Each end returns the next to dispatch.
         """
         ...
 

@@ -65,7 +65,7 @@ def test_w17_other_callers_are_looked_after_unless_that_is_switched_off_or_capac
 ):
     queues = {"IMAGE_QUEUE_URL": f"{SQS}images", "REGION_QUEUE_URL": f"{SQS}regions"}
     parts = image_parts(an_application(session, **queues, **limits))
-    assert (parts.refresher.neighbours is not None) is watches
+    assert (parts.refresher.external_load is not None) is watches
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/latest", "https://10.0.0.7:8443/m", "http://localhost/m"])

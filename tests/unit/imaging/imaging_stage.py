@@ -216,10 +216,10 @@ class Play:
         self.limits = TimeLimits(left=lambda: 900.0)
         self._workers = 0
 
-    def lay_out(self, attempt: int = 1) -> list[int]:
+    def create(self, attempt: int = 1) -> list[int]:
         """The regions' numbers."""
         laid = regions(self.task.part, self.task.cut)
-        self.runs.lay_out(JOB, attempt, laid)
+        self.runs.create(JOB, attempt, laid)
         return [each.number for each in laid]
 
     def turn(self, number: int, attempt: int = 1, **limits: Any) -> Outcome:
@@ -230,7 +230,7 @@ class Play:
 
     def run_all(self, attempt: int = 1) -> dict[str, Any]:
         """All regions, then the merging; the image's result."""
-        outcomes = [self.turn(number, attempt) for number in self.lay_out(attempt)]
+        outcomes = [self.turn(number, attempt) for number in self.create(attempt)]
         assert set(outcomes) <= {Outcome.DONE, Outcome.NOTHING}, outcomes
         assert (JOB, attempt, MERGE, 0.0) in self.messages.sent
         assert self.turn(MERGE, attempt) is Outcome.DONE

@@ -77,7 +77,7 @@ def objects():
 def play(play_of, web, objects):
     web.files["a.tif"] = geotiff(picture(*SIZE, objects))
     made = play_of(f"{web.url}/a.tif", SIZE, CUT)
-    made.lay_out()
+    made.create()
     return made
 
 

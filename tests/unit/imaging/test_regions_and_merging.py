@@ -15,7 +15,7 @@ from rasterio.warp import transform
 from image_builders import an_image_work
 from spots import NORTH, SIDE, STEP, UTM, WEST, boxes_of, geotiff, picture, scattered, squares
 from trainmaster.domain.errors import Throttled
-from trainmaster.images.domain.concurrency import abreast_of, requests_of
+from trainmaster.images.domain.concurrency import concurrency_of, requests_of
 from trainmaster.images.domain.leases import MAX_PAUSES
 from trainmaster.images.domain.progress import dispatchable
 from trainmaster.images.domain.request import Compression, Distillation, Output, Suppression, TileFormat
@@ -143,7 +143,7 @@ def test_what_the_request_adds_and_where_it_comes_from_is_in_every_feature(play)
 
 
 def test_w3_a_message_that_comes_twice_does_nothing_twice(play, web):
-    play.lay_out()
+    play.create()
     assert play.turn(0) is Outcome.DONE
     before = len(web.tiles)
     assert play.turn(0) is Outcome.NOTHING
@@ -152,7 +152,7 @@ def test_w3_a_message_that_comes_twice_does_nothing_twice(play, web):
 
 
 def test_w3_two_workers_at_once_work_on_a_region_once(play, web):
-    numbers = play.lay_out()
+    numbers = play.create()
     meet = threading.Barrier(2)
     outcomes = []
 
@@ -170,7 +170,7 @@ def test_w3_two_workers_at_once_work_on_a_region_once(play, web):
 
 
 def test_merging_waits_until_the_last_region_has_ended_and_is_dispatched_once(play):
-    numbers = play.lay_out()
+    numbers = play.create()
     for number in numbers[:-1]:
         play.turn(number)
     assert play.turn(MERGE) is Outcome.NOTHING
@@ -220,7 +220,7 @@ def max_concurrent(play, held, seconds):
     """Thirty regions of four tiles each, by as many workers as there are messages; the most requests at once."""
     laid = regions(play.task.part, play.task.cut)
     work = an_image_work(120, regions=30, tiles=120)
-    run = play.runs.lay_out(JOB, 1, laid, abreast=abreast_of(work, held))
+    run = play.runs.create(JOB, 1, laid, concurrency=concurrency_of(work, held))
     play.task = replace(play.task, workers=requests_of(work, held))
     play.workshop = model = Counted(play.workshop, play.task, seconds)
     play.queue.regions.dispatch(JOB, 1, dispatchable(run))
@@ -252,7 +252,7 @@ def test_without_throttling_all_regions_of_an_image_are_worked_on_at_once(play_o
 
 def test_a_tile_that_fails_for_good_fails_the_try_and_the_next_one_does_only_what_is_left(play, web):
     play.task = replace(play.task, cut=WHOLE)
-    play.lay_out()
+    play.create()
     web.trouble = lambda number: 400 if number == 5 else None
     assert play.turn(0) is Outcome.AGAIN
     (message,) = play.messages.sent
@@ -270,7 +270,7 @@ def test_a_tile_that_fails_for_good_fails_the_try_and_the_next_one_does_only_wha
 def test_w8_a_region_is_tried_again_and_one_that_fails_every_try_has_failed_and_the_others_are_merged_without_it(
     play, web
 ):
-    numbers = play.lay_out()
+    numbers = play.create()
     web.trouble = lambda number: 422
     for tried in range(play.queue.attempts):
         outcome = play.turn(0)
@@ -289,14 +289,14 @@ def test_a_model_that_answers_no_geojson_fails_the_try_with_that_reason(play, we
         play.task, request=replace(play.request, processor=replace(play.request.processor, name=web.url))
     )
     web.look = lambda content_type, body: (200, b"<html>")
-    play.lay_out()
+    play.create()
     assert play.turn(0) is Outcome.AGAIN
     assert play.run.records[0].reason.startswith("the model's answer is no JSON")
 
 
 def test_throttling_lowers_the_endpoints_target_and_the_region_goes_on_later(play, web):
     play.task = replace(play.task, cut=WHOLE)
-    play.lay_out()
+    play.create()
     play.workshop = Impatient(play.workshop)
     web.trouble = lambda number: 429 if number > 4 else None
     assert play.turn(0) is Outcome.AGAIN
@@ -309,7 +309,7 @@ def test_throttling_lowers_the_endpoints_target_and_the_region_goes_on_later(pla
 
 def test_an_images_server_that_asks_to_slow_down_pauses_the_region_and_leaves_the_endpoint_alone(play):
     play.task = replace(play.task, cut=WHOLE)
-    play.lay_out()
+    play.create()
     image = SimpleNamespace(read=Raising(Throttled("http://images.example/a.tif: HTTP status 429")), close=lambda: None)
     play.workshop = SimpleNamespace(image=lambda task: image, model=play.workshop.model, results=play.workshop.results)
     assert play.turn(0) is Outcome.AGAIN
@@ -344,7 +344,7 @@ class AtOnce:
 
 def test_w17_refusals_lower_the_target_also_where_retries_helped(play, web):
     play.task = replace(play.task, cut=Cut(region=(460, 380), tile=(140, 140), overlap=(24, 24)), workers=1)
-    play.lay_out()
+    play.create()
     play.workshop = AtOnce(play.workshop)
     web.trouble = lambda number: 429 if number % 2 else None
     assert play.turn(0) is Outcome.DONE
@@ -353,7 +353,7 @@ def test_w17_refusals_lower_the_target_also_where_retries_helped(play, web):
 
 def test_a_region_that_is_only_told_to_slow_down_spends_no_try_and_rests_ever_longer(play, web):
     """It is the endpoint's trouble: no tile was done in more tries than a region has."""
-    play.lay_out()
+    play.create()
     play.workshop = Impatient(play.workshop)
     web.trouble = lambda number: 429
     for _ in range(play.queue.attempts + 1):
@@ -370,7 +370,7 @@ def test_a_region_that_is_only_told_to_slow_down_spends_no_try_and_rests_ever_lo
 
 def test_after_a_tile_that_was_done_pauses_are_short_again(play, web):
     play.task = replace(play.task, cut=WHOLE)
-    play.lay_out()
+    play.create()
     play.workshop = Impatient(play.workshop)
     asked = [0]
     for allowed, pause in ((0, 30.0), (0, 60.0), (6, 30.0), (0, 60.0)):
@@ -382,7 +382,7 @@ def test_after_a_tile_that_was_done_pauses_are_short_again(play, web):
 
 
 def test_an_endpoint_that_never_takes_anything_fails_the_region_in_the_end(play, web):
-    play.lay_out()
+    play.create()
     play.workshop = Impatient(play.workshop)
     web.trouble = lambda number: 429
     now = play.queue.clock.now()
@@ -400,7 +400,7 @@ def test_an_endpoint_that_never_takes_anything_fails_the_region_in_the_end(play,
 
 
 def test_trouble_of_another_kind_after_a_pause_counts_as_before(play, web):
-    play.lay_out()
+    play.create()
     play.workshop = Impatient(play.workshop)
     web.trouble = lambda number: 429
     play.turn(0)
@@ -412,7 +412,7 @@ def test_trouble_of_another_kind_after_a_pause_counts_as_before(play, web):
 
 
 def test_w8_a_busy_model_is_asked_again_before_anything_fails(play, web):
-    play.lay_out()
+    play.create()
     play.workshop = Impatient(play.workshop, waits=True)
     web.trouble = lambda number: 503 if number in (2, 4, 5) else None
     assert play.turn(0) is Outcome.DONE
@@ -422,7 +422,7 @@ def test_w8_a_busy_model_is_asked_again_before_anything_fails(play, web):
 
 def test_before_its_time_is_over_a_worker_gives_the_region_back_and_the_try_does_not_count(play, web):
     play.task = replace(play.task, cut=WHOLE)
-    play.lay_out()
+    play.create()
     assert play.turn(0, left=lambda: 900.0 if len(web.tiles) < 3 else 60.0) is Outcome.AGAIN
     record = play.run.records[0]
     assert (record.state, record.tries, record.reason) == (RegionState.PENDING, 0, "")
@@ -435,7 +435,7 @@ def test_before_its_time_is_over_a_worker_gives_the_region_back_and_the_try_does
 
 def test_w7_a_region_may_take_many_workers_time_as_long_as_it_gets_on(play, web, objects):
     play.task = replace(play.task, cut=WHOLE)
-    play.lay_out()
+    play.create()
     turns = 0
     while (outcome := _short_turn(play, web, 0)) is Outcome.AGAIN:
         turns += 1
@@ -447,7 +447,7 @@ def test_w7_a_region_may_take_many_workers_time_as_long_as_it_gets_on(play, web,
 
 def test_tiles_that_do_not_come_back_in_time_are_given_up_and_never_counted_as_done(play, web):
     play.task = replace(play.task, cut=WHOLE)
-    play.lay_out()
+    play.create()
     back, hanging = threading.Event(), threading.Event()
 
     def hang(number):
@@ -467,7 +467,7 @@ def test_tiles_that_do_not_come_back_in_time_are_given_up_and_never_counted_as_d
 
 
 def test_trouble_that_nobody_thought_of_gives_the_region_back_too(play):
-    play.lay_out()
+    play.create()
 
     class Broken:
         def model(self, task, wait):
@@ -479,7 +479,7 @@ def test_trouble_that_nobody_thought_of_gives_the_region_back_too(play):
 
 
 def test_a_worker_without_time_for_a_single_tile_uses_up_a_try(play):
-    play.lay_out()
+    play.create()
     for _ in range(play.queue.attempts):
         outcome = play.turn(0, left=lambda: 50.0)
     assert outcome is Outcome.FAILED
@@ -488,7 +488,7 @@ def test_a_worker_without_time_for_a_single_tile_uses_up_a_try(play):
 
 def test_without_outputs_nothing_is_written_and_the_job_still_ends(play, objects):
     play.task = replace(play.task, request=replace(play.request, outputs=()))
-    for number in play.lay_out():
+    for number in play.create():
         assert play.turn(number) is Outcome.DONE
     assert play.turn(MERGE) is Outcome.DONE
     assert play.s3.list_objects_v2(Bucket=RESULTS)["KeyCount"] == 0
@@ -505,20 +505,20 @@ def test_results_go_to_every_output(play, s3):
 
 def test_a_bucket_that_is_not_there_fails_the_region_at_once(play):
     play.task = replace(play.task, request=replace(play.request, outputs=(Output(bucket="nowhere-at-all"),)))
-    play.lay_out()
+    play.create()
     assert play.turn(0) is Outcome.FAILED
     assert "nowhere-at-all" in play.run.records[0].reason
 
 
 def test_an_image_that_has_gone_fails_the_region_at_once(play):
-    play.lay_out()
+    play.create()
     play.s3.delete_object(Bucket=BUCKET, Key="a/harbour.tif")
     assert play.turn(0) is Outcome.FAILED
     assert "cannot be read" in play.run.records[0].reason
 
 
 def test_an_image_that_was_replaced_by_a_smaller_one_fails_the_region(play):
-    play.lay_out()
+    play.create()
     play.s3.put_object(Bucket=BUCKET, Key="a/harbour.tif", Body=geotiff(picture(200, 200, [])))
     assert play.turn(0) is Outcome.FAILED
     assert "smaller than when it was submitted" in play.run.records[0].reason
@@ -526,7 +526,7 @@ def test_an_image_that_was_replaced_by_a_smaller_one_fails_the_region(play):
 
 def test_a_stopped_run_is_left_off_and_nobody_begins_any_more(play, web):
     play.task = replace(play.task, cut=WHOLE)
-    play.lay_out()
+    play.create()
     web.trouble = lambda number: play.runs.stop(JOB, 1) if number == 3 else None
     assert play.turn(0, beat_every=0.0) is Outcome.STOPPED
     assert play.told[-1][1] == 0, "whoever stopped it waits for what it holds"
@@ -538,7 +538,7 @@ def test_a_stopped_run_is_left_off_and_nobody_begins_any_more(play, web):
 
 
 def test_another_attempt_does_only_the_regions_that_are_left(play, web, objects):
-    numbers = play.lay_out()
+    numbers = play.create()
     for number in numbers[:2]:
         play.turn(number)
     play.runs.stop(JOB, 1)
@@ -551,7 +551,7 @@ def test_another_attempt_does_only_the_regions_that_are_left(play, web, objects)
 
 def test_a_worker_that_was_thought_dead_finishes_nothing(play, web):
     """Its region is another's by then, and done."""
-    play.lay_out()
+    play.create()
     gone = threading.Event()
 
     def hang(number):
@@ -571,7 +571,7 @@ def test_a_worker_that_was_thought_dead_finishes_nothing(play, web):
 
 
 def test_a_region_whose_workers_keep_dying_fails_with_a_word_about_it(play):
-    play.lay_out()
+    play.create()
     for _ in range(play.queue.attempts):
         now = play.queue.clock.now()
         claim = _claim(play)
@@ -582,7 +582,7 @@ def test_a_region_whose_workers_keep_dying_fails_with_a_word_about_it(play):
 
 
 def test_a_worker_says_that_it_lives_while_a_tile_takes_its_time(play, web):
-    play.lay_out()
+    play.create()
     beats = []
     play.queue = replace(play.queue, runs=Counting(play.runs, beats))
     assert play.turn(0, beat_every=0.1) is Outcome.DONE

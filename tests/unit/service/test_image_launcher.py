@@ -226,7 +226,7 @@ def test_creating_again_dispatches_what_nobody_has_begun(scene):
 
 
 def test_a_late_creation_of_an_attempt_that_was_followed_by_another_does_nothing(scene):
-    scene.runs.lay_out("scene", 2, [record.region for record in _records(scene)])
+    scene.runs.create("scene", 2, [record.region for record in _records(scene)])
     scene.regions.messages.clear()
     assert scene.create() is CreateResult.ALREADY_THERE
     assert scene.regions.messages == []

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from trainmaster.adapters.aws_errors import translate_errors
-from trainmaster.images.domain.capacity import LOOKED_BACK
+from trainmaster.images.domain.capacity import METRIC_WINDOW
 
 MAX_ASKED = 500
 """Metrics per call (CloudWatch API, GetMetricData, `MetricDataQueries`)."""
@@ -44,11 +44,11 @@ class CloudWatchConcurrency:
         with translate_errors():
             answer = client.get_metric_data(
                 MetricDataQueries=[{"Id": number, "MetricStat": _metric(*each)} for number, each in by_id.items()],
-                StartTime=ends - LOOKED_BACK,
+                StartTime=ends - METRIC_WINDOW,
                 EndTime=ends,
             )
         found = {by_id[each["Id"]]: each["Values"] for each in answer["MetricDataResults"] if each["Id"] in by_id}
-        enough = LOOKED_BACK // _MINUTE - _LATE
+        enough = METRIC_WINDOW // _MINUTE - _LATE
         return {each: min(values) for each, values in found.items() if len(values) >= enough}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from trainmaster.adapters.dynamodb.rows import Key, Row
 from trainmaster.domain.document import value_of
 from trainmaster.images.domain import leases
-from trainmaster.images.domain.concurrency import Line, in_line, limiting, rest, window
+from trainmaster.images.domain.concurrency import Line, effective_concurrency, in_line, rest, window
 from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, Rest, Run
 
 RUN = "run"
@@ -49,7 +49,7 @@ def is_of(row: Row, claim: Claim) -> bool:
     return "attempt" in row and number_in(row, "attempt") == claim.attempt
 
 
-def goes_on(run: Row | None, claim: Claim) -> bool:
+def is_current(run: Row | None, claim: Claim) -> bool:
     """Return whether the claim's attempt is current and not stopped."""
     return run is not None and is_of(run, claim) and "stopped" not in run
 
@@ -57,17 +57,19 @@ def goes_on(run: Row | None, claim: Claim) -> bool:
 def record_of(row: Row, attempt: int) -> RegionRecord:
     """Return the row's record for this attempt."""
     record = value_of(RegionRecord, json.loads(row["region"]["S"]))
-    return record if number_in(row, "attempt") == attempt else leases.afresh(record)
+    return record if number_in(row, "attempt") == attempt else leases.reset(record)
 
 
-def planned(job: str, attempt: int, records: Iterable[RegionRecord], abreast: int | None) -> Run:
+def initial_run(job: str, attempt: int, records: Iterable[RegionRecord], concurrency: int | None) -> Run:
     """Return the run of an attempt as it begins."""
     ordered = tuple(sorted(records, key=_in_order))
     line = in_line(ordered)
-    return Run(job=job, attempt=attempt, records=ordered, line=line, abreast=limiting(abreast, line))
+    return Run(
+        job=job, attempt=attempt, records=ordered, line=line, concurrency=effective_concurrency(concurrency, line)
+    )
 
 
-def alike(rows: Sequence[Row], attempt: int, records: Sequence[RegionRecord]) -> list[Row]:
+def matching_rows(rows: Sequence[Row], attempt: int, records: Sequence[RegionRecord]) -> list[Row]:
     """Return the rows, of a job without a run, that equal the records to write.
 
     Without a run no worker can have begun a region, so all other rows are leftovers.
@@ -89,7 +91,7 @@ def run_of_rows(job: str, run: Row, rows: Sequence[Row]) -> Run:
         stopped="stopped" in run,
         records=records,
         line=_read_line(run["line"]["S"]),
-        abreast=_number_or_none(run, "abreast"),
+        concurrency=_number_or_none(run, "concurrency"),
         narrowed=_number_or_none(run, "narrowed"),
     )
 
@@ -102,7 +104,7 @@ def rest_of(claim: Claim, runs: tuple[Row, Row] | None) -> Rest | None:
     if claim.number == MERGE or not is_of(after, claim):
         return Rest(left=unsettled_in(after))
     # The limit after the end: a later change of it has counted this end, or reads it.
-    width = window(_number_or_none(after, "abreast"), _number_or_none(after, "narrowed"))
+    width = window(_number_or_none(after, "concurrency"), _number_or_none(after, "narrowed"))
     return rest(_read_line(before["line"]["S"]), width, unsettled_in(before), unsettled_in(after))
 
 
@@ -110,7 +112,7 @@ def _number_or_none(row: Row, attribute: str) -> int | None:
     return number_in(row, attribute) if attribute in row else None
 
 
-def written(line: Line) -> str:
+def line_text(line: Line) -> str:
     """Return ascending numbers as spans: `3,8-29`."""
     spans: list[list[int]] = []
     for number in line:

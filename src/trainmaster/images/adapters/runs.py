@@ -20,19 +20,19 @@ from trainmaster.domain.document import document
 from trainmaster.domain.errors import Throttled
 from trainmaster.images.adapters.run_rows import (
     RUN,
-    alike,
-    goes_on,
+    initial_run,
+    is_current,
     is_of,
     key_of,
+    line_text,
+    matching_rows,
     number_in,
     partition,
     place_of,
-    planned,
     record_of,
     rest_of,
     run_of_rows,
     unsettled_in,
-    written,
 )
 from trainmaster.images.domain import leases
 from trainmaster.images.domain.tiling import Region
@@ -43,7 +43,7 @@ KEPT = timedelta(days=60)
 """Lifetime of a row after its last write. The end of a job is the last write of all its rows, so no row outlives it by
 more than DynamoDB's delay in removing expired rows; and rows without a run never count.
 """
-_MEETINGS = 20
+_MAX_CONFLICTS = 20
 """Retries of a change after conflicting writes: a worker conflicts with its own heartbeats."""
 
 
@@ -59,23 +59,23 @@ class DynamoRuns:
     table: Table
     clock: Clock
 
-    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, abreast: int | None = None) -> Run:
+    def create(self, job: str, attempt: int, regions: Sequence[Region], *, concurrency: int | None = None) -> Run:
         """Write the missing records; see `images.ports.Runs`."""
-        records = leases.laid_out(regions)
-        plan = planned(job, attempt, records, abreast)
+        records = leases.initial_records(regions)
+        plan = initial_run(job, attempt, records, concurrency)
         # Usually no row exists yet, and one transaction writes them all.
-        if len(records) < MAX_ACTIONS and self._laid(plan, records, None, []):
+        if len(records) < MAX_ACTIONS and self._write_run(plan, records, None, []):
             return plan
-        for _ in range(_MEETINGS):
+        for _ in range(_MAX_CONFLICTS):
             run, rows = self._read(job)
             if run is not None and ("attempt" not in run or number_in(run, "attempt") >= attempt):
                 return run_of_rows(job, run, rows)
-            old = rows if run is not None else alike(rows, attempt, records)
+            old = rows if run is not None else matching_rows(rows, attempt, records)
             kept = [record_of(row, attempt) for row in old]
             there = {record.region.number for record in kept}
             missing = [record for record in records if record.region.number not in there]
-            plan = planned(job, attempt, [*kept, *missing], abreast)
-            if self._laid(plan, missing, run, [row for row in rows if row not in old]):
+            plan = initial_run(job, attempt, [*kept, *missing], concurrency)
+            if self._write_run(plan, missing, run, [row for row in rows if row not in old]):
                 return plan
         raise Throttled(f"Concurrent writes kept changing the regions of {job}.")
 
@@ -96,13 +96,13 @@ class DynamoRuns:
     def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
         """Take a region for a worker; see `images.ports.Runs`."""
         run, row = self._pair(claim)
-        if run is None or row is None or not goes_on(run, claim):
+        if run is None or row is None or not is_current(run, claim):
             return None
         record = record_of(row, claim.attempt)
         after = leases.taken(record, claim, now, dead_before=dead_before, unsettled=unsettled_in(run))
         if after is None or not self._replace(claim, row, after):
             return None
-        if goes_on(self.table.get(key_of(claim.job, RUN)), claim):
+        if is_current(self.table.get(key_of(claim.job, RUN)), claim):
             return after
         # The run was stopped, or another attempt began, at this moment: undo the claim.
         self._replace(claim, self._row(claim, after, number_in(row, "version") + 1), record)
@@ -110,8 +110,8 @@ class DynamoRuns:
 
     def beat(self, claim: Claim, now: datetime, *, tiles_done: int) -> bool:
         """Record a heartbeat; see `images.ports.Runs`."""
-        runs = self._changed(claim, lambda record: leases.beaten(record, now, tiles_done=tiles_done))
-        return runs is not None and goes_on(runs[1], claim)
+        runs = self._changed(claim, lambda record: leases.with_heartbeat(record, now, tiles_done=tiles_done))
+        return runs is not None and is_current(runs[1], claim)
 
     def finish(self, claim: Claim, now: datetime, *, features: int) -> Rest | None:
         """Record a region as done; see `images.ports.Runs`."""
@@ -134,7 +134,7 @@ class DynamoRuns:
         if self.table.get(key_of(job, RUN)) is not None:
             self.table.put(keyed(key_of(job, RUN), forgotten=1, expires=self._expires()))
 
-    def _laid(self, plan: Run, missing: Sequence[RegionRecord], run: Row | None, stale: Sequence[Row]) -> bool:
+    def _write_run(self, plan: Run, missing: Sequence[RegionRecord], run: Row | None, stale: Sequence[Row]) -> bool:
         """Write the missing records, last the row that makes it this run; return False after a conflicting write.
 
         No worker can begin before that row exists, so concurrent calls may each write a part.
@@ -159,8 +159,8 @@ class DynamoRuns:
                 key_of(plan.job, RUN),
                 attempt=plan.attempt,
                 unsettled=len(plan.line),
-                line=written(plan.line),
-                **({} if plan.abreast is None else {"abreast": plan.abreast}),
+                line=line_text(plan.line),
+                **({} if plan.concurrency is None else {"concurrency": plan.concurrency}),
                 version=version + 1,
                 expires=self._expires(),
             ),
@@ -182,7 +182,7 @@ class DynamoRuns:
 
     def _changed(self, claim: Claim, change: Callable[[RegionRecord], RegionRecord]) -> tuple[Row, Row] | None:
         """Change the claim's record; return the run before and after, or None if the claim is lost."""
-        for _ in range(_MEETINGS):
+        for _ in range(_MAX_CONFLICTS):
             run, row = self._pair(claim)
             if run is None or row is None or not is_of(run, claim) or not is_of(row, claim):
                 return None

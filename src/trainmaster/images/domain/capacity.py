@@ -18,24 +18,24 @@ from trainmaster.images.domain.endpoint import Endpoint, Held, Limits, Others, P
 
 UNLIMITED = 1_000_000
 """The cap of a pool that is not throttled, and the upper bound of every cap."""
-PRESSED_EVERY = timedelta(seconds=30)
+THROTTLED_EVERY = timedelta(seconds=30)
 """A burst of refusals lowers the target once, not once per request."""
-LEAST_FACTOR = 0.1
+MIN_FACTOR = 0.1
 RECOVERY = 0.1
 """Growth of the factor per minute without throttling."""
-NEVER_PRESSED = Pressure()
+NOT_THROTTLED = Pressure()
 OTHERS_COUNT_FOR = timedelta(minutes=5)
 """Time for which observed requests of other callers count."""
-LOOKED_BACK = timedelta(minutes=3)
+METRIC_WINDOW = timedelta(minutes=3)
 """Minutes over which the minimum is taken, so that a short burst does not count as steady use."""
 NO_OTHERS = Others()
-_HELD_FOR = LOOKED_BACK + timedelta(minutes=2)
+_HELD_FOR = METRIC_WINDOW + timedelta(minutes=2)
 """One more minute on either side: metrics cover whole minutes, and ticks come at any time."""
-LEAST_ASKED = 10
+MIN_REQUESTS = 10
 """Requests of a worker below which its refusals say nothing about the endpoint."""
-STRAINED = 0.1
+MAX_REFUSED_FRACTION = 0.1
 """Fraction of refused requests above which an endpoint counts as overloaded, even if retries succeeded."""
-REMEMBERED_ASKED = 200
+COUNTED_REQUESTS = 200
 """Requests after which earlier counts are dropped, so that new refusals show soon."""
 
 
@@ -71,7 +71,7 @@ def cap_of(endpoint: Endpoint, variant: str, limits: Limits, now: datetime) -> i
     if not limits.throttling:
         return UNLIMITED
     target = limits.target if endpoint.target is None else endpoint.target
-    factor = factor_at(endpoint.pressure.get(variant, NEVER_PRESSED), now)
+    factor = factor_at(endpoint.pressure.get(variant, NOT_THROTTLED), now)
     # In decimals: 100 x 0.29 is 29, but binary fractions give less.
     used = int(capacity_of(endpoint, variant, limits) * Decimal(str(target)) * Decimal(str(factor)))
     left = used - others_at(endpoint.others.get(variant, NO_OTHERS), now)
@@ -91,16 +91,16 @@ def pools_of(endpoint: Endpoint, limits: Limits, now: datetime, named: Collectio
     return {pool_name(endpoint.key, name): cap_of(endpoint, name, limits, now) for name in (*listed, *named)}
 
 
-def pressed(pressure: Pressure, now: datetime) -> Pressure:
-    """Return the pressure after throttling now: half the current factor, at most once in `PRESSED_EVERY`."""
-    if pressure.since is not None and now - pressure.since < PRESSED_EVERY:
+def throttled_at(pressure: Pressure, now: datetime) -> Pressure:
+    """Return the pressure after throttling now: half the current factor, at most once in `THROTTLED_EVERY`."""
+    if pressure.since is not None and now - pressure.since < THROTTLED_EVERY:
         return pressure
-    return Pressure(factor=max(LEAST_FACTOR, factor_at(pressure, now) / 2), since=now)
+    return Pressure(factor=max(MIN_FACTOR, factor_at(pressure, now) / 2), since=now)
 
 
-def is_strained(asked: int, refused: int) -> bool:
+def is_overloaded(asked: int, refused: int) -> bool:
     """Return whether this fraction of refused requests means that an endpoint is overloaded."""
-    return asked >= LEAST_ASKED and refused > asked * STRAINED
+    return asked >= MIN_REQUESTS and refused > asked * MAX_REFUSED_FRACTION
 
 
 def factor_at(pressure: Pressure, now: datetime) -> float:
@@ -131,7 +131,7 @@ def with_seen(others: Others, least: float, instances: int, now: datetime) -> Ot
 
     Args:
         others: with the requests that our jobs held up to now.
-        least: minimum of requests per instance since `LOOKED_BACK`.
+        least: minimum of requests per instance since `METRIC_WINDOW`.
         instances: of the variant.
         now: UTC.
     """

@@ -17,7 +17,7 @@ Line = tuple[int, ...]
 """Numbers of regions in the order of their dispatch."""
 
 
-def abreast_of(work: ImageWork, held: int) -> int | None:
+def concurrency_of(work: ImageWork, held: int) -> int | None:
     """Return the maximum of regions at work under an attempt that holds so many requests; None if all fit.
 
     At least one: if an endpoint takes fewer requests than a region makes, its worker makes fewer (`requests_of`).
@@ -36,26 +36,26 @@ def in_line(records: Iterable[RegionRecord]) -> Line:
     return tuple(sorted(number for number in numbers if number != MERGE))
 
 
-def limiting(abreast: int | None, line: Line) -> int | None:
+def effective_concurrency(concurrency: int | None, line: Line) -> int | None:
     """Return the limit on regions at work if it is below the length of the line; else None."""
-    return None if abreast is None or abreast >= len(line) else abreast
+    return None if concurrency is None or concurrency >= len(line) else concurrency
 
 
-def narrowed_to(work: ImageWork, abreast: int, cap: int) -> int | None:
+def narrowed_concurrency(work: ImageWork, concurrency: int, cap: int) -> int | None:
     """Return the limit on an attempt's regions if its endpoint takes less than when it began; None if it does not.
 
     Args:
         work: the job's.
-        abreast: the attempt's first limit.
+        concurrency: the attempt's first limit.
         cap: requests that image jobs may make of the endpoint now.
     """
     fitting = max(1, cap // work.workers)
-    return fitting if fitting < abreast else None
+    return fitting if fitting < concurrency else None
 
 
-def window(abreast: int | None, narrowed: int | None) -> int | None:
+def window(concurrency: int | None, narrowed: int | None) -> int | None:
     """Return the current limit on regions at work; None for no limit."""
-    return abreast if narrowed is None else narrowed
+    return concurrency if narrowed is None else narrowed
 
 
 def called(run: Run) -> Line:
@@ -64,7 +64,7 @@ def called(run: Run) -> Line:
     A narrowed run returns fewer. Regions dispatched before stay at work, and each that ends dispatches one of them
     again, which is harmless, until the limit holds.
     """
-    width = window(run.abreast, run.narrowed)
+    width = window(run.concurrency, run.narrowed)
     if width is None:
         return run.line
     members = set(run.line)
@@ -72,18 +72,18 @@ def called(run: Run) -> Line:
     return run.line[: width + ended]
 
 
-def rest(line: Line, abreast: int | None, before: int, after: int) -> Rest:
+def rest(line: Line, concurrency: int | None, before: int, after: int) -> Rest:
     """Return the regions that are left after one ends, and those to dispatch now.
 
     Args:
         line: of the attempt.
-        abreast: limit on regions at work.
+        concurrency: limit on regions at work.
         before: unsettled regions before this end, or earlier.
         after: unsettled regions after it, or later. Successors of regions that end in between are dispatched twice.
     """
     if after == 0:
         return Rest(left=0, next=(MERGE,))
-    if abreast is None:
+    if concurrency is None:
         return Rest(left=after)
-    first = abreast + len(line) - before
+    first = concurrency + len(line) - before
     return Rest(left=after, next=line[first : first + before - after])

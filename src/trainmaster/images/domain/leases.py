@@ -13,7 +13,7 @@ from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.images.domain.tiling import Region, Window
 from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, RegionState
 
-MERGING = Region(number=MERGE, window=Window(0, 0, 0, 0), tiles=0)
+MERGE_STEP = Region(number=MERGE, window=Window(0, 0, 0, 0), tiles=0)
 """The last step, as a region without pixels."""
 SETTLED = frozenset({RegionState.DONE, RegionState.FAILED})
 MAX_PAUSES = 28
@@ -28,12 +28,12 @@ _TOLERANCE = timedelta(seconds=5)
 """Assumed maximum difference of two workers' clocks."""
 
 
-def laid_out(regions: Iterable[Region]) -> tuple[RegionRecord, ...]:
+def initial_records(regions: Iterable[Region]) -> tuple[RegionRecord, ...]:
     """Return the records of a run that begins: its regions and the merging."""
-    return tuple(RegionRecord(region=region) for region in (*regions, MERGING))
+    return tuple(RegionRecord(region=region) for region in (*regions, MERGE_STEP))
 
 
-def afresh(record: RegionRecord) -> RegionRecord:
+def reset(record: RegionRecord) -> RegionRecord:
     """Return the record for another attempt: completed regions stay completed, all others are pending again."""
     if record.state is RegionState.DONE:
         return record
@@ -85,7 +85,7 @@ def owns(claim: Claim, record: RegionRecord) -> bool:
     return record.state is RegionState.RUNNING and record.worker == claim.worker
 
 
-def beaten(record: RegionRecord, now: datetime, *, tiles_done: int) -> RegionRecord:
+def with_heartbeat(record: RegionRecord, now: datetime, *, tiles_done: int) -> RegionRecord:
     """Return the record after a heartbeat."""
     return replace(record, beat_at=now, tiles_done=tiles_done)
 

@@ -99,7 +99,7 @@ def silent(run: Run, now: datetime, since: datetime, dead_after: timedelta, atte
 
 def _called_at(run: Run, since: datetime) -> dict[int, datetime]:
     """Return the time of each region's dispatch under a limit: each that ends dispatches the next."""
-    width = window(run.abreast, run.narrowed)
+    width = window(run.concurrency, run.narrowed)
     if width is None:
         return {}
     members = set(run.line)

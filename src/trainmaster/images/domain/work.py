@@ -294,7 +294,7 @@ class Run:
         stopped: whether its workers have to stop.
         records: by number; the merging is the last.
         line: the regions that were not done when this attempt began, in the order of their dispatch.
-        abreast: maximum of them at work at once; None for all.
+        concurrency: maximum of them at work at once; None for all.
         narrowed: the same while the endpoint takes less than when this attempt began; None otherwise.
     """
 
@@ -303,7 +303,7 @@ class Run:
     stopped: bool = False
     records: Sequence[RegionRecord] = ()
     line: tuple[int, ...] = ()
-    abreast: int | None = None
+    concurrency: int | None = None
     narrowed: int | None = None
 
 

@@ -21,7 +21,7 @@ from trainmaster.images.handlers.views import ImageDetails, Received
 from trainmaster.images.kind import NAME, parts_of
 from trainmaster.images.ports import ImageIntake
 from trainmaster.images.service.dry_run import DryRunContext, foresee
-from trainmaster.images.service.intake import Asked, receive
+from trainmaster.images.service.intake import IncomingRequest, receive
 from trainmaster.service.change import ApiContext
 from trainmaster.service.kinds import JobKind
 
@@ -87,7 +87,9 @@ class ImageApi:
         request = {name: value for name, value in body.items() if name != SIZE_FIELD}
         reading, parts = read_request(request), self._parts
         sight = DryRunContext(parts.known_endpoints, parts.settings.limits, parts.settings.account, parts.check_model)
-        explanation, advice, found = foresee(self._context, sight, Asked(reading.request, request, caller), size)
+        explanation, advice, found = foresee(
+            self._context, sight, IncomingRequest(reading.request, request, caller), size
+        )
         return plan_view(explanation, (*reading.warnings, *advice), found)
 
     def refusal(self, name: str) -> str | None:
@@ -98,7 +100,7 @@ class ImageApi:
     def _receive(self, body: Mapping[str, Any], caller: str | None) -> tuple[Received, HTTPStatus]:
         """Return the answer to a request, and its status. Raises what `receive` raises."""
         reading, store = read_request(body), self._context.store
-        asked = Asked(reading.request, body, caller)
+        asked = IncomingRequest(reading.request, body, caller)
         policy = store.settings(catalogue=False).policy
         there = receive(store, self._queue, self._parts.check_model, asked, policy)
         state = "received" if there is None else there.state.value

@@ -25,7 +25,7 @@ from trainmaster.images.handlers.metrics import tell_errors
 from trainmaster.images.handlers.models import read_request
 from trainmaster.images.kind import parts_of_this_environment
 from trainmaster.images.ports import CALLER, FIELD, REASON
-from trainmaster.images.service.intake import Asked, Intake, Taken, enter, look_at, note_refused
+from trainmaster.images.service.intake import IncomingRequest, Intake, IntakeResult, enter, note_refused, prepare
 from trainmaster.service.wake import wake
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Batch:
     entered: int = 0
     aside: int = 0
     failed: list[str] = field(default_factory=list)
-    _looking: dict[str, Future[tuple[Asked, Taken]]] = field(default_factory=dict)
+    _looking: dict[str, Future[tuple[IncomingRequest, IntakeResult]]] = field(default_factory=dict)
 
     def look(self, pool: ThreadPoolExecutor, records: list[dict[str, Any]]) -> None:
         """Begin to look at every request at the same time."""
@@ -120,8 +120,8 @@ class Batch:
         """Enter the job of one message, or set the message aside. Raises what makes it come again."""
         left = self.context.get_remaining_time_in_millis() / 1000 - MARGIN
         try:
-            asked, looked_at = self._looking[record.message_id].result(timeout=max(left, 0))
-            taken = enter(self.parts.intake, asked, looked_at, self.policy)
+            asked, prepared = self._looking[record.message_id].result(timeout=max(left, 0))
+            taken = enter(self.parts.intake, asked, prepared, self.policy)
         except Refused as error:
             self._set_aside(record, error)
         except ServiceError:
@@ -149,18 +149,18 @@ class Batch:
         except ServiceError:
             logger.exception("could not wake the manager; the next tick will")
 
-    def _look(self, record: SQSRecord) -> tuple[Asked, Taken]:
+    def _look(self, record: SQSRecord) -> tuple[IncomingRequest, IntakeResult]:
         asked = self._asked(record)
-        return asked, look_at(self.parts.intake, asked, self.policy, self.failed.append)
+        return asked, prepare(self.parts.intake, asked, self.policy, self.failed.append)
 
-    def _asked(self, record: SQSRecord) -> Asked:
+    def _asked(self, record: SQSRecord) -> IncomingRequest:
         body = parse_body(record.body)
         reading = read_request(body)
         if reading.warnings:
             logger.info("not all is honoured", extra={"job": reading.request.job_id, "warnings": reading.warnings})
         # A dead letter that SQS moves back keeps its attributes.
         again = REASON in record.message_attributes
-        return Asked(reading.request, body, self._caller(record), _sent_at(record), again)
+        return IncomingRequest(reading.request, body, self._caller(record), _sent_at(record), again)
 
     def _caller(self, record: SQSRecord) -> str | None:
         """Who asks, as far as our own API says so: anybody may write an attribute, nobody another one's SenderId."""

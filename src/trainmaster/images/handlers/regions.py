@@ -21,7 +21,7 @@ from trainmaster.images.handlers.models import read_request
 from trainmaster.images.kind import parts_of_this_environment
 from trainmaster.images.pixels.work.region_outcome import Outcome
 from trainmaster.images.pixels.work.task import Queue, Task, TimeLimits
-from trainmaster.images.pixels.work.worker import Workshop, take_turn
+from trainmaster.images.pixels.work.worker import WorkerFactory, take_turn
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -54,7 +54,7 @@ class Parts(Protocol):
         """What workers share with the queue."""
 
     @property
-    def imaging(self) -> Workshop:
+    def imaging(self) -> WorkerFactory:
         """Makes what regions are worked on with."""
 
 

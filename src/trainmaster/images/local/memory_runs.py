@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.images.domain import leases
-from trainmaster.images.domain.concurrency import in_line, limiting, rest, window
+from trainmaster.images.domain.concurrency import effective_concurrency, in_line, rest, window
 from trainmaster.images.domain.tiling import Region
 from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, Rest, Run
 
@@ -24,14 +24,14 @@ class _Kept:
     stopped: bool = False
     records: dict[int, RegionRecord] = field(default_factory=dict)
     line: tuple[int, ...] = ()
-    abreast: int | None = None
+    concurrency: int | None = None
     narrowed: int | None = None
 
-    def begin(self, attempt: int, records: dict[int, RegionRecord], abreast: int | None) -> None:
+    def begin(self, attempt: int, records: dict[int, RegionRecord], concurrency: int | None) -> None:
         """Begin an attempt on the regions that are not done."""
         self.attempt, self.stopped, self.records = attempt, False, records
         self.line = in_line(records.values())
-        self.abreast, self.narrowed = limiting(abreast, self.line), None
+        self.concurrency, self.narrowed = effective_concurrency(concurrency, self.line), None
 
 
 @dataclass(slots=True)
@@ -41,16 +41,18 @@ class MemoryRuns:
     _runs: dict[str, _Kept] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def lay_out(self, job: str, attempt: int, regions: Sequence[Region], *, abreast: int | None = None) -> Run:
+    def create(self, job: str, attempt: int, regions: Sequence[Region], *, concurrency: int | None = None) -> Run:
         """Write the missing records; see `images.ports.Runs`."""
         with self._lock:
             kept = self._runs.get(job)
             if kept is None:
                 kept = self._runs[job] = _Kept(attempt)
-                kept.begin(attempt, {record.region.number: record for record in leases.laid_out(regions)}, abreast)
+                kept.begin(
+                    attempt, {record.region.number: record for record in leases.initial_records(regions)}, concurrency
+                )
             elif kept.records and attempt > kept.attempt:
-                afresh = {number: leases.afresh(record) for number, record in kept.records.items()}
-                kept.begin(attempt, afresh, abreast)
+                reset = {number: leases.reset(record) for number, record in kept.records.items()}
+                kept.begin(attempt, reset, concurrency)
             return _run(job, kept)
 
     def run(self, job: str) -> Run | None:
@@ -91,7 +93,7 @@ class MemoryRuns:
             kept, record = self._found(claim)
             if kept is None or record is None or not leases.owns(claim, record):
                 return False
-            kept.records[claim.number] = leases.beaten(record, now, tiles_done=tiles_done)
+            kept.records[claim.number] = leases.with_heartbeat(record, now, tiles_done=tiles_done)
             return not kept.stopped
 
     def finish(self, claim: Claim, now: datetime, *, features: int) -> Rest | None:
@@ -117,7 +119,7 @@ class MemoryRuns:
             before = leases.unsettled(kept.records.values())
             kept.records[claim.number] = change(record)
             after = leases.unsettled(kept.records.values())
-            width = window(kept.abreast, kept.narrowed)
+            width = window(kept.concurrency, kept.narrowed)
             return Rest(left=after) if claim.number == MERGE else rest(kept.line, width, before, after)
 
     def _found(self, claim: Claim) -> tuple[_Kept | None, RegionRecord | None]:
@@ -136,6 +138,6 @@ def _run(job: str, kept: _Kept) -> Run:
         stopped=kept.stopped,
         records=tuple(record for _, record in ordered),
         line=kept.line,
-        abreast=kept.abreast,
+        concurrency=kept.concurrency,
         narrowed=kept.narrowed,
     )

@@ -62,7 +62,7 @@ class Imaging:
         return RasterHeaders(self._access, loopback=self._loopback)
 
     def image(self, task: Task) -> Image:
-        """The job's image; see `worker.Workshop`."""
+        """The job's image; see `worker.WorkerFactory`."""
         place = place_of(task.request.image_url, loopback=self._loopback)
         return Image(self._access, place, task.request.image_read_role)
 
@@ -71,11 +71,11 @@ class Imaging:
         check_model(url, s3_endpoint=self._s3.meta.endpoint_url)
 
     def model(self, task: Task, wait: Callable[[float], bool]) -> Model:
-        """The job's model; see `worker.Workshop`."""
+        """The job's model; see `worker.WorkerFactory`."""
         return Patient(self._plain_model(task), wait=wait, spread=self._rng.random)
 
     def results(self, task: Task) -> Results:
-        """Where the job's results are; see `worker.Workshop`."""
+        """Where the job's results are; see `worker.WorkerFactory`."""
         name = place_of(task.request.image_url, loopback=True).name
         return Results(self._s3, task.request.job_id, name, task.request.outputs)
 

@@ -18,7 +18,14 @@ from trainmaster.images.domain.request import SIZE_FIELD
 from trainmaster.images.domain.tiling import Window
 from trainmaster.images.domain.variant import choose_variant
 from trainmaster.images.ports import KnownEndpoints
-from trainmaster.images.service.intake import SHARE_FIELD, Asked, check_share_of, job_of, there_already, work_in
+from trainmaster.images.service.intake import (
+    SHARE_FIELD,
+    IncomingRequest,
+    check_share_of,
+    existing_job,
+    job_of,
+    work_in,
+)
 from trainmaster.images.service.url_check import Reachable, check_model
 from trainmaster.service.admission.shares import check_budget
 from trainmaster.service.change import ApiContext
@@ -47,13 +54,13 @@ class DryRunContext:
 
 
 def foresee(
-    context: ApiContext, sight: DryRunContext, asked: Asked, size: tuple[int, int] | None
+    context: ApiContext, dry_run: DryRunContext, asked: IncomingRequest, size: tuple[int, int] | None
 ) -> tuple[Explanation, tuple[str, ...], Consequences]:
     """Return the explanation of a request as if it were sent now, with its warnings and its effects on other jobs.
 
     Args:
         context: the queue.
-        sight: the other dependencies.
+        dry_run: the other dependencies.
         asked: the request as it would be sent.
         size: width and height in pixels of the image, or of its region of interest; None only for a request whose job
             exists already.
@@ -61,23 +68,23 @@ def foresee(
     Raises `InvalidRequest`, `ShareNotAllowed`, `BudgetExhausted`, `NameTaken`.
     """
     policy = context.store.settings(catalogue=False).policy
-    there, now = there_already(context.store, asked), context.clock.now()
+    there, now = existing_job(context.store, asked), context.clock.now()
     advice: tuple[str, ...] = ()
     snapshot = None
     if there is not None:
         job = there
     else:
         check_share_of(asked, policy)
-        check_model(sight.reachable, asked.request)
-        job, advice = _newcomer(sight, asked, size, now)
+        check_model(dry_run.reachable, asked.request)
+        job, advice = _build_job(dry_run, asked, size, now)
         snapshot = check_budget(context.store, context.clock, job, asked.body, policy, field=SHARE_FIELD)
-    snapshot = _with_its_endpoint(snapshot or context.store.read_snapshot(), sight, job, now)
+    snapshot = _with_its_endpoint(snapshot or context.store.read_snapshot(), dry_run, job, now)
     explanation = explain(context.store, now, [job], snapshot)[job.name]
     return explanation, advice, consequences(snapshot, now, job) if there is None else Consequences()
 
 
-def _newcomer(
-    sight: DryRunContext, asked: Asked, size: tuple[int, int] | None, now: datetime
+def _build_job(
+    dry_run: DryRunContext, asked: IncomingRequest, size: tuple[int, int] | None, now: datetime
 ) -> tuple[Job, tuple[str, ...]]:
     """Return the job that the request would create for an image of this size."""
     if size is None:
@@ -85,14 +92,14 @@ def _newcomer(
         hint = f"Give its width and height, of the region of interest where there is one: {example}."
         raise InvalidRequest("No image is read for this, so its size has to be said.", field=SIZE_FIELD, hint=hint)
     request = asked.request
-    key = key_of(request.processor.name, role=request.processor.assumed_role, account=sight.account)
-    endpoint = sight.known.known([key]).get(key) or never_described(key)
+    key = key_of(request.processor.name, role=request.processor.assumed_role, account=dry_run.account)
+    endpoint = dry_run.known.known([key]).get(key) or never_described(key)
     variant, advice = _variant(endpoint, asked)
     part = Window(0, 0, *size)
-    return job_of(asked, work_in(sight.limits, request, part, endpoint, variant), now), advice
+    return job_of(asked, work_in(dry_run.limits, request, part, endpoint, variant), now), advice
 
 
-def _variant(endpoint: Endpoint, asked: Asked) -> tuple[str, tuple[str, ...]]:
+def _variant(endpoint: Endpoint, asked: IncomingRequest) -> tuple[str, tuple[str, ...]]:
     """Return the job's variant; for an endpoint that was never described, the likely one."""
     request = asked.request
     if endpoint.http or endpoint.variants or endpoint.described_at is not None:
@@ -102,8 +109,8 @@ def _variant(endpoint: Endpoint, asked: Asked) -> tuple[str, tuple[str, ...]]:
     return variant, (f"Nothing is known of the endpoint {endpoint.key} yet: {taken}",)
 
 
-def _with_its_endpoint(snapshot: Snapshot, sight: DryRunContext, job: Job, now: datetime) -> Snapshot:
+def _with_its_endpoint(snapshot: Snapshot, dry_run: DryRunContext, job: Job, now: datetime) -> Snapshot:
     """Return the snapshot with the pools of the job's endpoint, which no other job may need."""
     asked = needed([job])
-    pools = endpoint_pools(asked, sight.known.known(asked), caps_of(sight.limits, lambda: now))
+    pools = endpoint_pools(asked, dry_run.known.known(asked), caps_of(dry_run.limits, lambda: now))
     return replace(snapshot, pools={**pools, **snapshot.pools})

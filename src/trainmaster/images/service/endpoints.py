@@ -35,14 +35,14 @@ class Refresher:
         endpoints: SageMaker.
         clock: the time.
         limits: the age up to which a description is fresh.
-        neighbours: measures endpoints' other callers; None to leave them out.
+        external_load: measures endpoints' other callers; None to leave them out.
     """
 
     known: KnownEndpoints
     endpoints: Endpoints
     clock: Clock
     limits: Limits
-    neighbours: ExternalLoadMonitor | None = None
+    external_load: ExternalLoadMonitor | None = None
 
     def refresh(self, jobs: Iterable[Job]) -> tuple[str, ...]:
         """Describe the endpoints of these jobs that are not fresh, and measure the other callers of all.
@@ -58,7 +58,7 @@ class Refresher:
         stale = [key for key in keys if not is_fresh(remembered.get(key), self.limits, now)]
         stale.sort(key=lambda key: (_tried(remembered.get(key)), key))
         failed = {key: None for key in stale[:MAX_ASKED] if not self._ask(key, remembered.get(key))}
-        others = () if self.neighbours is None else self.neighbours.look(given)
+        others = () if self.external_load is None else self.external_load.look(given)
         return tuple(failed | dict.fromkeys(others))
 
     def _ask(self, key: str, before: Endpoint | None) -> bool:

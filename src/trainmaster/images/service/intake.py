@@ -1,6 +1,6 @@
 """Intake of image jobs: reads the image's header, describes the endpoint, chooses a variant, stores the job.
 
-There are two steps, so that slow work happens for many requests at once: `look_at` calls AWS and reads the image,
+There are two steps, so that slow work happens for many requests at once: `prepare` calls AWS and reads the image,
 `enter` stores the job. A request whose job exists is not examined again, so its first answer stays true even if its
 image or endpoint has changed since.
 """
@@ -35,7 +35,7 @@ from trainmaster.service.admission.shares import check_budget, check_share
 log = logging.getLogger(__name__)
 
 SHARE_FIELD = "trainmaster.share"
-SPARED_FOR = timedelta(seconds=30)
+RETRY_DELAY = timedelta(seconds=30)
 """Time for which an endpoint is not described again after a failed attempt: each may take long."""
 
 
@@ -63,7 +63,7 @@ class Intake:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class IncomingRequest:
     """A request as it arrived.
 
     Attributes:
@@ -82,7 +82,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class IntakeResult:
     """The job of a request.
 
     Attributes:
@@ -94,7 +94,7 @@ class Taken:
     new: bool
 
 
-def there_already(store: Store, asked: Asked) -> Job | None:
+def existing_job(store: Store, asked: IncomingRequest) -> Job | None:
     """Return the job that this request has created; None without one of its name. Raises `NameTaken`."""
     there = store.find(asked.request.job_id)
     if there is not None and there.digest != digest_of(asked.body):
@@ -102,17 +102,19 @@ def there_already(store: Store, asked: Asked) -> Job | None:
     return there
 
 
-def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str], None] = lambda _: None) -> Taken:
+def prepare(
+    intake: Intake, asked: IncomingRequest, policy: Policy, failed: Callable[[str], None] = lambda _: None
+) -> IntakeResult:
     """Return the job that the request has created or would create; only the endpoint's description is stored.
 
     Safe for several threads at once. `failed` receives the key of an endpoint that could not be described, or whose
     image could not be read. Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, each naming the field;
     `ServiceError` if a retry may help.
     """
-    there = there_already(intake.store, asked)
+    there = existing_job(intake.store, asked)
     if there is not None:
-        _check_not_in_vain(there, asked)
-        return Taken(there, new=False)
+        _check_not_ended(there, asked)
+        return IntakeResult(there, new=False)
     request = asked.request
     check_share_of(asked, policy)
     check_model(intake.reachable, request)
@@ -125,30 +127,32 @@ def look_at(intake: Intake, asked: Asked, policy: Policy, failed: Callable[[str]
         failed(key)
         raise
     work = work_in(intake.limits, request, header.part, endpoint, variant)
-    return Taken(job_of(asked, work, intake.clock.now()), new=True)
+    return IntakeResult(job_of(asked, work, intake.clock.now()), new=True)
 
 
-def enter(intake: Intake, asked: Asked, looked_at: Taken, policy: Policy) -> Taken:
-    """Store the job that `look_at` has returned, unless it exists.
+def enter(intake: Intake, asked: IncomingRequest, prepared: IntakeResult, policy: Policy) -> IntakeResult:
+    """Store the job that `prepare` has returned, unless it exists.
 
     Raises `BudgetExhausted`, `NameTaken`, `TooLarge`, `ServiceError`.
     """
-    if not looked_at.new:
-        return looked_at
-    job = looked_at.job
+    if not prepared.new:
+        return prepared
+    job = prepared.job
     check_budget(intake.store, intake.clock, job, asked.body, policy, field=SHARE_FIELD)
     stored = intake.store.submit(job, asked.body)
     if stored.digest != job.digest:
         raise _taken(stored.name)
-    return Taken(stored, stored is job)
+    return IntakeResult(stored, stored is job)
 
 
-def receive(store: Store, queue: ImageIntake, reachable: Reachable, asked: Asked, policy: Policy) -> Job | None:
+def receive(
+    store: Store, queue: ImageIntake, reachable: Reachable, asked: IncomingRequest, policy: Policy
+) -> Job | None:
     """Send a request to the intake function, which can read images; return its job if it exists already.
 
     Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, `TooLarge`, `ServiceError`.
     """
-    there = there_already(store, asked)
+    there = existing_job(store, asked)
     if there is None:
         check_share_of(asked, policy)
         check_model(reachable, asked.request)
@@ -165,14 +169,14 @@ def note_refused(store: Store, refusals: Refusals, refusal: Refusal) -> None:
         refusals.note(refusal)
 
 
-def _check_not_in_vain(there: Job, asked: Asked) -> None:
+def _check_not_ended(there: Job, asked: IncomingRequest) -> None:
     """Raise `NameTaken` for a dead letter that was sent back although its job has ended without success."""
     if asked.again and there.state in ENDED - {JobState.COMPLETED}:
         wrong = f"The job {there.name} is {there.state}, and a job that has ended does not run again."
         raise NameTaken(wrong, field="jobId", hint="Send the request with another jobId.")
 
 
-def check_share_of(asked: Asked, policy: Policy) -> None:
+def check_share_of(asked: IncomingRequest, policy: Policy) -> None:
     """Raise `InvalidRequest` for an unknown share, `ShareNotAllowed` for one that the caller may not use."""
     check_share(asked.body, asked.request.share, asked.caller, policy, field=SHARE_FIELD)
 
@@ -196,12 +200,12 @@ def _endpoint(intake: Intake, request: ImageRequest, key: str, failed: Callable[
     After an error the last description holds, or the defaults if there is none; the next tick repeats the call.
     """
     remembered = _remembered(intake, key)
-    if _need_not_ask(remembered, intake):
+    if _is_usable(remembered, intake):
         return remembered
     with intake.asking:
         # Another thread may have described it while this one waited for the lock.
         remembered = _remembered(intake, key)
-        if _need_not_ask(remembered, intake):
+        if _is_usable(remembered, intake):
             return remembered
         found = None
         try:
@@ -219,12 +223,12 @@ def _endpoint(intake: Intake, request: ImageRequest, key: str, failed: Callable[
         return seen
 
 
-def _need_not_ask(endpoint: Endpoint | None, intake: Intake) -> TypeGuard[Endpoint]:
+def _is_usable(endpoint: Endpoint | None, intake: Intake) -> TypeGuard[Endpoint]:
     """Return whether the description is fresh, or SageMaker has just failed to give one."""
     now = intake.clock.now()
     if endpoint is None or is_fresh(endpoint, intake.limits, now):
         return endpoint is not None
-    return endpoint.tried_at is not None and timedelta(0) <= now - endpoint.tried_at < SPARED_FOR
+    return endpoint.tried_at is not None and timedelta(0) <= now - endpoint.tried_at < RETRY_DELAY
 
 
 def _remembered(intake: Intake, key: str) -> Endpoint | None:
@@ -250,7 +254,7 @@ def work_in(limits: Limits, request: ImageRequest, part: Window, endpoint: Endpo
     return work_of(endpoint.key, variant, part, cut, workers)
 
 
-def job_of(asked: Asked, work: ImageWork, now: datetime) -> Job:
+def job_of(asked: IncomingRequest, work: ImageWork, now: datetime) -> Job:
     """Return the job that the request creates."""
     request = asked.request
     pool = work.pool

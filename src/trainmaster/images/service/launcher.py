@@ -17,7 +17,7 @@ from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceError
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.observation import Observation
-from trainmaster.images.domain.concurrency import abreast_of, called, narrowed_to
+from trainmaster.images.domain.concurrency import called, concurrency_of, narrowed_concurrency
 from trainmaster.images.domain.endpoint import Limits
 from trainmaster.images.domain.progress import DEAD_AFTER, begun, dispatchable, exhausted, observed, silent
 from trainmaster.images.domain.tiling import regions
@@ -60,8 +60,8 @@ class ImageLauncher:
         before it did so. Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
         work = _work(job)
-        abreast = abreast_of(work, sum(attempt.units.values()))
-        run = self.runs.lay_out(job.name, attempt.number, regions(work.part, work.cut), abreast=abreast)
+        concurrency = concurrency_of(work, sum(attempt.units.values()))
+        run = self.runs.create(job.name, attempt.number, regions(work.part, work.cut), concurrency=concurrency)
         if run.attempt != attempt.number:
             return CreateResult.ALREADY_THERE
         if not run.stopped:
@@ -113,9 +113,9 @@ class ImageLauncher:
 
     def _fit(self, run: Run, work: ImageWork, cap: int) -> Run:
         """Have as many of the run's regions at work at once as its endpoint takes now; the run as it stands then."""
-        if run.abreast is None:
+        if run.concurrency is None:
             return run
-        narrowed, before = narrowed_to(work, run.abreast, cap), set(called(run))
+        narrowed, before = narrowed_concurrency(work, run.concurrency, cap), set(called(run))
         if set(called(replace(run, narrowed=narrowed))) == before:
             return run
         self.runs.narrow(run.job, run.attempt, narrowed)

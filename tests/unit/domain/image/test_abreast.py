@@ -6,13 +6,13 @@ import pytest
 
 from image_builders import an_image_work
 from trainmaster.images.domain.capacity import UNLIMITED
-from trainmaster.images.domain.concurrency import abreast_of, limiting, requests_of, rest
+from trainmaster.images.domain.concurrency import concurrency_of, effective_concurrency, requests_of, rest
 from trainmaster.images.domain.leases import MAX_PAUSES, pause
 from trainmaster.images.domain.work import MERGE, Rest
 
 
 @pytest.mark.parametrize(
-    ("load", "held", "abreast", "requests"),
+    ("load", "held", "concurrency", "requests"),
     [
         (120, 8, 2, 4),
         (120, 11, 2, 4),
@@ -23,15 +23,15 @@ from trainmaster.images.domain.work import MERGE, Rest
         (40_000, UNLIMITED, None, 4),
     ],
 )
-def test_as_many_regions_are_at_work_as_the_job_holds_requests_for(load, held, abreast, requests):
+def test_as_many_regions_are_at_work_as_the_job_holds_requests_for(load, held, concurrency, requests):
     work = an_image_work(load)
-    assert abreast_of(work, held) == abreast
+    assert concurrency_of(work, held) == concurrency
     assert requests_of(work, held) == requests
-    assert (abreast or 1) * requests <= held
+    assert (concurrency or 1) * requests <= held
 
 
 def test_how_many_abreast_is_not_said_where_it_keeps_nobody_back():
-    assert [limiting(abreast, (4, 5, 6)) for abreast in (None, 2, 3, 4)] == [None, 2, None, None]
+    assert [effective_concurrency(concurrency, (4, 5, 6)) for concurrency in (None, 2, 3, 4)] == [None, 2, None, None]
 
 
 def test_an_end_calls_what_ends_beside_it_call_too():

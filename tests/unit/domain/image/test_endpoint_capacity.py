@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import at
-from trainmaster.images.domain.capacity import UNLIMITED, cap_of, capacity_of, factor_at, is_strained, pools_of, pressed
+from trainmaster.images.domain.capacity import (
+    UNLIMITED,
+    cap_of,
+    capacity_of,
+    factor_at,
+    is_overloaded,
+    pools_of,
+    throttled_at,
+)
 from trainmaster.images.domain.endpoint import (
     Endpoint,
     Limits,
@@ -99,10 +107,10 @@ def test_without_throttling_there_is_no_cap_to_speak_of():
 
 
 def test_w17_throttling_halves_what_is_used_once_in_half_a_minute():
-    once = pressed(Pressure(), NOW)
+    once = throttled_at(Pressure(), NOW)
     assert once == Pressure(factor=0.5, since=NOW)
-    assert pressed(once, at(29)) == once
-    again = pressed(once, at(30))
+    assert throttled_at(once, at(29)) == once
+    again = throttled_at(once, at(30))
     assert again.factor == pytest.approx(0.275), "half of what it had recovered to"
 
 
@@ -123,7 +131,7 @@ def test_the_factor_stays_within_its_bounds_whatever_is_refused_and_when(pauses)
     pressure, moment = Pressure(), 0
     for pause in pauses:
         moment += pause
-        pressure = pressed(pressure, at(moment))
+        pressure = throttled_at(pressure, at(moment))
         assert 0.1 <= factor_at(pressure, at(moment)) <= 1.0
 
 
@@ -138,4 +146,4 @@ def test_a_pools_name_says_endpoint_and_variant(key, variant):
     ("asked", "refused", "strained"), [(9, 9, False), (10, 1, False), (10, 2, True), (100, 10, False), (100, 11, True)]
 )
 def test_w17_more_than_a_tenth_of_ten_requests_or_more_is_too_many(asked, refused, strained):
-    assert is_strained(asked, refused) is strained
+    assert is_overloaded(asked, refused) is strained

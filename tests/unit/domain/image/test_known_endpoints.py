@@ -30,13 +30,13 @@ def test_a_pool_is_what_the_deployments_settings_make_of_its_endpoint():
 
 
 def test_throttling_lowers_it_for_a_time():
-    pressed = an_endpoint(takes=100, pressure={"blue": Pressure(factor=0.5, since=b.NOW)})
+    throttled_at = an_endpoint(takes=100, pressure={"blue": Pressure(factor=0.5, since=b.NOW)})
     found = []
     for seconds in (0, 60, 600):
         caps = caps_of(Limits(), partial(b.at, seconds))
-        found.append(endpoint_pools({"ships": ["blue"]}, {"ships": pressed}, caps)[SHIPS].cap)
+        found.append(endpoint_pools({"ships": ["blue"]}, {"ships": throttled_at}, caps)[SHIPS].cap)
     assert found == [50, 60, 100]
-    assert default_caps(pressed, ["blue"]) == {SHIPS: 100}
+    assert default_caps(throttled_at, ["blue"]) == {SHIPS: 100}
 
 
 @pytest.mark.parametrize("status", ["OutOfService", "Creating", "Deleting", "Failed"])

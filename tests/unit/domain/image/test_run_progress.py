@@ -10,7 +10,7 @@ import pytest
 import builders as b
 from image_builders import an_image_work
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.images.domain.leases import laid_out
+from trainmaster.images.domain.leases import initial_records
 from trainmaster.images.domain.progress import dispatchable, exhausted, observed, silent
 from trainmaster.images.domain.tiling import Region, Window
 from trainmaster.images.domain.work import MERGE, RegionState, Run, RunProgress, run_of, run_parts
@@ -20,12 +20,12 @@ DEAD = timedelta(seconds=120)
 PENDING, RUNNING, DONE, FAILED = RegionState
 
 
-def a_run(*states, merging=PENDING, stopped=False, attempt=1, abreast=None):
+def a_run(*states, merging=PENDING, stopped=False, attempt=1, concurrency=None):
     """A run whose regions, of nine tiles, and one of two, are so; those that run were heard of at `NOW`."""
     regions = [Region(number=n, window=Window(0, 0, 9, 9), tiles=2 if n == 0 else 9) for n in range(len(states))]
     records = [
         replace(record, state=state, tries=int(state is not PENDING), beat_at=b.NOW if state is RUNNING else None)
-        for record, state in zip(laid_out(regions), (*states, merging), strict=True)
+        for record, state in zip(initial_records(regions), (*states, merging), strict=True)
     ]
     return Run(
         job="scene",
@@ -33,7 +33,7 @@ def a_run(*states, merging=PENDING, stopped=False, attempt=1, abreast=None):
         stopped=stopped,
         records=tuple(records),
         line=tuple(range(len(states))),
-        abreast=abreast,
+        concurrency=concurrency,
     )
 
 
@@ -106,20 +106,20 @@ def test_what_nobody_has_begun_is_dispatched_and_the_merging_last():
 
 
 def test_of_a_run_with_a_window_only_those_whose_turn_it_is_are_dispatched():
-    assert dispatchable(a_run(PENDING, PENDING, PENDING, PENDING, abreast=2)) == (0, 1)
-    assert dispatchable(a_run(RUNNING, PENDING, PENDING, PENDING, abreast=2)) == (1,)
-    assert dispatchable(a_run(RUNNING, FAILED, PENDING, PENDING, abreast=2)) == (2,)
-    assert dispatchable(a_run(DONE, DONE, RUNNING, RUNNING, PENDING, abreast=2)) == ()
-    assert dispatchable(a_run(DONE, FAILED, abreast=1)) == (MERGE,)
-    later = replace(a_run(DONE, PENDING, DONE, PENDING, PENDING, abreast=2), line=(1, 3, 4))
+    assert dispatchable(a_run(PENDING, PENDING, PENDING, PENDING, concurrency=2)) == (0, 1)
+    assert dispatchable(a_run(RUNNING, PENDING, PENDING, PENDING, concurrency=2)) == (1,)
+    assert dispatchable(a_run(RUNNING, FAILED, PENDING, PENDING, concurrency=2)) == (2,)
+    assert dispatchable(a_run(DONE, DONE, RUNNING, RUNNING, PENDING, concurrency=2)) == ()
+    assert dispatchable(a_run(DONE, FAILED, concurrency=1)) == (MERGE,)
+    later = replace(a_run(DONE, PENDING, DONE, PENDING, PENDING, concurrency=2), line=(1, 3, 4))
     assert dispatchable(later) == (1, 3)
 
 
-@pytest.mark.parametrize("abreast", [1, 2, 3, 5])
-def test_there_are_never_more_abreast_than_the_run_says_and_none_is_left_out(abreast):
-    run, order = a_run(*[PENDING] * 9, abreast=abreast), []
+@pytest.mark.parametrize("concurrency", [1, 2, 3, 5])
+def test_there_are_never_more_abreast_than_the_run_says_and_none_is_left_out(concurrency):
+    run, order = a_run(*[PENDING] * 9, concurrency=concurrency), []
     while MERGE not in (ready := dispatchable(run)):
-        assert len(ready) == min(abreast, 9 - len(order))
+        assert len(ready) == min(concurrency, 9 - len(order))
         last = ready[-1]
         order.append(last)
         run = changed(run, last, state=DONE)
@@ -143,12 +143,12 @@ def test_while_somebody_is_at_work_what_nobody_has_begun_waits_in_the_workers_qu
 
 def test_with_a_window_a_region_whose_message_was_never_sent_is_missed_though_others_are_at_work():
     """Its worker's predecessor died between its own end and the message."""
-    run = a_run(DONE, RUNNING, PENDING, PENDING, abreast=2)
+    run = a_run(DONE, RUNNING, PENDING, PENDING, concurrency=2)
     run = changed(run, 0, beat_at=b.at(300))
     silences = [minute for minute in range(24) if again(changed(run, 1, beat_at=b.at(60 * minute)), minute)]
     assert silences == [5 + 2, 5 + 4, 5 + 8, 5 + 16]
     assert again(changed(run, 1, beat_at=b.at(420)), 7) == (2,)
-    assert again(a_run(RUNNING, PENDING, PENDING, abreast=2), 2) == (0, 1), "of those first in line since the start"
+    assert again(a_run(RUNNING, PENDING, PENDING, concurrency=2), 2) == (0, 1), "of those first in line since the start"
 
 
 def test_what_rests_is_not_silent():

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.domain.errors import ServiceError
-from trainmaster.images.domain.capacity import PRESSED_EVERY, REMEMBERED_ASKED, is_strained, pressed
+from trainmaster.images.domain.capacity import COUNTED_REQUESTS, THROTTLED_EVERY, is_overloaded, throttled_at
 from trainmaster.images.domain.endpoint import Endpoint, Pressure, never_described
 from trainmaster.images.pixels.work.request_stats import RequestStats
 from trainmaster.images.pixels.work.task import Queue, Task
@@ -39,15 +39,15 @@ class Watch:
         """Tell the queue, where that is due; to be called now and then, and after the last request."""
         total = self._heard.counts()
         asked, refused = (now - then for now, then in zip(total, self._since, strict=True))
-        if is_strained(asked, refused):
+        if is_overloaded(asked, refused):
             now = self._queue.clock.now()
-            if self._noted_at is not None and now - self._noted_at < PRESSED_EVERY:
+            if self._noted_at is not None and now - self._noted_at < THROTTLED_EVERY:
                 return
             self._noted_at, self._since = now, total
             told = {"endpoint": self._task.endpoint, "requests": asked, "refused": refused}
             log.warning("a model refuses many requests", extra=told)
             note_throttling(self._queue, self._task.endpoint, self._task.variant)
-        elif asked >= REMEMBERED_ASKED:
+        elif asked >= COUNTED_REQUESTS:
             self._since = total
 
 
@@ -58,7 +58,7 @@ def note_throttling(queue: Queue, endpoint: str, variant: str) -> None:
 
     def throttled(known: Endpoint | None) -> Endpoint:
         known = known or never_described(endpoint)
-        pressure = pressed(known.pressure.get(variant, Pressure()), queue.clock.now())
+        pressure = throttled_at(known.pressure.get(variant, Pressure()), queue.clock.now())
         return replace(known, pressure={**known.pressure, variant: pressure})
 
     try:

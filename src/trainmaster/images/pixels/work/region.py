@@ -27,7 +27,7 @@ _Seen = tuple[list[Feature], list[bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class RegionTools:
     """What a region is worked on with.
 
     Attributes:
@@ -52,15 +52,15 @@ class RegionWork:
         bench: image, model and results.
     """
 
-    def __init__(self, task: Task, assignment: Assignment, bench: Bench) -> None:
+    def __init__(self, task: Task, assignment: Assignment, tools: RegionTools) -> None:
         self._task = task
         self._assignment = assignment
         self._queue = assignment.queue
         self._limits = assignment.limits
-        self._bench = bench
+        self._tools = tools
         self._tiles = tiles(assignment.record.region.window, task.cut)
         self._found = Found()
-        self._watch = Watch(assignment.queue, task, bench.model.heard)
+        self._watch = Watch(assignment.queue, task, tools.model.heard)
         self._before = 0
         self._why: BaseException | None = None
         self._refusals: list[Throttled] = []
@@ -80,13 +80,13 @@ class RegionWork:
             return done(self._assignment, features=len(self._found.features))
         if self._why in self._refusals:
             note_throttling(self._queue, self._task.endpoint, self._task.variant)
-        progress = len(self._found.done) > self._before and self._bench.results.kept
+        progress = len(self._found.done) > self._before and self._tools.results.kept
         return given_back(self._assignment, self._why, progress=progress)
 
     def _go_on_from_before(self) -> None:
         if self._assignment.record.tiles_done:
             region = self._assignment.record.region
-            self._found = self._bench.results.load(region.number, region.window, len(self._tiles))
+            self._found = self._tools.results.load(region.number, region.window, len(self._tiles))
         self._before = len(self._found.done)
 
     def _look(self) -> None:
@@ -107,7 +107,7 @@ class RegionWork:
                     self._end(TimeUp())
                     return
         finally:
-            self._bench.leave_off.set()
+            self._tools.leave_off.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _send(self, todo: Iterator[int], under_way: dict[Future[_Seen], int], pool: ThreadPoolExecutor) -> None:
@@ -123,17 +123,17 @@ class RegionWork:
     def _see(self, tile: Window) -> _Seen:
         """One tile, on a thread of the pool."""
         request = self._task.request
-        chip = self._bench.image.read(tile)
+        chip = self._tools.image.read(tile)
         body = encode(chip, request.tile_format, request.tile_compression)
         found = self._ask(body)
-        features = placed(found, tile, self._bench.image.georeference, self._origin())
+        features = placed(found, tile, self._tools.image.georeference, self._origin())
         boxes = [box_of(each) for each in features]
         return features, [box is not None and is_clipped(box, tile, self._task.part) for box in boxes]
 
     def _ask(self, body: bytes) -> list[Feature]:
         """What the model finds. It alone tells of its endpoint; an image's server and S3 are slow by themselves."""
         try:
-            return self._bench.model.features(body)
+            return self._tools.model.features(body)
         except Throttled as error:
             self._refusals.append(error)
             raise
@@ -143,7 +143,7 @@ class RegionWork:
         return Origin(
             job=request.job_id,
             url=request.image_url,
-            format_=self._bench.image.driver,
+            format_=self._tools.image.driver,
             time=_written(self._queue.clock.now()),
             properties=request.feature_properties,
         )
@@ -159,7 +159,7 @@ class RegionWork:
         """The first reason counts; those that follow are what it brings about."""
         if self._why is None:
             self._why = why
-        self._bench.leave_off.set()
+        self._tools.leave_off.set()
 
     def _patience(self) -> float:
         """Seconds until something is due."""
@@ -182,7 +182,7 @@ class RegionWork:
         if not self._is_ours():
             return False
         region = self._assignment.record.region
-        self._bench.results.save(region.number, region.window, len(self._tiles), self._found)
+        self._tools.results.save(region.number, region.window, len(self._tiles), self._found)
         return True
 
     def _is_ours(self) -> bool:

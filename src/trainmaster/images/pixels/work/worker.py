@@ -17,14 +17,14 @@ from trainmaster.images.pixels.features.merge import Merging
 from trainmaster.images.pixels.features.results import Results
 from trainmaster.images.pixels.reading.windows import Image
 from trainmaster.images.pixels.work.models import Model
-from trainmaster.images.pixels.work.region import Bench, RegionWork
+from trainmaster.images.pixels.work.region import RegionTools, RegionWork
 from trainmaster.images.pixels.work.region_outcome import Outcome, given_back, tell_begun
 from trainmaster.images.pixels.work.task import Assignment, Queue, Task, TimeLimits
 
 log = logging.getLogger(__name__)
 
 
-class Workshop(Protocol):
+class WorkerFactory(Protocol):
     """Makes what jobs are worked on with."""
 
     def image(self, task: Task) -> Image:
@@ -41,7 +41,7 @@ class Workshop(Protocol):
 
 
 def take_turn(
-    claim: Claim, queue: Queue, limits: TimeLimits, task_of: Callable[[Claim], Task], workshop: Workshop
+    claim: Claim, queue: Queue, limits: TimeLimits, task_of: Callable[[Claim], Task], factory: WorkerFactory
 ) -> Outcome:
     """Work on a region, or on the merging, where it is to be had.
 
@@ -50,7 +50,7 @@ def take_turn(
         queue: shared with the queue.
         limits: how long it may take.
         task_of: the job that a claim is about; called once the claim holds.
-        workshop: makes what it is worked on with.
+        factory: makes what it is worked on with.
 
     Raises `Throttled`, `Unavailable` where it could not be taken, or not be given back.
     """
@@ -65,20 +65,20 @@ def take_turn(
         if task.unheard:
             tell_begun(queue, claim)
         if claim.number == MERGE:
-            return Merging(task, assignment, workshop.results(task)).work()
-        bench = _bench(task, workshop)
+            return Merging(task, assignment, factory.results(task)).work()
+        tools = _tools(task, factory)
     except Exception as error:  # noqa: BLE001 - whatever it was, the region has to be given back
         return given_back(assignment, error, progress=False)
     try:
-        return RegionWork(task, assignment, bench).work()
+        return RegionWork(task, assignment, tools).work()
     finally:
-        bench.image.close()
+        tools.image.close()
 
 
-def _bench(task: Task, workshop: Workshop) -> Bench:
+def _tools(task: Task, factory: WorkerFactory) -> RegionTools:
     leave_off = threading.Event()
-    model = workshop.model(task, leave_off.wait)
-    return Bench(image=workshop.image(task), model=model, results=workshop.results(task), leave_off=leave_off)
+    model = factory.model(task, leave_off.wait)
+    return RegionTools(image=factory.image(task), model=model, results=factory.results(task), leave_off=leave_off)
 
 
 def _check_tries(record: RegionRecord, most: int) -> None:
