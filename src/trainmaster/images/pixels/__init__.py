@@ -1,5 +1,5 @@
-"""Images: their headers, their pixels cut into tiles, and what models find in them.
+"""Reading images, cutting them into tiles, calling models and merging their features.
 
-The part of image jobs that needs GDAL, NumPy and Shapely, which come to Lambda as a layer (ADR 0017): nothing that
-works without images may import it.
+Only this part of image jobs needs GDAL, NumPy and Shapely, a layer in Lambda (ADR 0017): code that works without images
+must not import it.
 """

@@ -1,7 +1,4 @@
-"""Makes what reads images, asks models and writes results, from one boto3 session.
-
-It must not read the environment: `bootstrap.py` does.
-"""
+"""Builds image readers, model clients and result writers from one boto3 session."""
 
 from __future__ import annotations
 
@@ -40,14 +37,14 @@ if TYPE_CHECKING:
 
 
 class Imaging:
-    """The parts of one Lambda environment that deal with images, each made when it is first needed.
+    """The image components of one Lambda environment, each built on first use.
 
-    This machine's own addresses are allowed in URLs where boto3 itself was told to find S3 there: a local stack.
+    URLs may lead to loopback addresses if boto3's S3 endpoint is one: a local stack.
 
     Args:
-        session: whose clients are used.
+        session: creates the clients.
         clock: the time.
-        rng: spreads tries that follow on trouble.
+        rng: spreads retries.
     """
 
     def __init__(self, session: boto3.Session, clock: Clock, rng: random.Random | None = None) -> None:
@@ -62,20 +59,20 @@ class Imaging:
         return RasterHeaders(self._access, loopback=self._loopback)
 
     def image(self, task: Task) -> Image:
-        """The job's image; see `worker.WorkerFactory`."""
+        """Return the job's image; see `worker.WorkerFactory`."""
         place = place_of(task.request.image_url, loopback=self._loopback)
         return Image(self._access, place, task.request.image_read_role)
 
     def check_model(self, url: str) -> None:
-        """Raise `InvalidRequest` where a model's URL leads to no public address; see `places.check_model`."""
+        """Raise `InvalidRequest` if a model's URL leads to no public address; see `url_policy.check_model`."""
         check_model(url, s3_endpoint=self._s3.meta.endpoint_url)
 
     def model(self, task: Task, wait: Callable[[float], bool]) -> Model:
-        """The job's model; see `worker.WorkerFactory`."""
+        """Return the job's model; see `worker.WorkerFactory`."""
         return Patient(self._plain_model(task), wait=wait, spread=self._rng.random)
 
     def results(self, task: Task) -> Results:
-        """Where the job's results are; see `worker.WorkerFactory`."""
+        """Return the store of the job's results; see `worker.WorkerFactory`."""
         name = place_of(task.request.image_url, loopback=True).name
         return Results(self._s3, task.request.job_id, name, task.request.outputs)
 
@@ -94,13 +91,13 @@ class Imaging:
         )
 
     def close(self) -> None:
-        """Close all connections; nothing can be used any more."""
+        """Close all connections; the object cannot be used afterwards."""
         clients: list[Any] = [self._s3, self._sts, self._http, *(client for _, client in self._runtimes.values())]
         for client in clients:
             client.close()
 
     def _runtime(self, role: str | None) -> Any:
-        """One client for each role, as what it learns of throttling is for all that invoke; a new one with its keys."""
+        """Return one client per role, since all callers share its throttling state; new credentials need a new one."""
         session = self._roles.session(role)
         known = self._runtimes.get(role)
         if known is None or known[0] is not session:

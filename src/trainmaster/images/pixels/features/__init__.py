@@ -1,1 +1,1 @@
-"""Features found by models: placed, de-duplicated, merged, written."""
+"""Features found by models: their positions, duplicates, merging and storage."""

@@ -1,7 +1,7 @@
-"""Boxes that overlap each other, of one class: who is near whom, and who of them is one thing.
+"""Overlaps of boxes of one class, and the suppression of duplicates among them.
 
-There may be very many, all in one place: nothing here needs more memory than a few numbers for each box, and the
-pairs of a few boxes with all others. It must not know what is in the boxes.
+There may be very many boxes in one place: memory stays at a few numbers per box, plus the pairs of a few boxes with all
+others.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Numbers = NDArray[np.float64]
 Indexes = NDArray[np.int64]
 
 _PAIRS = 2_000_000
-"""Most pairs that are looked at at once, if no box alone has more."""
+"""Maximum pairs in memory at once, unless one box alone has more."""
 _USUAL = 20_000
-"""As many are looked at at once as have about so many pairs."""
+"""Target number of pairs per batch."""
 _AHEAD = 4096
-"""Boxes among which those that are not out yet are looked for at once."""
+"""Boxes among which remaining ones are selected at once."""
 _BLOCK = 512
-"""Scores whose greatest is remembered, so that the greatest of all is found without looking at each."""
+"""Scores per block, whose maximum is cached, so that the overall maximum is found without reading each score."""
 
 
 class BoxIndex:
@@ -41,25 +41,25 @@ class BoxIndex:
         self._tree = shapely.STRtree(shapely.box(*boxes.T))
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of boxes."""
         return len(self.boxes)
 
     def meets(self, index: int) -> tuple[Indexes, Numbers]:
-        """All that overlap one box, itself among them, and by what area; in no order."""
+        """Return all boxes that overlap one box, including itself, and the shared areas; in no order."""
         there = self._tree.query(shapely.box(*self.boxes[index]))
         return there, self._shared(np.array(index), there)
 
     def pairs(self, of: Indexes, least: float, out: NDArray[np.bool_]) -> Iterator[tuple[Indexes, Indexes, Numbers]]:
-        """Pairs in which the second's box covers more than that part of the first's width, and of its height.
+        """Yield pairs in which the second box covers more than a fraction of the first's width and of its height.
 
-        A few of the first, in their order, with all of the second, and by what area they overlap; the pairs of one
-        follow each other. There may be some that overlap less. Whoever takes them may mark boxes as being out between;
-        these are not looked at as the first any more.
+        Each batch has a few of the first boxes, in their order, with all of the second and the shared areas; the pairs
+        of one first box are adjacent. Some pairs may overlap less. The caller may mark boxes as removed between
+        batches; they do not occur as first boxes any more.
 
         Args:
             of: indexes of the first.
-            least: 0 to 1.
-            out: for each box whether it is out.
+            least: fraction, 0 to 1.
+            out: for each box whether it is removed.
         """
         most, size, begin = max(1, _PAIRS // len(self)), 1, 0
         while begin < len(of):
@@ -83,14 +83,14 @@ class BoxIndex:
         return shared
 
     def iou(self, one: Indexes | int, other: Indexes, shared: Numbers) -> Numbers:
-        """Intersection over union."""
+        """Return the intersection over union."""
         with _huge():
             found: Numbers = shared / (self.areas[one] + self.areas[other] - shared)
         return found
 
 
 def _inner(boxes: Numbers, least: float) -> Numbers:
-    """What of a box everything reaches that covers more than a part of its width and height; at most to its middle."""
+    """Return the part of a box that every other reaches if it covers more than a fraction of both its sides."""
     with _huge():
         by = (boxes[:, 2:] - boxes[:, :2]) * (min(least, 0.5) * _ROUNDING)
     by[~np.isfinite(by)] = 0.0
@@ -98,16 +98,16 @@ def _inner(boxes: Numbers, least: float) -> Numbers:
 
 
 _ROUNDING = 0.99
-"""What is found so is looked at closely; nothing may be left out because numbers are rounded."""
+"""Margin for rounding: candidates are checked exactly, and none may be missed."""
 
 
 def _huge() -> np.errstate:
-    """Models may give boxes as large as numbers get, whose areas are infinite; these overlap nothing by any part."""
+    """Return the NumPy error state for boxes up to the largest float, whose areas are infinite."""
     return np.errstate(over="ignore", invalid="ignore")
 
 
 def fragments(crowd: BoxIndex, clipped: NDArray[np.bool_], covered: float) -> NDArray[np.bool_]:
-    """Which of those that may be cut off have a larger one that covers more than that part of them."""
+    """Return which clipped boxes a larger one covers by more than this fraction of their area."""
     gone = np.zeros(len(crowd), dtype=np.bool_)
     for one, other, shared in crowd.pairs(np.flatnonzero(clipped), covered, gone):
         part = (crowd.areas[other] > crowd.areas[one]) & (shared > covered * crowd.areas[one])
@@ -116,7 +116,7 @@ def fragments(crowd: BoxIndex, clipped: NDArray[np.bool_], covered: float) -> ND
 
 
 def nms(crowd: BoxIndex, iou: float) -> NDArray[np.bool_]:
-    """Which are overlapped by more than `iou` by a better one that is none of them: NMS."""
+    """Return which boxes a better remaining box overlaps by more than `iou` (NMS)."""
     gone = np.zeros(len(crowd), dtype=np.bool_)
     if iou >= 1:
         return gone
@@ -132,9 +132,10 @@ def nms(crowd: BoxIndex, iou: float) -> NDArray[np.bool_]:
 
 
 def soft_nms(crowd: BoxIndex, scores: Numbers, sigma: float, least: float) -> list[tuple[int, float]]:
-    """Indexes and scores of those that are kept, as they are taken: SOFT_NMS.
+    """Return indexes and scores of the remaining boxes in the order of selection (SOFT_NMS).
 
-    Each that is taken lowers those that it overlaps by exp(-iou² / sigma); ends with the first below `least`.
+    Each selected box multiplies the scores of those that it overlaps by exp(-iou² / sigma); the selection ends with the
+    first score below `least`.
     """
     whole = -(-len(crowd) // _BLOCK) * _BLOCK
     left = np.full(whole, -np.inf)
@@ -160,12 +161,12 @@ def soft_nms(crowd: BoxIndex, scores: Numbers, sigma: float, least: float) -> li
 
 
 def cross_tile_duplicates(points: Numbers, sources: Indexes, near: float) -> NDArray[np.bool_]:
-    """Which points are told a second time by another tile: for each that is kept, of every other tile the nearest.
+    """Return which points repeat another tile's: for each that remains, the nearest one of every other tile.
 
     Args:
         points: n x 2, of one class, best first.
         sources: the tile of each.
-        near: pixels that they are apart at most.
+        near: maximum distance in pixels.
     """
     crowd = BoxIndex(np.column_stack([points - near, points + near]))
     gone = np.zeros(len(points), dtype=np.bool_)

@@ -1,8 +1,8 @@
-"""A model's features: from a tile's pixels to the image's, and to longitude and latitude where the image has them.
+"""Conversion of a model's features from tile pixels to image pixels, and to longitude and latitude if possible.
 
-The properties are those of ModelRunner's "Guide for Model Developers": `imageGeometry`, `imageBBox`, `featureClasses`;
-the older `bounds_imcoords`, `geom_imcoords`, `detection` and `feature_types` are understood, and moved too, since
-numbers in a result that mean a tile's pixels would mislead. It must not ask models nor remove duplicates.
+The properties are those of ModelRunner's "Guide for Model Developers": `imageGeometry`, `imageBBox`, `featureClasses`.
+The older `bounds_imcoords`, `geom_imcoords`, `detection` and `feature_types` are understood and converted too, since
+tile pixels in a result would mislead.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from trainmaster.images.pixels.reading.georeference import Georeference, wrapped
 
 Feature = dict[str, Any]
 Box = tuple[float, float, float, float]
-"""Least x, least y, greatest x, greatest y, in pixels of the image."""
+"""Minimum x, minimum y, maximum x, maximum y, in pixels of the image."""
 _DECIMALS = 9
-"""Of degrees: a tenth of a millimetre."""
+"""Decimals of degrees: a tenth of a millimetre."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What is said of every feature of an image.
+    """Metadata common to all features of an image.
 
     Attributes:
         job: the job's name.
-        url: of the image; what of it is secret stands in no result.
+        url: of the image; results do not include its secrets.
         format_: of the image, such as GTiff.
-        time: when it was looked at, ISO 8601.
+        time: of processing, ISO 8601.
         properties: added to each feature (`featureProperties`).
     """
 
@@ -49,15 +49,15 @@ class Origin:
 
 
 def placed(features: Sequence[Feature], tile: Window, where: Georeference | None, origin: Origin) -> list[Feature]:
-    """A tile's features as those of the image; those off the earth (a full disk's corners) have no geometry.
+    """Return a tile's features in image coordinates; those off the earth (a full disk's corners) have no geometry.
 
     Args:
-        features: as the model gave them; left as they are.
-        tile: what of the image the model saw.
-        where: turns pixels into longitude and latitude; None where the image cannot.
-        origin: what is said of every feature.
+        features: the model's; not modified.
+        tile: the part of the image that the model saw.
+        where: converts pixels into longitude and latitude; None if the image has no georeference.
+        origin: metadata common to all features.
 
-    Raises `RequestRefused` for a feature whose shape is none.
+    Raises `RequestRefused` for a feature with an invalid shape.
     """
     return [_placed(each, tile, where, origin) for each in features]
 
@@ -99,13 +99,13 @@ _NONSENSE = (
     RecursionError,
     shapely.errors.ShapelyError,
 )
-"""What reading a shape or a class raises that is none."""
+"""Exceptions of reading an invalid shape or class."""
 
 
 def image_geometry(properties: Mapping[str, Any]) -> BaseGeometry | None:
-    """Where in its tile or image a feature is, in the order of the guide's preference; None where it does not say.
+    """Return a feature's geometry in its tile or image, in the guide's order of preference; None if it has none.
 
-    Raises ValueError and its like for a shape that is none.
+    Raises ValueError and similar errors for an invalid shape.
     """
     found: BaseGeometry | None = None
     detection = properties.get("detection")
@@ -128,7 +128,7 @@ def image_geometry(properties: Mapping[str, Any]) -> BaseGeometry | None:
 
 
 def box_of(feature: Feature) -> Box | None:
-    """The bounds of a placed feature, pixels of the image; None where nothing is known of them."""
+    """Return the bounds of a converted feature in pixels of the image; None if they are unknown."""
     properties = feature["properties"]
     if properties.get("imageBBox"):
         low_x, low_y, high_x, high_y = properties["imageBBox"]
@@ -137,9 +137,9 @@ def box_of(feature: Feature) -> Box | None:
 
 
 def is_clipped(box: Box, tile: Window, part: Window) -> bool:
-    """Whether what was found reaches an edge of its tile behind which there is more of what was asked for.
+    """Return whether a box reaches an edge of its tile beyond which the requested part continues.
 
-    It may be the rest of something that a neighbouring tile shows whole.
+    A neighbouring tile may show the whole object.
     """
     low_x, low_y, high_x, high_y = box
     right, bottom = tile.column + tile.width, tile.row + tile.height
@@ -152,11 +152,11 @@ def is_clipped(box: Box, tile: Window, part: Window) -> bool:
 
 
 _EDGE = 1.0
-"""Pixels: models give boxes by pixels' edges or by their middles."""
+"""Pixels: models measure boxes from pixel edges or pixel centres."""
 
 
 def class_and_score(feature: Feature) -> tuple[str, float]:
-    """The class that a feature most likely is of, and how sure that is; "" and 1.0 where it has none."""
+    """Return a feature's most likely class and its score; "" and 1.0 without one."""
     classes = feature["properties"].get("featureClasses") or ()
     known = [
         (str(each.get("iri", "")), float(each.get("score", 1.0) or 0.0)) for each in classes if isinstance(each, dict)
@@ -167,7 +167,7 @@ def class_and_score(feature: Feature) -> tuple[str, float]:
 
 
 def _moved(properties: dict[str, Any], x: int, y: int) -> dict[str, Any]:
-    """The properties, with all that is in pixels moved."""
+    """Return the properties with all pixel coordinates moved."""
     moved = dict(properties)
     for name in ("imageBBox", "bounds_imcoords"):
         if moved.get(name):
@@ -195,7 +195,7 @@ def _four(values: Any) -> tuple[float, float, float, float]:
 
 
 def _classes(properties: dict[str, Any]) -> None:
-    """The old `feature_types` as `featureClasses`."""
+    """Convert the old `feature_types` to `featureClasses`."""
     old = properties.get("feature_types")
     if isinstance(old, dict) and "featureClasses" not in properties:
         properties["featureClasses"] = [{"iri": name, "score": score} for name, score in old.items()]
@@ -203,7 +203,7 @@ def _classes(properties: dict[str, Any]) -> None:
 
 
 def _on_earth(there: BaseGeometry, box: Sequence[float], where: Georeference) -> Feature:
-    """Geometry and bbox in longitude and latitude."""
+    """Return geometry and bbox in longitude and latitude."""
     low_x, low_y, high_x, high_y = box
     corners = np.array([(low_x, low_y), (high_x, low_y), (high_x, high_y), (low_x, high_y)], dtype=float)
     points, bounds = _degrees(shapely.get_coordinates(there), where), _degrees(corners, where)
@@ -216,7 +216,7 @@ def _on_earth(there: BaseGeometry, box: Sequence[float], where: Georeference) ->
 
 
 def _degrees(points: Any, where: Georeference) -> Any:
-    """Of one shape: where its longitudes jump at the antimeridian, they go on beyond 180 instead."""
+    """Return the degrees of one shape; across the antimeridian its longitudes continue beyond 180."""
     found = where.world(np.asarray(points, dtype=float))
     first = found[:1, 0]
     found[:, 0] = wrapped(first) + wrapped(found[:, 0] - first)
@@ -224,7 +224,7 @@ def _degrees(points: Any, where: Georeference) -> Any:
 
 
 def _within_180(shape_: BaseGeometry) -> BaseGeometry:
-    """As RFC 7946 wants it: cut at the antimeridian (3.1.9), exterior rings counterclockwise (3.1.6).
+    """Return a shape as RFC 7946 requires: cut at the antimeridian (3.1.9), exterior rings counterclockwise (3.1.6).
 
     In images y goes down, and on earth north goes up.
     """

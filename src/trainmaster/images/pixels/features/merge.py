@@ -1,7 +1,4 @@
-"""The last step: what was found in all regions becomes the image's result, without what overlaps showed twice.
-
-It must not read images nor ask models.
-"""
+"""The last step of a job: merges the features of all regions into the image's result, without duplicates."""
 
 from __future__ import annotations
 
@@ -21,12 +18,12 @@ _READERS = 8
 
 
 class Merging:
-    """A worker's work on the merging that is its own.
+    """A worker's run of the merging that it has claimed.
 
     Args:
         task: the job.
         assignment: the merging.
-        results: where regions' results are, and where the image's goes.
+        results: reads regions' results and writes the image's.
     """
 
     def __init__(self, task: Task, assignment: Assignment, results: Results) -> None:
@@ -38,7 +35,7 @@ class Merging:
         self._beat_at = assignment.queue.clock.now()
 
     def work(self) -> Outcome:
-        """Write the image's result from those regions that are done; the others are named in it."""
+        """Write the image's result from the completed regions; it names the others."""
         try:
             found = self._merged()
         except Exception as error:  # noqa: BLE001 - whatever it was, the merging has to be given back
@@ -79,7 +76,7 @@ class Merging:
         return self._results.load(record.region.number, record.region.window, record.region.tiles)
 
     def _live(self) -> None:
-        """Say that the worker lives, where that is due; raise where it is to end."""
+        """Send a heartbeat if it is due; raise if the worker has to stop."""
         if self._limits.left() < self._limits.spare:
             raise TimeUp
         now = self._queue.clock.now()

@@ -1,9 +1,9 @@
-"""Results in S3: of each region, as it comes to be, and of the image, as GeoJSON FeatureCollections.
+"""Results in S3 as GeoJSON FeatureCollections: of each region, saved as it progresses, and of the image.
 
-    s3://<bucket>/<prefix>/<job>/regions/<number>.geojson     what its tiles showed, before duplicates are removed
+    s3://<bucket>/<prefix>/<job>/regions/<number>.geojson     features of its tiles, before duplicates are removed
     s3://<bucket>/<prefix>/<job>/<image's name>.geojson       the image's
 
-A region's result also has what the next worker goes on from: which tiles are done. It must not remove duplicates.
+A region's result also lists its completed tiles, from which the next worker continues.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CONTENT_TYPE = "application/geo+json"
-# What S3 says of a key that is not there: the second to those who may not list the bucket.
+# S3's codes for a missing key; without permission to list the bucket it denies access instead.
 _MISSING = frozenset({"NoSuchKey", "404", "AccessDenied", "403"})
 
 
 @dataclass(slots=True)
 class Found:
-    """What tiles of a region have shown.
+    """Features of the processed tiles of a region.
 
     Attributes:
         features: in image coordinates.
         clipped: for each, whether its tile's edge may have cut it off.
         tiles: for each, its tile's index.
-        done: the tiles' indexes.
+        done: the indexes of processed tiles.
     """
 
     features: list[Feature] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Found:
     done: set[int] = field(default_factory=set)
 
     def add(self, tile: int, features: Sequence[Feature], clipped: Iterable[bool]) -> None:
-        """Take over what one tile has shown."""
+        """Add the features of one tile."""
         self.features.extend(features)
         self.clipped.extend(clipped)
         self.tiles.extend([tile] * len(features))
@@ -54,13 +54,13 @@ class Found:
 
 
 class Results:
-    """Where a job's results are.
+    """The store of a job's results.
 
     Args:
         client: a boto3 S3 client.
         job: the job's name.
         image: the image's name.
-        outputs: where to; the first is read again. None: nothing is kept.
+        outputs: the destinations; the first is read again. Without any, nothing is kept.
     """
 
     def __init__(self, client: S3Client, job: str, image: str, outputs: Sequence[Output]) -> None:
@@ -71,11 +71,11 @@ class Results:
 
     @property
     def kept(self) -> bool:
-        """Whether anything that is saved can be read again."""
+        """True if saved results can be read again."""
         return bool(self._outputs)
 
     def save(self, number: int, window: Window, tiles: int, found: Found) -> None:
-        """Keep a region's result, as far as it is; raises `InvalidRequest` for a bucket that cannot be written to.
+        """Save a region's result so far; raise `InvalidRequest` for a bucket that cannot be written to.
 
         Raises `Throttled`, `Unavailable`.
         """
@@ -91,7 +91,7 @@ class Results:
         self._put(f"regions/{number:05}.geojson", found.features, ours)
 
     def load(self, number: int, window: Window, tiles: int) -> Found:
-        """What is kept of a region; nothing where nothing is, or where it is of another cut.
+        """Return the saved result of a region; empty without one, or if the image was divided otherwise.
 
         Raises `Throttled`, `Unavailable`.
         """
@@ -110,8 +110,8 @@ class Results:
 
         Args:
             features: without duplicates.
-            regions: how many there are.
-            failed: those whose features are missing.
+            regions: number of regions.
+            failed: regions whose features are missing.
 
         Raises `InvalidRequest` for a bucket that cannot be written to, `Throttled`, `Unavailable`.
         """
@@ -119,7 +119,7 @@ class Results:
         self._put(f"{self._image}.geojson", features, ours)
 
     def _put(self, name: str, features: Sequence[Feature], ours: dict[str, Any]) -> None:
-        """To all outputs. `trainmaster` is a foreign member, as RFC 7946 (6.1) allows them."""
+        """Write to all outputs. `trainmaster` is a foreign member, as RFC 7946 (6.1) allows."""
         document = {"type": "FeatureCollection", "features": features, "trainmaster": ours}
         body = json.dumps(document, separators=(",", ":")).encode()
         for output in self._outputs:
@@ -150,7 +150,7 @@ class Results:
 
 
 def _refused(error: ServiceError, output: Output) -> InvalidRequest | ServiceError:
-    """A bucket that is not there, or closed to us, is the request's fault and does not open by waiting."""
+    """Return the error of a write; a missing or closed bucket is the request's fault and not worth a retry."""
     if isinstance(error, NotPermitted | RequestRefused):
         return InvalidRequest(f"results cannot be written to {output.bucket}: {error}", field="outputs")
     return error

@@ -1,8 +1,8 @@
-"""Which of many found features are one: what overlapping tiles show twice is told once.
+"""Removal of duplicate features that overlapping tiles show twice.
 
-All pure: what a tile's edge has cut off is left out where a neighbouring tile shows the whole; so are points that
-another tile shows, too; NMS keeps the best of those whose boxes overlap; SOFT_NMS lowers the scores of the others
-instead (Bodla et al., 2017, Gaussian). Only features of one class are compared. It must not know what tiles are.
+Features that a tile's edge has cut off are dropped if a neighbouring tile shows the whole; so are points that another
+tile shows too. NMS keeps the best of overlapping boxes; SOFT_NMS lowers the scores of the others instead (Bodla et al.,
+2017, Gaussian). Only features of one class are compared.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from trainmaster.images.pixels.features.box_index import BoxIndex, cross_tile_du
 from trainmaster.images.pixels.features.features import Feature, box_of, class_and_score
 
 _POINT = 0.05
-"""Pixels by which boxes without width or height are widened on each side, so that equal points overlap."""
+"""Pixels added on each side of boxes without width or height, so that equal points overlap."""
 _NEAR = 1.5
-"""Pixels that two tiles' points are apart at most, to be one: models place them by pixels, or by their middles."""
+"""Maximum distance in pixels of equal points of two tiles: models use pixel corners or pixel centres."""
 _COVERED = 0.75
-"""Of a cut-off feature's own area: so much of it another feature has to cover, to be the whole of it."""
+"""Fraction of a clipped feature's area that another one has to cover to count as its whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A feature and all that is compared of it, worked out once: there may be hundreds of thousands."""
+    """A feature with its comparison keys, computed once: there may be hundreds of thousands."""
 
     feature: Feature
     box: tuple[float, ...]
@@ -43,16 +43,16 @@ class _Told:
 def suppressed(
     features: Sequence[Feature], clipped: Sequence[bool], how: Distillation, sources: Sequence[tuple[int, int]]
 ) -> list[Feature]:
-    """The features without duplicates, from top to bottom, then from left to right.
+    """Return the features without duplicates, from top to bottom, then from left to right.
 
-    Those that say nothing of where in the image they are cannot be compared, and stay, behind the others. The result
-    does not depend on the order of the input.
+    Features without a position in the image cannot be compared; they stay, at the end. The result does not depend on
+    the order of the input.
 
     Args:
-        features: in image coordinates; left as they are.
+        features: in image coordinates; not modified.
         clipped: for each, whether a tile's edge may have cut it off.
         how: the algorithm and its thresholds.
-        sources: for each, the region and the tile that showed it.
+        sources: for each, its region and tile.
     """
     told = [_told(*each) for each in zip(features, clipped, _numbers(sources), strict=True)]
     nowhere = sorted((each for each in told if not each.box), key=_position)
@@ -69,7 +69,7 @@ def _numbers(sources: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _of_one_class(told: list[_Told], how: Distillation) -> list[_Told]:
-    """Those that are kept of one class, best first."""
+    """Return the remaining features of one class, best first."""
     told = _left(told, fragments(_crowd(told), np.array([each.clipped for each in told]), _COVERED))
     told = _without_twins(told)
     crowd = _crowd(told)
@@ -80,7 +80,7 @@ def _of_one_class(told: list[_Told], how: Distillation) -> list[_Told]:
 
 
 def _without_twins(told: list[_Told]) -> list[_Told]:
-    """Points have no area, so no overlap tells that two tiles show the same one: how near they are does."""
+    """Return the features without repeated points: points have no area, so their distance decides."""
     which = [i for i, each in enumerate(told) if each.box[:2] == each.box[2:]]
     if len({told[i].source for i in which}) < 2:
         return told
@@ -109,7 +109,7 @@ def _told(feature: Feature, clipped: bool, source: int) -> _Told:  # noqa: FBT00
 
 
 def _rescored(told: _Told, score: float) -> _Told:
-    """The feature with its class's new score; the one that the model gave is kept as `rawScore`."""
+    """Return the feature with its class's new score; the model's score is kept as `rawScore`."""
     properties = told.feature["properties"]
     classes = properties.get("featureClasses")
     if not classes or score == told.score:
@@ -124,7 +124,7 @@ def _rescored(told: _Told, score: float) -> _Told:
 
 
 def _standing(told: _Told) -> tuple[Any, ...]:
-    """Best first; equals by what they are."""
+    """Return the sort key: best first, then by content."""
     return (-told.score, told.label, told.box, told.text, told.source)
 
 

@@ -1,7 +1,7 @@
-"""An image behind HTTP, read by ranges of bytes through our own client: never whole, never from where it leads to.
+"""Reads an image behind HTTP by byte ranges through the queue's own client: never whole, and without redirects.
 
-GDAL would ask by itself, look its host up anew and follow redirects, and has no option against that. So it gets files
-that ask for it. They raise nothing, as GDAL is no Python: what they meet is told afterwards. It must not know GDAL.
+GDAL's own HTTP client resolves hosts again and follows redirects, and has no option against that. So GDAL reads files
+of this module. They raise nothing, since GDAL is not Python: callers get the errors afterwards.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from trainmaster.images.pixels.http.url_policy import Place
 from trainmaster.images.pixels.http.versions import Version
 
 BLOCK = 32 * 1024
-"""Bytes that are read at least: most headers have fewer."""
+"""Minimum bytes of a request: most headers have fewer."""
 _MIB = 1024 * 1024
 KEPT = 64 * _MIB
-"""Bytes of an image that are kept for all its threads; what was not used for longest goes first."""
+"""Bytes of an image that are cached for all its threads; the least recently used go first."""
 _AHEAD = _MIB
-"""Bytes that are read ahead, at most, for who reads on and on."""
+"""Maximum read-ahead of sequential reads in bytes."""
 _AT_ONCE = 8 * _MIB
-"""Bytes of one request, at most."""
+"""Maximum bytes of one request."""
 _LONGEST = 512 * _MIB
-"""Bytes that GDAL may want at once: blocks that are larger unpacked are refused, and packed ones are hardly larger."""
+"""Maximum bytes of a read by GDAL: larger blocks are rejected unpacked, and packed ones are hardly larger."""
 _LARGEST = 2**60
 _PAUSES = (0.2, 0.4, 0.8)
-"""Seconds before an image is asked again where that may help."""
+"""Seconds before each retry."""
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
 _FIELD = "imageUrls"
 
 
 class Ranges:
-    """What is read of one image, by any threads; no byte is asked for twice while it is kept.
+    """A cache of one image's bytes for any threads; no cached byte is requested twice.
 
     Args:
-        client: asks; it must follow no redirects, and connect to no address that is not allowed.
+        client: sends requests; it must not follow redirects, nor connect to forbidden addresses.
         place: of the image.
-        wait: lets seconds pass.
-        now: seconds of a clock that only goes forward.
-        kept: bytes of the image that are kept.
+        wait: sleeps for seconds.
+        now: seconds of a monotonic clock.
+        kept: maximum bytes in the cache.
     """
 
     def __init__(
@@ -77,19 +77,19 @@ class Ranges:
     def size(self) -> int:
         """Bytes of the image. Raises as `read` does."""
         while self._version is None:
-            self._take(0, 0, 0)  # Whoever answers tells it.
+            self._take(0, 0, 0)  # Every answer includes the size.
         return self._version.size
 
     def read(self, start: int, length: int, ahead: int = 0) -> bytes:
-        """The image's bytes from `start` on, fewer where it ends.
+        """Return the image's bytes from `start`, fewer at its end.
 
-        Raises `InvalidRequest` for what is not to be had so, also for an image that has changed since the first of its
-        bytes; `Throttled` or `Unavailable` where trying again may help.
+        Raises `InvalidRequest` if they cannot be read by ranges, also for an image that has changed since its first
+        bytes; `Throttled` or `Unavailable` if a retry may help.
 
         Args:
-            start: of the bytes.
-            length: how many.
-            ahead: so many more are read now, if any are.
+            start: first byte.
+            length: number of bytes.
+            ahead: further bytes to read with any that are missing.
         """
         if length > _LONGEST:
             raise InvalidRequest(f"{self._place.shown} has parts of more than {_LONGEST} bytes", field=_FIELD)
@@ -105,21 +105,21 @@ class Ranges:
         return found.getvalue()
 
     def open(self, path: str = "", mode: str = "rb") -> RangedFile:  # noqa: ARG002 - as fsspec has it
-        """A file of its own position."""
+        """Return a file with its own position."""
         return RangedFile(self)
 
     def meet(self, error: Exception) -> None:
-        """Keep what a file of this thread has met."""
+        """Record an error of a file of this thread."""
         self._met.error = error
 
     def met(self) -> Exception | None:
-        """What files of this thread have met since this was asked before; the last of it."""
+        """Return the last error of this thread's files since the last call."""
         error: Exception | None = getattr(self._met, "error", None)
         self._met.error = None
         return error
 
     def _take(self, first: int, last: int, ahead: int) -> list[bytes]:
-        """Blocks by number. What another thread already asks for is waited for."""
+        """Return blocks by number; blocks that another thread requests are awaited."""
         with self._lock:
             mine = self._missing(first, last, ahead)
             asked: dict[int, Future[bytes]] = {number: Future() for number in mine}
@@ -148,7 +148,7 @@ class Ranges:
         return mine
 
     def _forget(self, asked: dict[int, Future[bytes]], error: BaseException) -> None:
-        """Who waits for them hears of it; who comes later asks anew."""
+        """Pass the error to waiting threads; later ones request the blocks again."""
         failed = {number: each for number, each in asked.items() if not each.done()}
         with self._lock:
             for number, each in failed.items():
@@ -172,7 +172,7 @@ class Ranges:
         try:
             with self._client.stream("GET", self._place.url, headers=headers) as answer:
                 length = self._length(answer, start, stop)
-                # A connection is used again once the answer's end was read; where none is told, it is not waited for.
+                # Reading to the end lets the connection be reused; without a Content-Length the end is not awaited.
                 most = length if answer.headers.get("Content-Length") == str(length) else length - 1
                 for piece in answer.iter_raw():
                     said += piece
@@ -192,7 +192,7 @@ class Ranges:
         return bytes(said[:length])
 
     def _length(self, answer: httpx.Response, start: int, stop: int) -> int:
-        """Bytes of the answer's range, once it is sure that the range is the one that was asked for."""
+        """Return the number of bytes in the answer's range, after checking that it is the requested range."""
         _check_status(self._place, answer)
         shown, found = self._place.shown, _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
         packed = answer.headers.get("Content-Encoding", "identity").strip().lower() != "identity"
@@ -234,15 +234,15 @@ def _check_status(place: Place, answer: httpx.Response) -> None:
 
 
 def _runs(numbers: list[int]) -> Iterator[list[int]]:
-    """Numbers that follow on each other, together."""
+    """Yield consecutive numbers as groups."""
     for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0]):
         yield [number for _, number in run]
 
 
 class RangedFile:
-    """A file of an image's bytes, for reading, of one thread at a time; what goes wrong is met, not raised.
+    """A read-only file of an image's bytes, for one thread at a time; errors are recorded, not raised.
 
-    Whoever reads on has ever more read ahead, as GDAL does with URLs of its own.
+    Sequential reads have a growing read-ahead, as with GDAL's own HTTP client.
     """
 
     mode = "rb"
@@ -254,17 +254,17 @@ class RangedFile:
         self._read_from = self._read_to = 0
 
     def read(self, length: int) -> bytes:
-        """The next bytes; fewer at the end, and where something is met."""
+        """Return the next bytes; fewer at the end, and after an error."""
         try:
             found = self.fs.read(self._at, length, self._more(length))
-        except Exception as error:  # noqa: BLE001 - GDAL understands none; who has it read is told
+        except Exception as error:  # noqa: BLE001 - GDAL cannot handle it; the caller of GDAL reads it
             self.fs.meet(error)
             return b""
         self._at += len(found)
         return found
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to where is read next."""
+        """Set the position of the next read."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
         try:
             self._at = offset + (self.fs.size if base is None else base)
@@ -273,11 +273,11 @@ class RangedFile:
         return self._at
 
     def tell(self) -> int:
-        """Where is read next."""
+        """Return the position of the next read."""
         return self._at
 
     def _more(self, length: int) -> int:
-        """Bytes to read ahead, should any be missing: as many as were read on end before."""
+        """Return the bytes to read ahead: as many as were read sequentially before."""
         if self._at != self._read_to:
             self._read_from = self._at
         self._read_to = self._at + length

@@ -1,8 +1,7 @@
-"""Where an image or a model is: a URL that strangers gave, checked before anything is opened.
+"""Checks URLs of images and models, which callers control, before anything is opened.
 
-Only S3 and HTTP: never a file of this machine, never one of GDAL's own virtual file systems, and only addresses of the
-public internet: not this machine, where Lambda's runtime interface listens, nor what answers to its neighbours alone.
-It must not open anything.
+Allowed are S3, and HTTP at addresses of the public internet: no local files, no virtual file systems of GDAL, no
+loopback addresses, where Lambda's runtime interface listens, and no private or link-local ones.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from trainmaster.domain.errors import InvalidRequest, Unavailable
 from trainmaster.images.domain.urls import without_secrets
 
 Resolver = Callable[[str], Iterable[str]]
-"""The addresses of a host. Raises OSError where it has none."""
+"""Returns the addresses of a host. Raises OSError if it has none."""
 
 MAX_URL_LENGTH = 2048
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
@@ -29,11 +28,11 @@ _HINT = "Give s3://bucket/key, https://... or http://..."
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an image is.
+    """Location of an image.
 
     Attributes:
-        url: as it was given.
-        bucket, key: of an object in S3; "" of what HTTP answers.
+        url: as given.
+        bucket, key: of an object in S3; "" for HTTP.
     """
 
     url: str
@@ -42,43 +41,43 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """The URL for people: without credentials and signatures."""
+        """The URL without credentials and signatures, for messages."""
         return without_secrets(self.url)
 
     @property
     def name(self) -> str:
-        """The last part of its path, such as `harbour.tif`; "image" where it has none."""
+        """The last part of its path, such as `harbour.tif`; "image" without one."""
         path = self.key or unquote(urlsplit(self.url).path)
         return re.sub(r"[^A-Za-z0-9._-]", "_", path.rstrip("/").rpartition("/")[2]) or "image"
 
 
 def addresses(host: str) -> list[str]:
-    """The addresses of a host, as this machine's resolver gives them, those first that it takes to be reached best."""
+    """Return the addresses of a host from this machine's resolver, in its order of preference."""
     found = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
 def written_out(host: str) -> set[str]:
-    """The address that a host itself is, in any way of writing it. Asks nobody: raises OSError for all names."""
+    """Return the address if the host is a literal one, in any notation; raise OSError for names, without a lookup."""
     try:
         found = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP, flags=socket.AI_NUMERICHOST)
     except (OSError, ValueError) as error:
-        raise OSError("nobody is asked for names here") from error
+        raise OSError("names are not resolved here") from error
     return {str(each[4][0]) for each in found}
 
 
 def is_loopback(host: str | None) -> bool:
-    """Whether a host's name is one of this machine's own."""
+    """Return whether a host's name is a loopback name."""
     return host in _LOOPBACK
 
 
 def place_of(url: str, *, loopback: bool = False, resolve: Resolver = addresses) -> Place:
-    """The place that a URL names. Raises `InvalidRequest` for what is no place of an image.
+    """Return the location that a URL names. Raises `InvalidRequest` for a URL that is not allowed.
 
     Args:
         url: `s3://bucket/key` or `http(s)://...`.
-        loopback: whether all addresses are allowed, this machine's own among them: local stacks only.
-        resolve: asked for the addresses of a host.
+        loopback: whether all addresses are allowed, including loopback: local stacks only.
+        resolve: returns the addresses of a host.
     """
     parts = _parts(url)
     if parts.scheme == "s3":
@@ -94,21 +93,21 @@ def place_of(url: str, *, loopback: bool = False, resolve: Resolver = addresses)
 
 
 def check_model(url: str, *, s3_endpoint: str, resolve: Resolver = addresses) -> None:
-    """Raise `InvalidRequest` where a model's URL leads to no public address; see `check_host`.
+    """Raise `InvalidRequest` if a model's URL leads to no public address; see `check_host`.
 
     Args:
         url: the model's.
-        s3_endpoint: where boto3 finds S3; on this machine only in a local stack, where all addresses are allowed.
-        resolve: asked for the addresses of a host.
+        s3_endpoint: of boto3; a loopback address means a local stack, where all addresses are allowed.
+        resolve: returns the addresses of a host.
     """
     check_host(url, field="imageProcessor.name", loopback=is_loopback(urlsplit(s3_endpoint).hostname), resolve=resolve)
 
 
 def check_host(url: str, *, field: str, loopback: bool = False, resolve: Resolver = addresses) -> None:
-    """Raise `InvalidRequest`, naming the field, where a URL leads to no address of the public internet.
+    """Raise `InvalidRequest`, naming the field, if a URL leads to no address of the public internet.
 
-    Raises `Unavailable` where that cannot be told now. Names that mean this machine are refused without asking anybody:
-    `localhost.` and all of `*.localhost` (RFC 6761, 6.3). Whoever connects later has to look again (`connecting.py`).
+    Raises `Unavailable` if that cannot be decided now. Names of this machine are rejected without a lookup:
+    `localhost.` and all of `*.localhost` (RFC 6761, 6.3). The connection has to be checked again (`connection.py`).
     """
     shown, host = without_secrets(url), _parts(url, field).hostname
     if not host:
@@ -122,9 +121,9 @@ def check_host(url: str, *, field: str, loopback: bool = False, resolve: Resolve
 
 
 def public_addresses(host: str, *, resolve: Resolver = addresses) -> list[str]:
-    """The addresses of a host, all of the public internet.
+    """Return the addresses of a host, if all are of the public internet.
 
-    Raises `InvalidRequest` where there are none or others, `Unavailable` where that cannot be told now.
+    Raises `InvalidRequest` if there are none or others, `Unavailable` if that cannot be decided now.
     """
     if not _HOST.fullmatch(host) or host.rstrip(".").rpartition(".")[2].lower() == "localhost":
         raise InvalidRequest(f"{host} leads to no public address")
@@ -145,7 +144,7 @@ def public_addresses(host: str, *, resolve: Resolver = addresses) -> list[str]:
 
 
 def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Also of those IPv6 addresses that stand for one of IPv4: mapped, of 6to4, of NAT64 (RFC 6052), of Teredo."""
+    """Return whether an address is public, including IPv4 in IPv6: mapped, 6to4, NAT64 (RFC 6052), Teredo."""
     if isinstance(address, ipaddress.IPv6Address):
         teredo = address.teredo[1] if address.teredo else None
         nat64 = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None
@@ -159,9 +158,9 @@ def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _UNICAST = ipaddress.IPv6Network("2000::/3")
-"""All that has been given out for the public internet (IANA, "IPv6 Global Unicast Address Assignments")."""
+"""The range assigned to the public internet (IANA, "IPv6 Global Unicast Address Assignments")."""
 _HOST = re.compile(r"[^\x00-\x20%\\/?#@<>|^`{}\"]+")
-"""No host has any of these; parsers of URLs differ in what they make of them."""
+"""Characters outside this set are legal in no host, and URL parsers disagree about them."""
 _NO_SUCH_HOST = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 
 

@@ -1,4 +1,4 @@
-"""What tells versions of an image behind HTTP apart (RFC 9110, 8.8). It must not ask for anything."""
+"""Comparison of versions of an image behind HTTP (RFC 9110, 8.8)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What answers have told of an image so far.
+    """The version of an image according to the answers so far.
 
     Attributes:
         size: in bytes.
-        tag: strong entity tag, "" where none was told; weak ones tell nothing of bytes.
-        modified: when it was last changed, as it was told; "" where it was not.
+        tag: strong entity tag, "" without one; weak ones say nothing about bytes.
+        modified: `Last-Modified` as given; "" without it.
     """
 
     size: int
@@ -22,15 +22,15 @@ class Version:
 
     @classmethod
     def told(cls, size: int, headers: Mapping[str, str]) -> Version:
-        """What one answer tells."""
+        """Return the version of one answer."""
         tag = headers.get("ETag", "")
         return cls(size, "" if tag.startswith("W/") else tag, headers.get("Last-Modified", ""))
 
     def with_(self, later: Version) -> Version | None:
-        """What both tell together; None where they are of two images.
+        """Return the version with both answers' values; None if they belong to different versions.
 
-        Only what both tell is compared, and times only where there are no two tags: the servers behind one name do not
-        always tell the same.
+        Only values of both are compared, and times only without two tags: servers behind one name may send different
+        headers.
         """
         pairs = ((self.tag, later.tag), (self.modified, later.modified))
         one, other = next((pair for pair in pairs if all(pair)), ("", ""))

@@ -1,7 +1,7 @@
-"""Opens images where they are, through GDAL: by ranges of bytes, with no other file looked for beside them.
+"""Opens images through GDAL by byte ranges, without looking for other files beside them.
 
-It must not let GDAL open anything but the one image: five drivers, none of which follows references into other files.
-Nor may GDAL ask HTTP by itself, but S3 only: it follows redirects wherever they lead.
+GDAL must open nothing but the one image: five drivers, none of which follows references into other files. Nor may it
+send HTTP requests itself, except to S3: it follows redirects to any address.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import httpx
 import rasterio
 from botocore.exceptions import BotoCoreError, ClientError
 from rasterio.errors import NotGeoreferencedWarning, RasterioError
-from rasterio.io import DatasetReader, FilePathBase
+from rasterio.io import DatasetReader
 from rasterio.session import AWSSession, DummySession, Session
 
 from trainmaster.adapters.aws_errors import to_domain_error
@@ -27,17 +27,18 @@ from trainmaster.domain.text import one_line
 from trainmaster.images.domain.urls import without_secrets_of
 from trainmaster.images.pixels.http.range_file import Ranges
 from trainmaster.images.pixels.http.url_policy import Place, is_loopback
+from trainmaster.images.pixels.reading.registered_file import RegisteredFile
 
-# Once for the process: many images say nothing of where they are, and putting filters back is nothing for threads.
+# Once per process: many images have no georeference, and restoring warning filters is not safe for threads.
 warnings.simplefilter("ignore", NotGeoreferencedWarning)
 
 DRIVERS = ["GTiff", "NITF", "JPEG", "PNG", "JP2OpenJPEG"]
-"""The formats that are read; naming them keeps GDAL from trying those that lead elsewhere, such as VRT."""
+"""The supported formats; naming them keeps GDAL from drivers that open other files, such as VRT."""
 _OPTIONS = {
     # No listing of the folder, and no file beside the image: neither statistics nor world files nor overviews.
     "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
     "GDAL_PAM_ENABLED": "NO",
-    # What one job's role may read is not kept for another's, and an image that is replaced is seen.
+    # No caching across roles, so that a role reads only what it may, and that a replaced image is read again.
     "CPL_VSIL_CURL_NON_CACHED": "/vsis3/",
     "GDAL_HTTP_CONNECTTIMEOUT": "5",
     "GDAL_HTTP_TIMEOUT": "60",
@@ -52,30 +53,30 @@ _FIELD = "imageUrls"
 
 
 class Source:
-    """An image where it is, to be opened any number of times, by any threads. `Access.source` makes it.
+    """An image that any threads may open any number of times; made by `Access.source`.
 
     Args:
         place: of the image.
-        path: the name by which GDAL opens it.
+        path: its name for GDAL.
         options: of GDAL.
     """
 
     def __init__(self, place: Place, path: str, options: dict[str, Any]) -> None:
         self._place = place
         self._path = path
-        # GDAL's own HTTP is for this path, and for nothing else that an image may name.
+        # GDAL's own HTTP client may read this path, and no other that an image may name.
         self._options = options | {"CPL_VSIL_CURL_ALLOWED_FILENAME": path}
 
     def open(self) -> DatasetReader:
-        """The image, to be closed by the caller; to be called within `reading`."""
+        """Return the open image; call it within `reading`, and close the result."""
         return DatasetReader(self._path, driver=DRIVERS, sharing=False)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """GDAL's surroundings, of this thread; whoever opens or reads has to be inside.
+        """Set GDAL's environment for this thread; open and read images inside it only.
 
-        Raises `InvalidRequest` for what is no image or is not to be had, `Throttled` or `Unavailable` where trying
-        again may help, `NotPermitted` where its role cannot be assumed: also where GDAL got along without the bytes.
+        Raises `InvalidRequest` for a file that is not an image or cannot be read, `Throttled` or `Unavailable` if a
+        retry may help, `NotPermitted` if the role cannot be assumed; also if GDAL succeeded without the missing bytes.
         """
         self._met()
         with rasterio.Env(session=self._session(), **self._options):
@@ -93,17 +94,17 @@ class Source:
             raise met
 
     def close(self) -> None:
-        """Have nothing opened any more; what is open stays so."""
+        """Let nothing more be opened; open handles stay open."""
 
     def _session(self) -> Session:
         return DummySession()
 
     def _met(self) -> Exception | None:
-        """What went wrong with bytes that GDAL wanted on this thread, since this was asked before."""
+        """Return the last error of GDAL's reads on this thread since the last call."""
         return None
 
     def _why(self, said: str) -> InvalidRequest | ServiceError:
-        """Why GDAL could not read it."""
+        """Return the reason for GDAL's error."""
         plain = without_secrets_of(self._place.url, said.replace(self._path, self._place.shown))
         return InvalidRequest(
             f"{self._place.shown} is no image that can be read: {one_line(plain)[:500]}", field=_FIELD
@@ -122,7 +123,7 @@ class _InS3(Source):
         return AWSSession(self._boto3())
 
     def _why(self, said: str) -> InvalidRequest | ServiceError:
-        """S3 itself is asked: GDAL's words do not tell a wrong key from a network that is down."""
+        """Ask S3 for the reason: GDAL's message does not tell a wrong key from a network error."""
         client = self._boto3().client("s3", endpoint_url=self._endpoint)
         try:
             client.head_object(Bucket=self._place.bucket, Key=self._place.key)
@@ -137,18 +138,10 @@ class _InS3(Source):
         return super()._why(said)
 
 
-class _Registered(FilePathBase):  # type: ignore[misc]
-    """A file of Python's under a name that GDAL opens, anew for each handle.
-
-    rasterio has another way, `opener=`, whose register is of one thread alone: a handle that another thread closes is
-    not found in it. It also has GDAL's table of file systems written to for each handle, while other threads read it.
-    """
-
-
 class _BehindHttp(Source):
     def __init__(self, place: Place, options: dict[str, Any], client: httpx.Client) -> None:
         self._ranges = Ranges(client, place)
-        self._file = _Registered(self._ranges.open())
+        self._file = RegisteredFile(self._ranges.open())
         super().__init__(place, self._file.name, options)
 
     def close(self) -> None:
@@ -160,14 +153,14 @@ class _BehindHttp(Source):
 
 
 class Access:
-    """Where images are opened, under roles.
+    """Opens images under roles.
 
     Args:
-        roles: whose sessions read from S3.
-        s3_endpoint: where S3 answers, as boto3 has it (`client.meta.endpoint_url`), so that GDAL asks the same place:
-            another partition, a private endpoint, or a stand-in for tests.
+        roles: sessions that read from S3.
+        s3_endpoint: of boto3 (`client.meta.endpoint_url`), so that GDAL uses the same: another partition, a private
+            endpoint, or a simulator.
         http: reads images behind HTTP; see `Ranges`.
-        options: of GDAL, beside and before those here.
+        options: of GDAL, overriding those of this module.
     """
 
     def __init__(
@@ -179,14 +172,14 @@ class Access:
         self._options = _OPTIONS | _s3_options(s3_endpoint) | (options or {})
 
     def source(self, place: Place, role: str | None) -> Source:
-        """The image at a place, read under a role or our own; to be closed by the caller. Asks nobody yet."""
+        """Return the image at a place, under a role or the queue's own; sends no request. Close the result."""
         if place.bucket:
             return _InS3(place, self._options, lambda: self._roles.session(role), self._s3_endpoint)
         return _BehindHttp(place, self._options, self._http)
 
 
 def _s3_options(endpoint: str) -> dict[str, str]:
-    """Stand-ins on this machine answer to no host names with buckets in them, and speak plain HTTP."""
+    """Return GDAL's options for S3: simulators on this machine use plain HTTP, without buckets in host names."""
     parts = urlsplit(endpoint)
     return {
         "AWS_S3_ENDPOINT": parts.netloc,

@@ -1,7 +1,4 @@
-"""Tiles as models get them: NITF, JPEG, PNG or GeoTIFF, encoded in memory, with their georeference where one fits in.
-
-It must not read images, nor write files.
-"""
+"""Encodes tiles for models in memory as NITF, JPEG, PNG or GeoTIFF, with georeference if the format has it."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ CONTENT_TYPES = {
     TileFormat.PNG: "image/png",
     TileFormat.GEOTIFF: "image/tiff",
 }
-"""What a tile is called where the request names no `ContentType`."""
+"""Content types of tiles if the request has no `ContentType`."""
 
 _DRIVERS = {
     TileFormat.NITF: "NITF",
@@ -57,15 +54,15 @@ _BANDS: dict[tuple[TileFormat, Compression | None], tuple[int, ...]] = {
     (TileFormat.NITF, Compression.JPEG): _GREY_OR_RGB,
     (TileFormat.GEOTIFF, Compression.JPEG): _WITH_ALPHA_TOO,
 }
-"""How many bands there may be; with others any number."""
+"""Supported numbers of bands; other formats take any number."""
 
 
 def encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
-    """A tile's bytes; `COMPRESSIONS` of the domain says which pairs there are.
+    """Return a tile's bytes; `COMPRESSIONS` of the domain has the legal pairs.
 
-    Georeference is kept in GeoTIFF as it is. NITF has the corners in whole metres or arc seconds (IGEOLO), and the
-    whole image's sensor model (RPC00B) beside what part of it the tile is (ICHIPB). Raises `InvalidRequest` for
-    pixels that the format cannot have.
+    GeoTIFF keeps the georeference unchanged. NITF has the corners in whole metres or arc seconds (IGEOLO), and the
+    whole image's sensor model (RPC00B) with the tile's position in it (ICHIPB). Raises `InvalidRequest` for pixels that
+    the format cannot hold.
     """
     pixels = _fitting(chip, form, compression)
     placing = chip.placing if form in COMPRESSIONS else Placing()
@@ -87,9 +84,9 @@ def encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
 
 
 def chip_of(placing: Placing) -> dict[str, str]:
-    """That a NITF is a part of a larger image, to which its sensor model belongs (STDI-0002, ICHIPB).
+    """Return the tag that marks a NITF as part of a larger image with this sensor model (STDI-0002, ICHIPB).
 
-    The rows and columns of four corner pixels' middles, here and in the whole image.
+    It has the rows and columns of four corner pixels' centres, in the tile and in the whole image.
     """
     if placing.rpcs is None:
         return {}
@@ -101,12 +98,12 @@ def chip_of(placing: Placing) -> dict[str, str]:
 
 
 def _moved(placing: Placing, rpcs: RPC) -> RPC:
-    """The sensor model for the tile alone; GeoTIFF has offsets of any sign."""
+    """Return the sensor model for the tile alone; GeoTIFF allows offsets of any sign."""
     return moved(rpcs, placing.window.row, placing.window.column)
 
 
 def _fitting(chip: Chip, form: TileFormat, compression: Compression) -> Pixels:
-    """The pixels, in bands and bits that the format has."""
+    """Return the pixels in bands and bits that the format has."""
     pixels = chip.pixels
     bands = _BANDS.get((form, compression if form in COMPRESSIONS else None))
     if bands and len(pixels) not in bands:
@@ -118,7 +115,7 @@ def _fitting(chip: Chip, form: TileFormat, compression: Compression) -> Pixels:
 
 
 def _written(pixels: Pixels, placing: Placing, chip: Chip, driver: str, options: dict[str, Any]) -> bytes:
-    """By way of an image in memory: most drivers only copy."""
+    """Encode through an image in memory: most drivers can only copy."""
     bands, height, width = pixels.shape
     profile: dict[str, Any] = {"count": bands, "height": height, "width": width, "dtype": pixels.dtype}
     if chip.nodata is not None and pixels.dtype == chip.pixels.dtype and driver == "GTiff":
@@ -141,13 +138,13 @@ def _written(pixels: Pixels, placing: Placing, chip: Chip, driver: str, options:
 
 
 def _colours(chip: Chip, bands: int) -> Sequence[ColorInterp]:
-    """As in the image, but palettes whose colours are not told: a tile has none."""
+    """Return the image's color interpretations without palettes, which tiles do not have."""
     kept = chip.colours[:bands]
     return tuple(ColorInterp.gray if each is ColorInterp.palette else each for each in kept)
 
 
 def _nitf_placing(placing: Placing, pixels: Pixels) -> Placing:
-    """NITF's corners are in WGS 84, as longitude and latitude or as UTM; those of other systems are reprojected."""
+    """Return a placing that NITF can hold: corners in WGS 84 or its UTM zones; others are reprojected."""
     if placing.transform is None or _is_nitfs(placing.crs):
         return placing if not placing.gcps else Placing()
     _, height, width = pixels.shape

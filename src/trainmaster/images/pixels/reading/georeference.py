@@ -1,6 +1,6 @@
-"""Pixels to longitude and latitude, and back: by an affine transform, ground control points, or an RPC sensor model.
+"""Conversion between pixels and longitude and latitude, by affine transform, ground control points or RPC model.
 
-Image coordinates are (x, y) in pixels from the upper left corner of the image's first pixel. It must not read pixels.
+Image coordinates are (x, y) in pixels from the upper left corner of the image's first pixel.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ log = logging.getLogger(__name__)
 WGS84 = CRS.from_epsg(4326)
 Numbers = NDArray[np.float64]
 MAX_INTEREST_LENGTH = 100_000
-"""Characters of a region of interest."""
+"""Maximum characters of a region of interest."""
 _INTEREST = "regionOfInterest"
 _POINTS_PER_SIDE = 32
-"""A straight line on the map is none in the image: a region of interest is looked at in so many places at least."""
+"""Minimum points per side of a region of interest: a straight line on the map is curved in the image."""
 
 
 class Georeference:
-    """Where an image's pixels are; usable from several threads.
+    """The positions of an image's pixels; safe for several threads.
 
     Args:
-        image: an open image that has one; see `georeference_of`.
+        image: an open image with georeference; see `georeference_of`.
     """
 
     def __init__(self, image: DatasetReader) -> None:
@@ -60,7 +60,7 @@ class Georeference:
             raise ValueError("its middle is nowhere")
 
     def world(self, points: Numbers) -> Numbers:
-        """Longitude and latitude of points (n x 2) of the image, degrees; NaN of those that have none."""
+        """Return longitude and latitude of points (n x 2) of the image in degrees; NaN for points without."""
         if self._affine is not None:
             xs, ys = applied(self._affine, points[:, 0], points[:, 1])
         else:
@@ -69,10 +69,10 @@ class Georeference:
         return self._reprojected(xs, ys, self._crs, WGS84)
 
     def image(self, points: Numbers) -> Numbers:
-        """The image's points (n x 2) at longitudes and latitudes, degrees."""
+        """Return the image's points (n x 2) at longitudes and latitudes in degrees."""
         longitudes = points[:, 0]
         if self._crs.is_geographic:
-            # An image across the antimeridian has all its longitudes on one side of it, be it beyond 180.
+            # An image across the antimeridian has all its longitudes on one side of it, even beyond 180.
             longitudes = self._middle + wrapped(longitudes - self._middle)
         there = self._reprojected(longitudes, points[:, 1], WGS84, self._crs)
         if self._affine is not None:
@@ -92,15 +92,15 @@ class Georeference:
 
 
 def _map_to_map(source: CRS, target: CRS, xs: Any, ys: Any) -> tuple[Any, Any]:
-    """Coordinates in another system; those that it does not have are NaN.
+    """Return coordinates in another system; NaN for points outside it.
 
-    For such a point GDAL's error comes through rasterio as a class of its private `_err`, so that all are caught: what
-    is wrong with a point alone is told as NaN, and nothing else happens here.
+    For such a point rasterio raises GDAL's error as a class of its private `_err`, so all exceptions are caught;
+    nothing else can fail here.
     """
     try:
         xs, ys = reproject(source, target, xs, ys)
     except Exception:  # noqa: BLE001 - what GDAL raises here shares no public class
-        # One point that cannot be had spoils all.
+        # One invalid point fails the whole call.
         if len(xs) == 1:
             return [math.nan], [math.nan]
         each = [_map_to_map(source, target, [x], [y]) for x, y in zip(xs, ys, strict=True)]
@@ -109,12 +109,12 @@ def _map_to_map(source: CRS, target: CRS, xs: Any, ys: Any) -> tuple[Any, Any]:
 
 
 def wrapped(longitudes: Any) -> Any:
-    """Longitudes from -180 to 180, degrees; those already there are left exactly as they are."""
+    """Return longitudes from -180 to 180 in degrees; values in that range stay exactly the same."""
     return np.where(np.abs(longitudes) <= 180, longitudes, (longitudes + 180) % 360 - 180)
 
 
 def applied(affine: Any, columns: Any, rows: Any) -> tuple[Any, Any]:
-    """Where an affine transform takes coordinates; written out, as releases of `affine` differ in the operator."""
+    """Return the result of an affine transform; written out, since releases of `affine` differ in the operator."""
     with np.errstate(over="ignore", invalid="ignore"):  # Models give what they like.
         return affine.a * columns + affine.b * rows + affine.c, affine.d * columns + affine.e * rows + affine.f
 
@@ -124,20 +124,20 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _sensor_model(rpcs: RPC) -> RPCTransformer:
-    """A sensor model at the height that it was made around (`HEIGHT_OFF`), metres above the ellipsoid.
+    """Return a sensor model at its reference height (`HEIGHT_OFF`), metres above the ellipsoid.
 
-    There is no elevation data, and GDAL's own default is the ellipsoid itself, kilometres away from high ground in an
+    There is no elevation data, and GDAL's default is the ellipsoid itself, kilometres away from high ground in an
     oblique view. QGIS chooses the same height (its pull request 36385).
     """
     return RPCTransformer(rpcs, RPC_HEIGHT=rpcs.height_off, RPC_PIXEL_ERROR_THRESHOLD=_TIGHT)
 
 
 _TIGHT = 1e-3
-"""Pixels by which going to earth and back may miss; GDAL's own 0.1 would be seen in the results."""
+"""Maximum error in pixels of a conversion and its inverse; GDAL's default of 0.1 would show in the results."""
 
 
 def moved(rpcs: RPC, row: float, column: float) -> RPC:
-    """A sensor model for the part of an image that begins at this row and column."""
+    """Return a sensor model for the part of an image that begins at this row and column."""
     given = rpcs.to_dict()
     given["line_off"] -= row
     given["samp_off"] -= column
@@ -145,9 +145,9 @@ def moved(rpcs: RPC, row: float, column: float) -> RPC:
 
 
 def chip_offset(image: DatasetReader) -> tuple[float, float] | None:
-    """Row and column at which a NITF begins in the larger image that its sensor model is about (STDI-0002, ICHIPB).
+    """Return row and column of a NITF in the larger image of its sensor model (STDI-0002, ICHIPB).
 
-    None for one that is turned or scaled against it; GDAL does not look at any of this.
+    None if it is rotated or scaled against it; GDAL ignores all of this.
     """
     text = image.tags(ns="TRE").get("ICHIPB", "") if image.driver == "NITF" else ""
     if not text:
@@ -169,7 +169,7 @@ _SLACK_OF_CHIPS = 0.01
 
 
 def georeference_of(image: DatasetReader) -> Georeference | None:
-    """Where an image's pixels are; None where it does not say, or says what leads nowhere on earth."""
+    """Return an image's georeference; None if it has none, or an invalid one."""
     gcps, gcps_crs = image.gcps
     by_transform = image.crs is not None and not image.transform.is_identity
     by_model = image.rpcs is not None and chip_offset(image) is not None
@@ -183,7 +183,7 @@ def georeference_of(image: DatasetReader) -> Georeference | None:
 
 
 def interest_window(interest: str, where: Georeference, width: int, height: int) -> Window:
-    """What of an image a region of interest covers: its bounds in pixels, cut to the image.
+    """Return the part of an image that a region of interest covers: its bounds in pixels, cut to the image.
 
     Args:
         interest: WKT, longitude and latitude.
@@ -191,7 +191,7 @@ def interest_window(interest: str, where: Georeference, width: int, height: int)
         width: of the image, pixels.
         height: of the image, pixels.
 
-    Raises `InvalidRequest` for text that is no WKT, coordinates that are none, and what lies outside the image.
+    Raises `InvalidRequest` for invalid WKT or coordinates, and for a region outside the image.
     """
     points = where.image(_points_of(interest))
     points = points[np.isfinite(points).all(axis=1)]
@@ -206,7 +206,7 @@ def interest_window(interest: str, where: Georeference, width: int, height: int)
 
 
 _SLACK = 1e-6
-"""Of a pixel: what reprojection leaves of a whole number is not to add a pixel."""
+"""Fraction of a pixel: the rounding of a reprojected whole number must not add a pixel."""
 
 
 def _outside() -> InvalidRequest:
@@ -226,7 +226,7 @@ def _points_of(interest: str) -> Numbers:
     if not (-360 <= low_x <= high_x <= 360 and -90 <= low_y <= high_y <= 90):
         hint = "WKT coordinates are longitude first, then latitude, in degrees."
         raise InvalidRequest("the region of interest is not on the earth", field=_INTEREST, hint=hint)
-    # Part by part: those on both sides of the antimeridian are small, what they span is not.
+    # Part by part: parts on both sides of the antimeridian are small, but their common bounds are not.
     parts = [_finely(each) for each in shapely.get_parts(shape)]
     return np.asarray(shapely.get_coordinates(parts), dtype=float)
 

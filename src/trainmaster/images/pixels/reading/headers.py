@@ -1,7 +1,4 @@
-"""Images' headers, read from where the images are; implements `ports.image.Headers`.
-
-Only a header's bytes are read, by ranges. It must not read pixels.
-"""
+"""Reads images' headers by byte ranges; implements `images.ports.Headers`."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ class RasterHeaders:
     Args:
         access: opens images.
         loopback: whether images may be on this machine: local stacks only.
-        resolve: asked for the addresses of a host.
+        resolve: returns the addresses of a host.
     """
 
     def __init__(self, access: Access, *, loopback: bool = False, resolve: Resolver = addresses) -> None:
@@ -31,7 +28,7 @@ class RasterHeaders:
         self._resolve = resolve
 
     def read(self, url: str, *, role: str | None = None, interest: str | None = None) -> Header:
-        """The header of an image; see `ports.image.Headers.read`."""
+        """Return the header of an image; see `images.ports.Headers.read`."""
         place = place_of(url, loopback=self._loopback, resolve=self._resolve)
         with closing(self._access.source(place, role)) as source, source.reading(), source.open() as image:
             if not image.count:

@@ -1,7 +1,4 @@
-"""How pixels become eight bits: the same way for all tiles of an image, whoever reads them, so that no seams appear.
-
-It must not open images.
-"""
+"""Conversion of pixels to eight bits, the same for all tiles of an image and all workers, so that no seams appear."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from trainmaster.domain.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How pixels become eight bits.
+    """The range of pixel values that eight bits cover.
 
     Attributes:
         low, high: the values that become 0 and 255.
@@ -30,13 +27,13 @@ class Scale:
 
 
 EIGHT_BITS = Scale(0.0, 255.0)
-"""Of pixels that have eight bits already."""
+"""The scale of pixels that have eight bits already."""
 
 
 def scale_of(image: DatasetReader) -> Scale | None:
-    """How an image's pixels become eight bits, by what its header says that they are; None where it does not say.
+    """Return an image's scale by its header; None if the header has none.
 
-    The bits in use (NBITS) come first, then statistics. Those of bytes count for nothing: these are as they are to be.
+    The bits in use (NBITS) come first, then statistics. Statistics of bytes are ignored: bytes stay as they are.
     """
     kind = np.dtype(image.dtypes[0])
     bits = image.tags(1, ns="IMAGE_STRUCTURE").get("NBITS", "")
@@ -50,7 +47,7 @@ def scale_of(image: DatasetReader) -> Scale | None:
 
 
 def _number(text: str | None) -> float | None:
-    """A statistic; None for one that is missing, or none: anybody writes what he likes into a header."""
+    """Return a statistic; None if it is missing or invalid, since headers may contain anything."""
     try:
         found = float(text or "nan")
     except ValueError:
@@ -59,19 +56,19 @@ def _number(text: str | None) -> float | None:
 
 
 _BLOCKS, _SIDE, _BANDS = 16, 512, 3
-"""Parts of an image that are looked at, pixels of a part per axis, and bands."""
+"""Maximum sampled parts of an image, pixels of a part per axis, and bands."""
 _TAILS = (2, 98)
-"""Percentiles between which most of an image is."""
+"""Percentiles of the main range of values."""
 _BELOW, _ABOVE = 0.2, 0.4
-"""Of what lies between: so much is added on both sides, as far as there are pixels."""
+"""Fractions of that range added on both sides, as far as there are pixels."""
 
 
 def measured(image: DatasetReader) -> Scale | None:
-    """How an image's pixels become eight bits, by what they are like; None for complex ones, and where there are none.
+    """Return an image's scale by its pixels; None for complex or missing ones.
 
-    Looked at are up to 16 of its blocks, spread evenly, so that whoever looks finds the same. The range is that of
-    dynamic range adjustment in OversightML's imagery toolkit (`DRAParameters`): from the 2nd to the 98th percentile,
-    and a little beyond.
+    Up to 16 of its blocks are sampled, spread evenly, so that all workers find the same. The range is that of dynamic
+    range adjustment in OversightML's imagery toolkit (`DRAParameters`): from the 2nd to the 98th percentile, and a
+    little beyond.
     """
     kind = np.dtype(image.dtypes[0])
     if kind.kind not in "uif":
@@ -101,7 +98,7 @@ def _parts(image: DatasetReader) -> list[RasterWindow]:
 
 
 def _seen(image: DatasetReader, window: RasterWindow) -> NDArray[np.float64]:
-    """The pixels that mean something."""
+    """Return the valid pixels."""
     bands = list(range(1, min(image.count, _BANDS) + 1))
     values: NDArray[np.float64] = image.read(bands, window=window).astype(np.float64).ravel()
     values = values[np.isfinite(values)]
@@ -109,7 +106,7 @@ def _seen(image: DatasetReader, window: RasterWindow) -> NDArray[np.float64]:
 
 
 def eight_bits(pixels: NDArray[Any], scale: Scale | None) -> NDArray[np.uint8]:
-    """Pixels in eight bits. Raises `InvalidRequest` where nothing says what their range is."""
+    """Return pixels in eight bits. Raises `InvalidRequest` if their range is unknown."""
     if pixels.dtype == np.uint8 and scale in (None, EIGHT_BITS):
         return pixels
     if scale is None or pixels.dtype.kind == "c":

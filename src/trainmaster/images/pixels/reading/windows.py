@@ -1,7 +1,4 @@
-"""An image's pixels: its windows, as arrays, with where they are on earth and what their colours are.
-
-It must not encode tiles (`encoding.py` does) nor know what a model is.
-"""
+"""Reads windows of an image as arrays, with their georeference and colors."""
 
 from __future__ import annotations
 
@@ -33,13 +30,13 @@ Pixels = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where the pixels of a tile are on earth, in whichever way its image says it.
+    """The position of a tile's pixels on earth, in the form that its image has.
 
     Attributes:
-        crs, transform: of an affine transform; None where there is none.
+        crs, transform: of an affine transform; None without one.
         gcps, gcps_crs: ground control points.
         rpcs: the whole image's sensor model.
-        window: which pixels of the image these are.
+        window: the pixels of the image.
         size: width and height of the whole image.
     """
 
@@ -54,9 +51,9 @@ class Placing:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """What was read of a window: pixels and all that belongs to them.
+    """The pixels of a window and their metadata.
 
-    `scale` tells how they become eight bits; asked only where they are to, as it may have to look at the image.
+    `scale` returns the conversion to eight bits; it may read the image, so it is called only if needed.
     """
 
     pixels: Pixels
@@ -67,12 +64,12 @@ class Chip:
 
 
 class Image:
-    """One image, read by several threads; each reads with a handle of its own, as GDAL wants it.
+    """One image, read by several threads; each has a handle of its own, as GDAL requires.
 
     Args:
         access: opens it.
-        place: where it is.
-        role: IAM role ARN under which it is read; None for our own.
+        place: its location.
+        role: IAM role ARN under which it is read; None for the queue's own role.
     """
 
     def __init__(self, access: Access, place: Place, role: str | None) -> None:
@@ -94,7 +91,7 @@ class Image:
             raise
 
     def read(self, window: Window) -> Chip:
-        """The pixels of a window. Raises as `Source.reading` does, `InvalidRequest` also beyond the image."""
+        """Return the pixels of a window. Raises as `Source.reading` does; `InvalidRequest` also beyond the image."""
         if window.column + window.width > self.width or window.row + window.height > self.height:
             raise InvalidRequest(f"{self._place.shown} is smaller than when it was submitted", field="imageUrls")
         there = RasterWindow(window.column, window.row, window.width, window.height)
@@ -109,7 +106,7 @@ class Image:
             return Chip(pixels, placing, self.scale, tuple(image.colorinterp), image.nodata)
 
     def scale(self) -> Scale | None:
-        """How the image's pixels become eight bits: as its header says, else as it looks; None where neither helps."""
+        """Return the image's conversion to eight bits, by its header or else its pixels; None if neither has one."""
         if self._told is not None:
             return self._told
         with self._measuring:
@@ -120,7 +117,7 @@ class Image:
             return self._measured[0]
 
     def close(self) -> None:
-        """Close what is not in use, and let nothing more be opened."""
+        """Close idle handles, and let nothing more be opened."""
         with suppress(queue.Empty):
             while True:
                 self._idle.get_nowait().close()
@@ -128,7 +125,7 @@ class Image:
 
     @contextmanager
     def _handle(self) -> Iterator[DatasetReader]:
-        """A handle, for one thread; used again unless reading with it has met anything."""
+        """Yield a handle for one thread; it is reused unless an error occurred."""
         with self._source.reading():
             try:
                 image = self._idle.get_nowait()
@@ -139,7 +136,7 @@ class Image:
 
 
 def placing_of(image: DatasetReader, window: Window) -> Placing:
-    """Where a window of an image is: as the image says it, moved to the window's corner; sensor models as they are."""
+    """Return a window's placing: the image's, moved to the window's corner; sensor models stay unchanged."""
     gcps, gcps_crs = image.gcps
     if image.crs is not None and not image.transform.is_identity:
         there = RasterWindow(window.column, window.row, window.width, window.height)
@@ -158,7 +155,7 @@ def placing_of(image: DatasetReader, window: Window) -> Placing:
 
 
 LARGEST = 256 * 1024 * 1024
-"""Bytes that a tile, or a block of the image, has at most: a worker has 3 GB for several, each several times."""
+"""Maximum bytes of a tile or a block of the image: a worker has 3 GB for several, each several times."""
 
 
 def check_memory(image: DatasetReader, window: Window) -> None:
@@ -181,7 +178,7 @@ def check_blocks(image: DatasetReader) -> None:
 
 
 def _depth(image: DatasetReader) -> int:
-    """Bytes of a pixel, all bands together."""
+    """Return the bytes of a pixel, all bands together."""
     return sum(np.dtype(each).itemsize for each in image.dtypes)
 
 
@@ -189,9 +186,9 @@ _COLOURS = (ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.al
 
 
 def palette_of(image: DatasetReader) -> NDArray[np.uint8] | None:
-    """The colours that pixels stand for, by index: one band where all are greys, else RGB; and alpha if not all opaque.
+    """Return the palette by index: one band if all colors are grays, else RGB; with alpha unless all are opaque.
 
-    None where the image has none.
+    None if the image has none.
     """
     if not _is_paletted(image):
         return None

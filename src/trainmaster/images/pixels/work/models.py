@@ -1,7 +1,6 @@
-"""Models: a tile goes in, GeoJSON features come out; behind a SageMaker endpoint, or behind a URL.
+"""Models: they take a tile and return GeoJSON features; behind a SageMaker endpoint, or behind a URL.
 
-Being told to slow down is an error of its own (`Throttled`), so that the endpoint's target can be lowered. It must not
-know of regions.
+Throttling is an error of its own (`Throttled`), so that the endpoint's target can be lowered.
 """
 
 from __future__ import annotations
@@ -54,45 +53,45 @@ PASSED_ON = frozenset(
         "TargetVariant",
     }
 )
-"""Members of `imageProcessorParameters` that InvokeEndpoint takes; others are left out, as ModelRunner does."""
+"""Members of `imageProcessorParameters` that InvokeEndpoint takes; others are dropped, as ModelRunner does."""
 ANSWER_TIME = 60
-"""Seconds that a model has for an answer (SageMaker, "InvokeEndpoint")."""
+"""Maximum seconds of an answer (SageMaker, "InvokeEndpoint")."""
 MAX_ANSWER_LENGTH = 64 * 1024 * 1024
-"""Bytes of an answer; SageMaker's own limit is below. All of a worker's threads may have one at the same time."""
+"""Maximum bytes of an answer; SageMaker's own limit is lower. All of a worker's threads may have one at a time."""
 MAX_SAID_LENGTH = 500
-"""Of what a model says of a request that it refuses, so much is told."""
+"""Characters of a model's error message that are kept."""
 _SLOW_DOWN = frozenset({"ServiceUnavailable", "ServiceUnavailableException", "ModelNotReadyException"})
-"""What SageMaker says of a model that is too busy or still loading, beside the throttles of all AWS services."""
+"""SageMaker's error codes of a model that is too busy or still loading, beside the throttles of all AWS services."""
 _BUSY = frozenset({429, 503})
 _SERVER_ERROR = 500
 _REFUSED, _FORBIDDEN, _TIMEOUT = 400, frozenset({401, 403}), 408
 
 
 class Model(Protocol):
-    """What finds features in tiles; called by several threads at once.
+    """A model that finds features in tiles; several threads call it at once.
 
     Attributes:
-        heard: how its requests were answered so far.
+        heard: statistics of its answers so far.
     """
 
     @property
     def heard(self) -> RequestStats: ...  # noqa: D102 - see above
 
     def features(self, tile: bytes) -> list[Feature]:
-        """What it finds, in the tile's own pixels.
+        """Return the features in the tile's own pixels.
 
-        Raises `Throttled` where it asks us to slow down, `Unavailable` where trying again may help, `NotPermitted` and
-        `RequestRefused` where it will not, `InvalidRequest` where nobody may ask it.
+        Raises `Throttled` if it is too busy, `Unavailable` if a retry may help, `NotPermitted` and `RequestRefused` if
+        it rejects the tile, `InvalidRequest` if it must not be called.
         """
         ...
 
 
 MAX_CONNECTIONS = 64
-"""As many threads as the deployment's largest setting of tile workers."""
+"""The deployment's maximum of tile workers."""
 
 
 def runtime_config() -> Config:
-    """How InvokeEndpoint is tried again: adaptively, so that all threads slow down together."""
+    """Return botocore's configuration of InvokeEndpoint: adaptive retries, so that all threads slow down together."""
     retries: Any = {"mode": "adaptive", "total_max_attempts": 4}
     slow = ANSWER_TIME + 5
     return Config(retries=retries, max_pool_connections=MAX_CONNECTIONS, connect_timeout=5, read_timeout=slow)
@@ -105,8 +104,8 @@ class SageMakerModel:
         client: a boto3 client of `sagemaker-runtime`, made with `runtime_config`, under the role that may invoke.
         endpoint: its name.
         parameters: of the request (`imageProcessorParameters`).
-        variant: the one that was chosen; "" for none.
-        content_type: of tiles, where the parameters do not say.
+        variant: the chosen one; "" without one.
+        content_type: of tiles, unless the parameters have one.
     """
 
     def __init__(
@@ -121,7 +120,7 @@ class SageMakerModel:
         self.heard = RequestStats()
 
     def features(self, tile: bytes) -> list[Feature]:
-        """What the endpoint finds in a tile; see `Model.features`."""
+        """Return the features of a tile; see `Model.features`."""
         with self.heard.asking():
             try:
                 answer = self._client.invoke_endpoint(EndpointName=self._endpoint, Body=tile, **self._asked)
@@ -135,12 +134,12 @@ class SageMakerModel:
 
 
 def _retries(answer: Mapping[str, Any]) -> int:
-    """How often botocore has asked again by itself: after throttling, 5xx, and lost connections."""
+    """Return the number of botocore's own retries: after throttling, 5xx, and lost connections."""
     return int(answer.get("ResponseMetadata", {}).get("RetryAttempts", 0))
 
 
 def _trouble(error: AwsError) -> ServiceError:
-    """`ModelError` is what the container itself answered: its own status tells what it means."""
+    """Return the domain error; for `ModelError` by the container's own status."""
     code = code_of(error)
     text = one_line(f"{code}: {message_of(error)}")[:MAX_SAID_LENGTH]
     if code in _SLOW_DOWN:
@@ -152,7 +151,7 @@ def _trouble(error: AwsError) -> ServiceError:
 
 
 def trouble_of_status(status: int, text: str) -> ServiceError:
-    """What a model's HTTP status means."""
+    """Return the error for a model's HTTP status."""
     if status in _BUSY:
         return Throttled(text)
     if status in _FORBIDDEN:
@@ -178,7 +177,7 @@ class HttpModel:
         self.heard = RequestStats()
 
     def features(self, tile: bytes) -> list[Feature]:
-        """What the model finds in a tile; see `Model.features`."""
+        """Return the features of a tile; see `Model.features`."""
         with self.heard.asking():
             said = self._said(tile)
         return features_of(said)
@@ -204,7 +203,7 @@ class HttpModel:
 
 
 def _beginning(answer: httpx.Response) -> bytes:
-    """An answer's bytes, as far as one can be long; a little more tells that it is longer."""
+    """Return an answer's bytes up to the maximum and one more, which shows that it is longer."""
     said = bytearray()
     for piece in answer.iter_bytes():
         said += piece
@@ -214,13 +213,13 @@ def _beginning(answer: httpx.Response) -> bytes:
 
 
 def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> httpx.Client:
-    """A client for models and images behind URLs, which follows no redirects; see `PublicOnly` for where it connects.
+    """Return a client for models and images behind URLs, without redirects; `PublicOnly` restricts its addresses.
 
-    It is not to write credentials of URLs into the log, as httpx does at INFO, nor to keep cookies: all jobs share it.
+    Unlike httpx by default it does not log URLs' credentials at INFO, and it keeps no cookies, since all jobs share it.
 
     Args:
-        loopback: whether all addresses are allowed, this machine's own among them: local stacks only.
-        resolve: asked for the addresses of a host.
+        loopback: whether all addresses are allowed, including loopback: local stacks only.
+        resolve: returns the addresses of a host.
     """
     logging.getLogger("httpx").setLevel(logging.WARNING)
     limits = httpx.Limits(max_connections=MAX_CONNECTIONS)
@@ -231,7 +230,7 @@ def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> htt
 
 
 def features_of(said: bytes) -> list[Feature]:
-    """The features of a GeoJSON FeatureCollection. Raises `RequestRefused` for anything else."""
+    """Return the features of a GeoJSON FeatureCollection. Raises `RequestRefused` for anything else."""
     if len(said) > MAX_ANSWER_LENGTH:
         raise RequestRefused(f"the model's answer is longer than {MAX_ANSWER_LENGTH} bytes")
     try:
@@ -245,7 +244,7 @@ def features_of(said: bytes) -> list[Feature]:
 
 
 def _finite(text: str) -> float:
-    """1e999 is legal JSON, and infinite in Python, which would write it as what is no JSON."""
+    """Return a finite float: 1e999 is legal JSON but infinite in Python, which would write invalid JSON."""
     found = float(text)
     return found if math.isfinite(found) else _no_number(text)
 
@@ -255,14 +254,14 @@ def _no_number(name: str) -> Any:
 
 
 class Patient:
-    """A model that is asked again after a while where that may help.
+    """A model whose calls are retried with growing pauses.
 
     Args:
-        model: the one that is asked.
-        wait: lets seconds pass; True where whoever waits is to give up.
-        spread: a number from 0 to 1, so that threads do not come back together.
-        tries: how often it is asked in all.
-        first: seconds before the second try; doubled each time.
+        model: the wrapped model.
+        wait: sleeps for seconds; returns True if the caller should give up.
+        spread: returns a number from 0 to 1, so that threads do not retry together.
+        tries: total calls.
+        first: seconds before the second call; doubled each time.
     """
 
     def __init__(
@@ -282,11 +281,11 @@ class Patient:
 
     @property
     def heard(self) -> RequestStats:
-        """How the model's requests were answered, each try by itself."""
+        """Statistics of the model's answers, counting each call."""
         return self._model.heard
 
     def features(self, tile: bytes) -> list[Feature]:
-        """What the model finds, or the trouble of the last try; see `Model.features`."""
+        """Return the model's features, or raise the error of the last call; see `Model.features`."""
         for number in range(self._tries):
             try:
                 return self._model.features(tile)
@@ -294,5 +293,5 @@ class Patient:
                 pause = self._first * 2**number * (0.5 + self._spread())
                 if number + 1 == self._tries or self._wait(pause):
                     raise
-                log.info("the model is asked again", extra={"cause": str(error), "seconds": round(pause, 1)})
-        raise AssertionError("a model is asked once at least")
+                log.info("the model is called again", extra={"cause": str(error), "seconds": round(pause, 1)})
+        raise AssertionError("a model is called at least once")

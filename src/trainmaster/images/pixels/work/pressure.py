@@ -1,7 +1,4 @@
-"""Tells the queue of throttling at an endpoint, so that fewer jobs are started there until it recovers.
-
-It must not know how many refusals are too many, nor how far a target is lowered: `images/domain/capacity.py` does.
-"""
+"""Reports throttling at an endpoint to the queue, which starts fewer jobs there until it recovers."""
 
 from __future__ import annotations
 
@@ -20,12 +17,12 @@ log = logging.getLogger(__name__)
 
 
 class Watch:
-    """Sees to it that a model which refuses too many of a worker's requests is asked less, though retries helped.
+    """Reports a model that rejects too many of a worker's requests, even if retries succeed.
 
     Args:
-        queue: is told.
-        task: says whose model it is.
-        heard: how it has answered.
+        queue: receives the reports.
+        task: the job of the model.
+        heard: statistics of its answers.
     """
 
     def __init__(self, queue: Queue, task: Task, heard: RequestStats) -> None:
@@ -36,7 +33,7 @@ class Watch:
         self._noted_at: datetime | None = None
 
     def look(self) -> None:
-        """Tell the queue, where that is due; to be called now and then, and after the last request."""
+        """Report overload if it is due; call this now and then, and after the last request."""
         total = self._heard.counts()
         asked, refused = (now - then for now, then in zip(total, self._since, strict=True))
         if is_overloaded(asked, refused):
@@ -45,14 +42,14 @@ class Watch:
                 return
             self._noted_at, self._since = now, total
             told = {"endpoint": self._task.endpoint, "requests": asked, "refused": refused}
-            log.warning("a model refuses many requests", extra=told)
+            log.warning("a model rejects many requests", extra=told)
             note_throttling(self._queue, self._task.endpoint, self._task.variant)
         elif asked >= COUNTED_REQUESTS:
             self._since = total
 
 
 def note_throttling(queue: Queue, endpoint: str, variant: str) -> None:
-    """Remember that a variant asked us to slow down. Losing to others, or trouble of the table, is no trouble here."""
+    """Store that a variant is throttled. Conflicts and errors of the table are ignored."""
     if queue.endpoints is None:
         return
 

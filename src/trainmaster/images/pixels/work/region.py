@@ -1,7 +1,7 @@
-"""One region: its tiles are read, sent to the model by several threads, and what is found becomes the region's result.
+"""Processing of one region: reads its tiles, sends them to the model from several threads, and saves the features.
 
-The thread that began says every so often that the worker lives, saves what is done, and sees to it that everything ends
-before the worker's time does. It must not remove duplicates: that is done once, for the whole image.
+The main thread sends heartbeats, saves progress, and ends everything before the worker's time does. Duplicates are
+removed once for the whole image (`features/merge.py`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _Seen = tuple[list[Feature], list[bool]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionTools:
-    """What a region is worked on with.
+    """The components that process a region.
 
     Attributes:
-        image: is read by several threads.
-        model: is called by several threads.
-        results: where they go.
-        leave_off: set when nothing more is to be waited for; the model's patience ends with it.
+        image: read by several threads.
+        model: called by several threads.
+        results: stores the features.
+        leave_off: set when the region ends; the model's retries end with it.
     """
 
     image: Image
@@ -44,12 +44,12 @@ class RegionTools:
 
 
 class RegionWork:
-    """A worker's work on a region that is its own.
+    """A worker's run of a region that it has claimed.
 
     Args:
         task: the job.
         assignment: the region.
-        bench: image, model and results.
+        tools: image, model and results.
     """
 
     def __init__(self, task: Task, assignment: Assignment, tools: RegionTools) -> None:
@@ -67,13 +67,13 @@ class RegionWork:
         self._beat_at = self._saved_at = assignment.queue.clock.now()
 
     def work(self) -> Outcome:
-        """Do what is left of the region, then finish it or give it back."""
+        """Process the rest of the region, then finish it or give it back."""
         try:
             self._go_on_from_before()
             self._look()
             whole = len(self._found.done) == len(self._tiles)
             if (whole or len(self._found.done) > self._before) and self._save() and whole:
-                self._why = None  # A stop that comes after the last tile comes too late.
+                self._why = None  # A stop after the last tile comes too late.
         except Exception as error:  # noqa: BLE001 - whatever it was, the region has to be given back
             self._why = self._why or error
         if self._why is None:
@@ -90,7 +90,7 @@ class RegionWork:
         self._before = len(self._found.done)
 
     def _look(self) -> None:
-        """All tiles that are not done; ends early, with the reason in `_why`, once what is under way has ended."""
+        """Process all open tiles; end early, with the reason in `_why`, once running tiles have ended."""
         todo = iter([index for index in range(len(self._tiles)) if index not in self._found.done])
         under_way: dict[Future[_Seen], int] = {}
         pool = ThreadPoolExecutor(self._task.workers, thread_name_prefix="tile")
@@ -121,7 +121,7 @@ class RegionWork:
             under_way[pool.submit(self._see, self._tiles[index])] = index
 
     def _see(self, tile: Window) -> _Seen:
-        """One tile, on a thread of the pool."""
+        """Process one tile, on a thread of the pool."""
         request = self._task.request
         chip = self._tools.image.read(tile)
         body = encode(chip, request.tile_format, request.tile_compression)
@@ -131,7 +131,7 @@ class RegionWork:
         return features, [box is not None and is_clipped(box, tile, self._task.part) for box in boxes]
 
     def _ask(self, body: bytes) -> list[Feature]:
-        """What the model finds. It alone tells of its endpoint; an image's server and S3 are slow by themselves."""
+        """Return the model's features; its throttling counts for the endpoint, that of other servers does not."""
         try:
             return self._tools.model.features(body)
         except Throttled as error:
@@ -156,17 +156,17 @@ class RegionWork:
             self._end(error)
 
     def _end(self, why: BaseException) -> None:
-        """The first reason counts; those that follow are what it brings about."""
+        """Record the first reason; later ones are its consequences."""
         if self._why is None:
             self._why = why
         self._tools.leave_off.set()
 
     def _patience(self) -> float:
-        """Seconds until something is due."""
+        """Return the seconds until something is due."""
         return max(0.05, min(self._limits.beat_every / 2, self._limits.left() - self._limits.spare))
 
     def _live(self) -> None:
-        """Say that the worker lives, how the model bears it, and save what is done, where that is due."""
+        """Report the model's load, send a heartbeat, and save progress, each if it is due."""
         self._watch.look()
         now = self._queue.clock.now()
         if now - self._beat_at >= timedelta(seconds=self._limits.beat_every):
@@ -178,7 +178,7 @@ class RegionWork:
             self._save()
 
     def _save(self) -> bool:
-        """Keep what is done, unless another worker has the region: what that one has kept may be more."""
+        """Save progress unless another worker has the region and may have saved more."""
         if not self._is_ours():
             return False
         region = self._assignment.record.region
@@ -186,10 +186,10 @@ class RegionWork:
         return True
 
     def _is_ours(self) -> bool:
-        """Whether the region is still this worker's; nobody else can have it soon after that.
+        """Return whether the region is still this worker's; no other worker can take it soon after that.
 
-        The beat also tells the next worker that there is something to go on from. It says no to a run that is stopped,
-        too: then the region is still ours, to be left off with what is done.
+        The heartbeat also tells the next worker that progress is saved. It returns False for a stopped run, too: then
+        the region is still this worker's, to be given back with its progress.
         """
         claim = self._assignment.claim
         if self._queue.runs.beat(claim, self._queue.clock.now(), tiles_done=len(self._found.done)):

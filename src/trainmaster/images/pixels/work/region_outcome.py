@@ -1,7 +1,4 @@
-"""How a worker ends with a region, or with the merging: done, or given back with what became of it.
-
-It must not read images nor results.
-"""
+"""Outcomes of a worker's claim: a region, or the merging, is finished or given back with a reason."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _MAX_DELAY = 300.0
 
 
 class Outcome(StrEnum):
-    """What became of a message about a region."""
+    """Outcome of a message about a region."""
 
     NOTHING = "nothing to do"
     DONE = "done"
@@ -36,7 +33,7 @@ class Outcome(StrEnum):
 
 
 class Stopped(Exception):
-    """The region is to be left off, or is another worker's now."""
+    """The region has to be given back: its run was stopped, or another worker has it."""
 
 
 class TimeUp(Exception):
@@ -44,7 +41,7 @@ class TimeUp(Exception):
 
 
 def done(assignment: Assignment, *, features: int) -> Outcome:
-    """The region's result is written."""
+    """Record the region as done once its result is saved."""
     rest = assignment.queue.runs.finish(assignment.claim, assignment.queue.clock.now(), features=features)
     if rest is None:
         return Outcome.LOST
@@ -53,12 +50,12 @@ def done(assignment: Assignment, *, features: int) -> Outcome:
 
 
 def given_back(assignment: Assignment, why: BaseException, *, progress: bool) -> Outcome:
-    """The region is not done.
+    """Give back a region that is not done.
 
     Args:
-        assignment: what is given back.
-        why: what happened.
-        progress: whether tiles were done, and are kept.
+        assignment: the region.
+        why: the error, or `Stopped` or `TimeUp`.
+        progress: whether completed tiles are saved.
     """
     queue, claim = assignment.queue, assignment.claim
     if isinstance(why, Stopped):
@@ -80,13 +77,13 @@ def given_back(assignment: Assignment, why: BaseException, *, progress: bool) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What becomes of a region that is not done.
+    """Decision about a region that is not done.
 
     Attributes:
-        reason: what is kept of why; "" where that is no trouble.
-        final: whether it has failed for good.
-        pauses: how often in a row it has paused now; 0 where it does not.
-        delay: seconds until it is tried again; 0 where it is not.
+        reason: the stored reason; "" without an error.
+        final: whether it has failed.
+        pauses: consecutive throttled tries; 0 without throttling.
+        delay: seconds until the next try; 0 without one.
     """
 
     reason: str
@@ -96,18 +93,17 @@ class Verdict:
 
 
 def verdict(record: RegionRecord, why: BaseException, *, attempts: int, progress: bool) -> Verdict:
-    """What becomes of a region after this.
+    """Return the decision about a region after an error.
 
-    A try counts as none where the worker was told to slow down: that is the endpoint's trouble, or AWS's, and the
-    region pauses, ever longer, up to `MAX_PAUSES` times without a tile between. Nor does one count that brought the
-    region further before time was short: the next goes on from there. What the request itself makes impossible is not
-    tried again.
+    A throttled try does not count: the cause is the endpoint or AWS, and the region pauses, ever longer, up to
+    `MAX_PAUSES` times without a tile done between. Nor does a try count that completed tiles before its time ran out:
+    the next continues from there. An invalid request is not tried again.
 
     Args:
         record: as it was when the worker took it.
-        why: what happened; not `Stopped`.
-        attempts: tries of a region before it has failed for good.
-        progress: whether tiles were done, and are kept.
+        why: the error; not `Stopped`.
+        attempts: maximum tries of a region.
+        progress: whether completed tiles are saved.
     """
     pauses = (1 if progress else record.pauses + 1) if isinstance(why, Throttled) else 0
     in_time = progress and isinstance(why, TimeUp)
@@ -122,13 +118,13 @@ def verdict(record: RegionRecord, why: BaseException, *, attempts: int, progress
 def _left_off(queue: Queue, claim: Claim) -> Outcome:
     if queue.runs.leave(claim, queue.clock.now(), reason="", final=False) is None:
         return Outcome.LOST
-    # Whoever stopped it waits for what it holds.
+    # The stop waits for the units that this worker holds.
     _tell(queue, claim, claim.number)
     return Outcome.STOPPED
 
 
 def reason_of(why: BaseException) -> str:
-    """What happened, for people; strangers' words in it obey no terminal."""
+    """Return the reason as text, without terminal control characters."""
     if isinstance(why, TimeUp):
         return NO_TIME
     if isinstance(why, InvalidRequest):
@@ -137,12 +133,12 @@ def reason_of(why: BaseException) -> str:
 
 
 def tell_begun(queue: Queue, claim: Claim) -> None:
-    """Somebody is at work, and the queue does not know that yet."""
+    """Report to the queue that a worker has begun."""
     _tell(queue, claim, BEGUN)
 
 
 def _tell(queue: Queue, claim: Claim, number: int) -> None:
-    """Have the queue look at the run; where it cannot be told its tick finds out."""
+    """Wake the manager for this run; if that fails, its tick finds out."""
     run = run_of(claim.job, claim.attempt)
     try:
         queue.tell(run, number)
@@ -162,7 +158,7 @@ def _delay(why: BaseException, tries: int) -> float:
 
 
 def _go_on(queue: Queue, claim: Claim, rest: Rest) -> None:
-    """What is next is dispatched, and the queue hears of each end; where neither gets through, its tick finds out."""
+    """Dispatch the next regions and report the end; if either fails, the manager's tick finds out."""
     if rest.next:
         _dispatch(queue, claim, rest.next)
     _tell(queue, claim, claim.number)

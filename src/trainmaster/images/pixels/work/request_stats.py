@@ -1,7 +1,6 @@
-"""How a model has answered one worker so far: requests that were made of it, and those that it was too busy for.
+"""Statistics of a model's answers to one worker: requests, and those that it was too busy for.
 
-Counted where requests are made, so that those count, too, of which a later try was answered. It must not know what
-follows from that: `images/pixels/work/pressure.py` does.
+Each try counts by itself, including retries.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from trainmaster.domain.errors import Throttled, Unavailable
 
 
 class RequestStats:
-    """Counts of one model, by all threads that ask it."""
+    """Counts of one model, over all threads that call it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -22,9 +21,9 @@ class RequestStats:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """One request. Refused is one that is told to slow down, fails in the model (5xx), or has no answer.
+        """Count one request: as refused if it is throttled, fails in the model (5xx), or has no answer.
 
-        That a tile is refused as bad (4xx) says nothing of how busy a model is.
+        A tile rejected as invalid (4xx) says nothing about the model's load.
         """
         try:
             yield
@@ -37,11 +36,11 @@ class RequestStats:
         self._count(1, 0)
 
     def retried(self, times: int) -> None:
-        """So many requests were refused before the one that is being made; botocore repeats by itself."""
+        """Count refused requests that botocore has retried before the current one."""
         self._count(times, times)
 
     def counts(self) -> tuple[int, int]:
-        """Requests made so far, and how many of them were refused."""
+        """Return the requests so far, and the refused ones among them."""
         with self._lock:
             return self._asked, self._refused
 

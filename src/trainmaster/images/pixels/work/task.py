@@ -1,7 +1,4 @@
-"""What a worker has to know of a job, and what it works with.
-
-It must not do anything.
-"""
+"""Parameters of a worker: its job, its claim, its time limits, and its access to the queue."""
 
 from __future__ import annotations
 
@@ -18,16 +15,16 @@ from trainmaster.ports.runtime import Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """An image job as it was taken in.
+    """An image job as stored at intake.
 
     Attributes:
-        request: what it asks for.
+        request: the job's request.
         endpoint: `Endpoint.key`.
-        variant: the one that was chosen; "" of an HTTP endpoint.
-        part: what of the image is asked for.
-        cut: how that is cut.
+        variant: the chosen one; "" of an HTTP endpoint.
+        part: the requested part of the image.
+        cut: its division.
         workers: requests that a region makes at once.
-        unheard: whether the queue does not know yet that anybody is at work.
+        unheard: whether the queue does not know yet that a worker has begun.
     """
 
     request: ImageRequest
@@ -41,16 +38,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """What workers share with the queue.
+    """Access to the queue for workers.
 
     Attributes:
-        runs: who works on what.
-        regions: how workers learn of more.
-        endpoints: what is remembered of endpoints; None where nobody is to be told of throttling.
-        tell: says that a run, by its name, has come further by this region, or is at work (`BEGUN`); raises as
+        runs: the regions and their workers.
+        regions: dispatches further regions.
+        endpoints: the stored endpoints; None to leave throttling unreported.
+        tell: reports that a run, by its name, has progressed by this region, or has begun (`BEGUN`); raises as
             `regions` does.
         clock: the time.
-        attempts: tries of a region before it has failed for good.
+        attempts: maximum tries of a region.
     """
 
     runs: Runs
@@ -63,15 +60,15 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimits:
-    """How long a worker may take.
+    """Time limits of a worker.
 
     Attributes:
-        left: seconds until it is stopped.
-        beat_every: seconds between two signs of life.
+        left: returns the seconds until the worker is stopped.
+        beat_every: seconds between heartbeats.
         dead_after: seconds of silence after which another worker takes a region over.
-        save_every: seconds after which what is done is saved, should the worker die.
-        reserve: seconds before the end at which no tile is begun any more.
-        spare: seconds before the end at which tiles that are not done are given up.
+        save_every: seconds between saves of progress.
+        reserve: seconds before the end from which no tile is begun.
+        spare: seconds before the end from which unfinished tiles are given up.
     """
 
     left: Callable[[], float]
@@ -84,13 +81,13 @@ class TimeLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """A region, or the merging, that is this worker's.
+    """A region, or the merging, that this worker has claimed.
 
     Attributes:
-        claim: whose it is.
+        claim: the claim.
         record: as it was when the worker took it.
-        queue: shared with the queue.
-        limits: how long the worker may take.
+        queue: access to the queue.
+        limits: the worker's time limits.
     """
 
     claim: Claim

@@ -1,6 +1,6 @@
-"""A worker's turn: one message about a region, or about the merging, from taking it to ending with it.
+"""Handles one message about a region, or about the merging, from the claim to its end.
 
-Messages come twice and late: only who can take the region works on it. It must not know how messages come.
+Messages may be duplicate or late: a worker processes a region only if it can claim it.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ log = logging.getLogger(__name__)
 
 
 class WorkerFactory(Protocol):
-    """Makes what jobs are worked on with."""
+    """Creates the components that process jobs."""
 
     def image(self, task: Task) -> Image:
-        """The job's image, open. Raises as `Source.reading` does."""
+        """Return the job's image, open. Raises as `Source.reading` does."""
         ...
 
     def model(self, task: Task, wait: Callable[[float], bool]) -> Model:
-        """The job's model, with patience that ends where `wait` answers True. Raises `InvalidRequest`."""
+        """Return the job's model, with retries that end once `wait` returns True. Raises `InvalidRequest`."""
         ...
 
     def results(self, task: Task) -> Results:
-        """Where the job's results are."""
+        """Return the store of the job's results."""
         ...
 
 
 def take_turn(
     claim: Claim, queue: Queue, limits: TimeLimits, task_of: Callable[[Claim], Task], factory: WorkerFactory
 ) -> Outcome:
-    """Work on a region, or on the merging, where it is to be had.
+    """Process a region, or the merging, if it can be claimed.
 
     Args:
-        claim: what the message asks for, and who works.
-        queue: shared with the queue.
-        limits: how long it may take.
-        task_of: the job that a claim is about; called once the claim holds.
-        factory: makes what it is worked on with.
+        claim: the message's region, and the worker.
+        queue: access to the queue.
+        limits: the worker's time limits.
+        task_of: returns the job of a claim; called once the claim holds.
+        factory: creates the components.
 
-    Raises `Throttled`, `Unavailable` where it could not be taken, or not be given back.
+    Raises `Throttled`, `Unavailable` if it could not be claimed, or not be given back.
     """
     now = queue.clock.now()
     record = queue.runs.begin(claim, now, dead_before=now - timedelta(seconds=limits.dead_after))
@@ -82,7 +82,7 @@ def _tools(task: Task, factory: WorkerFactory) -> RegionTools:
 
 
 def _check_tries(record: RegionRecord, most: int) -> None:
-    """Workers that die do not count their tries themselves."""
+    """Raise `InvalidRequest` after too many tries: workers that die do not report them."""
     if record.tries > most:
         before = f"; before that: {record.reason}" if record.reason else ""
         raise InvalidRequest(f"its workers died {record.tries - 1} times{before}")
