@@ -168,3 +168,11 @@ def test_a_settings_row_of_before_pools_had_kinds_and_there_was_a_policy_is_stil
     deployed = Deployed({}, "two", Policy(reservations=3))
     pools = b.pools_of(b.a_pool(cap=2), b.a_pool(b.G5, 8, count_foreign=True))
     assert deployed.in_force(row) == QueueSettings(pools, deployed.policy, 7, deployed.policy)
+
+
+def test_stored_pools_are_in_force_for_functions_that_do_not_know_the_pools_parameter():
+    """Those of image jobs: an export cannot change while another stack imports it (ADR 19)."""
+    row = keyed(SETTINGS, pools='[["ml.p5.48xlarge", 2]]', version=7, parameter="two")
+    pools, nine = b.pools_of(b.a_pool(cap=2)), b.pools_of(b.a_pool(cap=9))
+    assert Deployed({}, "", Policy()).in_force(row).pools == pools
+    assert Deployed(nine, "nine", Policy()).in_force(row).pools == nine
