@@ -91,10 +91,10 @@ class ImageParts:
 
     def check_model(self, url: str) -> None:
         """Raise `InvalidRequest` for a model's URL with an address that no worker calls; names are not resolved."""
-        from trainmaster.images.pixels.http.url_policy import check_model, written_out
+        from trainmaster.images.pixels.http.url_policy import check_model, literal_addresses
 
         s3 = self.application.clients.of("s3")
-        check_model(url, s3_endpoint=s3.meta.endpoint_url, resolve=written_out)
+        check_model(url, s3_endpoint=s3.meta.endpoint_url, resolve=literal_addresses)
 
     @cached_property
     def refusals(self) -> Refusals:

@@ -27,7 +27,7 @@ from trainmaster.images.local.memory_runs import MemoryRuns
 from trainmaster.images.pixels.wiring import Imaging
 from trainmaster.images.pixels.work.region_outcome import Outcome
 from trainmaster.images.pixels.work.task import Queue, Task, TimeLimits
-from trainmaster.images.pixels.work.worker import take_turn
+from trainmaster.images.pixels.work.worker import process_message
 
 BUCKET, RESULTS, SECOND, JOB = "images", "results", "second", "harbour-7"
 
@@ -226,7 +226,7 @@ class Play:
         """One message about a region, to a new worker."""
         self._workers += 1
         claim = Claim(job=JOB, attempt=attempt, number=number, worker=f"w{self._workers}")
-        return take_turn(claim, self.queue, replace(self.limits, **limits), lambda _: self.task, self.workshop)
+        return process_message(claim, self.queue, replace(self.limits, **limits), lambda _: self.task, self.workshop)
 
     def run_all(self, attempt: int = 1) -> dict[str, Any]:
         """All regions, then the merging; the image's result."""

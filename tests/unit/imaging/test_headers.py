@@ -18,7 +18,7 @@ from spots import NORTH, STEP, UTM, WEST, geotiff, picture
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
 from trainmaster.images.domain.tiling import Window
-from trainmaster.images.pixels.http.url_policy import check_host, place_of
+from trainmaster.images.pixels.http.url_policy import check_host, image_location
 from trainmaster.images.pixels.reading.windows import Image
 from trainmaster.images.pixels.wiring import Imaging
 from trainmaster.images.ports import Header
@@ -148,7 +148,7 @@ def test_ground_control_points_and_sensor_models_say_where_pixels_are(headers, w
 )
 def test_nothing_but_s3_and_http_is_opened(url):
     with pytest.raises(InvalidRequest) as caught:
-        place_of(url)
+        image_location(url)
     assert caught.value.field == "imageUrls"
 
 
@@ -246,7 +246,7 @@ def test_signatures_and_passwords_of_an_images_url_stand_in_no_reason(headers, w
         ("page.tif", headers.read),
         (
             "cut.tif",
-            lambda url: Image(headers._access, place_of(url, loopback=True), None).read(Window(0, 200, 50, 50)),
+            lambda url: Image(headers._access, image_location(url, loopback=True), None).read(Window(0, 200, 50, 50)),
         ),
     ):
         with pytest.raises(InvalidRequest, match=name) as caught:

@@ -24,7 +24,7 @@ from trainmaster.domain.errors import (
 from trainmaster.images.pixels.work.models import (
     MAX_ANSWER_LENGTH,
     HttpModel,
-    Patient,
+    RetryingModel,
     SageMakerModel,
     features_of,
     http_client,
@@ -144,7 +144,7 @@ def test_w17_an_endpoint_that_is_too_busy_or_fails_is_heard_and_a_bad_tile_is_no
     with pytest.raises(ServiceError):
         model.features(b"tile")
     model.features(b"tile")
-    assert model.heard.counts() == (2, refused)
+    assert model.stats.counts() == (2, refused)
 
 
 def test_w17_requests_that_botocore_repeats_by_itself_are_heard_too(endpoint):
@@ -155,16 +155,16 @@ def test_w17_requests_that_botocore_repeats_by_itself_are_heard_too(endpoint):
     assert model.features(b"tile") == BOX["features"]
     client.close()
     assert len(endpoint.asked) == 2
-    assert model.heard.counts() == (2, 1)
+    assert model.stats.counts() == (2, 1)
 
 
 def test_w17_each_try_of_a_url_is_heard(browser, endpoint):
     endpoint.answers = [(429, None, b"busy"), (502, None, b"down"), (200, None, json.dumps(BOX).encode())]
-    model = Patient(
+    model = RetryingModel(
         HttpModel(browser, endpoint.url, content_type="image/png"), wait=lambda _: False, spread=lambda: 0.5
     )
     assert model.features(b"tile") == BOX["features"]
-    assert model.heard.counts() == (3, 2)
+    assert model.stats.counts() == (3, 2)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ class Busy:
 
 def test_w8_what_may_pass_is_asked_again_after_growing_pauses():
     model, pauses = Busy(Throttled("busy"), Unavailable("down")), []
-    patient = Patient(model, wait=lambda seconds: bool(pauses.append(seconds)), spread=lambda: 0.5)
+    patient = RetryingModel(model, wait=lambda seconds: bool(pauses.append(seconds)), spread=lambda: 0.5)
     assert patient.features(b"") == []
     assert pauses == [1.0, 2.0]
 
@@ -260,18 +260,18 @@ def test_w8_what_may_pass_is_asked_again_after_growing_pauses():
 def test_patience_ends_after_so_many_tries_or_when_it_is_told_to():
     always = Busy(*[Throttled("busy")] * 9)
     with pytest.raises(Throttled):
-        Patient(always, wait=lambda _: False, spread=lambda: 0.5).features(b"")
+        RetryingModel(always, wait=lambda _: False, spread=lambda: 0.5).features(b"")
     assert always.calls == 5
     stopped = Busy(*[Throttled("busy")] * 9)
     with pytest.raises(Throttled):
-        Patient(stopped, wait=lambda _: True, spread=lambda: 0.5).features(b"")
+        RetryingModel(stopped, wait=lambda _: True, spread=lambda: 0.5).features(b"")
     assert stopped.calls == 1
 
 
 def test_what_will_not_pass_is_not_asked_again():
     model = Busy(RequestRefused("no"))
     with pytest.raises(RequestRefused):
-        Patient(model, wait=lambda _: False, spread=lambda: 0.5).features(b"")
+        RetryingModel(model, wait=lambda _: False, spread=lambda: 0.5).features(b"")
     assert model.calls == 1
 
 

@@ -16,7 +16,7 @@ from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.request import Compression, TileFormat
 from trainmaster.images.domain.tiling import Window
 from trainmaster.images.pixels.features.features import Origin, placed
-from trainmaster.images.pixels.http.url_policy import place_of
+from trainmaster.images.pixels.http.url_policy import image_location
 from trainmaster.images.pixels.reading.encoding import encode
 from trainmaster.images.pixels.reading.georeference import georeference_of, interest_window
 from trainmaster.images.pixels.reading.stretch import scale_of
@@ -61,7 +61,7 @@ def test_what_leads_nowhere_on_earth_is_no_georeference(source, imaging, web):
     web.files["a.tif"] = source
     header = imaging.headers.read(f"{web.url}/a.tif", interest="POINT (10 45)")
     assert header.part == Window(0, 0, 80, 60)
-    image = Image(imaging._access, place_of(f"{web.url}/a.tif", loopback=True), None)
+    image = Image(imaging._access, image_location(f"{web.url}/a.tif", loopback=True), None)
     chip = image.read(Window(0, 0, 40, 30))
     image.close()
     assert encode(chip, TileFormat.NITF, Compression.NONE)
@@ -123,7 +123,7 @@ def test_statistics_that_are_none_are_as_if_there_were_none(low, high):
 
 def chip_of(imaging, web, source):
     web.files["a.tif"] = source
-    image = Image(imaging._access, place_of(f"{web.url}/a.tif", loopback=True), None)
+    image = Image(imaging._access, image_location(f"{web.url}/a.tif", loopback=True), None)
     chip = image.read(Window(0, 0, 80, 60))
     return image, chip
 
@@ -212,7 +212,7 @@ def test_a_tile_that_does_not_fit_into_memory_is_refused():
 def test_a_truncated_image_is_refused_where_pixels_are_missing(imaging, web, tmp_path, driver):
     noise = np.random.default_rng(1).integers(0, 255, (1, 256, 256), dtype="uint8")
     web.files["a"] = written(tmp_path / "a.jp2", noise, driver)[:12_000]
-    image = Image(imaging._access, place_of(f"{web.url}/a", loopback=True), None)
+    image = Image(imaging._access, image_location(f"{web.url}/a", loopback=True), None)
     with pytest.raises(InvalidRequest, match="no image that can be read") as caught:
         image.read(Window(200, 200, 50, 50))
     image.close()
@@ -223,7 +223,7 @@ def test_a_truncated_image_is_refused_where_pixels_are_missing(imaging, web, tmp
 def test_an_image_of_one_pixel_is_one_tile(imaging, web, dtype):
     web.files["a.tif"] = geotiff(np.full((3, 1, 1), 7, dtype=dtype))
     assert imaging.headers.read(f"{web.url}/a.tif").part == Window(0, 0, 1, 1)
-    image = Image(imaging._access, place_of(f"{web.url}/a.tif", loopback=True), None)
+    image = Image(imaging._access, image_location(f"{web.url}/a.tif", loopback=True), None)
     chip = image.read(Window(0, 0, 1, 1))
     image.close()
     for form in (TileFormat.NITF, TileFormat.GEOTIFF):

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from trainmaster.images.pixels.http.range_file import BLOCK, Ranges
-from trainmaster.images.pixels.http.url_policy import Place
+from trainmaster.images.pixels.http.url_policy import ImageLocation
 from trainmaster.images.pixels.work.models import http_client
 
 DATA = bytes(range(256)) * (6 * BLOCK // 256)
@@ -50,12 +50,12 @@ def sticky():
 
 def test_what_one_job_was_given_as_a_cookie_goes_with_no_request_of_another(sticky):
     for name in ("first", "second"):
-        assert Ranges(sticky.client, Place(f"{sticky.url}/{name}.tif")).read(0, 9) == DATA[:9]
+        assert Ranges(sticky.client, ImageLocation(f"{sticky.url}/{name}.tif")).read(0, 9) == DATA[:9]
     assert [cookie for _, cookie in sticky.asked] == [None, None]
 
 
 def test_the_ranges_of_an_image_come_over_the_connection_that_is_there(sticky):
-    ranges = Ranges(sticky.client, Place(f"{sticky.url}/a.tif"))
+    ranges = Ranges(sticky.client, ImageLocation(f"{sticky.url}/a.tif"))
     for number in range(6):
         assert ranges.read(number * BLOCK, 9) == DATA[number * BLOCK :][:9]
     assert (len(sticky.asked), len({address for address, _ in sticky.asked})) == (6, 1)

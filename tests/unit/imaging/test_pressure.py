@@ -9,7 +9,7 @@ from imaging_stage import Known, Messages, Ticking
 
 from trainmaster.domain.errors import RequestRefused, Throttled, Unavailable
 from trainmaster.images.local.memory_runs import MemoryRuns
-from trainmaster.images.pixels.work.pressure import Watch
+from trainmaster.images.pixels.work.pressure import OverloadMonitor
 from trainmaster.images.pixels.work.request_stats import RequestStats
 from trainmaster.images.pixels.work.task import Queue
 
@@ -18,16 +18,16 @@ TASK = SimpleNamespace(endpoint="ships", variant="blue")
 
 class Scene:
     def __init__(self):
-        self.known, self.heard, self.clock = Known(), RequestStats(), Ticking(step=0)
+        self.known, self.stats, self.clock = Known(), RequestStats(), Ticking(step=0)
         queue = Queue(
             runs=MemoryRuns(), regions=Messages(), endpoints=self.known, tell=lambda run, number: None, clock=self.clock
         )
-        self.watch = Watch(queue, TASK, self.heard)
+        self.watch = OverloadMonitor(queue, TASK, self.stats)
 
     def ask(self, answered, *errors):
         for error in (*[None] * answered, *errors):
             try:
-                with self.heard.asking():
+                with self.stats.count_request():
                     if error is not None:
                         raise error
             except (Throttled, Unavailable, RequestRefused):

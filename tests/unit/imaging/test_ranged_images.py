@@ -14,7 +14,7 @@ from spots import geotiff
 from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
 from trainmaster.images.domain.tiling import Window
 from trainmaster.images.pixels.http.range_file import BLOCK, Ranges
-from trainmaster.images.pixels.http.url_policy import Place, place_of
+from trainmaster.images.pixels.http.url_policy import ImageLocation, image_location
 from trainmaster.images.pixels.reading.windows import Image
 
 URL = "http://images.example/a.tif?token=s3cr3t"
@@ -25,7 +25,7 @@ WINDOWS = [Window(row, column, SIDE, SIDE) for row in range(0, 1024, SIDE) for c
 
 
 def image_at(imaging, url):
-    return Image(imaging._access, place_of(url, loopback=True), None)
+    return Image(imaging._access, image_location(url, loopback=True), None)
 
 
 @pytest.mark.parametrize("driver", ["GTiff", "NITF", "JPEG", "PNG", "JP2OpenJPEG"])
@@ -126,7 +126,7 @@ class Server:
 
     def ranges(self, **given):
         client = httpx.Client(transport=httpx.MockTransport(self.handle))
-        return Ranges(client, Place(URL), wait=self.waited.append, **given)
+        return Ranges(client, ImageLocation(URL), wait=self.waited.append, **given)
 
 
 def test_bytes_are_asked_for_by_blocks_and_once():
@@ -278,12 +278,12 @@ def test_a_lost_connection_may_pass_and_an_address_that_is_none_stays():
     def lost(request):
         raise httpx.ReadError(f"of {request.url}")
 
-    ranges = Ranges(httpx.Client(transport=httpx.MockTransport(lost)), Place(URL), wait=lambda _: None)
+    ranges = Ranges(httpx.Client(transport=httpx.MockTransport(lost)), ImageLocation(URL), wait=lambda _: None)
     with pytest.raises(Unavailable, match="ReadError") as caught:
         ranges.read(0, 9)
     assert "s3cr3t" not in str(caught.value)
     with httpx.Client() as client, pytest.raises(InvalidRequest, match="no URL"):
-        Ranges(client, Place("http://images.example:port/a.tif")).read(0, 9)
+        Ranges(client, ImageLocation("http://images.example:port/a.tif")).read(0, 9)
 
 
 def test_more_than_any_block_has_is_not_read():

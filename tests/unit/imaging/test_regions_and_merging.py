@@ -21,7 +21,7 @@ from trainmaster.images.domain.progress import dispatchable
 from trainmaster.images.domain.request import Compression, Distillation, Output, Suppression, TileFormat
 from trainmaster.images.domain.tiling import Cut, Window, regions
 from trainmaster.images.domain.work import MERGE, Claim, RegionState, run_of
-from trainmaster.images.pixels.work.models import HttpModel, Patient
+from trainmaster.images.pixels.work.models import HttpModel, RetryingModel
 from trainmaster.images.pixels.work.region_outcome import NO_TIME, Outcome
 from trainmaster.images.pixels.work.request_stats import RequestStats
 
@@ -193,7 +193,7 @@ class Counted:
         image.close()
         self._image = SimpleNamespace(read=lambda _: chip, driver=image.driver, georeference=None, close=int)
         self.now = self.most = self.asked = 0
-        self.heard = RequestStats()
+        self.stats = RequestStats()
 
     def __getattr__(self, name):
         return getattr(self._workshop, name)
@@ -339,7 +339,7 @@ class AtOnce:
 
     def model(self, task, wait):
         plain = HttpModel(self._workshop._http, task.request.processor.name, content_type="image/tiff")
-        return Patient(plain, wait=lambda seconds: False, spread=lambda: 0.5)
+        return RetryingModel(plain, wait=lambda seconds: False, spread=lambda: 0.5)
 
 
 def test_w17_refusals_lower_the_target_also_where_retries_helped(play, web):

@@ -21,7 +21,7 @@ from trainmaster.images.handlers.models import read_request
 from trainmaster.images.kind import parts_of_this_environment
 from trainmaster.images.pixels.work.region_outcome import Outcome
 from trainmaster.images.pixels.work.task import Queue, Task, TimeLimits
-from trainmaster.images.pixels.work.worker import WorkerFactory, take_turn
+from trainmaster.images.pixels.work.worker import WorkerFactory, process_message
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -83,7 +83,7 @@ def _is_settled(parts: Parts, record: dict[str, Any], context: LambdaContext, li
         if limits.left() < limits.reserve:
             parts.workers.regions.dispatch(claim.job, claim.attempt, [claim.number])
             return True
-        outcome = take_turn(claim, parts.workers, limits, _task_of(parts.store), parts.imaging)
+        outcome = process_message(claim, parts.workers, limits, _task_of(parts.store), parts.imaging)
     except InvalidRequest as error:
         cause = error.message
         logger.warning("a message about a region cannot be read", extra={"message_id": identifier, "cause": cause})
@@ -126,7 +126,7 @@ def _task_of(store: Store) -> Callable[[Claim], Task]:
             part=work.part,
             cut=work.cut,
             workers=requests_of(work, sum(job.units.values())),
-            unheard=job.state is JobState.STARTING,
+            begin_unreported=job.state is JobState.STARTING,
         )
 
     return task_of

@@ -14,7 +14,7 @@ from botocore.config import Config
 
 from trainmaster.adapters.sts import Roles
 from trainmaster.images.pixels.features.results import Results
-from trainmaster.images.pixels.http.url_policy import check_model, is_loopback, place_of
+from trainmaster.images.pixels.http.url_policy import check_model, image_location, is_loopback
 from trainmaster.images.pixels.reading.access import Access
 from trainmaster.images.pixels.reading.encoding import CONTENT_TYPES
 from trainmaster.images.pixels.reading.headers import RasterHeaders
@@ -23,7 +23,7 @@ from trainmaster.images.pixels.work.models import (
     MAX_CONNECTIONS,
     HttpModel,
     Model,
-    Patient,
+    RetryingModel,
     SageMakerModel,
     http_client,
     runtime_config,
@@ -60,7 +60,7 @@ class Imaging:
 
     def image(self, task: Task) -> Image:
         """Return the job's image; see `worker.WorkerFactory`."""
-        place = place_of(task.request.image_url, loopback=self._loopback)
+        place = image_location(task.request.image_url, loopback=self._loopback)
         return Image(self._access, place, task.request.image_read_role)
 
     def check_model(self, url: str) -> None:
@@ -69,11 +69,11 @@ class Imaging:
 
     def model(self, task: Task, wait: Callable[[float], bool]) -> Model:
         """Return the job's model; see `worker.WorkerFactory`."""
-        return Patient(self._plain_model(task), wait=wait, spread=self._rng.random)
+        return RetryingModel(self._plain_model(task), wait=wait, spread=self._rng.random)
 
     def results(self, task: Task) -> Results:
         """Return the store of the job's results; see `worker.WorkerFactory`."""
-        name = place_of(task.request.image_url, loopback=True).name
+        name = image_location(task.request.image_url, loopback=True).name
         return Results(self._s3, task.request.job_id, name, task.request.outputs)
 
     def _plain_model(self, task: Task) -> Model:

@@ -106,23 +106,23 @@ def _huge() -> np.errstate:
     return np.errstate(over="ignore", invalid="ignore")
 
 
-def fragments(crowd: BoxIndex, clipped: NDArray[np.bool_], covered: float) -> NDArray[np.bool_]:
+def fragments(box_index: BoxIndex, clipped: NDArray[np.bool_], covered: float) -> NDArray[np.bool_]:
     """Return which clipped boxes a larger one covers by more than this fraction of their area."""
-    gone = np.zeros(len(crowd), dtype=np.bool_)
-    for one, other, shared in crowd.pairs(np.flatnonzero(clipped), covered, gone):
-        part = (crowd.areas[other] > crowd.areas[one]) & (shared > covered * crowd.areas[one])
+    gone = np.zeros(len(box_index), dtype=np.bool_)
+    for one, other, shared in box_index.pairs(np.flatnonzero(clipped), covered, gone):
+        part = (box_index.areas[other] > box_index.areas[one]) & (shared > covered * box_index.areas[one])
         gone[one[part]] = True
     return gone
 
 
-def nms(crowd: BoxIndex, iou: float) -> NDArray[np.bool_]:
+def nms(box_index: BoxIndex, iou: float) -> NDArray[np.bool_]:
     """Return which boxes a better remaining box overlaps by more than `iou` (NMS)."""
-    gone = np.zeros(len(crowd), dtype=np.bool_)
+    gone = np.zeros(len(box_index), dtype=np.bool_)
     if iou >= 1:
         return gone
-    for one, other, shared in crowd.pairs(np.arange(len(crowd)), iou, gone):
+    for one, other, shared in box_index.pairs(np.arange(len(box_index)), iou, gone):
         which = np.flatnonzero((other > one) & ~gone[other])
-        which = which[crowd.iou(one[which], other[which], shared[which]) > iou]
+        which = which[box_index.iou(one[which], other[which], shared[which]) > iou]
         better, worse = one[which], other[which]
         starts = np.flatnonzero(np.diff(better, prepend=-1))
         for begin, end in pairwise([*starts.tolist(), len(better)]):
@@ -131,19 +131,19 @@ def nms(crowd: BoxIndex, iou: float) -> NDArray[np.bool_]:
     return gone
 
 
-def soft_nms(crowd: BoxIndex, scores: Numbers, sigma: float, least: float) -> list[tuple[int, float]]:
+def soft_nms(box_index: BoxIndex, scores: Numbers, sigma: float, least: float) -> list[tuple[int, float]]:
     """Return indexes and scores of the remaining boxes in the order of selection (SOFT_NMS).
 
     Each selected box multiplies the scores of those that it overlaps by exp(-iou² / sigma); the selection ends with the
     first score below `least`.
     """
-    whole = -(-len(crowd) // _BLOCK) * _BLOCK
+    whole = -(-len(box_index) // _BLOCK) * _BLOCK
     left = np.full(whole, -np.inf)
-    left[: len(crowd)] = scores
+    left[: len(box_index)] = scores
     blocks = left.reshape(-1, _BLOCK)
     greatest = blocks.max(axis=1)
     taken: list[tuple[int, float]] = []
-    for _ in range(len(crowd)):
+    for _ in range(len(box_index)):
         block = int(greatest.argmax())
         index = block * _BLOCK + int(blocks[block].argmax())
         score = float(left[index])
@@ -151,10 +151,10 @@ def soft_nms(crowd: BoxIndex, scores: Numbers, sigma: float, least: float) -> li
             break
         taken.append((index, score))
         left[index] = -np.inf
-        there, shared = crowd.meets(index)
+        there, shared = box_index.meets(index)
         near = (shared > 0) & (left[there] > -np.inf)
         there, shared = there[near], shared[near]
-        left[there] *= np.exp(-(crowd.iou(index, there, shared) ** 2) / max(sigma, 1e-9))
+        left[there] *= np.exp(-(box_index.iou(index, there, shared) ** 2) / max(sigma, 1e-9))
         touched = np.unique(there // _BLOCK)
         greatest[touched] = blocks[touched].max(axis=1)
     return taken
@@ -168,9 +168,9 @@ def cross_tile_duplicates(points: Numbers, sources: Indexes, near: float) -> NDA
         sources: the tile of each.
         near: maximum distance in pixels.
     """
-    crowd = BoxIndex(np.column_stack([points - near, points + near]))
+    box_index = BoxIndex(np.column_stack([points - near, points + near]))
     gone = np.zeros(len(points), dtype=np.bool_)
-    for one, other, _ in crowd.pairs(np.arange(len(points)), 0.5, gone):
+    for one, other, _ in box_index.pairs(np.arange(len(points)), 0.5, gone):
         apart = np.hypot(*(points[other] - points[one]).T)
         which = (other > one) & ~gone[other] & (sources[other] != sources[one]) & (apart <= near)
         rows = np.flatnonzero(which)

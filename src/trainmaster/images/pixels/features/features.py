@@ -70,13 +70,13 @@ def _placed(feature: Feature, tile: Window, where: Georeference | None, origin: 
         if found is not None:
             there = shapely.transform(found, lambda points: points + np.array([tile.column, tile.row]))
             moved |= {"imageGeometry": _json(there), "imageBBox": moved.get("imageBBox") or list(there.bounds)}
-    except _NONSENSE as error:
+    except _SHAPE_ERRORS as error:
         raise RequestRefused(f"the model's feature has a shape that is none: {error}") from error
     _classes(moved)
     placed_ = {**feature, "type": "Feature", "geometry": feature.get("geometry"), "properties": moved}
     try:
         class_and_score(placed_)
-    except _NONSENSE as error:
+    except _SHAPE_ERRORS as error:
         raise RequestRefused(f"the model's feature has classes that are none: {error}") from error
     if found is not None and where is not None:
         placed_ |= _on_earth(there, moved["imageBBox"], where)
@@ -90,7 +90,7 @@ def _placed(feature: Feature, tile: Window, where: Georeference | None, origin: 
     return placed_
 
 
-_NONSENSE = (
+_SHAPE_ERRORS = (
     TypeError,
     ValueError,
     KeyError,

@@ -11,7 +11,7 @@ from trainmaster.images.domain.work import MERGE, RegionRecord, RegionState
 from trainmaster.images.pixels.features.features import Feature
 from trainmaster.images.pixels.features.results import Found, Results
 from trainmaster.images.pixels.features.suppression import suppressed
-from trainmaster.images.pixels.work.region_outcome import Outcome, Stopped, TimeUp, done, given_back
+from trainmaster.images.pixels.work.region_outcome import Outcome, Stopped, TimeUp, done, give_back
 from trainmaster.images.pixels.work.task import Assignment, Task
 
 _READERS = 8
@@ -39,7 +39,7 @@ class Merging:
         try:
             found = self._merged()
         except Exception as error:  # noqa: BLE001 - whatever it was, the merging has to be given back
-            return given_back(self._assignment, error, progress=False)
+            return give_back(self._assignment, error, progress=False)
         return done(self._assignment, features=found)
 
     def _merged(self) -> int:
@@ -57,7 +57,7 @@ class Merging:
             clipped += found.clipped
             sources += [(record.region.number, tile) for tile in found.tiles]
         whole = suppressed(features, clipped, self._task.request.distillation, sources)
-        self._live()
+        self._keep_alive()
         self._results.publish(whole, regions=len(records), failed=failed)
         return len(whole)
 
@@ -67,7 +67,7 @@ class Merging:
                 for record, found in zip(records, pool.map(self._load, records), strict=True):
                     if len(found.done) != record.region.tiles:
                         raise InvalidRequest(f"the result of region {record.region.number} is gone", field="outputs")
-                    self._live()
+                    self._keep_alive()
                     yield found
             finally:
                 pool.shutdown(cancel_futures=True)
@@ -75,7 +75,7 @@ class Merging:
     def _load(self, record: RegionRecord) -> Found:
         return self._results.load(record.region.number, record.region.window, record.region.tiles)
 
-    def _live(self) -> None:
+    def _keep_alive(self) -> None:
         """Send a heartbeat if it is due; raise if the worker has to stop."""
         if self._limits.left() < self._limits.spare:
             raise TimeUp

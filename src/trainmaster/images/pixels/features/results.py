@@ -79,7 +79,7 @@ class Results:
 
         Raises `Throttled`, `Unavailable`.
         """
-        ours = {
+        metadata = {
             "job": self._job,
             "region": number,
             "window": [window.column, window.row, window.width, window.height],
@@ -88,22 +88,22 @@ class Results:
             "clipped": [index for index, cut in enumerate(found.clipped) if cut],
             "tileOf": found.tiles,
         }
-        self._put(f"regions/{number:05}.geojson", found.features, ours)
+        self._put(f"regions/{number:05}.geojson", found.features, metadata)
 
     def load(self, number: int, window: Window, tiles: int) -> Found:
         """Return the saved result of a region; empty without one, or if the image was divided otherwise.
 
         Raises `Throttled`, `Unavailable`.
         """
-        said = self._get(f"regions/{number:05}.geojson")
-        ours = said.get("trainmaster") or {}
+        content = self._get(f"regions/{number:05}.geojson")
+        metadata = content.get("trainmaster") or {}
         expected = [window.column, window.row, window.width, window.height]
-        if ours.get("window") != expected or ours.get("tiles") != tiles or ours.get("job") != self._job:
+        if metadata.get("window") != expected or metadata.get("tiles") != tiles or metadata.get("job") != self._job:
             return Found()
-        cut = set(ours["clipped"])
-        features = said["features"]
+        cut = set(metadata["clipped"])
+        features = content["features"]
         clipped = [index in cut for index in range(len(features))]
-        return Found(features, clipped, ours["tileOf"], set(ours["tilesDone"]))
+        return Found(features, clipped, metadata["tileOf"], set(metadata["tilesDone"]))
 
     def publish(self, features: Sequence[Feature], *, regions: int, failed: Sequence[int]) -> None:
         """Write the image's result.
@@ -115,12 +115,12 @@ class Results:
 
         Raises `InvalidRequest` for a bucket that cannot be written to, `Throttled`, `Unavailable`.
         """
-        ours = {"job": self._job, "regions": regions, "failedRegions": list(failed)}
-        self._put(f"{self._image}.geojson", features, ours)
+        metadata = {"job": self._job, "regions": regions, "failedRegions": list(failed)}
+        self._put(f"{self._image}.geojson", features, metadata)
 
-    def _put(self, name: str, features: Sequence[Feature], ours: dict[str, Any]) -> None:
+    def _put(self, name: str, features: Sequence[Feature], metadata: dict[str, Any]) -> None:
         """Write to all outputs. `trainmaster` is a foreign member, as RFC 7946 (6.1) allows."""
-        document = {"type": "FeatureCollection", "features": features, "trainmaster": ours}
+        document = {"type": "FeatureCollection", "features": features, "trainmaster": metadata}
         body = json.dumps(document, separators=(",", ":")).encode()
         for output in self._outputs:
             try:
@@ -136,14 +136,14 @@ class Results:
         output = self._outputs[0]
         try:
             answer = self._client.get_object(Bucket=output.bucket, Key=self._key(output, name))
-            said: dict[str, Any] = json.loads(answer["Body"].read())
+            content: dict[str, Any] = json.loads(answer["Body"].read())
         except ClientError as error:
             if code_of(error) in _MISSING:
                 return {}
             raise to_domain_error(error) from error
         except AWS_ERRORS as error:
             raise to_domain_error(error) from error
-        return said
+        return content
 
     def _key(self, output: Output, name: str) -> str:
         return "/".join(part for part in (output.prefix.strip("/"), self._job, name) if part)

@@ -28,7 +28,7 @@ _COVERED = 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Candidate:
     """A feature with its comparison keys, computed once: there may be hundreds of thousands."""
 
     feature: Feature
@@ -54,13 +54,13 @@ def suppressed(
         how: the algorithm and its thresholds.
         sources: for each, its region and tile.
     """
-    told = [_told(*each) for each in zip(features, clipped, _numbers(sources), strict=True)]
-    nowhere = sorted((each for each in told if not each.box), key=_position)
-    by_class: dict[str, list[_Told]] = {}
-    for each in sorted((each for each in told if each.box), key=_standing):
+    candidates = [_candidate(*each) for each in zip(features, clipped, _numbers(sources), strict=True)]
+    unplaced = sorted((each for each in candidates if not each.box), key=_position)
+    by_class: dict[str, list[_Candidate]] = {}
+    for each in sorted((each for each in candidates if each.box), key=_rank):
         by_class.setdefault(each.label, []).append(each)
     found = [each for one in by_class.values() for each in _of_one_class(one, how)]
-    return [each.feature for each in (*sorted(found, key=_position), *nowhere)]
+    return [each.feature for each in (*sorted(found, key=_position), *unplaced)]
 
 
 def _numbers(sources: Sequence[tuple[int, int]]) -> list[int]:
@@ -68,65 +68,67 @@ def _numbers(sources: Sequence[tuple[int, int]]) -> list[int]:
     return [known[each] for each in sources]
 
 
-def _of_one_class(told: list[_Told], how: Distillation) -> list[_Told]:
+def _of_one_class(candidates: list[_Candidate], how: Distillation) -> list[_Candidate]:
     """Return the remaining features of one class, best first."""
-    told = _left(told, fragments(_crowd(told), np.array([each.clipped for each in told]), _COVERED))
-    told = _without_twins(told)
-    crowd = _crowd(told)
+    candidates = _left(
+        candidates, fragments(_box_index(candidates), np.array([each.clipped for each in candidates]), _COVERED)
+    )
+    candidates = _without_repeated_points(candidates)
+    box_index = _box_index(candidates)
     if how.algorithm is not Suppression.SOFT_NMS:
-        return _left(told, nms(crowd, how.iou))
-    scores = np.array([each.score for each in told], dtype=np.float64)
-    return [_rescored(told[i], score) for i, score in soft_nms(crowd, scores, how.sigma, how.skip_box)]
+        return _left(candidates, nms(box_index, how.iou))
+    scores = np.array([each.score for each in candidates], dtype=np.float64)
+    return [_rescored(candidates[i], score) for i, score in soft_nms(box_index, scores, how.sigma, how.skip_box)]
 
 
-def _without_twins(told: list[_Told]) -> list[_Told]:
+def _without_repeated_points(candidates: list[_Candidate]) -> list[_Candidate]:
     """Return the features without repeated points: points have no area, so their distance decides."""
-    which = [i for i, each in enumerate(told) if each.box[:2] == each.box[2:]]
-    if len({told[i].source for i in which}) < 2:
-        return told
-    points = np.array([told[i].box[:2] for i in which], dtype=np.float64)
-    gone = np.zeros(len(told), dtype=np.bool_)
-    gone[which] = cross_tile_duplicates(points, np.array([told[i].source for i in which]), _NEAR)
-    return _left(told, gone)
+    which = [i for i, each in enumerate(candidates) if each.box[:2] == each.box[2:]]
+    if len({candidates[i].source for i in which}) < 2:
+        return candidates
+    points = np.array([candidates[i].box[:2] for i in which], dtype=np.float64)
+    gone = np.zeros(len(candidates), dtype=np.bool_)
+    gone[which] = cross_tile_duplicates(points, np.array([candidates[i].source for i in which]), _NEAR)
+    return _left(candidates, gone)
 
 
-def _left(told: Sequence[_Told], gone: NDArray[np.bool_]) -> list[_Told]:
-    return [each for each, out in zip(told, gone.tolist(), strict=True) if not out]
+def _left(candidates: Sequence[_Candidate], gone: NDArray[np.bool_]) -> list[_Candidate]:
+    return [each for each, out in zip(candidates, gone.tolist(), strict=True) if not out]
 
 
-def _crowd(told: Sequence[_Told]) -> BoxIndex:
-    boxes = np.array([each.box for each in told], dtype=np.float64).reshape(-1, 4)
+def _box_index(candidates: Sequence[_Candidate]) -> BoxIndex:
+    boxes = np.array([each.box for each in candidates], dtype=np.float64).reshape(-1, 4)
     flat = boxes[:, 2:] <= boxes[:, :2]
     boxes[:, :2] -= _POINT * flat
     boxes[:, 2:] += _POINT * flat
     return BoxIndex(boxes)
 
 
-def _told(feature: Feature, clipped: bool, source: int) -> _Told:  # noqa: FBT001 - one of three columns
+def _candidate(feature: Feature, clipped: bool, source: int) -> _Candidate:  # noqa: FBT001 - one of three columns
     label, score = class_and_score(feature)
     text = json.dumps(feature, sort_keys=True, default=str)
-    return _Told(feature, box_of(feature) or (), label, score, clipped, source, text)
+    return _Candidate(feature, box_of(feature) or (), label, score, clipped, source, text)
 
 
-def _rescored(told: _Told, score: float) -> _Told:
+def _rescored(candidate: _Candidate, score: float) -> _Candidate:
     """Return the feature with its class's new score; the model's score is kept as `rawScore`."""
-    properties = told.feature["properties"]
+    properties = candidate.feature["properties"]
     classes = properties.get("featureClasses")
-    if not classes or score == told.score:
-        return told
+    if not classes or score == candidate.score:
+        return candidate
     changed = [
         {**each, "rawScore": each.get("rawScore", each.get("score")), "score": score}
-        if isinstance(each, dict) and str(each.get("iri", "")) == told.label
+        if isinstance(each, dict) and str(each.get("iri", "")) == candidate.label
         else each
         for each in classes
     ]
-    return replace(told, feature={**told.feature, "properties": {**properties, "featureClasses": changed}})
+    return replace(candidate, feature={**candidate.feature, "properties": {**properties, "featureClasses": changed}})
 
 
-def _standing(told: _Told) -> tuple[Any, ...]:
+def _rank(candidate: _Candidate) -> tuple[Any, ...]:
     """Return the sort key: best first, then by content."""
-    return (-told.score, told.label, told.box, told.text, told.source)
+    return (-candidate.score, candidate.label, candidate.box, candidate.text, candidate.source)
 
 
-def _position(told: _Told) -> tuple[Any, ...]:
-    return (told.box[1::-1], told.text)
+def _position(candidate: _Candidate) -> tuple[Any, ...]:
+    return (candidate.box[1::-1], candidate.text)

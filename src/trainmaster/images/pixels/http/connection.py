@@ -52,7 +52,7 @@ class PublicOnly(httpx.BaseTransport):
             max_connections=limits.max_connections,
             max_keepalive_connections=limits.max_keepalive_connections,
             keepalive_expiry=limits.keepalive_expiry,
-            network_backend=_Checked(resolve, backend or httpcore.SyncBackend(), now),
+            network_backend=_CheckedBackend(resolve, backend or httpcore.SyncBackend(), now),
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -101,7 +101,7 @@ def _httpx_errors() -> Iterator[None]:
 _OTHER_ERRORS = (httpcore.ProxyError, httpcore.UnsupportedProtocol)
 
 
-class _Checked(httpcore.NetworkBackend):
+class _CheckedBackend(httpcore.NetworkBackend):
     """Connects to the checked addresses in their order; they share the time-out."""
 
     def __init__(self, resolve: Resolver, backend: httpcore.NetworkBackend, now: Callable[[], float]) -> None:
@@ -128,11 +128,11 @@ class _Checked(httpcore.NetworkBackend):
                 if left == 1:
                     raise
             else:
-                return _Timed(stream, self._now)
+                return _TimedStream(stream, self._now)
         raise AssertionError("a public host has an address")
 
 
-class _Timed(httpcore.NetworkStream):
+class _TimedStream(httpcore.NetworkStream):
     """A connection on which each answer has a total time limit, counted from the last write of its request."""
 
     def __init__(self, stream: httpcore.NetworkStream, now: Callable[[], float]) -> None:
@@ -160,7 +160,7 @@ class _Timed(httpcore.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         """Return the same connection, encrypted."""
-        return _Timed(self._stream.start_tls(ssl_context, server_hostname, timeout), self._now)
+        return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, timeout), self._now)
 
     def get_extra_info(self, info: str) -> Any:
         """Return information about the connection; httpcore also detects a closed one by it."""

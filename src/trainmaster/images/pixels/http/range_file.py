@@ -22,7 +22,7 @@ from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
 from trainmaster.domain.text import one_line
 from trainmaster.images.domain.urls import without_secrets_of
 from trainmaster.images.pixels.http.connection import PATIENCE
-from trainmaster.images.pixels.http.url_policy import Place
+from trainmaster.images.pixels.http.url_policy import ImageLocation
 from trainmaster.images.pixels.http.versions import Version
 
 BLOCK = 32 * 1024
@@ -34,9 +34,9 @@ _AHEAD = _MIB
 """Maximum read-ahead of sequential reads in bytes."""
 _AT_ONCE = 8 * _MIB
 """Maximum bytes of one request."""
-_LONGEST = 512 * _MIB
+_MAX_READ = 512 * _MIB
 """Maximum bytes of a read by GDAL: larger blocks are rejected unpacked, and packed ones are hardly larger."""
-_LARGEST = 2**60
+_MAX_SIZE = 2**60
 _PAUSES = (0.2, 0.4, 0.8)
 """Seconds before each retry."""
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
@@ -57,7 +57,7 @@ class Ranges:
     def __init__(
         self,
         client: httpx.Client,
-        place: Place,
+        place: ImageLocation,
         *,
         wait: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.monotonic,
@@ -67,7 +67,7 @@ class Ranges:
         self._place = place
         self._wait = wait
         self._now = now
-        self._most = kept // BLOCK
+        self._max_blocks = kept // BLOCK
         self._lock = threading.Lock()
         self._blocks: OrderedDict[int, Future[bytes]] = OrderedDict()
         self._version: Version | None = None
@@ -91,8 +91,8 @@ class Ranges:
             length: number of bytes.
             ahead: further bytes to read with any that are missing.
         """
-        if length > _LONGEST:
-            raise InvalidRequest(f"{self._place.shown} has parts of more than {_LONGEST} bytes", field=_FIELD)
+        if length > _MAX_READ:
+            raise InvalidRequest(f"{self._place.shown} has parts of more than {_MAX_READ} bytes", field=_FIELD)
         end = min(start + length, self.size)
         found = io.BytesIO()
         while start < end:
@@ -127,13 +127,13 @@ class Ranges:
             wanted = [self._blocks[number] for number in range(first, last + 1)]
             for number in range(first, last + 1):
                 self._blocks.move_to_end(number)
-            while len(self._blocks) > self._most:
+            while len(self._blocks) > self._max_blocks:
                 self._blocks.popitem(last=False)
         try:
             for run in _runs(mine):
-                said = self._patiently(run[0] * BLOCK, (run[-1] + 1) * BLOCK)
+                data = self._request_with_retries(run[0] * BLOCK, (run[-1] + 1) * BLOCK)
                 for index, number in enumerate(run):
-                    asked[number].set_result(said[index * BLOCK : (index + 1) * BLOCK])
+                    asked[number].set_result(data[index * BLOCK : (index + 1) * BLOCK])
         except BaseException as error:
             self._forget(asked, error)
             raise
@@ -157,26 +157,26 @@ class Ranges:
         for each in failed.values():
             each.set_exception(error)
 
-    def _patiently(self, start: int, stop: int) -> bytes:
+    def _request_with_retries(self, start: int, stop: int) -> bytes:
         for pause in _PAUSES:
             try:
-                return self._ask(start, stop)
+                return self._request(start, stop)
             except (Throttled, Unavailable):
                 self._wait(pause)
-        return self._ask(start, stop)
+        return self._request(start, stop)
 
-    def _ask(self, start: int, stop: int) -> bytes:
+    def _request(self, start: int, stop: int) -> bytes:
         headers = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
         until = self._now() + PATIENCE
-        said = bytearray()
+        data = bytearray()
         try:
             with self._client.stream("GET", self._place.url, headers=headers) as answer:
                 length = self._length(answer, start, stop)
                 # Reading to the end lets the connection be reused; without a Content-Length the end is not awaited.
                 most = length if answer.headers.get("Content-Length") == str(length) else length - 1
                 for piece in answer.iter_raw():
-                    said += piece
-                    if len(said) > most:
+                    data += piece
+                    if len(data) > most:
                         break
                     if self._now() > until:
                         raise Unavailable(f"{self._place.shown}: no answer within {PATIENCE:.0f} seconds")
@@ -187,9 +187,9 @@ class Ranges:
         except InvalidRequest as error:
             error.field = _FIELD
             raise
-        if len(said) < length:
+        if len(data) < length:
             raise Unavailable(f"{self._place.shown}: the answer ends too early")
-        return bytes(said[:length])
+        return bytes(data[:length])
 
     def _length(self, answer: httpx.Response, start: int, stop: int) -> int:
         """Return the number of bytes in the answer's range, after checking that it is the requested range."""
@@ -202,7 +202,7 @@ class Ranges:
                 f"{shown} cannot be read in parts: its server gives no ranges", field=_FIELD, hint=hint
             )
         begins, ends, size = (int(each) for each in found.groups())
-        if begins != start or ends + 1 != min(stop, size) or size > _LARGEST:
+        if begins != start or ends + 1 != min(stop, size) or size > _MAX_SIZE:
             raise InvalidRequest(
                 f"{shown} cannot be read: its server gives other ranges than it is asked for", field=_FIELD
             )
@@ -219,7 +219,7 @@ class Ranges:
         return one_line(without_secrets_of(self._place.url, str(error)))[:500]
 
 
-def _check_status(place: Place, answer: httpx.Response) -> None:
+def _check_status(place: ImageLocation, answer: httpx.Response) -> None:
     status = answer.status_code
     told = f"{place.shown}: HTTP status {status}"
     if status == httpx.codes.TOO_MANY_REQUESTS:
@@ -256,7 +256,7 @@ class RangedFile:
     def read(self, length: int) -> bytes:
         """Return the next bytes; fewer at the end, and after an error."""
         try:
-            found = self.fs.read(self._at, length, self._more(length))
+            found = self.fs.read(self._at, length, self._read_ahead(length))
         except Exception as error:  # noqa: BLE001 - GDAL cannot handle it; the caller of GDAL reads it
             self.fs.meet(error)
             return b""
@@ -276,7 +276,7 @@ class RangedFile:
         """Return the position of the next read."""
         return self._at
 
-    def _more(self, length: int) -> int:
+    def _read_ahead(self, length: int) -> int:
         """Return the bytes to read ahead: as many as were read sequentially before."""
         if self._at != self._read_to:
             self._read_from = self._at

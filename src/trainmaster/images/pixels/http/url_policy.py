@@ -27,7 +27,7 @@ _HINT = "Give s3://bucket/key, https://... or http://..."
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ImageLocation:
     """Location of an image.
 
     Attributes:
@@ -57,7 +57,7 @@ def addresses(host: str) -> list[str]:
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
-def written_out(host: str) -> set[str]:
+def literal_addresses(host: str) -> set[str]:
     """Return the address if the host is a literal one, in any notation; raise OSError for names, without a lookup."""
     try:
         found = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP, flags=socket.AI_NUMERICHOST)
@@ -71,7 +71,7 @@ def is_loopback(host: str | None) -> bool:
     return host in _LOOPBACK
 
 
-def place_of(url: str, *, loopback: bool = False, resolve: Resolver = addresses) -> Place:
+def image_location(url: str, *, loopback: bool = False, resolve: Resolver = addresses) -> ImageLocation:
     """Return the location that a URL names. Raises `InvalidRequest` for a URL that is not allowed.
 
     Args:
@@ -84,12 +84,12 @@ def place_of(url: str, *, loopback: bool = False, resolve: Resolver = addresses)
         bucket, key = parts.netloc, url.split("/", 3)[-1] if url.count("/") > 2 else ""
         if not _BUCKET.fullmatch(bucket) or not key:
             raise InvalidRequest(f"{url} names no bucket and key", field="imageUrls", hint=_HINT)
-        return Place(url, bucket, key)
+        return ImageLocation(url, bucket, key)
     if parts.scheme not in ("http", "https"):
-        told = f"images are read from S3 and HTTP only, not from {without_secrets(url)}"
-        raise InvalidRequest(told, field="imageUrls", hint=_HINT)
+        message = f"images are read from S3 and HTTP only, not from {without_secrets(url)}"
+        raise InvalidRequest(message, field="imageUrls", hint=_HINT)
     check_host(url, field="imageUrls", loopback=loopback, resolve=resolve)
-    return Place(url)
+    return ImageLocation(url)
 
 
 def check_model(url: str, *, s3_endpoint: str, resolve: Resolver = addresses) -> None:

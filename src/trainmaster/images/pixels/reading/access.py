@@ -26,7 +26,7 @@ from trainmaster.domain.errors import InvalidRequest, NotPermitted, ServiceError
 from trainmaster.domain.text import one_line
 from trainmaster.images.domain.urls import without_secrets_of
 from trainmaster.images.pixels.http.range_file import Ranges
-from trainmaster.images.pixels.http.url_policy import Place, is_loopback
+from trainmaster.images.pixels.http.url_policy import ImageLocation, is_loopback
 from trainmaster.images.pixels.reading.registered_file import RegisteredFile
 
 # Once per process: many images have no georeference, and restoring warning filters is not safe for threads.
@@ -61,7 +61,7 @@ class Source:
         options: of GDAL.
     """
 
-    def __init__(self, place: Place, path: str, options: dict[str, Any]) -> None:
+    def __init__(self, place: ImageLocation, path: str, options: dict[str, Any]) -> None:
         self._place = place
         self._path = path
         # GDAL's own HTTP client may read this path, and no other that an image may name.
@@ -85,7 +85,7 @@ class Source:
             except Exception as error:
                 met = self._met()
                 if met is None and isinstance(error, RasterioError):
-                    met = self._why(str(error.__cause__ or error))
+                    met = self._reason(str(error.__cause__ or error))
                 if met is None:
                     raise
                 raise met from error
@@ -103,9 +103,9 @@ class Source:
         """Return the last error of GDAL's reads on this thread since the last call."""
         return None
 
-    def _why(self, said: str) -> InvalidRequest | ServiceError:
+    def _reason(self, message: str) -> InvalidRequest | ServiceError:
         """Return the reason for GDAL's error."""
-        plain = without_secrets_of(self._place.url, said.replace(self._path, self._place.shown))
+        plain = without_secrets_of(self._place.url, message.replace(self._path, self._place.shown))
         return InvalidRequest(
             f"{self._place.shown} is no image that can be read: {one_line(plain)[:500]}", field=_FIELD
         )
@@ -113,7 +113,7 @@ class Source:
 
 class _InS3(Source):
     def __init__(
-        self, place: Place, options: dict[str, Any], session: Callable[[], boto3.Session], endpoint: str
+        self, place: ImageLocation, options: dict[str, Any], session: Callable[[], boto3.Session], endpoint: str
     ) -> None:
         super().__init__(place, f"/vsis3/{place.bucket}/{place.key}", options)
         self._boto3 = session
@@ -122,7 +122,7 @@ class _InS3(Source):
     def _session(self) -> Session:
         return AWSSession(self._boto3())
 
-    def _why(self, said: str) -> InvalidRequest | ServiceError:
+    def _reason(self, message: str) -> InvalidRequest | ServiceError:
         """Ask S3 for the reason: GDAL's message does not tell a wrong key from a network error."""
         client = self._boto3().client("s3", endpoint_url=self._endpoint)
         try:
@@ -135,11 +135,11 @@ class _InS3(Source):
             return InvalidRequest(f"{self._place.shown} cannot be read: {found}", field=_FIELD, hint=hint)
         finally:
             client.close()
-        return super()._why(said)
+        return super()._reason(message)
 
 
 class _BehindHttp(Source):
-    def __init__(self, place: Place, options: dict[str, Any], client: httpx.Client) -> None:
+    def __init__(self, place: ImageLocation, options: dict[str, Any], client: httpx.Client) -> None:
         self._ranges = Ranges(client, place)
         self._file = RegisteredFile(self._ranges.open())
         super().__init__(place, self._file.name, options)
@@ -171,7 +171,7 @@ class Access:
         self._http = http
         self._options = _OPTIONS | _s3_options(s3_endpoint) | (options or {})
 
-    def source(self, place: Place, role: str | None) -> Source:
+    def source(self, place: ImageLocation, role: str | None) -> Source:
         """Return the image at a place, under a role or the queue's own; sends no request. Close the result."""
         if place.bucket:
             return _InS3(place, self._options, lambda: self._roles.session(role), self._s3_endpoint)

@@ -73,14 +73,14 @@ def encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
     elif placing.rpcs is not None:
         placing = replace(placing, rpcs=_moved(placing, placing.rpcs))
     try:
-        return _written(pixels, placing, chip, _DRIVERS[form], options)
+        return _encoded(pixels, placing, chip, _DRIVERS[form], options)
     except Exception as error:
         if placing.rpcs is not None:
             log.warning("tiles go without the image's sensor model", extra={"cause": str(error)})
             return encode(replace(chip, placing=Placing()), form, compression)
         # What GDAL raises here shares no public class.
-        told = f"{len(pixels)} bands of {pixels.dtype.name} do not go into {form} tiles: {error}"
-        raise InvalidRequest(told, field="imageProcessorTileFormat") from error
+        message = f"{len(pixels)} bands of {pixels.dtype.name} do not go into {form} tiles: {error}"
+        raise InvalidRequest(message, field="imageProcessorTileFormat") from error
 
 
 def chip_of(placing: Placing) -> dict[str, str]:
@@ -114,7 +114,7 @@ def _fitting(chip: Chip, form: TileFormat, compression: Compression) -> Pixels:
     return eight_bits(pixels, chip.scale())
 
 
-def _written(pixels: Pixels, placing: Placing, chip: Chip, driver: str, options: dict[str, Any]) -> bytes:
+def _encoded(pixels: Pixels, placing: Placing, chip: Chip, driver: str, options: dict[str, Any]) -> bytes:
     """Encode through an image in memory: most drivers can only copy."""
     bands, height, width = pixels.shape
     profile: dict[str, Any] = {"count": bands, "height": height, "width": width, "dtype": pixels.dtype}

@@ -6,7 +6,7 @@ from contextlib import closing
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.tiling import Window
-from trainmaster.images.pixels.http.url_policy import Resolver, addresses, place_of
+from trainmaster.images.pixels.http.url_policy import Resolver, addresses, image_location
 from trainmaster.images.pixels.reading.access import Access
 from trainmaster.images.pixels.reading.georeference import georeference_of, interest_window
 from trainmaster.images.pixels.reading.windows import check_blocks
@@ -29,7 +29,7 @@ class RasterHeaders:
 
     def read(self, url: str, *, role: str | None = None, interest: str | None = None) -> Header:
         """Return the header of an image; see `images.ports.Headers.read`."""
-        place = place_of(url, loopback=self._loopback, resolve=self._resolve)
+        place = image_location(url, loopback=self._loopback, resolve=self._resolve)
         with closing(self._access.source(place, role)) as source, source.reading(), source.open() as image:
             if not image.count:
                 raise InvalidRequest(f"{place.shown} has no bands", field="imageUrls")

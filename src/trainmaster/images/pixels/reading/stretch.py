@@ -41,8 +41,8 @@ def scale_of(image: DatasetReader) -> Scale | None:
         return Scale(0.0, float(2 ** int(bits) - 1))
     if kind == np.uint8:
         return EIGHT_BITS
-    told = image.tags(1)
-    low, high = (_number(told.get(f"STATISTICS_{name}")) for name in ("MINIMUM", "MAXIMUM"))
+    tags = image.tags(1)
+    low, high = (_number(tags.get(f"STATISTICS_{name}")) for name in ("MINIMUM", "MAXIMUM"))
     return None if low is None or high is None or low >= high else Scale(low, high)
 
 
@@ -73,7 +73,7 @@ def measured(image: DatasetReader) -> Scale | None:
     kind = np.dtype(image.dtypes[0])
     if kind.kind not in "uif":
         return None
-    seen = [_seen(image, window) for window in _parts(image)]
+    seen = [_valid_pixels(image, window) for window in _parts(image)]
     values = np.concatenate(seen) if seen else np.array([])
     if not len(values):
         return None
@@ -97,7 +97,7 @@ def _parts(image: DatasetReader) -> list[RasterWindow]:
     ]
 
 
-def _seen(image: DatasetReader, window: RasterWindow) -> NDArray[np.float64]:
+def _valid_pixels(image: DatasetReader, window: RasterWindow) -> NDArray[np.float64]:
     """Return the valid pixels."""
     bands = list(range(1, min(image.count, _BANDS) + 1))
     values: NDArray[np.float64] = image.read(bands, window=window).astype(np.float64).ravel()

@@ -19,7 +19,7 @@ from rasterio.windows import Window as RasterWindow
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.tiling import Window
-from trainmaster.images.pixels.http.url_policy import Place
+from trainmaster.images.pixels.http.url_policy import ImageLocation
 from trainmaster.images.pixels.reading.access import Access
 from trainmaster.images.pixels.reading.georeference import Georeference, chip_offset, georeference_of
 from trainmaster.images.pixels.reading.stretch import EIGHT_BITS, Scale, measured, scale_of
@@ -72,7 +72,7 @@ class Image:
         role: IAM role ARN under which it is read; None for the queue's own role.
     """
 
-    def __init__(self, access: Access, place: Place, role: str | None) -> None:
+    def __init__(self, access: Access, place: ImageLocation, role: str | None) -> None:
         self._place = place
         self._source = access.source(place, role)
         self._idle: queue.SimpleQueue[DatasetReader] = queue.SimpleQueue()
@@ -85,7 +85,7 @@ class Image:
                 check_blocks(image)
                 self.georeference: Georeference | None = georeference_of(image)
                 self._palette = palette_of(image)
-                self._told = EIGHT_BITS if self._palette is not None else scale_of(image)
+                self._header_scale = EIGHT_BITS if self._palette is not None else scale_of(image)
         except BaseException:
             self.close()
             raise
@@ -107,8 +107,8 @@ class Image:
 
     def scale(self) -> Scale | None:
         """Return the image's conversion to eight bits, by its header or else its pixels; None if neither has one."""
-        if self._told is not None:
-            return self._told
+        if self._header_scale is not None:
+            return self._header_scale
         with self._measuring:
             if not self._measured:
                 with self._handle() as image:
@@ -162,8 +162,8 @@ def check_memory(image: DatasetReader, window: Window) -> None:
     """Raise `InvalidRequest` for a tile that does not fit into a worker's memory."""
     size = window.width * window.height * (len(_COLOURS) if _is_paletted(image) else _depth(image))
     if size > LARGEST:
-        told = f"a tile of {window.width} x {window.height} pixels has {size} bytes, more than {LARGEST}"
-        raise InvalidRequest(told, field="imageProcessorTileSize", hint="Make tiles smaller.")
+        colormap = f"a tile of {window.width} x {window.height} pixels has {size} bytes, more than {LARGEST}"
+        raise InvalidRequest(colormap, field="imageProcessorTileSize", hint="Make tiles smaller.")
 
 
 def check_blocks(image: DatasetReader) -> None:
@@ -172,9 +172,9 @@ def check_blocks(image: DatasetReader) -> None:
     together = deep if image.interleaving is Interleaving.pixel else deep // image.count
     height, width = image.block_shapes[0]
     if height * width * together > LARGEST:
-        told = f"the image's blocks of {width} x {height} pixels have {height * width * together} bytes"
+        colormap = f"the image's blocks of {width} x {height} pixels have {height * width * together} bytes"
         hint = f"A whole block has to be unpacked for each tile, and {LARGEST} bytes fit: write it with smaller blocks."
-        raise InvalidRequest(told, field="imageUrls", hint=hint)
+        raise InvalidRequest(colormap, field="imageUrls", hint=hint)
 
 
 def _depth(image: DatasetReader) -> int:
@@ -193,11 +193,11 @@ def palette_of(image: DatasetReader) -> NDArray[np.uint8] | None:
     if not _is_paletted(image):
         return None
     try:
-        told = image.colormap(1)
+        colormap = image.colormap(1)
     except ValueError:
         return None
-    colours = np.zeros((max(told) + 1, 4), dtype=np.uint8)
-    for index, colour in told.items():
+    colours = np.zeros((max(colormap) + 1, 4), dtype=np.uint8)
+    for index, colour in colormap.items():
         colours[index] = colour
     if not (colours[:, 3] == _OPAQUE).all():
         return colours

@@ -58,7 +58,7 @@ ANSWER_TIME = 60
 """Maximum seconds of an answer (SageMaker, "InvokeEndpoint")."""
 MAX_ANSWER_LENGTH = 64 * 1024 * 1024
 """Maximum bytes of an answer; SageMaker's own limit is lower. All of a worker's threads may have one at a time."""
-MAX_SAID_LENGTH = 500
+MAX_ERROR_LENGTH = 500
 """Characters of a model's error message that are kept."""
 _SLOW_DOWN = frozenset({"ServiceUnavailable", "ServiceUnavailableException", "ModelNotReadyException"})
 """SageMaker's error codes of a model that is too busy or still loading, beside the throttles of all AWS services."""
@@ -71,11 +71,11 @@ class Model(Protocol):
     """A model that finds features in tiles; several threads call it at once.
 
     Attributes:
-        heard: statistics of its answers so far.
+        stats: statistics of its answers so far.
     """
 
     @property
-    def heard(self) -> RequestStats: ...  # noqa: D102 - see above
+    def stats(self) -> RequestStats: ...  # noqa: D102 - see above
 
     def features(self, tile: bytes) -> list[Feature]:
         """Return the features in the tile's own pixels.
@@ -115,22 +115,22 @@ class SageMakerModel:
             name: str(value) for name, value in parameters.items() if name in PASSED_ON and value not in (None, "")
         }
         self._client: Any = client
-        self._asked = {"ContentType": content_type} | known | ({"TargetVariant": variant} if variant else {})
+        self._parameters = {"ContentType": content_type} | known | ({"TargetVariant": variant} if variant else {})
         self._endpoint = endpoint
-        self.heard = RequestStats()
+        self.stats = RequestStats()
 
     def features(self, tile: bytes) -> list[Feature]:
         """Return the features of a tile; see `Model.features`."""
-        with self.heard.asking():
+        with self.stats.count_request():
             try:
-                answer = self._client.invoke_endpoint(EndpointName=self._endpoint, Body=tile, **self._asked)
-                self.heard.retried(_retries(answer))
-                said = answer["Body"].read(MAX_ANSWER_LENGTH + 1)
+                answer = self._client.invoke_endpoint(EndpointName=self._endpoint, Body=tile, **self._parameters)
+                self.stats.add_retries(_retries(answer))
+                body = answer["Body"].read(MAX_ANSWER_LENGTH + 1)
             except AWS_ERRORS as error:
                 if isinstance(error, ClientError):
-                    self.heard.retried(_retries(error.response))
-                raise _trouble(error) from error
-        return features_of(said)
+                    self.stats.add_retries(_retries(error.response))
+                raise _model_error(error) from error
+        return features_of(body)
 
 
 def _retries(answer: Mapping[str, Any]) -> int:
@@ -138,19 +138,19 @@ def _retries(answer: Mapping[str, Any]) -> int:
     return int(answer.get("ResponseMetadata", {}).get("RetryAttempts", 0))
 
 
-def _trouble(error: AwsError) -> ServiceError:
+def _model_error(error: AwsError) -> ServiceError:
     """Return the domain error; for `ModelError` by the container's own status."""
     code = code_of(error)
-    text = one_line(f"{code}: {message_of(error)}")[:MAX_SAID_LENGTH]
+    text = one_line(f"{code}: {message_of(error)}")[:MAX_ERROR_LENGTH]
     if code in _SLOW_DOWN:
         return Throttled(text)
     if code == "ModelError" and isinstance(error, ClientError):
         status = int(str(error.response.get("OriginalStatusCode") or _SERVER_ERROR))
-        return trouble_of_status(status, text)
+        return error_of_status(status, text)
     return to_domain_error(error)
 
 
-def trouble_of_status(status: int, text: str) -> ServiceError:
+def error_of_status(status: int, text: str) -> ServiceError:
     """Return the error for a model's HTTP status."""
     if status in _BUSY:
         return Throttled(text)
@@ -174,42 +174,42 @@ class HttpModel:
         self._client = client
         self._url = url
         self._headers = {"Content-Type": content_type, "Accept": "application/geo+json, application/json"}
-        self.heard = RequestStats()
+        self.stats = RequestStats()
 
     def features(self, tile: bytes) -> list[Feature]:
         """Return the features of a tile; see `Model.features`."""
-        with self.heard.asking():
-            said = self._said(tile)
-        return features_of(said)
+        with self.stats.count_request():
+            body = self._post(tile)
+        return features_of(body)
 
-    def _said(self, tile: bytes) -> bytes:
+    def _post(self, tile: bytes) -> bytes:
         try:
             with self._client.stream("POST", self._url, content=tile, headers=self._headers) as answer:
-                said = _beginning(answer)
+                body = _read_limited(answer)
         except httpx.HTTPError as error:
-            told = without_secrets_of(self._url, str(error))
-            raise Unavailable(f"{type(error).__name__}: {told}") from error
+            message = without_secrets_of(self._url, str(error))
+            raise Unavailable(f"{type(error).__name__}: {message}") from error
         except httpx.InvalidURL as error:
-            told = without_secrets_of(self._url, str(error))
-            raise InvalidRequest(f"the model's URL is none: {told}", field="imageProcessor.name") from error
+            message = without_secrets_of(self._url, str(error))
+            raise InvalidRequest(f"the model's URL is none: {message}", field="imageProcessor.name") from error
         except InvalidRequest as error:
             error.field = "imageProcessor.name"
             raise
         if answer.status_code != httpx.codes.OK:
-            reason = one_line(said[:MAX_SAID_LENGTH].decode(errors="replace"))
+            reason = one_line(body[:MAX_ERROR_LENGTH].decode(errors="replace"))
             text = f"the model answered with HTTP status {answer.status_code}: {reason}"
-            raise trouble_of_status(answer.status_code, text)
-        return said
+            raise error_of_status(answer.status_code, text)
+        return body
 
 
-def _beginning(answer: httpx.Response) -> bytes:
+def _read_limited(answer: httpx.Response) -> bytes:
     """Return an answer's bytes up to the maximum and one more, which shows that it is longer."""
-    said = bytearray()
+    body = bytearray()
     for piece in answer.iter_bytes():
-        said += piece
-        if len(said) > MAX_ANSWER_LENGTH:
+        body += piece
+        if len(body) > MAX_ANSWER_LENGTH:
             break
-    return bytes(said[: MAX_ANSWER_LENGTH + 1])
+    return bytes(body[: MAX_ANSWER_LENGTH + 1])
 
 
 def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> httpx.Client:
@@ -229,12 +229,12 @@ def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> htt
     return httpx.Client(timeout=timeout, transport=transport, follow_redirects=False, cookies=cookies)
 
 
-def features_of(said: bytes) -> list[Feature]:
+def features_of(body: bytes) -> list[Feature]:
     """Return the features of a GeoJSON FeatureCollection. Raises `RequestRefused` for anything else."""
-    if len(said) > MAX_ANSWER_LENGTH:
+    if len(body) > MAX_ANSWER_LENGTH:
         raise RequestRefused(f"the model's answer is longer than {MAX_ANSWER_LENGTH} bytes")
     try:
-        found = json.loads(said, parse_constant=_no_number, parse_float=_finite)
+        found = json.loads(body, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise RequestRefused(f"the model's answer is no JSON: {error}") from error
     features = found.get("features") if isinstance(found, dict) else None
@@ -253,7 +253,7 @@ def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no number")
 
 
-class Patient:
+class RetryingModel:
     """A model whose calls are retried with growing pauses.
 
     Args:
@@ -280,9 +280,9 @@ class Patient:
         self._first = first
 
     @property
-    def heard(self) -> RequestStats:
+    def stats(self) -> RequestStats:
         """Statistics of the model's answers, counting each call."""
-        return self._model.heard
+        return self._model.stats
 
     def features(self, tile: bytes) -> list[Feature]:
         """Return the model's features, or raise the error of the last call; see `Model.features`."""

@@ -16,33 +16,33 @@ from trainmaster.images.ports import amend
 log = logging.getLogger(__name__)
 
 
-class Watch:
+class OverloadMonitor:
     """Reports a model that rejects too many of a worker's requests, even if retries succeed.
 
     Args:
         queue: receives the reports.
         task: the job of the model.
-        heard: statistics of its answers.
+        stats: statistics of its answers.
     """
 
-    def __init__(self, queue: Queue, task: Task, heard: RequestStats) -> None:
+    def __init__(self, queue: Queue, task: Task, stats: RequestStats) -> None:
         self._queue = queue
         self._task = task
-        self._heard = heard
+        self._stats = stats
         self._since = (0, 0)
         self._noted_at: datetime | None = None
 
     def look(self) -> None:
         """Report overload if it is due; call this now and then, and after the last request."""
-        total = self._heard.counts()
+        total = self._stats.counts()
         asked, refused = (now - then for now, then in zip(total, self._since, strict=True))
         if is_overloaded(asked, refused):
             now = self._queue.clock.now()
             if self._noted_at is not None and now - self._noted_at < THROTTLED_EVERY:
                 return
             self._noted_at, self._since = now, total
-            told = {"endpoint": self._task.endpoint, "requests": asked, "refused": refused}
-            log.warning("a model rejects many requests", extra=told)
+            log_fields = {"endpoint": self._task.endpoint, "requests": asked, "refused": refused}
+            log.warning("a model rejects many requests", extra=log_fields)
             note_throttling(self._queue, self._task.endpoint, self._task.variant)
         elif asked >= COUNTED_REQUESTS:
             self._since = total

@@ -19,8 +19,8 @@ from trainmaster.images.pixels.features.results import Found, Results
 from trainmaster.images.pixels.reading.encoding import encode
 from trainmaster.images.pixels.reading.windows import Image
 from trainmaster.images.pixels.work.models import Model
-from trainmaster.images.pixels.work.pressure import Watch, note_throttling
-from trainmaster.images.pixels.work.region_outcome import Outcome, Stopped, TimeUp, done, given_back
+from trainmaster.images.pixels.work.pressure import OverloadMonitor, note_throttling
+from trainmaster.images.pixels.work.region_outcome import Outcome, Stopped, TimeUp, done, give_back
 from trainmaster.images.pixels.work.task import Assignment, Task
 
 _Seen = tuple[list[Feature], list[bool]]
@@ -34,13 +34,13 @@ class RegionTools:
         image: read by several threads.
         model: called by several threads.
         results: stores the features.
-        leave_off: set when the region ends; the model's retries end with it.
+        stop_event: set when the region ends; the model's retries end with it.
     """
 
     image: Image
     model: Model
     results: Results
-    leave_off: threading.Event = field(default_factory=threading.Event)
+    stop_event: threading.Event = field(default_factory=threading.Event)
 
 
 class RegionWork:
@@ -60,37 +60,37 @@ class RegionWork:
         self._tools = tools
         self._tiles = tiles(assignment.record.region.window, task.cut)
         self._found = Found()
-        self._watch = Watch(assignment.queue, task, tools.model.heard)
+        self._watch = OverloadMonitor(assignment.queue, task, tools.model.stats)
         self._before = 0
-        self._why: BaseException | None = None
-        self._refusals: list[Throttled] = []
+        self._end_reason: BaseException | None = None
+        self._throttling: list[Throttled] = []
         self._beat_at = self._saved_at = assignment.queue.clock.now()
 
     def work(self) -> Outcome:
         """Process the rest of the region, then finish it or give it back."""
         try:
-            self._go_on_from_before()
-            self._look()
+            self._load_progress()
+            self._process_tiles()
             whole = len(self._found.done) == len(self._tiles)
             if (whole or len(self._found.done) > self._before) and self._save() and whole:
-                self._why = None  # A stop after the last tile comes too late.
+                self._end_reason = None  # A stop after the last tile comes too late.
         except Exception as error:  # noqa: BLE001 - whatever it was, the region has to be given back
-            self._why = self._why or error
-        if self._why is None:
+            self._end_reason = self._end_reason or error
+        if self._end_reason is None:
             return done(self._assignment, features=len(self._found.features))
-        if self._why in self._refusals:
+        if self._end_reason in self._throttling:
             note_throttling(self._queue, self._task.endpoint, self._task.variant)
         progress = len(self._found.done) > self._before and self._tools.results.kept
-        return given_back(self._assignment, self._why, progress=progress)
+        return give_back(self._assignment, self._end_reason, progress=progress)
 
-    def _go_on_from_before(self) -> None:
+    def _load_progress(self) -> None:
         if self._assignment.record.tiles_done:
             region = self._assignment.record.region
             self._found = self._tools.results.load(region.number, region.window, len(self._tiles))
         self._before = len(self._found.done)
 
-    def _look(self) -> None:
-        """Process all open tiles; end early, with the reason in `_why`, once running tiles have ended."""
+    def _process_tiles(self) -> None:
+        """Process all open tiles; end early, with the reason in `_end_reason`, once running tiles have ended."""
         todo = iter([index for index in range(len(self._tiles)) if index not in self._found.done])
         under_way: dict[Future[_Seen], int] = {}
         pool = ThreadPoolExecutor(self._task.workers, thread_name_prefix="tile")
@@ -99,28 +99,28 @@ class RegionWork:
                 self._send(todo, under_way, pool)
                 if not under_way:
                     return
-                ended, _ = wait(under_way, timeout=self._patience(), return_when=FIRST_COMPLETED)
+                ended, _ = wait(under_way, timeout=self._wait_seconds(), return_when=FIRST_COMPLETED)
                 for future in ended:
-                    self._take(future, under_way.pop(future))
-                self._live()
+                    self._collect(future, under_way.pop(future))
+                self._keep_alive()
                 if under_way and self._limits.left() < self._limits.spare:
                     self._end(TimeUp())
                     return
         finally:
-            self._tools.leave_off.set()
+            self._tools.stop_event.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _send(self, todo: Iterator[int], under_way: dict[Future[_Seen], int], pool: ThreadPoolExecutor) -> None:
-        while self._why is None and len(under_way) < self._task.workers:
+        while self._end_reason is None and len(under_way) < self._task.workers:
             index = next(todo, None)
             if index is None:
                 return
             if self._limits.left() < self._limits.reserve:
                 self._end(TimeUp())
                 return
-            under_way[pool.submit(self._see, self._tiles[index])] = index
+            under_way[pool.submit(self._process_tile, self._tiles[index])] = index
 
-    def _see(self, tile: Window) -> _Seen:
+    def _process_tile(self, tile: Window) -> _Seen:
         """Process one tile, on a thread of the pool."""
         request = self._task.request
         chip = self._tools.image.read(tile)
@@ -135,7 +135,7 @@ class RegionWork:
         try:
             return self._tools.model.features(body)
         except Throttled as error:
-            self._refusals.append(error)
+            self._throttling.append(error)
             raise
 
     def _origin(self) -> Origin:
@@ -148,7 +148,7 @@ class RegionWork:
             properties=request.feature_properties,
         )
 
-    def _take(self, future: Future[_Seen], index: int) -> None:
+    def _collect(self, future: Future[_Seen], index: int) -> None:
         error = future.exception()
         if error is None:
             self._found.add(index, *future.result())
@@ -157,15 +157,15 @@ class RegionWork:
 
     def _end(self, why: BaseException) -> None:
         """Record the first reason; later ones are its consequences."""
-        if self._why is None:
-            self._why = why
-        self._tools.leave_off.set()
+        if self._end_reason is None:
+            self._end_reason = why
+        self._tools.stop_event.set()
 
-    def _patience(self) -> float:
+    def _wait_seconds(self) -> float:
         """Return the seconds until something is due."""
         return max(0.05, min(self._limits.beat_every / 2, self._limits.left() - self._limits.spare))
 
-    def _live(self) -> None:
+    def _keep_alive(self) -> None:
         """Report the model's load, send a heartbeat, and save progress, each if it is due."""
         self._watch.look()
         now = self._queue.clock.now()

@@ -45,11 +45,11 @@ def done(assignment: Assignment, *, features: int) -> Outcome:
     rest = assignment.queue.runs.finish(assignment.claim, assignment.queue.clock.now(), features=features)
     if rest is None:
         return Outcome.LOST
-    _go_on(assignment.queue, assignment.claim, rest)
+    _dispatch_next(assignment.queue, assignment.claim, rest)
     return Outcome.DONE
 
 
-def given_back(assignment: Assignment, why: BaseException, *, progress: bool) -> Outcome:
+def give_back(assignment: Assignment, why: BaseException, *, progress: bool) -> Outcome:
     """Give back a region that is not done.
 
     Args:
@@ -59,17 +59,17 @@ def given_back(assignment: Assignment, why: BaseException, *, progress: bool) ->
     """
     queue, claim = assignment.queue, assignment.claim
     if isinstance(why, Stopped):
-        return _left_off(queue, claim)
+        return _release(queue, claim)
     found = verdict(assignment.record, why, attempts=queue.attempts, progress=progress)
     trace = None if isinstance(why, TrainmasterError | TimeUp) else why
-    told = {"region": claim.number, "cause": reason_of(why), "final": found.final}
-    log.warning("a region was not done", extra=told, exc_info=trace)
+    log_fields = {"region": claim.number, "cause": reason_of(why), "final": found.final}
+    log.warning("a region was not done", extra=log_fields, exc_info=trace)
     now = queue.clock.now()
     rest = queue.runs.leave(claim, now, reason=found.reason, final=found.final, pauses=found.pauses)
     if rest is None:
         return Outcome.LOST
     if found.final:
-        _go_on(queue, claim, rest)
+        _dispatch_next(queue, claim, rest)
         return Outcome.FAILED
     _dispatch(queue, claim, [claim.number], after=found.delay)
     return Outcome.AGAIN
@@ -107,7 +107,7 @@ def verdict(record: RegionRecord, why: BaseException, *, attempts: int, progress
     """
     pauses = (1 if progress else record.pauses + 1) if isinstance(why, Throttled) else 0
     in_time = progress and isinstance(why, TimeUp)
-    reason = "" if in_time else _told(why, pauses)
+    reason = "" if in_time else _reason_text(why, pauses)
     spent = record.tries >= attempts and not in_time and not pauses
     if isinstance(why, InvalidRequest) or spent or pauses > MAX_PAUSES:
         return Verdict(reason=reason, final=True, pauses=0, delay=0.0)
@@ -115,11 +115,11 @@ def verdict(record: RegionRecord, why: BaseException, *, attempts: int, progress
     return Verdict(reason=reason, final=False, pauses=pauses, delay=delay)
 
 
-def _left_off(queue: Queue, claim: Claim) -> Outcome:
+def _release(queue: Queue, claim: Claim) -> Outcome:
     if queue.runs.leave(claim, queue.clock.now(), reason="", final=False) is None:
         return Outcome.LOST
     # The stop waits for the units that this worker holds.
-    _tell(queue, claim, claim.number)
+    _report(queue, claim, claim.number)
     return Outcome.STOPPED
 
 
@@ -132,12 +132,12 @@ def reason_of(why: BaseException) -> str:
     return one_line(str(why) if isinstance(why, ServiceError) and str(why) else f"{type(why).__name__}: {why}")
 
 
-def tell_begun(queue: Queue, claim: Claim) -> None:
+def report_begun(queue: Queue, claim: Claim) -> None:
     """Report to the queue that a worker has begun."""
-    _tell(queue, claim, BEGUN)
+    _report(queue, claim, BEGUN)
 
 
-def _tell(queue: Queue, claim: Claim, number: int) -> None:
+def _report(queue: Queue, claim: Claim, number: int) -> None:
     """Wake the manager for this run; if that fails, its tick finds out."""
     run = run_of(claim.job, claim.attempt)
     try:
@@ -146,7 +146,7 @@ def _tell(queue: Queue, claim: Claim, number: int) -> None:
         log.exception("the queue was not told of a region", extra={"run": run})
 
 
-def _told(why: BaseException, pauses: int) -> str:
+def _reason_text(why: BaseException, pauses: int) -> str:
     if pauses <= MAX_PAUSES:
         return reason_of(why)
     hours = sum((pause(number) for number in range(1, MAX_PAUSES + 1)), timedelta(0)) / timedelta(hours=1)
@@ -157,11 +157,11 @@ def _delay(why: BaseException, tries: int) -> float:
     return 0.0 if isinstance(why, TimeUp) else min(_FIRST_DELAY * 2 ** (tries - 1), _MAX_DELAY)
 
 
-def _go_on(queue: Queue, claim: Claim, rest: Rest) -> None:
+def _dispatch_next(queue: Queue, claim: Claim, rest: Rest) -> None:
     """Dispatch the next regions and report the end; if either fails, the manager's tick finds out."""
     if rest.next:
         _dispatch(queue, claim, rest.next)
-    _tell(queue, claim, claim.number)
+    _report(queue, claim, claim.number)
 
 
 def _dispatch(queue: Queue, claim: Claim, numbers: Sequence[int], *, after: float = 0.0) -> None:

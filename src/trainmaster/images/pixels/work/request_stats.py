@@ -20,7 +20,7 @@ class RequestStats:
         self._asked = self._refused = 0
 
     @contextmanager
-    def asking(self) -> Iterator[None]:
+    def count_request(self) -> Iterator[None]:
         """Count one request: as refused if it is throttled, fails in the model (5xx), or has no answer.
 
         A tile rejected as invalid (4xx) says nothing about the model's load.
@@ -35,7 +35,7 @@ class RequestStats:
             raise
         self._count(1, 0)
 
-    def retried(self, times: int) -> None:
+    def add_retries(self, times: int) -> None:
         """Count refused requests that botocore has retried before the current one."""
         self._count(times, times)
 

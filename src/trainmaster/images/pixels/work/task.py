@@ -24,7 +24,7 @@ class Task:
         part: the requested part of the image.
         cut: its division.
         workers: requests that a region makes at once.
-        unheard: whether the queue does not know yet that a worker has begun.
+        begin_unreported: whether the queue does not know yet that a worker has begun.
     """
 
     request: ImageRequest
@@ -33,7 +33,7 @@ class Task:
     part: Window
     cut: Cut
     workers: int
-    unheard: bool = False
+    begin_unreported: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from trainmaster.images.pixels.features.results import Results
 from trainmaster.images.pixels.reading.windows import Image
 from trainmaster.images.pixels.work.models import Model
 from trainmaster.images.pixels.work.region import RegionTools, RegionWork
-from trainmaster.images.pixels.work.region_outcome import Outcome, given_back, tell_begun
+from trainmaster.images.pixels.work.region_outcome import Outcome, give_back, report_begun
 from trainmaster.images.pixels.work.task import Assignment, Queue, Task, TimeLimits
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class WorkerFactory(Protocol):
         ...
 
 
-def take_turn(
+def process_message(
     claim: Claim, queue: Queue, limits: TimeLimits, task_of: Callable[[Claim], Task], factory: WorkerFactory
 ) -> Outcome:
     """Process a region, or the merging, if it can be claimed.
@@ -62,13 +62,13 @@ def take_turn(
     try:
         _check_tries(record, queue.attempts)
         task = task_of(claim)
-        if task.unheard:
-            tell_begun(queue, claim)
+        if task.begin_unreported:
+            report_begun(queue, claim)
         if claim.number == MERGE:
             return Merging(task, assignment, factory.results(task)).work()
         tools = _tools(task, factory)
     except Exception as error:  # noqa: BLE001 - whatever it was, the region has to be given back
-        return given_back(assignment, error, progress=False)
+        return give_back(assignment, error, progress=False)
     try:
         return RegionWork(task, assignment, tools).work()
     finally:
@@ -76,9 +76,9 @@ def take_turn(
 
 
 def _tools(task: Task, factory: WorkerFactory) -> RegionTools:
-    leave_off = threading.Event()
-    model = factory.model(task, leave_off.wait)
-    return RegionTools(image=factory.image(task), model=model, results=factory.results(task), leave_off=leave_off)
+    stop_event = threading.Event()
+    model = factory.model(task, stop_event.wait)
+    return RegionTools(image=factory.image(task), model=model, results=factory.results(task), stop_event=stop_event)
 
 
 def _check_tries(record: RegionRecord, most: int) -> None:
