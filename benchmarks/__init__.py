@@ -1,7 +1,18 @@
-"""What Trainmaster costs, measured: `python -m benchmarks`, or `make bench`.
+"""Benchmarks of Trainmaster: `python -m benchmarks`, or `make bench`.
 
-It uses the shipped code throughout and the tests' world, a whole queue on a virtual clock. It must not be imported by
-anything that is deployed.
+They run the shipped code and the tests' world, a whole queue on a virtual clock. No deployed code imports them.
+
+    common/      DynamoDB engine, meter, result files, tables and pages
+    queue/       cost of passes and jobs
+    startup/     cold start and size of the Lambda functions
+    kueue/       the load of Kueue's published baseline
+    replay/      replays of real traces
+    elastic/     replays with elastic jobs, and the allocations of two papers
+    placement/   placement policies
+    rendezvous/  pauses of torchrun
+    images/      image jobs
+    traces/      real traces
+    results/     figures and pages
 """
 
 import sys
@@ -9,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRATCH = ROOT / ".local" / "bench"
-"""Engines' files, bundles and caches; git ignores it."""
+"""Files of engines, bundles and caches, which git ignores."""
 
 if str(ROOT / "tests") not in sys.path:
     sys.path.insert(0, str(ROOT / "tests"))

@@ -1,14 +1,12 @@
-"""`python -m benchmarks`: measures, shows tables, and keeps the figures where it is told to.
+"""`python -m benchmarks`: measures what the queue costs, and prints tables.
 
-    python -m benchmarks                          everything: 100, 10,000 and 1,000,000 waiting jobs
-    python -m benchmarks --sizes 100,10000        without the million
-    python -m benchmarks --only planner,life      some sections
-    python -m benchmarks --json figures.json      write the figures
-    python -m benchmarks --only kueue             the load of Kueue's baseline, which runs only when it is asked for
-    python -m benchmarks --save                   keep them in benchmarks/results, and write its page and the README
-    python -m benchmarks --again results/x.json   measure nothing: write these again from kept figures
-
-It must not measure anything itself.
+python -m benchmarks                          everything: 100, 10,000 and 1,000,000 waiting jobs
+python -m benchmarks --sizes 100,10000        without the million
+python -m benchmarks --only planner,life      some sections
+python -m benchmarks --json figures.json      write the figures
+python -m benchmarks --only kueue             the load of Kueue's baseline, which is not included by default
+python -m benchmarks --save                   save the figures in benchmarks/results, and write the pages
+python -m benchmarks --again results/x.json   measure nothing: write the pages from saved figures
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from rich.console import Console
 
 from benchmarks.common import machine
 from benchmarks.common.pages import KUEUE_MARKS, MARKS, write_pages
-from benchmarks.common.progress import Watch
+from benchmarks.common.progress import ProgressBars
 from benchmarks.common.results import FIGURES, add_output_options, load_results, print_tables, save_results
 from benchmarks.kueue import run, workload
 from benchmarks.queue import article_cost, depth, growth, life, planning
@@ -35,11 +33,11 @@ USUAL = ("planner", "depth", "growth", "life", "idle", "baseline", "start")
 SECTIONS = (*USUAL, "kueue")
 Figures = dict[str, Any]
 WIDTH = 160
-"""Of tables that go to a file or a pipe."""
+"""Columns of tables in a file or a pipe."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run the sections that are asked for; 0 when they all ran."""
+    """Run the selected sections; return 0."""
     options = _options(arguments)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     if options.again is not None:
@@ -48,11 +46,11 @@ def main(arguments: list[str]) -> int:
             write_pages(found["machine"], make_tables(figures), options.again, **page)
         return 0
     logging.disable(logging.CRITICAL)
-    with Watch(console) as watch:
+    with ProgressBars(console) as progress:
         found = {"machine": machine.describe(), "options": {"burst": options.burst, "sizes": options.sizes}}
         for section in options.only:
-            watch.begin(section)
-            found[section] = _RUN[section](options, watch)
+            progress.begin(section)
+            found[section] = _RUN[section](options, progress)
     print_tables(found, make_tables(found), options, console)
     if options.save:
         for figures, page in _pages(found):
@@ -61,7 +59,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _pages(found: Figures) -> Iterator[tuple[Figures, dict[str, Any]]]:
-    """What has a page of its own, with how it is called: Kueue's load is not kept with the rest."""
+    """Yield the figures of each page, with the page's name, marks and summary; Kueue's load has a page of its own."""
     rest = {section: figures for section, figures in found.items() if section != "kueue"}
     if set(rest) & set(USUAL):
         yield rest, {"name": FIGURES, "marks": MARKS, "summary": summary(rest)}
@@ -69,45 +67,48 @@ def _pages(found: Figures) -> Iterator[tuple[Figures, dict[str, Any]]]:
         yield {name: found[name] for name in ("machine", "kueue")}, {"name": "kueue", "marks": KUEUE_MARKS}
 
 
-def _planner(options: argparse.Namespace, watch: Watch) -> Any:
-    return planning.measure(times=options.times, told=watch.say)
+def _planner(options: argparse.Namespace, progress: ProgressBars) -> Any:
+    return planning.measure(times=options.times, on_step=progress.update)
 
 
-def _depth(options: argparse.Namespace, watch: Watch) -> Any:
-    return [depth.measure(size, watch.about(f"{size:,} waiting")) for size in watch.over(options.sizes)]
+def _depth(options: argparse.Namespace, progress: ProgressBars) -> Any:
+    return [depth.measure(size, progress.prefixed(f"{size:,} waiting")) for size in progress.over(options.sizes)]
 
 
-def _growth(_: argparse.Namespace, watch: Watch) -> Any:
-    return [growth.measure(size) for size in watch.over(growth.SIZES)]
+def _growth(_: argparse.Namespace, progress: ProgressBars) -> Any:
+    return [growth.measure(size) for size in progress.over(growth.SIZES)]
 
 
-def _life(options: argparse.Namespace, watch: Watch) -> Any:
-    return [life.lived(story, watch.counting(story.name)) for story in watch.over(life.lives(options.burst))]
+def _life(options: argparse.Namespace, progress: ProgressBars) -> Any:
+    return [
+        life.measure_life(story, progress.counting(story.name))
+        for story in progress.over(life.scenarios(options.burst))
+    ]
 
 
-def _idle(_: argparse.Namespace, watch: Watch) -> Any:
-    return [life.idle(running) for running in watch.over((0, 10, 100))]
+def _idle(_: argparse.Namespace, progress: ProgressBars) -> Any:
+    return [life.measure_idle(running) for running in progress.over((0, 10, 100))]
 
 
-def _baseline(options: argparse.Namespace, watch: Watch) -> Any:
-    watch.say("lives")
+def _baseline(options: argparse.Namespace, progress: ProgressBars) -> Any:
+    progress.update("lives")
     return {
-        "passes": [article_cost.measure(size) for size in watch.over(options.sizes)],
+        "passes": [article_cost.measure(size) for size in progress.over(options.sizes)],
         "lives": [article_cost.life(1, 2), article_cost.life(options.burst, 8)],
     }
 
 
-def _start(options: argparse.Namespace, watch: Watch) -> Any:
-    starts = cold_start.measure(options.times, watch.say)
-    watch.say("weighing the bundles")
+def _start(options: argparse.Namespace, progress: ProgressBars) -> Any:
+    starts = cold_start.measure(options.times, progress.update)
+    progress.update("weighing the bundles")
     return {"bundle": bundle.weights(), "functions": starts}
 
 
-def _kueue(options: argparse.Namespace, watch: Watch) -> Any:
-    return run.measure(options.kueue_jobs, options.kueue_served or options.kueue_jobs, watch.say)
+def _kueue(options: argparse.Namespace, progress: ProgressBars) -> Any:
+    return run.measure(options.kueue_jobs, options.kueue_served or options.kueue_jobs, progress.update)
 
 
-_RUN: dict[str, Callable[[argparse.Namespace, Watch], Any]] = {
+_RUN: dict[str, Callable[[argparse.Namespace, ProgressBars], Any]] = {
     "planner": _planner,
     "depth": _depth,
     "growth": _growth,
@@ -121,12 +122,14 @@ _RUN: dict[str, Callable[[argparse.Namespace, Watch], Any]] = {
 
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what the queue costs.")
-    parser.add_argument("--sizes", type=_numbers, default=[100, 10_000, 1_000_000], help="depths, as 100,10000")
-    parser.add_argument("--only", type=_sections, default=list(USUAL), help=f"some of {','.join(SECTIONS)}")
-    parser.add_argument("--burst", type=int, default=100, help="jobs of a burst")
-    parser.add_argument("--times", type=int, default=11, help="repetitions behind a median")
+    parser.add_argument(
+        "--sizes", type=_numbers, default=[100, 10_000, 1_000_000], help="waiting jobs, such as 100,10000"
+    )
+    parser.add_argument("--only", type=_sections, default=list(USUAL), help=f"sections to run, of {','.join(SECTIONS)}")
+    parser.add_argument("--burst", type=int, default=100, help="jobs in a burst")
+    parser.add_argument("--times", type=int, default=11, help="repetitions for each median")
     parser.add_argument("--kueue-jobs", type=int, default=workload.JOBS, help="jobs of Kueue's baseline")
-    parser.add_argument("--kueue-served", type=int, help="of those, how many with the engine; all without it")
+    parser.add_argument("--kueue-served", type=int, help="how many of them run with the engine; default: all")
     add_output_options(parser)
     return parser.parse_args(arguments)
 

@@ -1,1 +1,1 @@
-"""What all benchmarks share: the DynamoDB engine, the meter, result files, tables and pages."""
+"""Shared parts of the benchmarks: the DynamoDB engine, the meter, result files, tables and pages."""

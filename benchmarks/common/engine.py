@@ -1,7 +1,4 @@
-"""Dynoxide, a DynamoDB engine over HTTP that reports consumed capacity by AWS's rules, as a process of its own.
-
-It must not know what is in the tables.
-"""
+"""Runs Dynoxide, a DynamoDB engine over HTTP that reports consumed capacity by AWS's rules."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ BINARY = ROOT / ".local" / "dynoxide" / "dynoxide"
 
 @contextmanager
 def engine(database: Path | None = None) -> Iterator[Any]:
-    """A client of a running engine: its tables in memory, or in a SQLite file that it may write to."""
+    """Run the engine, and yield its client; tables are in memory, or in a SQLite file."""
     if not BINARY.exists():
         raise SystemExit("Dynoxide is missing: run `make .local/dynoxide/.stamp`")
     port = free_port()

@@ -20,11 +20,11 @@ Row = dict[str, Any]
 
 
 def imported(database: Path, rows: Sequence[Callable[[], Iterator[Row]]], make: Callable[[Any], None]) -> None:
-    """Make the engine's file, with one table.
+    """Create the engine's file, with one table.
 
     Args:
         database: the file.
-        rows: each gives a part of the rows; the parts are made side by side, so they must be picklable.
+        rows: each returns a part of the rows; processes make the parts in parallel, so these must be picklable.
         make: creates the table with a client.
     """
     database.parent.mkdir(parents=True, exist_ok=True)
@@ -47,12 +47,12 @@ def _write(rows: Callable[[], Iterator[Row]], path: Path) -> None:
 
 
 def _as_text(value: Any) -> str:
-    """Bytes as DynamoDB's JSON has them."""
+    """Encode bytes as in DynamoDB's JSON."""
     return base64.b64encode(value).decode()
 
 
 def _describe(make: Callable[[Any], None], path: Path) -> str:
-    """Write the description of the table that `make` creates; returns its name."""
+    """Write the description of the table that `make` creates; return its name."""
     with engine() as client:
         make(client)
         (name,) = client.list_tables()["TableNames"]

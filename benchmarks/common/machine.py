@@ -1,4 +1,4 @@
-"""What the figures were measured on. It must not name the machine, its paths or its user."""
+"""Describes the machine, without its name, paths or user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.common.engine import BINARY
 
 
 def describe() -> dict[str, Any]:
-    """Processor, memory, versions, and how busy the machine was when asked."""
+    """Return processor, memory, versions, and the current load."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": _output("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"),
@@ -32,12 +32,12 @@ def describe() -> dict[str, Any]:
 
 
 def load() -> float:
-    """Processes that wanted to run, on average over the last minute; above the cores, times are too long."""
+    """Return the load average of the last minute; if it exceeds the cores, times are too long."""
     return round(os.getloadavg()[0], 1)
 
 
 def label(machine: dict[str, Any]) -> str:
-    """A short name for results: date, processor, cores."""
+    """Return a short name for results: date, processor, cores."""
     processor = re.sub(r"\W+", "-", machine["processor"].lower()).strip("-")
     return f"{machine['at'][:10]}-{processor}-{machine['cores']}-cores"
 

@@ -1,7 +1,4 @@
-"""What is asked of DynamoDB and what it costs, by the step that asked, as the engine itself reports it.
-
-It must not know rows or steps: whoever uses it says which step is on.
-"""
+"""Counts DynamoDB calls and request units by step, as the engine reports them."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ class Cost:
         reads: read request units.
         writes: write request units, those of indexes among them.
         calls: requests, whether or not they succeeded.
-        refused: requests that were answered with an error; AWS charges for a failed guard, the engine does not say it.
+        refused: requests with an error response; AWS charges for failed conditions, which the engine does not report.
     """
 
     reads: float = 0
@@ -34,12 +31,12 @@ class Cost:
         return Cost(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Cost)))
 
     def over(self, count: float) -> Cost:
-        """The share of one of so many."""
+        """Return the cost divided by `count`."""
         return Cost(*(getattr(self, f.name) / count for f in fields(Cost)))
 
 
 def total(costs: Iterable[Cost]) -> Cost:
-    """The sum."""
+    """Return the sum."""
     result = Cost()
     for cost in costs:
         result = result + cost
@@ -47,7 +44,7 @@ def total(costs: Iterable[Cost]) -> Cost:
 
 
 class Meter:
-    """Counts all calls of a DynamoDB client from now on, each for the step that is on."""
+    """Counts the calls of a DynamoDB client, each for the current step."""
 
     def __init__(self, client: Any) -> None:
         self.by_step: dict[str, Cost] = defaultdict(Cost)
@@ -57,7 +54,7 @@ class Meter:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """What is spent inside the block is spent by this step."""
+        """Count calls inside the block for this step."""
         before, self.now = self.now, name
         try:
             yield
@@ -65,7 +62,7 @@ class Meter:
             self.now = before
 
     def reset(self) -> dict[str, Cost]:
-        """What has been spent since the last reset, by step."""
+        """Return the costs since the last reset, by step."""
         spent, self.by_step = dict(self.by_step), defaultdict(Cost)
         return spent
 

@@ -1,4 +1,4 @@
-"""Sheets on the terminal, in benchmarks/README.md, and on a page of all tables. It must not know what they hold."""
+"""Writes tables to the terminal, to benchmarks/README.md, and to a page of all tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ETA_MARKS = ("<!-- eta: written by `python -m benchmarks.replay.estimates --save
 
 
 def rich_table(sheet: ReportTable) -> Table:
-    """A sheet for the terminal."""
+    """Return a table for the terminal."""
     table = Table(title=sheet.title, caption=sheet.expected, title_justify="left", caption_justify="left")
     for column in sheet.columns:
         table.add_column(column, overflow="fold")
@@ -39,20 +39,20 @@ def rich_table(sheet: ReportTable) -> Table:
     return table
 
 
-def write_pages(  # noqa: PLR0913 -- what a benchmark has to say of itself
+def write_pages(  # noqa: PLR0913 -- the parts of a benchmark's report
     machine: dict[str, Any],
-    made: Sequence[ReportTable],
+    tables: Sequence[ReportTable],
     source: Path,
     *,
     name: str,
     marks: tuple[str, str],
     summary: Sequence[str] = (),
 ) -> None:
-    """Put what a reader needs at once between the marks of the README, and all sheets on a page beside the figures.
+    """Write the benchmark's part of the README, and the page of all tables beside the figures.
 
     Args:
         machine: what the figures were measured on.
-        made: the sheets made of them.
+        tables: the sheets made of them.
         source: the file of the figures, in the folder `results` beside the README.
         name: the page's, without `.md`.
         marks: between which of the README's marks the benchmark's part stands.
@@ -67,36 +67,36 @@ def write_pages(  # noqa: PLR0913 -- what a benchmark has to say of itself
     _, ended, after = rest.partition(marks[1])
     if not begun or not ended:
         raise ValueError(f"{readme} has no {marks[0]}, or no {marks[1]} after it")
-    part = readme_section(machine, made, source, name=name, summary=summary)
+    part = readme_section(machine, tables, source, name=name, summary=summary)
     readme.write_text(f"{before}{begun}{part}{ended}{after}")
     section = before.rpartition("\n## ")[2].partition("\n")[0]
-    source.with_name(f"{name}.md").write_text(page(machine, made, source, section))
+    source.with_name(f"{name}.md").write_text(page(machine, tables, source, section))
 
 
 def readme_section(
-    machine: dict[str, Any], made: Sequence[ReportTable], source: Path, *, name: str, summary: Sequence[str] = ()
+    machine: dict[str, Any], tables: Sequence[ReportTable], source: Path, *, name: str, summary: Sequence[str] = ()
 ) -> str:
-    """What stands between the README's marks: what the figures come to, and the headline sheets."""
+    """Return the benchmark's part of the README: summary and headline tables."""
     folder = source.parent.name
-    said = ["### Summary\n\n" + "\n".join(f"- {sentence}" for sentence in summary)] if summary else []
+    summary_part = ["### Summary\n\n" + "\n".join(f"- {sentence}" for sentence in summary)] if summary else []
     top = (
         f"{_machine(machine)}\n"
-        f"**All tables: [{folder}/{name}.md]({folder}/{name}.md)**, all figures:"
+        f"**All tables: [{folder}/{name}.md]({folder}/{name}.md)**, figures of the tables:"
         f" [{source.name}]({folder}/{source.name})."
     )
-    tables = ("\n".join(_as_markdown(sheet, "###")) for sheet in made if sheet.headline)
-    return "\n\n" + "\n\n".join([top, *said, *tables]) + "\n\n"
+    tables = ("\n".join(_as_markdown(sheet, "###")) for sheet in tables if sheet.headline)
+    return "\n\n" + "\n\n".join([top, *summary_part, *tables]) + "\n\n"
 
 
-def page(machine: dict[str, Any], made: Sequence[ReportTable], source: Path, section: str) -> str:
-    """All sheets of a benchmark that has this section of the README."""
+def page(machine: dict[str, Any], tables: Sequence[ReportTable], source: Path, section: str) -> str:
+    """Return the page of all tables of the benchmark with this section in the README."""
     anchor = re.sub(r"[^\w -]", "", section.lower()).replace(" ", "-")
     top = (
         f"{_machine(machine)}\n"
         f"Method and conclusions: [{section}](../README.md#{anchor})."
-        f" All figures: [{source.name}]({source.name}). The benchmark generates this page; do not edit it."
+        f" Figures of these tables: [{source.name}]({source.name}). The benchmark generates this page; do not edit it."
     )
-    tables = ("\n".join(_as_markdown(sheet, "##")) for sheet in made)
+    tables = ("\n".join(_as_markdown(sheet, "##")) for sheet in tables)
     return "\n\n".join([f"# {section}: all tables", top, *tables]) + "\n"
 
 

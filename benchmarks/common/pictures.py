@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 DOTS_PER_INCH = 110
 COLOURS = 64
-"""Of the palette of a PNG: a quarter of the size of one in full colour."""
+"""Colors in the palette of a PNG, which has a quarter of the size of a PNG in full color."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What AWS charges in us-east-1 (facts/scheduling.md, section 4; DynamoDB on demand since November 2024)."""
+"""Prices of DynamoDB on demand in us-east-1 ("Amazon DynamoDB pricing", since November 2024)."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ DOLLARS_PER_READ_UNIT = 0.125 / 1_000_000
 
 
 def dollars(cost: Cost) -> float:
-    """The price of units."""
+    """Return the price of the units."""
     return cost.writes * DOLLARS_PER_WRITE_UNIT + cost.reads * DOLLARS_PER_READ_UNIT

@@ -1,4 +1,4 @@
-"""Progress bars: which section runs, how far it has come, and what it is at. It must not know any section."""
+"""Progress bars of the sections of a benchmark."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-class Watch:
-    """Bars on a console, one for each section."""
+class ProgressBars:
+    """Progress bars on a console, one for each section."""
 
     def __init__(self, console: Console) -> None:
         columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -32,34 +32,34 @@ class Watch:
         self._progress.stop()
 
     def begin(self, section: str) -> None:
-        """Another section; the one before is done."""
+        """Begin a section, and finish the one before."""
         self._finish()
         self._task = self._progress.add_task(section, total=None, at="")
 
-    def say(self, what: str) -> None:
-        """What the section is at."""
+    def update(self, what: str) -> None:
+        """Show the current step."""
         self._progress.update(self._task, at=what)
 
-    def about(self, whom: str) -> Callable[[str], None]:
-        """A way to say what is being done to somebody."""
-        return lambda what: self.say(f"{whom}: {what}")
+    def prefixed(self, prefix: str) -> Callable[[str], None]:
+        """Return a function that shows a step with a prefix."""
+        return lambda what: self.update(f"{prefix}: {what}")
 
-    def counting(self, whom: str) -> Callable[[int], None]:
-        """A way to say how many are done."""
-        return lambda count: self.say(f"{whom}: {count} ended")
+    def counting(self, prefix: str) -> Callable[[int], None]:
+        """Return a function that shows how many jobs have ended."""
+        return lambda count: self.update(f"{prefix}: {count} ended")
 
     def over(self, things: Sequence[T]) -> Iterator[T]:
-        """The things, one step of the bar for each."""
+        """Yield the items, and advance the bar after each."""
         self._progress.update(self._task, total=len(things), completed=0)
         for thing in things:
-            self.say(str(thing))
+            self.update(str(thing))
             yield thing
             self._progress.advance(self._task)
 
     def over_cores(self, work: Callable[[S], T], things: Sequence[S], processes: int | None) -> Iterator[T]:
-        """What the work makes of each thing, in order, one step of the bar for each; so many processes at once."""
+        """Yield the results of `work` in order, and advance the bar after each; processes work in parallel."""
         self._progress.update(self._task, total=len(things), completed=0)
-        # By spawning: a fork of a process with threads (the bar's) may hang (Python's library, multiprocessing).
+        # Spawn: a fork of a process with threads, such as the bar's, may hang (Python library, multiprocessing).
         with multiprocessing.get_context("spawn").Pool(processes) as pool:
             for result in pool.imap(work, things):
                 yield result

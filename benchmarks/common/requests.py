@@ -1,6 +1,6 @@
-"""CreateTrainingJob requests of a given size: one as an SDK makes it, and one whose text does not compress.
+"""CreateTrainingJob requests of a given size: as an SDK makes them, or with text that does not compress.
 
-It must not be random from run to run.
+The same arguments make the same request.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 from builders import IMAGE, P5, ROLE
 
 SIZE = 4096
-"""Bytes of JSON: the request that the goals speak of."""
+"""Bytes of JSON of the request in the goals."""
 _MAX_VALUE_LENGTH = 2300
 _PUNCTUATION = len(',"":""')
 _SHORTEST_ENTRY = 100
-"""Bytes that are always enough for one entry more."""
+"""Bytes that are enough for one more entry."""
 _CODE = "s3://acme-ml-us-east-1/code/{name}/sourcedir.tar.gz"
 _SETTINGS = ("lr", "warmup_steps", "weight_decay", "epochs", "batch_size", "grad_clip", "dropout", "seq_len", "seed")
 
@@ -25,7 +25,7 @@ _SETTINGS = ("lr", "warmup_steps", "weight_decay", "epochs", "batch_size", "grad
 def request(
     name: str, *, priority: int = 0, kind: str = P5, size: int = SIZE, dense: bool = False, **script: Any
 ) -> dict[str, Any]:
-    """A request of exactly `size` bytes.
+    """Return a request of exactly `size` bytes.
 
     Args:
         name: the training job's.

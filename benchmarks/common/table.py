@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table to be shown.
+    """A table with its title and the expected result.
 
     Attributes:
-        title: what it is about.
+        title: title of the table.
         columns: headings.
-        rows: as many texts in each as there are headings.
-        expected: what was to be expected, and why.
-        headline: whether it stands in benchmarks/README.md, and not only on the benchmark's page of all tables.
+        rows: rows of cells, one for each heading.
+        expected: the expected result, with reasons.
+        headline: True if the table is in benchmarks/README.md, not only on the benchmark's page.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Medians of repeated calls, with the spread that tells how far to trust them."""
+"""Medians of repeated calls, with their spread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def milliseconds(call: Callable[[], Any], *, times: int, at_most: float = 20) -> dict[str, float]:
-    """Median, quickest and slowest of so many calls after one that is not counted; fewer where they take too long.
+    """Return median, minimum and maximum of the times of a call, after one that is not counted.
 
     Args:
         call: what is measured.
@@ -26,6 +26,6 @@ def milliseconds(call: Callable[[], Any], *, times: int, at_most: float = 20) ->
 
 
 def shown(seconds: list[float]) -> dict[str, float]:
-    """Seconds as a median with its spread, in milliseconds."""
+    """Return median, minimum and maximum of times in milliseconds."""
     figures = {"median_ms": statistics.median(seconds), "min_ms": min(seconds), "max_ms": max(seconds)}
     return {**{name: round(value * 1000, 3) for name, value in figures.items()}, "times": len(seconds)}

@@ -1,7 +1,4 @@
-"""The tests' world with a meter in it: every unit is put down to the step that spends it.
-
-It must not change what the world does.
-"""
+"""The tests' world with a meter that counts every unit for its step."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ _NEVER = timedelta(days=36_500)
 
 
 class MeteredStore:
-    """A store that tells the meter which step each verb belongs to."""
+    """A store that sets the meter's step for each method."""
 
     def __init__(self, store: Store, world: MeteredWorld) -> None:
         self._store = store
@@ -48,7 +45,7 @@ class MeteredStore:
 
 
 class MeteredWorld(_tests_world.World):  # type: ignore[misc, name-defined]
-    """A world on a metered engine, without ticks unless they are asked for.
+    """A world on a metered engine, by default without ticks.
 
     Args:
         dynamodb: a client of an engine with the table in it.
@@ -62,31 +59,31 @@ class MeteredWorld(_tests_world.World):  # type: ignore[misc, name-defined]
         self.phase = "submit"
         self.ended = 0
         self.invocations = 0
-        self.asked_of_sagemaker: Counter[str] = Counter()
+        self.sagemaker_calls: Counter[str] = Counter()
         super().__init__(dynamodb, rates={"ListTrainingJobs": None}, **options)
         self.sagemaker.meta.events.register("before-call.sagemaker.*", self._note_call)
         if not ticks:
             self.next_tick = EPOCH + _NEVER
 
-    def hand_in(self, request: dict[str, Any]) -> Job:
+    def submit_request(self, request: dict[str, Any]) -> Job:
         """Submit a request as the API's route does."""
         self.phase = "submit"
         job: Job = submit(self.api_context, self.admission, request, CALLER).job
         return job
 
     def invoke(self) -> None:
-        """One invocation of the manager: events first, then passes."""
+        """Invoke the manager once: events first, then passes."""
         self.phase = "event"
         self.invocations += 1
         super().invoke()
 
     def wake_and_settle(self) -> None:
-        """One wake that nothing swallows, and all that follows from it."""
+        """Send a wake message that is not merged with another, and process everything that follows."""
         self.queue.send('{"kind":"wake","follows":0}')
         self.settle()
 
     def _note_call(self, model: Any, **_: Any) -> None:
-        self.asked_of_sagemaker[model.name] += 1
+        self.sagemaker_calls[model.name] += 1
 
     def _store(self) -> Any:
         return MeteredStore(super()._store(), self)
@@ -109,7 +106,7 @@ _VERBS = {
 
 
 def _change(changes: Any) -> str:
-    """What a transition is about: a new state, or what has become known in the same one."""
+    """Return the step of a transition: the new state, or the event recorded in the same state."""
     before, after = changes[0]
     if after.state is not before.state:
         return str(after.state)

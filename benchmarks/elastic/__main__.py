@@ -1,11 +1,11 @@
-"""`python -m benchmarks.elastic`: traces with elastic jobs under the shipped queue and two papers' allocations.
+"""`python -m benchmarks.elastic`: replays with elastic jobs under the shipped queue and the papers' allocations.
 
     python -m benchmarks.elastic                                         the default traces, both curves and costs
     python -m benchmarks.elastic --trace ee9e8c --curve linear --cost 5  some of it
     python -m benchmarks.elastic --policy pollux-style --json some.json  some policies; write the figures
-    python -m benchmarks.elastic --save                                  keep them in results/ and benchmarks/README.md
+    python -m benchmarks.elastic --save                                  save the figures, and write the pages
 
-One process for each core, one trace, policy, curve and cost at a time. It must not know any rule of the queue.
+Each core replays one trace with one policy, curve and cost at a time.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from rich.console import Console
 
 from benchmarks.common import machine
 from benchmarks.common.pages import ELASTIC_MARKS
-from benchmarks.common.progress import Watch
+from benchmarks.common.progress import ProgressBars
 from benchmarks.common.results import RESULTS, add_output_options, report, rewrite_pages
 from benchmarks.elastic.pictures import draw
-from benchmarks.elastic.runs import ORDERS, PAPERS, POLICIES, TRACES, Task, measured, trace
+from benchmarks.elastic.runs import ORDERS, PAPER_POLICIES, POLICIES, TRACES, Task, measured, trace
 from benchmarks.elastic.tables import make_tables
 from benchmarks.elastic.workload import CURVES
 from trainmaster.domain.elastic.sizes import Hook
 
 NAMED = ("ee9e8c", "cluster02", "7f04ca")
-"""Loads of 0.91, 0.67 and 0.49 on 128 GPUs: elasticity matters where somebody waits, or something is idle."""
+"""Loads of 0.91, 0.67 and 0.49 on 128 GPUs; elasticity matters where jobs wait or GPUs are idle."""
 COSTS = (5.0, 300.0)
 CAP, RESTART_SECONDS = 128, 300.0
 WIDTH = 200
-"""Of tables that go to a file or a pipe."""
+"""Columns of tables in a file or a pipe."""
 
 
 def tasks(options: argparse.Namespace) -> Iterator[Task]:
-    """What is to be played: the queue first, which takes longest."""
+    """Yield the replays to run: those of the queue first, which take longest."""
     places = [
         (file, share)
         for file in sorted(path.name.removesuffix(".csv.gz") for path in TRACES.glob("*.csv.gz"))
@@ -46,19 +46,19 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
     ]
     rest = (options.cap, options.restart_cost, options.seed, options.limit, Hook(options.hook))
     wanted = [policy for policy in POLICIES if policy in options.policy]
-    for policy in sorted(wanted, key=lambda policy: policy in PAPERS):
+    for policy in sorted(wanted, key=lambda policy: policy in PAPER_POLICIES):
         cases = [(None, None)] if policy in ORDERS else list(product(options.curve, options.cost))
         for (file, share), (curve, cost) in product(places, cases):
             yield Task(file, share, policy, curve, cost, *rest)
 
 
-def run_all(options: argparse.Namespace, watch: Watch) -> list[dict[str, Any]]:
-    """Every task, on all cores."""
+def run_all(options: argparse.Namespace, progress: ProgressBars) -> list[dict[str, Any]]:
+    """Run every task, in parallel."""
     ordered = list(tasks(options))
-    watch.begin("elastic")
+    progress.begin("elastic")
     found = []
-    for one in watch.over_cores(measured, ordered, options.processes):
-        watch.say(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
+    for one in progress.over_cores(measured, ordered, options.processes):
+        progress.update(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
         found.append(one)
     return sorted(found, key=_place)
 
@@ -68,17 +68,17 @@ def _place(one: dict[str, Any]) -> tuple[str, int, str, float]:
 
 
 def main(arguments: list[str]) -> int:
-    """Play everything that is asked for; 0 when all of it ran."""
+    """Run the selected replays; return 0."""
     options = _options(arguments)
     if rewrite_pages(options, make_tables, name="elastic", marks=ELASTIC_MARKS):
         return 0
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     terms = {name: getattr(options, name) for name in ("cap", "restart_cost", "seed", "limit", "hook")}
-    with Watch(console) as watch:
+    with ProgressBars(console) as progress:
         found: dict[str, Any] = {
             "machine": machine.describe(),
             "options": terms,
-            "runs": run_all(options, watch),
+            "runs": run_all(options, progress),
         }
     pictures = lambda: draw(found["runs"], options.cap, RESULTS / "elastic")  # noqa: E731 -- one line
     report(found, make_tables(found), options, console, name="elastic", marks=ELASTIC_MARKS, draw=pictures)

@@ -1,7 +1,7 @@
-"""How many GPUs of a pool are spoken for in times to come, and what a job can do with the rest by its deadline.
+"""Free GPUs of a pool in the future, and the share with which a job meets its deadline.
 
 The progressive filling of ElasticFlow's admission (Gu et al., ASPLOS 2023, section 4.1), over intervals between changes
-instead of slots of equal length. It must not know which jobs are admitted.
+instead of slots of equal length.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from benchmarks.elastic.workload import SizedJob
 
 
-class Future:
-    """GPUs that are free from now on, as steps.
+class CapacityTimeline:
+    """Free GPUs from now on, as steps.
 
     Args:
         cap: GPUs of the pool, all of them free.
@@ -26,10 +26,10 @@ class Future:
         self._free = [cap]
 
     def satisfy(self, job: SizedJob, work: float, deadline: float) -> int | None:
-        """Reserve the least share with which the job ends in time; how many GPUs that gives it now.
+        """Reserve the smallest share with which the job meets its deadline; return its GPUs now.
 
-        Of each interval it gets what is free, at most its share: doubled until the work is done by the deadline.
-        None where no share is enough, and then nothing is reserved.
+        In each interval the job gets what is free, at most its share. Shares are doubled until one is enough. Returns
+        None, and reserves nothing, if none is.
 
         Args:
             job: whose sizes and pace count.
@@ -44,7 +44,7 @@ class Future:
         return None
 
     def _filled(self, job: SizedJob, work: float, deadline: float, share: int) -> tuple[list[int], float] | None:
-        """Its size in each interval from now on, and when it ends; None where that is too late."""
+        """Return the size of the job in each interval and its end; None if it misses the deadline."""
         sizes: list[int] = []
         for place, begin in enumerate(self._times):
             if begin >= deadline:
@@ -70,7 +70,7 @@ class Future:
 
 
 def shares(job: SizedJob) -> list[int]:
-    """The shares that are tried: the least size, doubled up to the largest."""
+    """Return the shares to try: the smallest size, doubled up to the largest."""
     found = [job.sizes[0]]
     while found[-1] < job.sizes[-1]:
         found.append(min(2 * found[-1], job.sizes[-1]))

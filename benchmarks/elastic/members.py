@@ -1,7 +1,7 @@
-"""Jobs that are groups of training jobs, in the simulator: the base works at the pace of all that are at work with it.
+"""Jobs that consist of a base and members, in the simulator: the base works at the pace of all of them.
 
-A member is a training job of one instance that works as long as nobody stops it. Whenever one comes to work or leaves,
-the base pauses for a resize, as the group meets anew. It must not decide who comes or goes.
+A member is a training job of one instance that runs until it is stopped. Whenever a member starts to work or leaves,
+the base pauses for a resize, since the group meets again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MEMBER = re.compile(rf"^(?P<job>.+){STAMP}(?P<attempt>\d+)-m\d+$")
 
 
 class Members:
-    """Who is at work with which base.
+    """The running members of each base.
 
     Args:
         simulator: that runs them.
@@ -35,11 +35,11 @@ class Members:
         self._at_work: dict[str, set[str]] = defaultdict(set)
 
     def at_work(self, base: str) -> int:
-        """How many members work with a training job."""
+        """Return the number of members that work with a training job."""
         return len(self._at_work[base])
 
     def note(self, name: str) -> None:
-        """A training job has changed; one that is no member changes nothing."""
+        """Process the change of a training job, if it is a member."""
         base = base_of(name)
         if base is None:
             return
@@ -48,12 +48,12 @@ class Members:
         if works != (name in self._at_work[base]):
             self._at_work[base] ^= {name}
             begun = self._simulator.call("DescribeTrainingJob", TrainingJobName=base).get("TrainingStartTime")
-            # Those that come with their base have nothing to interrupt.
+            # Members that start with their base do not interrupt it.
             fresh = begun is None or begun >= self._simulator.now()
             self._simulator.change_pace(base, 0.0 if fresh else self._pause)
 
     def spans(self, base: str) -> list[Span]:
-        """What a base and its members held together: a span for each change of their number."""
+        """Return the instances that a base and its members held together, as a span for each number."""
         changes = defaultdict[float, int](int)
         for name in (base, *self._known[base]):
             told = self._simulator.call("DescribeTrainingJob", TrainingJobName=name)
@@ -64,11 +64,11 @@ class Members:
 
 
 def base_of(name: str) -> str | None:
-    """The training job that a member works with; None for one that is no member."""
+    """Return the base of a member; None for other training jobs."""
     found = _MEMBER.match(name)
     if found is None:
         return None
-    # The first attempt has the job's own name.
+    # The first attempt has the name of the job.
     return found["job"] if found["attempt"] == "1" else f"{found['job']}{STAMP}{found['attempt']}"
 
 

@@ -1,7 +1,4 @@
-"""Elastic replays drawn as SVG and PNG: average completion times, and who holds how many GPUs over time.
-
-matplotlib is imported only here, and only when something is drawn. It must not compute figures.
-"""
+"""Draws elastic replays: average completion times, and GPUs held over time. matplotlib is an optional dependency."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ def draw(runs: Sequence[Figures], cap: int, directory: Path, forms: Sequence[str
 
 
 def completion(runs: Sequence[Figures]) -> Figure:
-    """Average completion times: a row for each trace, a group for each curve and cost, a bar for each policy."""
+    """Plot average completion times: a row for each trace, a group for each case, a bar for each policy."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
@@ -62,7 +59,7 @@ def completion(runs: Sequence[Figures]) -> Figure:
 
 
 def held(runs: Sequence[Figures], vc: str, cap: int) -> Figure:
-    """Who holds how many GPUs over time, and how many jobs wait, under each policy; of the first case of a trace."""
+    """Plot the GPUs held by each kind of job, and the waiting jobs, under each policy in the first case of a trace."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
@@ -71,7 +68,7 @@ def held(runs: Sequence[Figures], vc: str, cap: int) -> Figure:
     for axes, (policy, one) in zip(
         figure.subplots(len(found), 1, sharex=True, squeeze=False)[:, 0], found.items(), strict=True
     ):
-        _hold(axes, policy, one["timeline"], cap)
+        _plot_held(axes, policy, one["timeline"], cap)
     figure.suptitle(f"{vc}: {curve} curve, {cost:g} s a resize")
     names = {"elastic jobs": _ELASTIC, "other jobs": _RIGID, "jobs that wait (right)": _WAITING}
     patches = [Patch(color=colour, label=name) for name, colour in names.items()]
@@ -79,7 +76,7 @@ def held(runs: Sequence[Figures], vc: str, cap: int) -> Figure:
     return figure
 
 
-def _hold(axes: Axes, policy: str, line: Figures, cap: int) -> None:
+def _plot_held(axes: Axes, policy: str, line: Figures, cap: int) -> None:
     days = [place * line["step_s"] / _DAY for place in range(len(line["rigid"]))]
     axes.stackplot(days, line["rigid"], line["elastic"], colors=[_RIGID, _ELASTIC], linewidth=0)
     axes.set(ylim=(0, cap), xlim=(0, days[-1]), ylabel="GPUs")

@@ -1,21 +1,21 @@
-"""Allocation after Pollux: every 60 seconds, whatever maximises the fitness of the whole pool.
+"""Allocation after Pollux: every 60 seconds, the allocation that maximizes the fitness of the whole pool.
 
-Qiao et al., "Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning", OSDI 2021, section 4.2. As
-there: the fitness is the power mean, p = -1, over all jobs of their speed-up against a fair share of the pool; a job
-that would be reallocated counts (T - R d) / (T + d) of it, for its age T, its reallocations so far R and what one
-costs, d; no job gets more than twice the GPUs that it has ever had, since beyond that nobody knows its curve; it
-begins with its least.
+Qiao et al., "Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning", OSDI 2021, section 4.2. As in
+the paper: the fitness is the power mean, p = -1, over all jobs of their speed-up relative to a fair share of the pool.
+The speed-up of a job that would be reallocated is multiplied by (T - R d) / (T + d), with its age T, its reallocations
+so far R, and the cost of one, d. No job gets more than twice the GPUs that it has ever had, since its curve is unknown
+beyond that. It begins with its smallest size.
 
-Not as there:
+Different from the paper:
 
-- No genetic search but a greedy local one, by three moves: free GPUs go to whom they help most; others shrink for a
-  job that has none; GPUs move between two. Deterministic, and near enough for one pool without placement.
-- Goodput is throughput: a trace says nothing about gradient noise, so there is no batch size to adapt. That is a part
-  of Pollux's gains, which nobody else gets here either.
-- A job without GPUs would make the mean 0 whatever the others have: it counts with a hundredth of the fair share.
-- Half of the jobs have one size: those that run keep it. Their fair share is a share of the time.
+- A greedy local search replaces the genetic one, with three moves: free GPUs go where they help most; jobs shrink for a
+  job that has none; GPUs move between two jobs. It is deterministic, and near enough for one pool without placement.
+- Goodput is throughput: traces have no gradient noise, so there is no batch size to adapt. The other policies do not
+  have that part of Pollux's gains either.
+- A job without GPUs would make the mean 0, so it counts with a hundredth of the fair share.
+- Half of the jobs have one size: running ones keep it. Their fair share is a share of the time.
 
-It must not know how long a job runs.
+The allocator does not know how long a job runs.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from benchmarks.elastic.pool_simulation import Yard
+from benchmarks.elastic.pool_simulation import PoolSimulation
 
 PERIOD_SECONDS = 60.0
 IDLE_SECONDS = 3600.0
-"""Where nothing comes or ends, only ages change: looking every minute would change little and take hours."""
+"""Interval without arrivals and ends, when only ages change: shorter ones take hours and change little."""
 STARVED = 0.01
-LEAST_FACTOR = 0.01
+MIN_FACTOR = 0.01
 MAX_MOVES = 50
 MAX_WAITING = 30
-"""Of those that wait, so many are tried to be made room for."""
+"""Maximum waiting jobs for which others are shrunk."""
 STEPS = (1, 2, 4, 8)
 
 
@@ -45,9 +45,9 @@ class Pollux:
     def __init__(self) -> None:
         self._most: dict[int, int] = {}
 
-    def allocate(self, yard: Yard) -> Mapping[int, int]:
-        """The best that three moves find, from how it is now."""
-        search = Search(yard, {index: 2 * self._most.get(index, 0) for index in yard.left})
+    def allocate(self, pool: PoolSimulation) -> Mapping[int, int]:
+        """Return the best allocation that the three moves find, starting with the current one."""
+        search = Search(pool, {index: 2 * self._most.get(index, 0) for index in pool.left})
         search.fill()
         search.make_room()
         search.exchange()
@@ -59,28 +59,28 @@ class Pollux:
 
 @dataclass(slots=True)
 class Search:
-    """Sizes that get better move by move.
+    """A local search for sizes.
 
     Attributes:
-        yard: as it is.
-        bounds: the largest size that each job may try; less than its least for one that may try only that.
-        sizes: as they would be.
+        pool: the simulation.
+        bounds: largest size that each job may try; less than its smallest size if it may try only that.
+        sizes: the sizes found so far.
     """
 
-    yard: Yard
+    pool: PoolSimulation
     bounds: Mapping[int, int]
     sizes: dict[int, int] = field(init=False)
     free: int = field(init=False)
     _fair: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sizes = dict(self.yard.sizes)
-        self.free = self.yard.terms.cap - sum(self.sizes.values())
-        self._fair = self.yard.terms.cap / max(len(self.yard.left), 1)
+        self.sizes = dict(self.pool.sizes)
+        self.free = self.pool.settings.cap - sum(self.sizes.values())
+        self._fair = self.pool.settings.cap / max(len(self.pool.left), 1)
 
     def cost(self, index: int, size: int) -> float:
-        """What a job of that size adds to the harmonic mean's sum: less is better."""
-        job = self.yard.jobs[index]
+        """Return the job's term in the sum of the harmonic mean, at this size; less is better."""
+        job = self.pool.jobs[index]
         if not size:
             return 1 / STARVED
         if not job.elastic:
@@ -89,16 +89,16 @@ class Search:
         return fair / (job.speed(size) * self._factor(index, size))
 
     def _factor(self, index: int, size: int) -> float:
-        """The part of its speed-up that a reallocation leaves; 1 for none, and for a first start."""
-        now = self.yard.sizes.get(index, 0)
-        if size == now or not (now or self.yard.held_before(index)):
+        """Return the part of its speed-up that a reallocation leaves; 1 for none, and for a first start."""
+        now = self.pool.sizes.get(index, 0)
+        if size == now or not (now or self.pool.held_before(index)):
             return 1.0
-        age = self.yard.now - self.yard.jobs[index].trace.submit
-        delay = self.yard.terms.resize_cost
-        return max(LEAST_FACTOR, (age - self.yard.resized[index] * delay) / (age + delay))
+        age = self.pool.now - self.pool.jobs[index].trace.submit
+        delay = self.pool.settings.resize_cost
+        return max(MIN_FACTOR, (age - self.pool.resized[index] * delay) / (age + delay))
 
     def fill(self) -> None:
-        """Give free GPUs to whom each of them helps most, as long as it helps."""
+        """Give free GPUs to the jobs that gain most, as long as there is a gain."""
         while self.free:
             best = max(self._gains(self.free), default=None)
             if best is None or best[0] <= 0:
@@ -106,13 +106,13 @@ class Search:
             self._set(-best[1], best[2])
 
     def make_room(self) -> None:
-        """Shrink others for a job that has nothing, where the mean gains by it."""
-        for index in self.yard.waiting[:MAX_WAITING]:
+        """Shrink other jobs for a job without GPUs, if the mean gains by it."""
+        for index in self.pool.waiting[:MAX_WAITING]:
             if index not in self.sizes:
-                self._make_room_for(index, self.yard.jobs[index].sizes[0])
+                self._make_room_for(index, self.pool.jobs[index].sizes[0])
 
     def exchange(self) -> None:
-        """Move GPUs from whom they help least to whom they help most, as long as the mean gains by it."""
+        """Move GPUs to the jobs that gain most from those that lose least, as long as the mean gains by it."""
         for _ in range(MAX_MOVES):
             moves = [move for step in STEPS for move in self._moves(step)]
             if not moves:
@@ -122,16 +122,16 @@ class Search:
             self._set(taker, taken)
 
     def _gains(self, free: int) -> Iterator[tuple[float, int, int]]:
-        """What each larger size would gain for each GPU, with the job's place (earlier ones first) and the size."""
-        for index in self.yard.left:
+        """Yield the gain of each larger size for each GPU, the negated index of the job, and the size."""
+        for index in self.pool.left:
             now = self.sizes.get(index, 0)
             for size in self._larger(index, now, now + free):
                 gain = self.cost(index, now) - self.cost(index, size)
                 yield gain / (size - now), -index, size
 
     def _larger(self, index: int, now: int, most: int) -> Iterator[int]:
-        """Sizes that a job may try next."""
-        job = self.yard.jobs[index]
+        """Yield the sizes that a job may try next."""
+        job = self.pool.jobs[index]
         if not now:
             if job.sizes[0] <= most:
                 yield job.sizes[0]
@@ -155,17 +155,17 @@ class Search:
 
     def _losses(self) -> Iterator[tuple[float, int]]:
         for index, size in self.sizes.items():
-            if self.yard.jobs[index].elastic and size > self.yard.jobs[index].sizes[0]:
+            if self.pool.jobs[index].elastic and size > self.pool.jobs[index].sizes[0]:
                 yield self.cost(index, size - 1) - self.cost(index, size), index
 
     def _moves(self, step: int) -> Iterator[tuple[float, int, int, int, int]]:
-        """The best move of so many GPUs: what it gains, who gives and who takes, and their new sizes."""
-        able = [index for index in self.sizes if self.yard.jobs[index].elastic]
-        givers = [index for index in able if self.sizes[index] - step >= self.yard.jobs[index].sizes[0]]
+        """Yield the best move of `step` GPUs: gain, giver and its size, taker and its size."""
+        able = [index for index in self.sizes if self.pool.jobs[index].elastic]
+        givers = [index for index in able if self.sizes[index] - step >= self.pool.jobs[index].sizes[0]]
         takers = [
             index
             for index in able
-            if self.sizes[index] + step <= min(self.bounds[index], self.yard.jobs[index].sizes[-1])
+            if self.sizes[index] + step <= min(self.bounds[index], self.pool.jobs[index].sizes[-1])
         ]
         if not givers or not takers:
             return

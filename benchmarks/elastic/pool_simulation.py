@@ -1,9 +1,8 @@
-"""A pool whose jobs may have several sizes, as a small event simulation: where the papers' allocations are played.
+"""An event simulation of a pool whose jobs may have several sizes, for the allocations of the papers.
 
-A job does its work at the pace of its size. Going on with another size pauses it for the cost of a resize, going on
-after it held nothing for that of a restart; what it holds meanwhile is lost. Starts and ends take no time; at one
-instant all ends come before all arrivals, and both before any decision. It must not decide how large a job is:
-allocators do.
+A job works at the pace of its size. A resize pauses it for the cost of a resize, a start after holding nothing for that
+of a restart; what it holds meanwhile is lost. Starts and ends take no time. At one instant all ends precede all
+arrivals, and both precede any decision.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from benchmarks.elastic.results import Course, Span
+from benchmarks.elastic.results import JobResult, Span
 from benchmarks.elastic.workload import SizedJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What a pool is and what changes cost.
+class PoolSettings:
+    """Size of the pool, and costs of changes.
 
     Attributes:
         cap: GPUs.
-        resize_cost: seconds in which a job makes no progress after its size has changed.
-        restart_cost: the same after it held nothing.
+        resize_cost: seconds without progress after a resize.
+        restart_cost: seconds without progress after a time without GPUs.
     """
 
     cap: int
@@ -33,34 +32,34 @@ class Terms:
 
 
 class Allocator(Protocol):
-    """Says who has how many GPUs.
+    """Decides the sizes of jobs.
 
     Attributes:
-        period: seconds of the grid on which it is asked after something has changed; 0 for at once.
-        idle: it is asked again after so many seconds in which nothing has; `math.inf` for never.
+        period: seconds of the grid on which it decides after a change; 0 for at once.
+        idle: seconds without a change after which it decides again; `math.inf` for never.
     """
 
     period: float
     idle: float
 
-    def allocate(self, yard: Yard) -> Mapping[int, int]:
-        """The size of each job that is to hold anything from now on, by its place in the list."""
+    def allocate(self, pool: PoolSimulation) -> Mapping[int, int]:
+        """Return the sizes of the jobs that hold GPUs from now on, by index."""
         ...
 
 
-class Yard:
-    """The pool while jobs run; jobs are known by their places in the list, which is in order of submission.
+class PoolSimulation:
+    """The pool and its jobs, which are identified by their index in the order of submission.
 
     Attributes:
         now: seconds of the trace.
-        left: of each job that has come and is not done, seconds of nominal work.
-        sizes: of each that runs.
-        resized: how often each has changed its size or been interrupted.
+        left: seconds of nominal work left of each job that has arrived and not ended.
+        sizes: of the running jobs.
+        resized: number of resizes and interruptions of each job.
     """
 
-    def __init__(self, jobs: Sequence[SizedJob], terms: Terms, allocator: Allocator) -> None:
+    def __init__(self, jobs: Sequence[SizedJob], settings: PoolSettings, allocator: Allocator) -> None:
         self.jobs = jobs
-        self.terms = terms
+        self.settings = settings
         self.now = 0.0
         self.left: dict[int, float] = {}
         self.sizes: dict[int, int] = {}
@@ -80,11 +79,11 @@ class Yard:
         return [index for index in self.left if index not in self.sizes]
 
     def held_before(self, index: int) -> bool:
-        """Whether a job has ever held anything before what it holds now."""
+        """Return True if the job has held GPUs before its current size."""
         return bool(self._spans[index])
 
-    def play(self) -> list[Course]:
-        """Run to the end."""
+    def play(self) -> list[JobResult]:
+        """Run to the end, and return the results."""
         while self._arrived < len(self.jobs) or self.left:
             self._move_to(self._next_time())
             while self._arrived < len(self.jobs) and self.jobs[self._arrived].trace.submit <= self.now:
@@ -94,10 +93,10 @@ class Yard:
             if self._tick() <= self.now:
                 self._asked, self._changed = self.now, False
                 self._apply(self._allocator.allocate(self))
-        return [Course(job, tuple(self._spans[i]), self._lost[i]) for i, job in enumerate(self.jobs)]
+        return [JobResult(job, tuple(self._spans[i]), self._lost[i]) for i, job in enumerate(self.jobs)]
 
     def _tick(self) -> float:
-        """When the allocator is to be asked next."""
+        """Return the time of the allocator's next decision."""
         if not self.left:
             return math.inf
         if not self._changed:
@@ -111,7 +110,7 @@ class Yard:
             times.append(self.jobs[self._arrived].trace.submit)
         time = min((*times, self._tick()))
         if time == math.inf:
-            raise ValueError("jobs wait, and the allocator gives them nothing")
+            raise ValueError("jobs wait, but the allocator gives them no GPUs")
         return time
 
     def _ends(self, index: int) -> float:
@@ -131,8 +130,8 @@ class Yard:
             self._changed = True
 
     def _apply(self, wanted: Mapping[int, int]) -> None:
-        if sum(wanted.values()) > self.terms.cap:
-            raise ValueError(f"{sum(wanted.values())} GPUs are given out, and there are {self.terms.cap}")
+        if sum(wanted.values()) > self.settings.cap:
+            raise ValueError(f"{sum(wanted.values())} GPUs are allocated of {self.settings.cap}")
         before = dict(self.sizes)
         for index in [index for index, size in before.items() if wanted.get(index, 0) != size]:
             self._leave(index)
@@ -144,13 +143,13 @@ class Yard:
     def _hold(self, index: int, size: int, *, resumed: bool) -> None:
         if size not in self.jobs[index].sizes or index not in self.left:
             raise ValueError(f"{self.jobs[index].trace.job_id} cannot have {size} GPUs")
-        restart = self.terms.restart_cost if self._spans[index] else 0.0
+        restart = self.settings.restart_cost if self._spans[index] else 0.0
         self.sizes[index], self._since[index] = size, self.now
-        self._pause[index] = self.terms.resize_cost if resumed else restart
+        self._pause[index] = self.settings.resize_cost if resumed else restart
 
     def _leave(self, index: int, *, done: bool = False) -> None:
         since, size = self._since.pop(index), self.sizes.pop(index)
         del self._pause[index]
-        # What was given and taken back in one instant was never held.
+        # GPUs allocated and released at one instant were never held.
         if since < self.now or done:
             self._spans[index].append(Span(since, self.now, size))

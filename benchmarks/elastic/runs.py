@@ -1,7 +1,4 @@
-"""Plays one trace under one policy by its name, with one curve and one cost of a resize.
-
-It must not print anything.
-"""
+"""Replays one trace under one policy by its name, with one curve and one cost of a resize."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ from typing import Any
 from benchmarks import ROOT
 from benchmarks.elastic.elasticflow import ElasticFlow, deadlines
 from benchmarks.elastic.pollux import Pollux
-from benchmarks.elastic.pool_simulation import Terms, Yard
-from benchmarks.elastic.results import Course, figures, timeline
+from benchmarks.elastic.pool_simulation import PoolSettings, PoolSimulation
+from benchmarks.elastic.results import JobResult, figures, timeline
 from benchmarks.elastic.shipped_queue import ElasticReplay
 from benchmarks.elastic.workload import CURVES, SizedJob, workload
 from trainmaster.domain.elastic.sizes import Hook
@@ -27,16 +24,16 @@ TRACES = ROOT / "benchmarks" / "traces"
 ORDERS = ("backfill", "least-attained-service")
 ELASTIC, EQUALS = "elastic", "elastic, equals shrink"
 ELASTICFLOW, POLLUX = "elasticflow-style", "pollux-style"
-PAPERS = (ELASTICFLOW, POLLUX)
-OURS = tuple(f"{order}, {how}" for order in ORDERS for how in (ELASTIC, EQUALS))
-POLICIES = (*ORDERS, *OURS, *PAPERS)
-"""An order alone: nobody is elastic, so neither curve nor cost matters."""
-Play = Callable[[Sequence[SizedJob], Terms, int], list[Course]]
+PAPER_POLICIES = (ELASTICFLOW, POLLUX)
+SHIPPED = tuple(f"{order}, {how}" for order in ORDERS for how in (ELASTIC, EQUALS))
+POLICIES = (*ORDERS, *SHIPPED, *PAPER_POLICIES)
+"""Under an order alone no job is elastic, so curve and cost do not matter."""
+Play = Callable[[Sequence[SizedJob], PoolSettings, int], list[JobResult]]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One trace under one policy; `limit` its first jobs. Without curve and cost nobody is elastic."""
+    """One trace under one policy; `limit` selects its first jobs. Without curve and cost no job is elastic."""
 
     file: str
     share: str
@@ -52,34 +49,36 @@ class Task:
 
 @lru_cache(maxsize=4)
 def trace(file: str) -> list[TraceJob]:
-    """The jobs of a file, read once in a process."""
+    """Read the jobs of a file, once in a process."""
     return read_trace(str(TRACES / f"{file}.csv.gz"))
 
 
 def measured(task: Task) -> dict[str, Any]:
-    """Play it; its figures, and what was played."""
+    """Replay a task; return its figures with its parameters."""
     logging.disable(logging.CRITICAL)
     jobs = select_jobs(trace(task.file), cap=task.cap, share=task.share, limit=task.limit)
     cost = task.restart_cost if task.resize_cost is None else task.resize_cost
-    terms = Terms(cap=task.cap, resize_cost=cost, restart_cost=task.restart_cost)
+    settings = PoolSettings(cap=task.cap, resize_cost=cost, restart_cost=task.restart_cost)
     began = time.perf_counter()
-    courses = play(
-        task.policy, workload(jobs, task.cap, CURVES[task.curve or "linear"], task.seed), terms, task.seed, task.hook
+    results = play(
+        task.policy, workload(jobs, task.cap, CURVES[task.curve or "linear"], task.seed), settings, task.seed, task.hook
     )
     names = {"vc": task.share, "policy": task.policy, "curve": task.curve, "resize_cost": task.resize_cost}
-    found = names | figures(courses, task.cap) | {"wall_s": round(time.perf_counter() - began, 3)}
-    return found | {"timeline": timeline(courses)}
+    found = names | figures(results, task.cap) | {"wall_s": round(time.perf_counter() - began, 3)}
+    return found | {"timeline": timeline(results)}
 
 
-def play(policy: str, jobs: Sequence[SizedJob], terms: Terms, seed: int = 0, hook: Hook = Hook.RESTART) -> list[Course]:
-    """The jobs' courses under one of `POLICIES`; `hook` is how the queue resizes them."""
+def play(
+    policy: str, jobs: Sequence[SizedJob], settings: PoolSettings, seed: int = 0, hook: Hook = Hook.RESTART
+) -> list[JobResult]:
+    """Return the results of the jobs under one of `POLICIES`; `hook` is the way in which the queue resizes them."""
     if policy == ELASTICFLOW:
-        return Yard(jobs, terms, ElasticFlow(deadlines(jobs, seed))).play()
+        return PoolSimulation(jobs, settings, ElasticFlow(deadlines(jobs, seed))).play()
     if policy == POLLUX:
-        return Yard(jobs, terms, Pollux()).play()
+        return PoolSimulation(jobs, settings, Pollux()).play()
     order, _, how = policy.partition(", ")
     resizes = Resizes(shrink_equals=how == EQUALS)
     played = jobs if how else [replace(job, sizes=(job.trace.gpus,)) for job in jobs]
-    courses = ElasticReplay(played, terms, Policy(order=Order(order), resizes=resizes), hook).play()
-    # So that the same jobs count as elastic in every run: these could have been.
-    return [replace(course, job=job) for course, job in zip(courses, jobs, strict=True)]
+    results = ElasticReplay(played, settings, Policy(order=Order(order), resizes=resizes), hook).play()
+    # The same jobs count as elastic in every run.
+    return [replace(result, job=job) for result, job in zip(results, jobs, strict=True)]

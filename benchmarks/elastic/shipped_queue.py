@@ -1,9 +1,8 @@
-"""The shipped queue over a trace with elastic jobs: planner, service and store are those that are deployed.
+"""Replays a trace with elastic jobs with the shipped planner, service and store.
 
-A job is elastic by the tags that a user would give, and works at the pace of the instances that are at work for it.
-With the hook `restart` an attempt that follows a resize takes that much longer to start, with `members` the base
-pauses; any other attempt that follows one pays for a restart. What jobs held is read from SageMaker's side. It must
-not decide anything.
+A job is elastic by the tags of its request, and works at the pace of its running instances. With the hook `restart` an
+attempt after a resize starts later by the cost of the resize; with `members` the base pauses. Any other later attempt
+costs a restart. The simulated SageMaker reports what jobs held.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from datetime import datetime
 from typing import Any
 
 from benchmarks.elastic.members import FOREVER_SECONDS, Members, base_of
-from benchmarks.elastic.pool_simulation import Terms
-from benchmarks.elastic.results import Course, Span
+from benchmarks.elastic.pool_simulation import PoolSettings
+from benchmarks.elastic.results import JobResult, Span
 from benchmarks.elastic.workload import SizedJob
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
@@ -31,35 +30,37 @@ from trainmaster.local.virtual_time import next_tick, seconds_at
 from trainmaster.service.apply_plan import PassReport
 
 SCALING_SECONDS = 60
-"""A running job grows once its size has lasted for so long (HyperPod's example of `scalingTimeoutInSeconds`)."""
+"""Minimum time at a size before a running job grows (HyperPod's example of `scalingTimeoutInSeconds`)."""
 
 _NETWORK = {"VpcConfig": {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}}
-"""What training jobs that meet need to reach each other."""
+"""Training jobs need a VPC to connect to each other."""
 
 
 class ElasticReplay:
-    """One run of the queue.
+    """One replay.
 
     Args:
         jobs: in order of submission, none larger than the pool.
-        terms: the pool, and what changes cost.
-        policy: the queue's settings.
-        hook: how jobs are resized; not `custom`.
+        settings: the pool, and the costs of changes.
+        policy: settings of the queue.
+        hook: the way in which jobs are resized; not `custom`.
     """
 
-    def __init__(self, jobs: Sequence[SizedJob], terms: Terms, policy: Policy, hook: Hook = Hook.RESTART) -> None:
+    def __init__(
+        self, jobs: Sequence[SizedJob], settings: PoolSettings, policy: Policy, hook: Hook = Hook.RESTART
+    ) -> None:
         self._jobs = jobs
-        self._terms = terms
-        queue_terms = ReplaySettings(cap=terms.cap, policy=policy, restart_cost=terms.restart_cost)
-        self._replay = _Elastic(jobs, queue_terms, hook, self._changed)
+        self._settings = settings
+        queue_terms = ReplaySettings(cap=settings.cap, policy=policy, restart_cost=settings.restart_cost)
+        self._replay = _ElasticTraceReplay(jobs, queue_terms, hook, self._changed)
         simulator = self._replay.simulator
-        simulator.profiles.pace, simulator.profiles.adjust = self._pace, self._tailored
-        self._members = Members(simulator, terms.resize_cost)
+        simulator.profiles.pace, simulator.profiles.adjust = self._pace, self._adjusted
+        self._members = Members(simulator, settings.resize_cost)
 
-    def play(self) -> list[Course]:
+    def play(self) -> list[JobResult]:
         """Run to the end. Raises `ReplayFailed`."""
         self._replay.play()
-        return [self._course(index) for index in range(len(self._jobs))]
+        return [self._result(index) for index in range(len(self._jobs))]
 
     def _changed(self, training_job_name: str) -> None:
         self._members.note(training_job_name)
@@ -69,44 +70,44 @@ class ElasticReplay:
         job = self._jobs[index_of(_job_name(request))]
         return 1.0 if base_of(request["TrainingJobName"]) else job.pace(size)
 
-    def _tailored(self, request: Mapping[str, Any], profile: Profile) -> Profile:
-        """What going on costs: a resize as the time until it is at work, which the queue can measure."""
+    def _adjusted(self, request: Mapping[str, Any], profile: Profile) -> Profile:
+        """Return the profile of an attempt: a resize delays its start, which the queue can measure."""
         if base_of(request["TrainingJobName"]):
             return replace(profile, training_seconds=FOREVER_SECONDS)
         stored = self._replay.store.find(_job_name(request))
         if stored is None or not stored.past or stored.past[-1].outcome is not Outcome.RESIZED:
             return profile
-        return replace(profile, starting_seconds=self._terms.resize_cost, restarting_seconds=0)
+        return replace(profile, starting_seconds=self._settings.resize_cost, restarting_seconds=0)
 
     def _cost_after(self, attempt: Attempt) -> float:
-        return self._terms.resize_cost if attempt.outcome is Outcome.RESIZED else self._terms.restart_cost
+        return self._settings.resize_cost if attempt.outcome is Outcome.RESIZED else self._settings.restart_cost
 
-    def _course(self, index: int) -> Course:
+    def _result(self, index: int) -> JobResult:
         attempts = self._replay.held_attempts(index)
         spans, lost = list[Span](), 0.0
         for number, attempt in enumerate(attempts):
             held = self._members.spans(attempt.training_job_name)
-            # What an attempt did not hold for any time is no part of its course.
-            costs = [self._terms.resize_cost] * len(held)
+            # Sizes that an attempt held for no time do not count.
+            costs = [self._settings.resize_cost] * len(held)
             costs[:1] = [self._cost_after(attempts[number - 1]) if number else 0.0][: len(held)]
             lost += sum(min(cost, span.end - span.start) * span.size for cost, span in zip(costs, held, strict=True))
             spans += held
         if not spans:
             ended = seconds_at(attempts[-1].ended_at or attempts[-1].created_at)
             spans = [Span(ended, ended, attempts[-1].size)]
-        return Course(self._jobs[index], tuple(spans), lost)
+        return JobResult(self._jobs[index], tuple(spans), lost)
 
 
-class Saving(MemoryStore):
-    """A store that knows of every running job that its work is saved as of now, and that no limit is about to end it.
+class CheckpointedStore(MemoryStore):
+    """A store in which the work of every running job is saved as of now, and no limit is about to end a job.
 
-    The simulated scripts save when they are told to stop, so a stop loses nothing. In AWS the tick looks at each job's
-    checkpoints every five minutes; here there is no S3 to look at. And the traces tell of no limits, so that none is
-    kept here: a job that is at work with one GPU for longer than SageMaker's 28 days would else count as about to end.
+    The simulated scripts save a checkpoint when they are stopped, so a stop loses nothing. On AWS the tick looks at the
+    checkpoints in S3 every five minutes; here there is no S3. Traces have no limits either: a job that runs for longer
+    than SageMaker's 28 days would count as about to end.
 
     Args:
-        clock: tells the time.
-        given: as for the store in memory.
+        clock: the virtual clock.
+        given: arguments of the store in memory.
     """
 
     def __init__(self, clock: VirtualClock, **given: Any) -> None:
@@ -114,22 +115,24 @@ class Saving(MemoryStore):
         self._clock = clock
 
     def begin_pass(self) -> Snapshot:
-        """As it is, with the checkpoints that a look would find."""
+        """Return the snapshot with a current checkpoint of every running job."""
         snapshot, now = super().begin_pass(), self._clock.now()
-        return replace(snapshot, active=tuple(_saved(job, now) for job in snapshot.active))
+        return replace(snapshot, active=tuple(_with_checkpoint(job, now) for job in snapshot.active))
 
 
-class _Elastic(Replay):
-    """A replay whose elastic jobs are submitted with the tags that make them so; it tells what changes in SageMaker."""
+class _ElasticTraceReplay(Replay):
+    """A replay that submits elastic jobs with their tags, and reports changes of training jobs."""
 
     def __init__(
-        self, jobs: Sequence[SizedJob], terms: ReplaySettings, hook: Hook, changed: Callable[[str], None]
+        self, jobs: Sequence[SizedJob], settings: ReplaySettings, hook: Hook, changed: Callable[[str], None]
     ) -> None:
-        super().__init__([job.trace for job in jobs], terms, make_store=lambda **given: Saving(self.clock, **given))
-        self._sized, self._hook, self._changed_too = jobs, hook, changed
+        super().__init__(
+            [job.trace for job in jobs], settings, make_store=lambda **given: CheckpointedStore(self.clock, **given)
+        )
+        self._sized, self._hook, self._on_change = jobs, hook, changed
 
     def request(self, index: int) -> dict[str, Any]:
-        """The trace's job, with its sizes."""
+        """Return the request of the trace's job, with its sizes."""
         made, sizes = super().request(index), self._sized[index].sizes
         if len(sizes) == 1:
             return made
@@ -139,7 +142,7 @@ class _Elastic(Replay):
         return made | {"Tags": tags} | (_NETWORK if self._hook is Hook.MEMBERS else {})
 
     def next_wake(self, report: PassReport, now: datetime) -> datetime | None:
-        """Also where members are still to be created or stopped, which the next tick's pass does."""
+        """Return the next tick also if members must be created or stopped."""
         found = super().next_wake(report, now)
         if self._hook is not Hook.MEMBERS or not any(map(_moves, self.store.read_snapshot().active)):
             return found
@@ -147,10 +150,10 @@ class _Elastic(Replay):
 
     def _note(self, training_job_name: str) -> None:
         super()._note(training_job_name)
-        self._changed_too(training_job_name)
+        self._on_change(training_job_name)
 
 
-def _saved(job: Job, now: datetime) -> Job:
+def _with_checkpoint(job: Job, now: datetime) -> Job:
     attempt = job.attempt
     if attempt is None or attempt.started_at is None or attempt.started_at >= now:
         return job

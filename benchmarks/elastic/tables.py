@@ -1,7 +1,4 @@
-"""The figures of elastic replays as sheets: what elasticity brings, how it stands beside the papers, every run.
-
-It must not round in anybody's favour.
-"""
+"""Tables of elastic replays: the effect of elasticity, the comparison with the papers, every run."""
 
 from __future__ import annotations
 
@@ -10,12 +7,12 @@ from statistics import geometric_mean
 from typing import Any
 
 from benchmarks.common.table import ReportTable
-from benchmarks.elastic.runs import ELASTICFLOW, OURS, PAPERS, POLICIES, POLLUX
+from benchmarks.elastic.runs import ELASTICFLOW, PAPER_POLICIES, POLICIES, POLLUX, SHIPPED
 from trainmaster.local.replay.report.tables import duration
 
 Figures = dict[str, Any]
 Case = tuple[str, str, float]
-"""Trace, curve, seconds that a resize costs."""
+"""Trace, curve, and seconds of a resize."""
 EXPECTED = {
     "summary": (
         "Below 1 is better. Ratios of average job completion times (JCT) over all jobs, elastic or not, as the "
@@ -32,7 +29,7 @@ EXPECTED = {
 
 
 def make_tables(found: Figures) -> list[ReportTable]:
-    """All sheets that there are figures for."""
+    """Return the tables for which there are figures."""
     cases = by_case(found["runs"])
     columns = (
         "policy",
@@ -55,7 +52,7 @@ def make_tables(found: Figures) -> list[ReportTable]:
 
 
 def by_case(runs: Sequence[Figures]) -> dict[Case, dict[str, Figures]]:
-    """By case, then by policy; whoever is not elastic is the same in all cases of a trace."""
+    """Group the runs by case and policy; a run without elastic jobs belongs to all cases of its trace."""
     cases = {(one["vc"], one["curve"], one["resize_cost"]) for one in runs if one["curve"] is not None}
     result: dict[Case, dict[str, Figures]] = {}
     for case in sorted(cases, key=lambda case: (case[0], case[1] != "linear", case[2])):
@@ -66,7 +63,7 @@ def by_case(runs: Sequence[Figures]) -> dict[Case, dict[str, Figures]]:
 
 def _summary(cases: dict[Case, dict[str, Figures]]) -> Iterator[Sequence[str]]:
     kinds = list(dict.fromkeys(case[1:] for case in cases))
-    for policy in OURS:
+    for policy in SHIPPED:
         order = policy.partition(", ")[0]
         for curve, cost in kinds:
             runs = [found for case, found in cases.items() if case[1:] == (curve, cost) and policy in found]
@@ -79,7 +76,7 @@ def _summary(cases: dict[Case, dict[str, Figures]]) -> Iterator[Sequence[str]]:
 def _runs(cases: dict[Case, dict[str, Figures]]) -> Iterator[Sequence[str]]:
     for (vc, curve, cost), runs in cases.items():
         for policy, one in runs.items():
-            without = None if policy in PAPERS else _ratio(runs, policy, policy.partition(", ")[0])
+            without = None if policy in PAPER_POLICIES else _ratio(runs, policy, policy.partition(", ")[0])
             yield (
                 vc,
                 curve,

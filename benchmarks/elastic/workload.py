@@ -1,7 +1,7 @@
-"""A trace's jobs, some of them elastic, and how much faster they are on more GPUs.
+"""Jobs of a trace, some of them elastic, and their speed on more GPUs.
 
-A job's work is what it did in the trace: its duration on the GPUs that it had there, its nominal size. On another size
-it goes on as the curve says. It must not know who allocates.
+The work of a job is its duration in the trace on the GPUs that it had there, its nominal size. On another size it works
+at the speed of its curve.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from fractions import Fraction
 from trainmaster.local.replay.trace.trace import TraceJob
 
 SERIAL = 0.05
-"""The part of a step that more GPUs do not make shorter (Amdahl 1967); 16 GPUs are then 9.1 times as fast as one."""
+"""Serial part of a step (Amdahl 1967); 16 GPUs are then 9.1 times as fast as one."""
 PART = Fraction(1, 2)
-"""How many of the jobs with several GPUs are elastic."""
+"""Part of the jobs with several GPUs that is elastic."""
 MAX_OF_NOMINAL = 2
 Speed = Callable[[float], float]
-"""How many times as fast as on one GPU; below one GPU, in proportion."""
+"""Speed relative to one GPU; below one GPU, in proportion."""
 
 
 def linear(gpus: float) -> float:
-    """Twice the GPUs, half the time."""
+    """Return twice the speed for twice the GPUs."""
     return gpus
 
 
 def amdahl(gpus: float) -> float:
-    """What is serial takes as long on any number of GPUs."""
+    """Return the speed with a serial part that more GPUs do not shorten."""
     return gpus if gpus < 1 else 1 / (SERIAL + (1 - SERIAL) / gpus)
 
 
@@ -37,11 +37,11 @@ CURVES: dict[str, Speed] = {"linear": linear, "amdahl": amdahl}
 
 @dataclass(frozen=True)
 class SizedJob:
-    """A job and the sizes that it may have.
+    """A job and its sizes.
 
     Attributes:
-        trace: as in the trace, with its nominal size.
-        sizes: legal numbers of GPUs, ascending; one for a job that is not elastic.
+        trace: the job in the trace, with its nominal size.
+        sizes: valid numbers of GPUs, ascending; one if the job is not elastic.
         speed: its curve.
     """
 
@@ -52,25 +52,25 @@ class SizedJob:
 
     @property
     def elastic(self) -> bool:
-        """Whether it may have several sizes."""
+        """True if it has several sizes."""
         return len(self.sizes) > 1
 
     def pace(self, size: int) -> float:
-        """Seconds of nominal work that it does in a second on so many GPUs."""
+        """Return the seconds of nominal work done in a second on this many GPUs."""
         known = self._paces.get(size)
         if known is None:
             known = self._paces[size] = self.speed(size) / self.speed(self.trace.gpus)
         return known
 
     def at_most(self, size: int) -> int:
-        """The largest legal size of at most this; 0 for none."""
+        """Return the largest valid size up to this; 0 if none."""
         return max((legal for legal in self.sizes if legal <= size), default=0)
 
 
 def workload(jobs: Sequence[TraceJob], cap: int, speed: Speed, seed: int = 0) -> list[SizedJob]:
-    """The jobs, half of those with several GPUs elastic: 1 to twice their nominal size, at most the pool.
+    """Return the jobs; half of those with several GPUs are elastic, from 1 to twice their nominal size.
 
-    Which half depends on the seed alone, so that all policies, curves and costs see the same jobs.
+    The seed alone selects that half, so that all policies, curves and costs have the same jobs.
     """
     several = [index for index, job in enumerate(jobs) if job.gpus > 1]
     chosen = set(random.Random(seed).sample(several, int(len(several) * PART)))

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from benchmarks.common import machine
 from benchmarks.common.pages import IMAGES_MARKS
-from benchmarks.common.progress import Watch
+from benchmarks.common.progress import ProgressBars
 from benchmarks.common.results import add_output_options, report, rewrite_pages
 from benchmarks.images.measuring import RUNNING, measure
 from benchmarks.images.sheets import sheets
@@ -37,11 +37,11 @@ def main(arguments: list[str]) -> int:
         return 0
     logging.disable(logging.CRITICAL)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    with Watch(console) as watch:
+    with ProgressBars(console) as progress:
         found: dict[str, Any] = {"machine": machine.describe(), "sizes": []}
-        watch.begin("images")
-        for waiting, endpoints in watch.over(list(product(options.sizes, options.endpoints))):
-            told = watch.about(f"{waiting:,} waiting, {endpoints} endpoints")
+        progress.begin("images")
+        for waiting, endpoints in progress.over(list(product(options.sizes, options.endpoints))):
+            told = progress.prefixed(f"{waiting:,} waiting, {endpoints} endpoints")
             found["sizes"].append(measure(waiting, endpoints, told, running=options.running))
     report(found, sheets(found), options, console, name="images", marks=IMAGES_MARKS)
     return 0

@@ -1,9 +1,8 @@
-"""The queue under the load of Kueue's published baseline: 30 shares over 5 pools, 15,000 short jobs within a minute.
+"""Runs the shipped queue under the load of Kueue's baseline: 30 shares over 5 pools, 15,000 short jobs in a minute.
 
-Kueue's cohort is a pool here, its cluster queue a share. The shipped door, passes and launcher run on a virtual clock
-with the simulated SageMaker, and either the in-memory store or DynamoDB's real engine over HTTP. What our code takes is
-measured; in a `timed` run it is added to the virtual clock as it passes, so that jobs wait for it as well. It must not
-hold any rule of the queue.
+Kueue's cohort is a pool, its cluster queue a share. Admission, passes and launcher are the shipped ones, on a virtual
+clock with the simulated SageMaker, and with the in-memory store or the DynamoDB engine over HTTP. The time of the
+queue's own code is measured; in a `timed` run it also passes on the virtual clock, so that jobs wait for it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from benchmarks.kueue.workload import (
     ROLE,
     SHARES_OF_A_POOL,
     Arrival,
-    Class,
+    JobClass,
     arrivals,
     policy,
     pools,
@@ -43,26 +42,26 @@ from trainmaster.service.context import ManagerContext
 from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 
-TOLD_EVERY = 100
+PASSES_PER_UPDATE = 100
 TICK = timedelta(minutes=1)
 
 
-class Moving(VirtualClock):
-    """A virtual clock on which time also passes while our code works, as fast as it really does."""
+class RunningClock(VirtualClock):
+    """A virtual clock on which time also passes, at real speed, while the queue's code runs."""
 
     def __init__(self) -> None:
         super().__init__(EPOCH)
         self._since: float | None = None
 
     def now(self) -> datetime:
-        """The time, with what has passed since the work began."""
+        """Return the time, including the time since the work began."""
         if self._since is None:
             return super().now()
         return super().now() + timedelta(seconds=time.perf_counter() - self._since)
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Time passes inside the block."""
+        """Let time pass inside the block."""
         self._since = time.perf_counter()
         try:
             yield
@@ -72,28 +71,30 @@ class Moving(VirtualClock):
 
 
 class Run:
-    """One run to the end.
+    """One run.
 
     Args:
-        jobs: what is submitted.
-        store: the queue's memory.
-        timed: whether the time that our code takes passes on the virtual clock.
-        told: takes how many jobs have ended.
+        jobs: the jobs to submit.
+        store: the store of the queue.
+        timed: True if the time of the queue's code passes on the virtual clock.
+        on_progress: called with the number of ended jobs.
     """
 
-    def __init__(self, jobs: Sequence[Arrival], store: Store, *, timed: bool, told: Callable[[int], None]) -> None:
-        self._jobs, self._store, self._told, self._timed = jobs, store, told, timed
-        self._clock = Moving()
+    def __init__(
+        self, jobs: Sequence[Arrival], store: Store, *, timed: bool, on_progress: Callable[[int], None]
+    ) -> None:
+        self._jobs, self._store, self._on_progress, self._timed = jobs, store, on_progress, timed
+        self._clock = RunningClock()
         self._changed: dict[str, None] = {}
         self._simulator = SageMakerSimulator(
             self._clock, profile=instant_profile(), on_change=self._note, rates={"ListTrainingJobs": None}
         )
         self._launcher = launcher_for(self._simulator)
-        self._hands = ManagerContext(store, self._launcher, VirtualTime(self._clock))
-        self._door = AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=(ROLE,))
+        self._context = ManagerContext(store, self._launcher, VirtualTime(self._clock))
+        self._admission = AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=(ROLE,))
         settings = store.settings()
         self._pools, self._policy = settings.pools, settings.policy
-        self._arrived, self._look_again, self._more = 0, None, False
+        self._arrived, self._next_wake, self._more = 0, None, False
         self._ended: set[str] = set()
         self.started: dict[str, float] = {}
         self.counts: Counter[str] = Counter()
@@ -101,11 +102,11 @@ class Run:
         self.processor = 0.0
 
     def play(self) -> None:
-        """Bring every job to its end."""
+        """Run until every job has ended."""
         while len(self._ended) < len(self._jobs):
             self._step()
-            if self.counts["passes"] % TOLD_EVERY == 0:
-                self._told(len(self._ended))
+            if self.counts["passes"] % PASSES_PER_UPDATE == 0:
+                self._on_progress(len(self._ended))
 
     @property
     def end(self) -> float:
@@ -113,8 +114,8 @@ class Run:
         return seconds_at(self._clock.now())
 
     def _step(self) -> None:
-        """All that has happened by the next time at which anything does, and one pass."""
-        looks = self._look_again
+        """Process everything that happens until the next time at which anything does, and run one pass."""
+        looks = self._next_wake
         self._simulator.run_until(self._next_time())
         now = self._clock.now()
         with self._work("events"):
@@ -126,26 +127,26 @@ class Run:
 
     def _pass(self) -> None:
         with self._work("passes"):
-            report = run_pass(self._hands)
+            report = run_pass(self._context)
         self.counts.update(passes=1, starts=len(report.started), preemptions=len(report.preempted))
         for name in report.started:
-            # A decision counts from the end of its pass: some were carried out sooner.
+            # A decision counts from the end of its pass; some were carried out earlier.
             self.started.setdefault(name, self.end)
         self._more = report.more_to_do
         wanted = report.plan.look_again
-        self._look_again = None if wanted is None else max(wanted, self._clock.now() + TICK)
+        self._next_wake = None if wanted is None else max(wanted, self._clock.now() + TICK)
 
     def _next_time(self) -> datetime:
         arrival = None if self._arrived == len(self._jobs) else at(self._jobs[self._arrived].at)
         times = [self._clock.now()] if self._more or self._changed else []
-        times += [t for t in (arrival, self._simulator.next_time(), self._look_again) if t is not None]
+        times += [t for t in (arrival, self._simulator.next_time(), self._next_wake) if t is not None]
         return min(times)
 
     def _submit_due(self, now: datetime) -> bool:
         first = self._arrived
         while self._arrived < len(self._jobs) and at(self._jobs[self._arrived].at) <= now:
             request = request_of(self._jobs[self._arrived])
-            admitted = self._door.admit(request, ROLE, self._pools, now, self._policy)
+            admitted = self._admission.admit(request, ROLE, self._pools, now, self._policy)
             self._store.submit(admitted.job, request)
             self._arrived += 1
         return self._arrived > first
@@ -157,8 +158,8 @@ class Run:
         for name in names:
             seen = self._launcher.describe(name)
             if seen is not None:
-                freed |= observe(self._hands, seen)
-                # A pass that asked it to stop may have seen first that it had ended.
+                freed |= observe(self._context, seen)
+                # A pass that wanted to stop it may have observed its end first.
                 if seen.status == "Completed":
                     self._ended.add(name.partition("-qstamp-")[0])
         return freed
@@ -178,41 +179,46 @@ class Run:
         self._changed[training_job_name] = None
 
 
-def measure(jobs: int, served: int, watch: Callable[[str], None]) -> dict[str, Any]:
-    """The runs: in memory with time standing still and passing, and over HTTP with time passing.
+def measure(jobs: int, served: int, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Run in memory without and with the queue's time, and over HTTP with it.
 
     Args:
-        jobs: how many in memory.
-        served: how many with the engine.
-        watch: says what is being done.
+        jobs: number of jobs in memory.
+        served: number of jobs with the engine.
+        progress: called with the current step.
     """
-    runs = [_in_memory(jobs, watch, timed=timed) for timed in (False, True)]
+    runs = [_in_memory(jobs, progress, timed=timed) for timed in (False, True)]
     if not BINARY.exists():
         return {"runs": runs, "skipped": "DynamoDB's engine is not installed: `make .local/dynoxide/.stamp`"}
     with engine() as client:
         make_table(client)
         table = Table(client, TABLE, time.sleep)
         store = DynamoStore(table, default_pools=pools(), parameter="bench", policy=policy())
-        runs.append(_measured("DynamoDB over HTTP", served, store, watch, timed=True))
+        runs.append(_measured("DynamoDB over HTTP", served, store, progress, timed=True))
     return {"runs": runs}
 
 
-def _in_memory(jobs: int, watch: Callable[[str], None], *, timed: bool) -> dict[str, Any]:
-    return _measured("in memory", jobs, MemoryStore(default_pools=pools(), policy=policy()), watch, timed=timed)
+def _in_memory(jobs: int, progress: Callable[[str], None], *, timed: bool) -> dict[str, Any]:
+    return _measured("in memory", jobs, MemoryStore(default_pools=pools(), policy=policy()), progress, timed=timed)
 
 
-def _measured(name: str, jobs: int, store: Any, watch: Callable[[str], None], *, timed: bool) -> dict[str, Any]:
+def _measured(name: str, jobs: int, store: Any, progress: Callable[[str], None], *, timed: bool) -> dict[str, Any]:
     coming = arrivals(jobs)
-    run = Run(coming, store, timed=timed, told=lambda n: watch(f"{name}{', timed' * timed}: {n:,} of {len(coming):,}"))
+    run = Run(
+        coming,
+        store,
+        timed=timed,
+        on_progress=lambda n: progress(f"{name}{', timed' * timed}: {n:,} of {len(coming):,}"),
+    )
     run.play()
     wall = sum(run.busy.values())
-    work = sum(arrival.kind.units * arrival.kind.runs for arrival in coming)
+    work = sum(arrival.job_class.units * arrival.job_class.runs for arrival in coming)
     cap = NOMINAL * SHARES_OF_A_POOL * len(POOLS)
     return {
         "store": name,
         "timed": timed,
         "jobs": len(coming),
-        "waits_s": {kind.name: round(_mean_wait(coming, run.started, kind), 3) for kind in CLASSES},
+        "waits_s": {job_class.name: round(_mean_wait(coming, run.started, job_class), 3) for job_class in CLASSES},
         "makespan_s": round(run.end, 1),
         "used": round(work / cap / run.end, 3),
         "wall_s": round(wall, 1),
@@ -224,5 +230,5 @@ def _measured(name: str, jobs: int, store: Any, watch: Callable[[str], None], *,
     }
 
 
-def _mean_wait(coming: Sequence[Arrival], started: Mapping[str, float], kind: Class) -> float:
-    return fmean(started[arrival.name] - arrival.at for arrival in coming if arrival.kind is kind)
+def _mean_wait(coming: Sequence[Arrival], started: Mapping[str, float], job_class: JobClass) -> float:
+    return fmean(started[arrival.name] - arrival.at for arrival in coming if arrival.job_class is job_class)

@@ -1,4 +1,4 @@
-"""The load of Kueue's baseline as a sheet, beside what Kueue has published. It must not round in anybody's favour."""
+"""The table of the load of Kueue's baseline, with Kueue's published figures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXPECTED = (
 
 
 def rows(figures: Figures) -> Iterator[Sequence[str]]:
-    """One for each run, then Kueue's."""
+    """Yield a row for each run, then Kueue's."""
     for one in figures["kueue"]["runs"]:
         waits, time = one["waits_s"], "included" if one["timed"] else "excluded"
         yield (
@@ -42,7 +42,7 @@ def rows(figures: Figures) -> Iterator[Sequence[str]]:
             time,
             f"{one['jobs_per_s']:,.1f}",
             f"{one['jobs_per_processor_s']:,.1f}",
-            *(f"{waits[kind]:.1f}" for kind in ("large", "medium", "small")),
+            *(f"{waits[job_class]:.1f}" for job_class in ("large", "medium", "small")),
             f"{one['makespan_s']:,.1f}",
             f"{one['used']:.3f}",
             f"{one['passes']:,}",

@@ -1,6 +1,6 @@
-"""What Kueue's published baseline submits, as requests to our queue: a cohort is a pool, a cluster queue a share.
+"""The jobs of Kueue's published baseline as requests: a cohort is a pool, a cluster queue a share.
 
-The figures are those of Kueue's `test/performance/scheduler/configs/baseline`. It must not run anything.
+The figures are those of Kueue's `test/performance/scheduler/configs/baseline`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ ROLE = "arn:aws:iam::111122223333:role/bench"
 
 
 @dataclass(frozen=True, slots=True)
-class Class:
-    """Jobs of one class: how many each share submits, and what they are (Kueue, `configs/baseline`)."""
+class JobClass:
+    """A class of jobs: how many each share submits, and their shape (Kueue, `configs/baseline`)."""
 
     name: str
     count: int
@@ -32,37 +32,37 @@ class Class:
 
 
 CLASSES = (
-    Class("small", 350, 1, 0.2, 0.1, 50),
-    Class("medium", 100, 5, 0.5, 0.5, 100),
-    Class("large", 50, 20, 1.0, 1.2, 200),
+    JobClass("small", 350, 1, 0.2, 0.1, 50),
+    JobClass("medium", 100, 5, 0.5, 0.5, 100),
+    JobClass("large", 50, 20, 1.0, 1.2, 200),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One job: when it is submitted, in seconds, by whom, of which class."""
+    """One job: time of submission in seconds, share, pool, class."""
 
     at: float
     name: str
     share: str
     pool: str
-    kind: Class
+    job_class: JobClass
 
 
 def arrivals(jobs: int) -> list[Arrival]:
-    """The first jobs of every class and share, so many in all; in order of submission."""
+    """Return the first jobs of every class and share, this many in total, in order of submission."""
     part = jobs / JOBS
     found = [
-        Arrival(round(number * kind.every, 3), f"{share}-{kind.name}-{number:03d}", share, pool, kind)
+        Arrival(round(number * job_class.every, 3), f"{share}-{job_class.name}-{number:03d}", share, pool, job_class)
         for pool, share in _shares()
-        for kind in CLASSES
-        for number in range(round(kind.count * part))
+        for job_class in CLASSES
+        for number in range(round(job_class.count * part))
     ]
     return sorted(found, key=lambda arrival: (arrival.at, arrival.name))
 
 
 def policy() -> Policy:
-    """30 shares that lend and borrow; all else as it is by default."""
+    """Return settings with 30 shares that lend and borrow; other settings are the defaults."""
     shares = {share: Share(name=share, nominal={pool: NOMINAL}, borrows={pool: BORROW}) for pool, share in _shares()}
     return Policy(shares=shares)
 
@@ -74,24 +74,24 @@ def _shares() -> Iterator[tuple[str, str]]:
 
 
 def pools() -> dict[str, Pool]:
-    """The cohorts: what six shares own together."""
+    """Return the cohorts: pools that six shares own together."""
     return {pool: Pool(pool, NOMINAL * SHARES_OF_A_POOL) for pool in POOLS}
 
 
 def request_of(arrival: Arrival) -> dict[str, Any]:
-    """The CreateTrainingJob request; its user knows how long it runs to the second."""
-    kind = arrival.kind
+    """Return the CreateTrainingJob request of a job."""
+    job_class = arrival.job_class
     return {
         "TrainingJobName": arrival.name,
         "RoleArn": ROLE,
-        "AlgorithmSpecification": {"TrainingImage": f"bench/{kind.name}:latest", "TrainingInputMode": "File"},
+        "AlgorithmSpecification": {"TrainingImage": f"bench/{job_class.name}:latest", "TrainingInputMode": "File"},
         "OutputDataConfig": {"S3OutputPath": "s3://bench/output"},
-        "ResourceConfig": {"InstanceType": arrival.pool, "InstanceCount": kind.units, "VolumeSizeInGB": 30},
+        "ResourceConfig": {"InstanceType": arrival.pool, "InstanceCount": job_class.units, "VolumeSizeInGB": 30},
         "StoppingCondition": {"MaxRuntimeInSeconds": 1},
         "CheckpointConfig": {"S3Uri": f"s3://bench/checkpoints/{arrival.name}"},
-        "Environment": {"SIMULATOR_TRAINING_SECONDS": repr(kind.runs)},
+        "Environment": {"SIMULATOR_TRAINING_SECONDS": repr(job_class.runs)},
         "Tags": [
-            {"Key": "priority", "Value": str(kind.priority)},
+            {"Key": "priority", "Value": str(job_class.priority)},
             {"Key": "trainmaster:share", "Value": arrival.share},
         ],
     }

@@ -1,12 +1,12 @@
-"""`python -m benchmarks.placement`: the article's experiments, policy by policy, drawn and held against its claims.
+"""`python -m benchmarks.placement`: the experiments of Liu et al. for each placement policy.
 
     python -m benchmarks.placement                              everything, 30 seeds
     python -m benchmarks.placement --only gangs --nodes 4,40    some of it
     python -m benchmarks.placement --seeds 5 --json some.json   fewer seeds; write the figures
-    python -m benchmarks.placement --resume runs.jsonl          go on after Ctrl-C with what is not in that file yet
-    python -m benchmarks.placement --save                       keep figures and pictures in results/ and the README
+    python -m benchmarks.placement --resume runs.jsonl          continue after Ctrl-C, without the runs in this file
+    python -m benchmarks.placement --save                       save the figures, and write the pages
 
-One process for each core, one cell, policy and seed at a time. It must not know any rule of the queue.
+Each core runs one cell, policy and seed at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rich.console import Console
 
 from benchmarks.common import machine
 from benchmarks.common.pages import PLACEMENT_MARKS
-from benchmarks.common.progress import Watch
+from benchmarks.common.progress import ProgressBars
 from benchmarks.common.results import RESULTS, add_output_options, report, rewrite_pages
 from benchmarks.placement import expansion
 from benchmarks.placement.experiments import EXPERIMENTS, NODES, POLICIES
@@ -32,22 +32,22 @@ from benchmarks.placement.tables import make_tables
 
 SEEDS = 30
 WIDTH = 200
-"""Of tables that go to a file or a pipe."""
+"""Columns of tables in a file or a pipe."""
 
 
 def main(arguments: list[str]) -> int:
-    """Play what is asked for; 0 when all of it ran."""
+    """Run the selected experiments; return 0."""
     options = _options(arguments)
     if rewrite_pages(options, make_tables, name="placement", marks=PLACEMENT_MARKS):
         return 0
     logging.disable(logging.CRITICAL)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    with Watch(console) as watch:
+    with ProgressBars(console) as progress:
         found: dict[str, Any] = {
             "machine": machine.describe(),
             "options": {"seeds": options.seeds, "nodes": options.nodes},
             "expansion": expansion.measure(),
-            "cells": measure(options, watch),
+            "cells": measure(options, progress),
         }
     pictures = lambda: draw(found["cells"], RESULTS / "placement")  # noqa: E731 -- one line
     report(found, make_tables(found), options, console, name="placement", marks=PLACEMENT_MARKS, draw=pictures)
@@ -57,11 +57,11 @@ def main(arguments: list[str]) -> int:
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.placement", description="Compare placement policies.")
     parser.add_argument("--only", type=_experiments, default=list(EXPERIMENTS), help=f"some of {','.join(EXPERIMENTS)}")
-    parser.add_argument("--nodes", type=_numbers, default=list(NODES), help="sizes of clusters, as 4,40")
+    parser.add_argument("--nodes", type=_numbers, default=list(NODES), help="numbers of nodes, such as 4,40")
     parser.add_argument("--policy", action="append", choices=POLICIES, help="only these")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="runs of each")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
-    parser.add_argument("--resume", type=Path, help="keep each run in this file, and play none that it has")
+    parser.add_argument("--resume", type=Path, help="append each run to this file, and skip the runs that it has")
     add_output_options(parser)
     options = parser.parse_args(arguments)
     options.policy = options.policy or list(POLICIES)

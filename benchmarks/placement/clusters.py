@@ -1,8 +1,7 @@
 """The article's clusters as pools: a node of C CPUs is a pool of C units, a unit an instance with one vCPU.
 
-A task of k CPUs is a job of k instances that names resources and no pool, so the placement policy chooses. What the
-article's nodes have beyond counters, cores that tasks share and speeds that differ, is here too, for settings that
-want it; pools know none of it. It must not run anything.
+A task of k CPUs is a job of k instances that names resources and no pool, so the placement policy chooses. Some
+settings have machines behind the pools, whose tasks share cores and whose speeds differ; pools do not know them.
 """
 
 from __future__ import annotations
@@ -18,22 +17,21 @@ MEMORY_GIB_A_CPU = 4
 SLOTS = (4, 8, 12, 16)
 """CPUs of the four unequal nodes; larger clusters repeat them."""
 SPEEDS = (0.7, 0.9, 1.1, 1.3)
-"""What their CPUs do in a second where nodes are unequal in that, too: the strong ones are also the fast ones. The
-article does not say how unequal its nodes are. With these, drawing nodes by their size (`resource-pick-kx`) should gain
-11.5 % over drawing them equally when one task runs at a time (means of 1/speed); its table 2 has 11.8 %."""
+"""Speeds of CPUs of unequal nodes: large nodes are also fast. The article does not state how unequal its nodes are.
+With these, drawing nodes by their size (`resource-pick-kx`) should gain 11.5 % over drawing them equally when one
+task runs at a time (means of 1/speed); its table 2 has 11.8 %."""
 CORES_OF_SLOTS = 0.5
-"""Half of what a node declares are hyperthreads (the article's Xeon 4110 has 8 cores and 16 threads; Ray counts
-threads): beyond so many, its tasks share."""
+"""Half of a node's declared CPUs are hyperthreads (the article's Xeon 4110 has 8 cores and 16 threads; Ray counts
+threads): tasks beyond the cores share them."""
 GANG_CAPS = (4, 8, 16, 32)
 """Instances of the pools for gangs; larger clusters repeat them."""
 
 
 class Setting(StrEnum):
-    """What a node does to the tasks on it.
+    """The effect of a node on its tasks.
 
-    counters: nothing. Instances are a job's alone, as SageMaker's are: a job runs as long as it runs.
-    shared: tasks beyond a node's cores slow each other down.
-    unequal: shared, and large nodes are faster.
+    counters: none. A job has its instances to itself, as in SageMaker. shared: tasks beyond a node's cores slow each
+    other down. unequal: shared, and large nodes are faster.
     """
 
     COUNTERS = "counters"
@@ -43,7 +41,7 @@ class Setting(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is behind a pool in a setting: cores that its tasks share, and what a core does in a second."""
+    """The machine behind a pool: cores that its tasks share, and the speed of a core."""
 
     cores: float
     speed: float = 1.0
@@ -51,7 +49,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Pools, and the machines behind them; no machines where instances are a job's alone."""
+    """Pools, and the machines behind them; none if jobs have their instances to themselves."""
 
     pools: dict[str, Pool]
     machines: dict[str, Machine]
@@ -69,7 +67,7 @@ LARGE = Resources(vcpus=8, memory_gib=32)
 
 
 def cluster(nodes: int, setting: Setting, slots: Sequence[int] = SLOTS) -> Cluster:
-    """So many unequal nodes."""
+    """Return a cluster of unequal nodes."""
     names = [f"ml.node-{index:03d}" for index in range(nodes)]
     caps = [slots[index % len(slots)] for index in range(nodes)]
     pools = {name: _pool(name, cap, ONE_CPU) for name, cap in zip(names, caps, strict=True)}
@@ -84,7 +82,7 @@ def cluster(nodes: int, setting: Setting, slots: Sequence[int] = SLOTS) -> Clust
 
 
 def gang_cluster(nodes: int, *, two_types: bool) -> Cluster:
-    """Pools of 4 to 32 instances; of two types half the pools have the larger one, from the smallest to the largest."""
+    """Return pools of 4 to 32 instances; with two types, half of the pools of each size have the larger one."""
     pools = {}
     for index in range(nodes):
         name, cap = f"ml.node-{index:03d}", GANG_CAPS[index % len(GANG_CAPS)]

@@ -1,7 +1,6 @@
-"""Tables 4 and 5: four nodes of 1 CPU and 512 MB, and tasks that none of them can hold, with expansion and without.
+"""Tables 4 and 5: four nodes of 1 CPU and 512 MB, and tasks that no node can hold, with and without expansion.
 
-Here a task is one instance, as the article's is one Pod; types are the article's three Pods. It must not decide what is
-made: that is the shipped planner's and the shipped pass's.
+A task is one instance, as the article's is one Pod; instance types are the article's three Pods.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from typing import Any
 
 from benchmarks.placement.clusters import Cluster
 from benchmarks.placement.loads import Load, Task
-from benchmarks.placement.simulation import Done, Run
+from benchmarks.placement.simulation import Run, TaskResult
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resources import InstanceType, Resources
 from trainmaster.domain.capacity.units import Pool
@@ -25,12 +24,12 @@ TASKS = tuple(Resources(vcpus=pod.vcpus, memory_gib=pod.memory_gib) for pod in P
 COUNTS = (8, 2, 1)
 """The article submits "several" of its first task, two of the second, one of the third."""
 SECONDS = 24.0
-"""Its tasks take 18 to 25 seconds from the submission to the end."""
+"""The article's tasks take 18 to 25 seconds from submission to end."""
 NODES = 4
 
 
 def measure() -> list[dict[str, Any]]:
-    """One row for each kind of task, without expansion and with it."""
+    """Return a row for each kind of task, without expansion and with it."""
     return [row for enabled in (False, True) for row in _rows(enabled=enabled)]
 
 
@@ -47,7 +46,7 @@ def _rows(*, enabled: bool) -> list[dict[str, Any]]:
 
 
 def _row(
-    kind: int, kinds: list[int], done: list[Done | None], made: dict[str, int], *, enabled: bool
+    kind: int, kinds: list[int], done: list[TaskResult | None], made: dict[str, int], *, enabled: bool
 ) -> dict[str, Any]:
     mine = [each for each, other in zip(done, kinds, strict=True) if other == kind]
     ended = [each for each in mine if each is not None]

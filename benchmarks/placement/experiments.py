@@ -1,4 +1,4 @@
-"""The experiments: which load on which cluster, and over how many seeds. It must not measure anything itself."""
+"""The experiments: loads on clusters."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from trainmaster.domain.policy.settings import DEFAULT_SHARE, Placement, Policy,
 
 POLICIES = tuple(placement.value for placement in Placement)
 REFERENCE = Placement.RANDOM.value
-"""What the article's gains are over: Ray's own policy."""
-ARTICLES = tuple(policy for policy in POLICIES if policy != Placement.BEST_FIT.value)
+"""Reference of the article's gains: Ray's own policy."""
+ARTICLE_POLICIES = tuple(policy for policy in POLICIES if policy != Placement.BEST_FIT.value)
 MAX_ACTIONS = 100_000
-"""Starts in one pass: as many as fit, since nothing here ends a Lambda."""
+"""Starts in one pass: all that fit, since no Lambda time limit applies."""
 NODES = (4, 40, 400)
 GANG_LOAD = 1.3
-"""More than the pools can hold while gangs come, so that they wait, and how they are packed says for how long. On 400
-nodes they have all come before the first have filled them: there few wait, and the longest gang alone ends last."""
+"""Exceeds the pools' capacity while gangs arrive, so that gangs wait and packing determines how long. On 400 nodes all
+gangs have arrived before the first have filled the pools: few wait, and the longest gang alone ends last."""
 Make = Callable[[Random, Cluster], Load]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One row of a sheet: a load on a cluster.
+    """One row of a table: a load on a cluster.
 
     Attributes:
-        experiment: what of the article it repeats.
-        point: where on the figure's axis, in words.
+        experiment: experiment of the article that it repeats.
+        point: position on the figure's axis, in words.
         x: the same as a number.
-        make: makes the load from a seed's draws.
-        policy: settings besides the placement. Tasks start as Ray's do, whoever fits; where gangs wait, the default
-            order keeps them from starving.
+        make: makes the load from a seed's random numbers.
+        policy: settings besides the placement. Tasks start as soon as they fit, as Ray's do; gangs wait under the
+            default order, which prevents starvation.
     """
 
     experiment: str
@@ -51,18 +51,18 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """What tells it from others."""
+        """Unique key of the cell."""
         return f"{self.experiment}, {self.setting}, {self.nodes} nodes, {self.point}"
 
 
 def cells(experiments: tuple[str, ...], nodes: tuple[int, ...]) -> list[Cell]:
-    """The cells of these experiments on clusters of these sizes; table 3 has three nodes, as the article's."""
+    """Return the cells of these experiments on clusters of these sizes; table 3 has three nodes, as in the article."""
     found = (cell for name in experiments for cell in EXPERIMENTS[name](name))
     return [cell for cell in found if cell.nodes in nodes or cell.experiment == "table 3"]
 
 
-def played(cell: Cell, policy: str, seed: int) -> dict[str, float]:
-    """One run's figures. Every policy gets the same load of a seed."""
+def run_cell(cell: Cell, policy: str, seed: int) -> dict[str, float]:
+    """Return the figures of one run. All policies get the same load for a seed."""
     load = cell.make(Random(f"{cell.key} {seed}"), cell.cluster)
     settings = _with(cell.policy, Placement(policy))
     return of_run(Run(load, cell.cluster, settings, seed).play(), cell.cluster)
@@ -130,7 +130,7 @@ def _figure_5(name: str) -> Iterator[Cell]:
 
 
 def _figure_6(name: str) -> Iterator[Cell]:
-    """Larger clusters get larger tables, in as many more parts; what a part of a join takes does not grow with them."""
+    """Yield the cells of figure 6. Larger clusters have larger tables in more parts of the same work."""
     for join, (nodes, sizes) in product((False, True), ((4, (1, 3, 5, 7)), (40, (10, 30, 50, 70)), (400, (100,)))):
         for gigabytes in sizes:
             yield Cell(
@@ -147,7 +147,7 @@ def _figure_6(name: str) -> Iterator[Cell]:
 
 
 def _table_3(name: str) -> Iterator[Cell]:
-    """Three nodes, and whoever submits sits on the first, which goes first as long as it has room."""
+    """Yield the cells of table 3: the submitting host is the first of three nodes, and is preferred."""
     local = Policy(
         reservations=0,
         max_actions=MAX_ACTIONS,

@@ -1,7 +1,4 @@
-"""Figures of a run, and of the same run over seeds: means with 95 % confidence intervals, and gains over `random`.
-
-It must not know experiments.
-"""
+"""Figures of a run, and over seeds: means with 95 % confidence intervals, and gains over `random`."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from math import exp, log, sqrt
 from statistics import fmean, pstdev, stdev
 
 from benchmarks.placement.clusters import Cluster
-from benchmarks.placement.simulation import Done
+from benchmarks.placement.simulation import TaskResult
 
 HOUR = 3600.0
 _T_975 = (
@@ -19,12 +16,12 @@ _T_975 = (
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
     *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
 )
-"""Student's t at 0.975 for 1 to 30 degrees of freedom; beyond, the normal distribution's 1.96 is near enough."""
+"""Student's t at 0.975 for 1 to 30 degrees of freedom; beyond, the normal distribution's 1.96 is close enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean over seeds and half the width of its 95 % confidence interval; 0 where there is one seed only."""
+    """A mean over seeds, and half the width of its 95 % confidence interval; 0 for a single seed."""
 
     value: float
     half: float
@@ -34,7 +31,7 @@ class Mean:
 
 
 def mean(values: Sequence[float]) -> Mean:
-    """By Student's t: seeds are independent, their number small."""
+    """Return the mean with its interval by Student's t: seeds are independent, their number small."""
     if len(values) < 2:
         return Mean(fmean(values), 0.0)
     degrees = len(values) - 1
@@ -43,28 +40,27 @@ def mean(values: Sequence[float]) -> Mean:
 
 
 def gains(ours: Sequence[float], reference: Sequence[float], *, less_is_better: bool = False) -> Mean:
-    """Percent by which we are better, seed by seed: both have played the same load, so that differences are its own.
+    """Return the gain in percent over a reference, seed by seed, since both have the same load.
 
-    Of throughput, how much more; of a time, how much less. By the geometric mean of the ratios: their arithmetic mean
-    favours whoever is above the line, so that `random` would gain 6 to 10 % over itself with other draws. Half of the
-    interval is its longer half.
+    The increase of a throughput, or the decrease of a time, by the geometric mean of the ratios: with their arithmetic
+    mean, `random` would gain 6 to 10 % over itself with other draws. Half of the interval is its longer half.
     """
     ratios = mean([log(our / other) for our, other in zip(ours, reference, strict=True)])
     middle, upper = exp(ratios.value), exp(ratios.value + ratios.half)
     return Mean(100 * ((1 - middle) if less_is_better else (middle - 1)), 100 * (upper - middle))
 
 
-def less(ours: Sequence[float], reference: Sequence[float]) -> Mean:
-    """How much less we have, seed by seed, in the figure's own unit: for what may well be nothing."""
+def differences(ours: Sequence[float], reference: Sequence[float]) -> Mean:
+    """Return the differences to the reference, seed by seed, in the figure's own unit: for figures that may be 0."""
     return mean([other - our for our, other in zip(ours, reference, strict=True)])
 
 
-def of_run(done: Sequence[Done], cluster: Cluster) -> dict[str, float]:
-    """The figures of one run.
+def of_run(done: Sequence[TaskResult], cluster: Cluster) -> dict[str, float]:
+    """Return the figures of one run.
 
     throughput: tasks an hour, from the first submission to the last end. makespan: seconds of that. completion: mean
-    seconds of a task from submission to end. wait: of that, before it starts. spread, deviation: of the nodes' use in
-    that time, per cent of their slots: the largest less the least, and the standard deviation.
+    seconds from submission to end. wait: mean seconds before the start. spread, deviation: of the nodes' utilization in
+    percent: maximum minus minimum, and standard deviation.
     """
     begin, end = min(each.submitted for each in done), max(each.ended for each in done)
     used = list(use_of(done, cluster, end - begin).values())
@@ -78,8 +74,8 @@ def of_run(done: Sequence[Done], cluster: Cluster) -> dict[str, float]:
     }
 
 
-def use_of(done: Sequence[Done], cluster: Cluster, seconds: float) -> Mapping[str, float]:
-    """Per cent of each node's slots that tasks held, over so many seconds."""
+def use_of(done: Sequence[TaskResult], cluster: Cluster, seconds: float) -> Mapping[str, float]:
+    """Return the utilization of each node's slots in percent over this many seconds."""
     held = dict.fromkeys(cluster.pools, 0.0)
     for each in done:
         held[each.pool] += each.task.units * (each.ended - each.started)

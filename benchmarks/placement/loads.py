@@ -1,7 +1,4 @@
-"""What the experiments submit: tasks of equal and of several demands, queries in parts, gangs. All from a seed.
-
-It must not know nodes, but how many CPUs they have together.
-"""
+"""Loads of the experiments: tasks of equal and of several demands, queries in parts, gangs. A seed determines each."""
 
 from __future__ import annotations
 
@@ -14,17 +11,17 @@ from benchmarks.placement.clusters import LARGE, ONE_CPU, SMALL
 from trainmaster.domain.capacity.resources import Resources
 
 MEAN_SECONDS = 600.0
-"""Mean work of a task. The article's run for milliseconds; a job's start on SageMaker takes minutes."""
+"""Mean work of a task. The article's tasks run for milliseconds; a job's start on SageMaker takes minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One job: when it is there, what it asks of how many instances, and what it really is.
+    """One job: its time, its demand, and its actual behavior.
 
     Attributes:
-        at: seconds from the beginning; with a bound on those in flight it may have to wait longer.
-        work: seconds that it runs where nobody slows it down.
-        uses: CPUs that it keeps busy; what it declares is `units`.
+        at: earliest submission in seconds; a bound on unfinished tasks may delay it.
+        work: run time in seconds without interference.
+        uses: CPUs that it keeps busy; it declares `units`.
     """
 
     at: float
@@ -36,27 +33,27 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Tasks in order, and how many of them may be unfinished at once; None for no bound."""
+    """Tasks in order, and the maximum number of unfinished ones; None for no bound."""
 
     tasks: Sequence[Task]
     in_flight: int | None = None
 
 
 def one_by_one(rng: Random, count: int) -> Load:
-    """Equal tasks, each submitted when the one before has ended (table 2)."""
+    """Return equal tasks, each submitted when the one before has ended (table 2)."""
     return Load([Task(0.0, 1, _about(rng, MEAN_SECONDS, 0.1)) for _ in range(count)], in_flight=1)
 
 
 def equal_at_once(rng: Random, parallelism: int) -> Load:
-    """So many equal tasks of one CPU at once (figure 4); they do not take equally long to the second."""
+    """Return equal tasks of one CPU, submitted at once (figure 4), with slightly different run times."""
     return Load([Task(0.0, 1, _about(rng, MEAN_SECONDS, 0.1)) for _ in range(parallelism)])
 
 
 def unequal_at_once(rng: Random, parallelism: int) -> Load:
-    """So many tasks of 1 to 4 CPUs and unequal lengths at once (figure 5).
+    """Return tasks of 1 to 4 CPUs and unequal run times, submitted at once (figure 5).
 
-    What they keep busy is from half to one and a half of what they declare: where the article's `pick-kx` does badly,
-    it suspects such differences.
+    They keep between half and one and a half of their declared CPUs busy: the article suspects such differences where
+    `pick-kx` does badly.
     """
     tasks = []
     for _ in range(parallelism):
@@ -66,11 +63,10 @@ def unequal_at_once(rng: Random, parallelism: int) -> Load:
 
 
 def queries(rng: Random, gigabytes: int, *, join: bool, larger: int = 1) -> Load:
-    """One query over a table of so many gigabytes, in parts that run side by side (figure 6).
+    """Return the parts of a query over a table (figure 6).
 
-    A selection reads 4 parts a gigabyte. A join has as many of two CPUs, whose work grows with the table (each is held
-    against all of the other one) and is skewed. On a cluster so many times larger, a table so many times larger gives
-    parts of the same work.
+    A selection has 4 parts for each gigabyte. A join has as many parts of two CPUs, whose work grows with the table and
+    is skewed. On a cluster that is larger by a factor, a table larger by the same factor has parts of the same work.
     """
     count, mean, skew = 4 * gigabytes, MEAN_SECONDS / 2, 0.15
     if join:
@@ -79,7 +75,7 @@ def queries(rng: Random, gigabytes: int, *, join: bool, larger: int = 1) -> Load
 
 
 def arriving(rng: Random, count: int, slots: int, load: float) -> Load:
-    """Equal CPU-bound tasks that come at random times, as many as keep so much of the CPUs declared busy (table 3)."""
+    """Return equal CPU-bound tasks that arrive at random times and keep this part of the CPUs busy (table 3)."""
     tasks, at = [], 0.0
     for _ in range(count):
         at += rng.expovariate(load * slots / MEAN_SECONDS)
@@ -93,7 +89,7 @@ _MEAN_GANG = sum(size * weight for size, weight in zip(GANGS, GANG_WEIGHTS, stri
 
 
 def gangs(rng: Random, count: int, slots: int, load: float, *, two_types: bool) -> Load:
-    """Gangs of 2 to 32 instances, small ones more often; of two types every third needs the larger one."""
+    """Return gangs of 2 to 32 instances, small ones more often; with two types every third needs the larger one."""
     tasks, at = [], 0.0
     for _ in range(count):
         at += rng.expovariate(load * slots / (_MEAN_GANG * 6 * MEAN_SECONDS))
@@ -104,5 +100,5 @@ def gangs(rng: Random, count: int, slots: int, load: float, *, two_types: bool) 
 
 
 def _about(rng: Random, mean: float, sigma: float) -> float:
-    """Log-normal with that mean, in whole milliseconds as SageMaker's times."""
+    """Return a log-normal value with that mean, in whole milliseconds."""
     return round(mean * exp(rng.gauss(-sigma * sigma / 2, sigma)), 3)

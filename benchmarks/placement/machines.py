@@ -1,7 +1,7 @@
-"""Machines whose tasks slow each other down, in SageMaker's place: a Launcher for what SageMaker does not do.
+"""A launcher for machines whose tasks slow each other down, which SageMaker does not have.
 
-On a machine every task gets an equal part of the cores once there are fewer of them than CPUs in use (processor
-sharing), times the machine's speed. It must not decide where anything runs.
+If more CPUs are in use than a machine has cores, each task gets an equal part of the cores (processor sharing), times
+the speed of the machine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage
 from trainmaster.ports.store import Request
 
 WORK, USE = "SIMULATOR_TRAINING_SECONDS", "BENCH_CPUS_IN_USE"
-"""Variables of a task's request: seconds of work on cores of its own at speed 1, and the CPUs that it really keeps
-busy, where that is not what it declares."""
+"""Environment variables of a task's request: seconds of work on cores of its own at speed 1, and the CPUs that it keeps
+busy, if they differ from those that it declares."""
 
 
 @dataclass(slots=True)
 class _Node:
-    """One machine: its progress is the work that each of its tasks would have done from the beginning on."""
+    """One machine; its progress is the work that each of its tasks would have done since the beginning."""
 
     kind: Machine
     at: datetime
@@ -38,27 +38,27 @@ class _Node:
     next_end: datetime | None = None
 
     def move_to(self, time: datetime) -> None:
-        """Let its tasks work until then."""
+        """Advance its tasks to this time."""
         self.progress += (time - self.at).total_seconds() * self._rate()
         self.at = time
 
     def add(self, name: str, work: float, use: float) -> None:
-        """One more task from now on."""
+        """Add a task."""
         heapq.heappush(self.ends, (self.progress + work, name, use))
         self.use += use
-        self._foresee()
+        self._schedule_end()
 
-    def take_done(self) -> str:
-        """The task that ends at `next_end`, to which it has been moved."""
+    def take_finished(self) -> str:
+        """Remove the task that ends at `next_end`, the current time, and return its name."""
         self.progress, name, use = heapq.heappop(self.ends)
         self.use = self.use - use if self.ends else 0.0
-        self._foresee()
+        self._schedule_end()
         return name
 
     def _rate(self) -> float:
         return self.kind.speed * min(1.0, self.kind.cores / self.use) if self.use else 0.0
 
-    def _foresee(self) -> None:
+    def _schedule_end(self) -> None:
         if not self.ends:
             self.next_end = None
             return
@@ -82,21 +82,21 @@ class Machines:
         self._units: dict[str, Units] = {}
 
     def next_time(self) -> datetime | None:
-        """When the next task ends."""
+        """Return the end of the next task."""
         return min((node.next_end for node in self._nodes.values() if node.next_end is not None), default=None)
 
     def run_until(self, time: datetime) -> None:
-        """Let everything happen that happens until then."""
+        """Advance to this time."""
         while (due := self.next_time()) is not None and due <= time:
             self._clock.move_to(due)
             for node in self._nodes.values():
                 while node.next_end is not None and node.next_end <= due:
                     node.move_to(due)
-                    self._say(node.take_done(), Status.COMPLETED)
+                    self._report(node.take_finished(), Status.COMPLETED)
         self._clock.move_to(time)
 
     def create(self, job: Job, attempt: Attempt, request: Request) -> CreateResult:
-        """Put a task on the machine of its pool; see `ports.Launcher`."""
+        """Add a task to the machine of its pool; see `ports.Launcher`."""
         (pool, count), name = next(iter(attempt.units.items())), attempt.training_job_name
         if name in self._seen:
             return CreateResult.ALREADY_THERE
@@ -104,34 +104,36 @@ class Machines:
         node.move_to(self._clock.now())
         node.add(name, float(variables[WORK]), float(variables.get(USE, count)))
         self._units[name] = attempt.units
-        self._say(name, Status.IN_PROGRESS, job.name)
+        self._report(name, Status.IN_PROGRESS, job.name)
         return CreateResult.NEW
 
     def describe(self, training_job_name: str) -> Observation | None:
-        """How a task stands; see `ports.Launcher`."""
+        """Return the observation of a task; see `ports.Launcher`."""
         return self._seen.get(training_job_name)
 
     def stop(self, training_job_name: str, *, end_warm_pool: bool) -> bool:
-        """Refused: nobody preempts among equals, so nobody has a reason to ask."""
-        raise RuntimeError(f"{training_job_name} was to stop, end_warm_pool={end_warm_pool}, and nobody preempts here")
+        """Raise RuntimeError: jobs of equal priority are not preempted."""
+        raise RuntimeError(
+            f"{training_job_name} was stopped with end_warm_pool={end_warm_pool}, but no job is preempted here"
+        )
 
     def end_warm_pool(self, training_job_name: str) -> None:
-        """Nothing: they keep none."""
+        """Do nothing: machines have no warm pools."""
 
     def list_open_jobs(self, since: datetime, token: str | None = None) -> OpenJobsPage:
-        """None that the queue does not know: there are no others."""
+        """Return no jobs: all tasks belong to the queue."""
         del since, token
         return OpenJobsPage(())
 
     def describe_training_plan(self, arn: str) -> PlanWindow | None:
-        """None: there are none."""
+        """Return None: there are no training plans."""
         del arn
 
     def units_of(self, training_job_name: str) -> Units:
-        """What a task holds; see `ports.Launcher`."""
+        """Return the units of a task; see `ports.Launcher`."""
         return self._units.get(training_job_name, {})
 
-    def _say(self, name: str, status: Status, job: str | None = None) -> None:
+    def _report(self, name: str, status: Status, job: str | None = None) -> None:
         began = self._seen.get(name)
         self._seen[name] = Observation(
             training_job_name=name,

@@ -1,7 +1,4 @@
-"""The article's figures 4 to 6, and those of balance and gangs, drawn as SVG and PNG.
-
-matplotlib is imported only here, and only when something is drawn. It must not compute figures.
-"""
+"""Draws the article's figures 4 to 6, and those of balance and gangs. matplotlib is an optional dependency."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Any
 
 from benchmarks.common.pictures import drawing, save
 from benchmarks.placement.experiments import POLICIES
-from benchmarks.placement.summary import of
+from benchmarks.placement.summary import mean_of
 
 Figures = dict[str, Any]
 _COLOURS = dict(zip(POLICIES, ("#79706e", "#eeca3b", "#b279a2", "#4c78a8", "#f58518", "#54a24b"), strict=True))
@@ -35,7 +32,7 @@ _Panel = tuple[str, str, list[Figures]]
 
 
 def _panels(cells: Sequence[Figures]) -> dict[str, list[_Panel]]:
-    """Of each picture the panels: title, figure, cells."""
+    """Return the panels of each picture: title, metric, cells."""
     found: dict[str, list[_Panel]] = {}
     for experiment, metric in _ARTICLE.items():
         for cell in (cell for cell in cells if cell["experiment"] == experiment):
@@ -71,7 +68,7 @@ def _drawn(panels: list[_Panel]) -> Any:
 
 
 def _figure(panels: int) -> tuple[Any, list[Any]]:
-    """A figure and its panels, row by row. Without pyplot, which keeps every figure and looks for a screen."""
+    """Return a figure and its panels, row by row. pyplot would keep every figure and look for a display."""
     from matplotlib.figure import Figure
 
     columns = min(panels, _MAX_COLUMNS)
@@ -84,16 +81,20 @@ def _figure(panels: int) -> tuple[Any, list[Any]]:
 
 
 def _draw_panel(axes: Any, title: str, metric: str, cells: list[Figures]) -> None:
-    """Lines where there are several points, else bars; whiskers are 95 % confidence intervals."""
+    """Draw lines for several points, else bars; whiskers are 95 % confidence intervals."""
     if len(cells) > 1:
         for policy, colour in _COLOURS.items():
-            some = [(cell["x"], of(cell["policies"][policy][metric])) for cell in cells if policy in cell["policies"]]
+            some = [
+                (cell["x"], mean_of(cell["policies"][policy][metric])) for cell in cells if policy in cell["policies"]
+            ]
             style = {"color": colour, "label": policy, "marker": "o", "markersize": 3, "linewidth": 1.2, "capsize": 2}
             axes.errorbar([x for x, _ in some], [m.value for _, m in some], yerr=[m.half for _, m in some], **style)
         _scale(axes, [cell["x"] for cell in cells])
     else:
         held = [
-            (policy, of(cells[0]["policies"][policy][metric])) for policy in POLICIES if policy in cells[0]["policies"]
+            (policy, mean_of(cells[0]["policies"][policy][metric]))
+            for policy in POLICIES
+            if policy in cells[0]["policies"]
         ]
         at = range(len(held))
         colours = [_COLOURS[policy] for policy, _ in held]

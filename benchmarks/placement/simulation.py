@@ -1,7 +1,7 @@
-"""One run: a load on a cluster under a placement policy, through the shipped passes on a virtual clock.
+"""Runs a load on a cluster under a placement policy, with the shipped passes on a virtual clock.
 
-The store is the one in memory. SageMaker is the simulator with the shipped launcher, or, where a setting has nodes
-whose tasks slow each other down, `machines`. It must not decide anything.
+The store is in memory. SageMaker is the simulator with the shipped launcher, or `machines` in settings where tasks slow
+each other down.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from trainmaster.service.observe import observe
 from trainmaster.service.run_pass import run_pass
 
 PASSES_OF_A_SEED = 1_000_000
-"""A pass draws by its number: every seed begins at another one."""
+"""A pass draws random numbers by its number, so seeds begin at different numbers."""
 ROLE = "arn:aws:iam::111122223333:role/bench"
-MAX_SECONDS_LENGTH = 86_400
-"""What SageMaker takes where a request sets no limit: the queue learns nothing of how long a task will run."""
+MAX_RUNTIME_SECONDS = 86_400
+"""SageMaker's default limit: the queue learns nothing of how long a task will run."""
 
 
 class RunFailed(RuntimeError):
-    """Nothing will happen any more, and there are jobs that have not completed."""
+    """No event is due, but jobs have not completed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A task as it went; seconds from the beginning."""
+class TaskResult:
+    """The result of a task; seconds from the beginning."""
 
     task: Task
     pool: str
@@ -53,20 +53,20 @@ class Done:
     ended: float
 
 
-class World(Protocol):
-    """What stands in for SageMaker, as far as time passes in it."""
+class SimulatedService(Protocol):
+    """A replacement of SageMaker in which time passes."""
 
     def next_time(self) -> datetime | None:
-        """When something happens in it next."""
+        """Return the time of its next event."""
         ...
 
     def run_until(self, time: datetime) -> object:
-        """Let everything happen until then."""
+        """Advance to this time."""
         ...
 
 
 class Run:
-    """One run to the end.
+    """One run.
 
     Args:
         load: what is submitted.
@@ -77,7 +77,7 @@ class Run:
         catalogue: instance types that are known besides those that ship.
     """
 
-    def __init__(  # noqa: PLR0913 -- a run has that many terms
+    def __init__(  # noqa: PLR0913 -- the parameters of a run
         self,
         load: Load,
         cluster: Cluster,
@@ -94,56 +94,56 @@ class Run:
         self._store = MemoryStore(default_pools=cluster.pools, policy=policy, table=table)
         if catalogue is not None:
             self._store.save_catalogue(catalogue)
-        self._world, launcher = self._made(profile or instant_profile())
-        self._hands = ManagerContext(self._store, launcher, VirtualTime(self._clock))
+        self._service, launcher = self._make_service(profile or instant_profile())
+        self._context = ManagerContext(self._store, launcher, VirtualTime(self._clock))
         self._submitted: list[float] = []
         self._demands: dict[tuple[Resources, int], Demand] = {}
         self._ended = 0
-        self._look_again: datetime | None = None
+        self._next_wake: datetime | None = None
         self.passes = 0
         self.waits: dict[str, str] = {}
 
-    def play(self) -> list[Done]:
-        """Bring every task to its end, in the load's order. Raises `RunFailed`."""
+    def play(self) -> list[TaskResult]:
+        """Run until every task has ended; return the results in the load's order. Raises `RunFailed`."""
         while self._ended < len(self._load.tasks):
             time = self._next_time()
             if time is None:
                 raise RunFailed(f"{len(self._load.tasks) - self._ended} jobs have not completed: {self.waits}")
-            self._go_to(time)
-        return [self._done(index) for index in range(len(self._load.tasks))]
+            self._advance_to(time)
+        return [self._result(index) for index in range(len(self._load.tasks))]
 
-    def play_until_idle(self) -> list[Done | None]:
-        """The same as far as it goes; None for a task that will never run."""
+    def play_until_idle(self) -> list[TaskResult | None]:
+        """Run as far as possible; the result of a task that cannot run is None."""
         while self._ended < len(self._load.tasks) and (time := self._next_time()) is not None:
-            self._go_to(time)
+            self._advance_to(time)
         jobs = (self._store.find(_name(index)) for index in range(len(self._load.tasks)))
         return [
-            self._done(index) if job is not None and job.state is JobState.COMPLETED else None
+            self._result(index) if job is not None and job.state is JobState.COMPLETED else None
             for index, job in enumerate(jobs)
         ]
 
     @property
     def store(self) -> MemoryStore:
-        """The queue's memory, to look at afterwards."""
+        """The store of the queue."""
         return self._store
 
-    def _go_to(self, time: datetime) -> None:
-        self._world.run_until(time)
-        looks = self._look_again is not None and self._look_again <= time
-        # Ends first: whoever arrives at the instant in which capacity is freed may use it.
+    def _advance_to(self, time: datetime) -> None:
+        self._service.run_until(time)
+        due = self._next_wake is not None and self._next_wake <= time
+        # Ends precede arrivals: a job that arrives when capacity is freed may use it.
         freed = self._observe_changes()
         arrived = self._submit_due(time)
-        while freed or arrived or looks:
-            report = run_pass(self._hands)
+        while freed or arrived or due:
+            report = run_pass(self._context)
             self.passes += 1
             self.waits = {wait.job.name: wait.reason.message() for wait in report.plan.waits}
-            self._look_again = next_tick(report.plan.look_again, time)
-            self._world.run_until(time)
-            freed, looks = self._observe_changes(), report.more_to_do
+            self._next_wake = next_tick(report.plan.look_again, time)
+            self._service.run_until(time)
+            freed, due = self._observe_changes(), report.more_to_do
             arrived = self._submit_due(time)
 
     def _next_time(self) -> datetime | None:
-        times = [self._next_arrival(), self._world.next_time(), self._look_again]
+        times = [self._next_arrival(), self._service.next_time(), self._next_wake]
         return min((time for time in times if time is not None), default=None)
 
     def _next_arrival(self) -> datetime | None:
@@ -165,7 +165,7 @@ class Run:
         return len(self._submitted) > first
 
     def _admitted(self, request: dict[str, Any], task: Task, time: datetime) -> Job:
-        """As the door makes it of the request, which the door would read again for each of 400 pools."""
+        """Build the job of the request; admission would read all pools again for each request."""
         asked = (task.resources, task.units)
         if asked not in self._demands:
             bare = Demand((), queue_selects_pool=True, resources=task.resources, instances=task.units)
@@ -178,14 +178,14 @@ class Run:
             names = list(self._changed)
             self._changed.clear()
             for name in names:
-                seen = self._hands.launcher.describe(name)
-                if seen is not None and observe(self._hands, seen) and seen.terminal:
+                seen = self._context.launcher.describe(name)
+                if seen is not None and observe(self._context, seen) and seen.terminal:
                     job = self._store.find(name)
                     self._ended += job is not None and job.state in ENDED
                     freed = True
         return freed
 
-    def _made(self, profile: Profile) -> tuple[World, Launcher]:
+    def _make_service(self, profile: Profile) -> tuple[SimulatedService, Launcher]:
         if self._cluster.machines:
             machines = Machines(self._clock, self._cluster.machines, self._note)
             return machines, machines
@@ -197,17 +197,17 @@ class Run:
     def _note(self, training_job_name: str) -> None:
         self._changed[training_job_name] = None
 
-    def _done(self, index: int) -> Done:
+    def _result(self, index: int) -> TaskResult:
         job = self._store.find(_name(index))
         if job is None or job.state is not JobState.COMPLETED or job.attempt is None or job.ended_at is None:
             raise RunFailed(f"{_name(index)} has not completed: {job and job.failure}")
         began = seconds_at(job.attempt.created_at)
         (pool,) = job.attempt.units
-        return Done(self._load.tasks[index], pool, self._submitted[index], began, seconds_at(job.ended_at))
+        return TaskResult(self._load.tasks[index], pool, self._submitted[index], began, seconds_at(job.ended_at))
 
 
 def names(tasks: Sequence[Task]) -> Iterator[str]:
-    """The jobs' names, in the load's order."""
+    """Yield the names of the jobs, in the load's order."""
     return (_name(index) for index in range(len(tasks)))
 
 
@@ -216,14 +216,14 @@ def _name(index: int) -> str:
 
 
 def _request(task: Task, index: int) -> dict[str, Any]:
-    """What a user would submit."""
+    """Return the request that a user would submit."""
     return {
         "TrainingJobName": _name(index),
         "RoleArn": ROLE,
         "AlgorithmSpecification": {"TrainingImage": "bench/task:latest", "TrainingInputMode": "File"},
         "OutputDataConfig": {"S3OutputPath": "s3://bench/output"},
         "ResourceConfig": {"VolumeSizeInGB": 30},
-        "StoppingCondition": {"MaxRuntimeInSeconds": MAX_SECONDS_LENGTH},
+        "StoppingCondition": {"MaxRuntimeInSeconds": MAX_RUNTIME_SECONDS},
         "Environment": {WORK: repr(task.work), USE: repr(task.uses or task.units)},
         "Tags": [
             {"Key": "trainmaster:resources", "Value": str(task.resources)},

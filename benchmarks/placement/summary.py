@@ -1,23 +1,23 @@
-"""All runs of a cell summed up over its seeds, and what is claimed held against them. It must not run anything."""
+"""Summarizes the runs of a cell over its seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.placement.experiments import ARTICLES, REFERENCE, Cell
-from benchmarks.placement.figures import Mean, gains, less, mean
+from benchmarks.placement.experiments import ARTICLE_POLICIES, REFERENCE, Cell
+from benchmarks.placement.figures import Mean, differences, gains, mean
 
 Runs = Mapping[str, Sequence[Mapping[str, float]]]
-"""By policy, the figures of its runs in the order of the seeds."""
+"""Figures of runs by policy, in the order of the seeds."""
 LESS_IS_BETTER = {"throughput": False, "makespan": True, "completion": True, "wait": True}
 IN_SECONDS = "wait"
-"""Compared by differences: where there is room nobody waits, and nothing is a part of nothing."""
-OURS = "best-fit"
+"""Compared by differences: it can be 0, and a ratio of 0 is undefined."""
+PACKING = "best-fit"
 
 
-def summed(cell: Cell, runs: Runs) -> dict[str, Any]:
-    """What is kept of a cell."""
+def summarize(cell: Cell, runs: Runs) -> dict[str, Any]:
+    """Return the saved figures of a cell."""
     metrics = next(iter(runs.values()))[0].keys()
     return {
         "experiment": cell.experiment,
@@ -35,8 +35,8 @@ def summed(cell: Cell, runs: Runs) -> dict[str, Any]:
     }
 
 
-def of(pair: Sequence[float]) -> Mean:
-    """A mean as it was kept."""
+def mean_of(pair: Sequence[float]) -> Mean:
+    """Return a saved mean."""
     return Mean(pair[0], pair[1])
 
 
@@ -48,16 +48,16 @@ def _gains(runs: Runs) -> dict[str, dict[str, list[float]]]:
 
 
 def _over_best(runs: Runs) -> dict[str, Any]:
-    """What `best-fit` gains over the best of the article's, which is another one for each figure."""
-    articles = [policy for policy in ARTICLES if policy in runs]
-    if OURS not in runs or not articles:
+    """Return the gains of `best-fit` over the best of the article's policies, selected for each figure."""
+    articles = [policy for policy in ARTICLE_POLICIES if policy in runs]
+    if PACKING not in runs or not articles:
         return {}
     found = {}
     for metric, fewer in LESS_IS_BETTER.items():
         best = (min if fewer else max)(
             articles, key=lambda policy, m=metric: mean([one[m] for one in runs[policy]]).value
         )
-        found[metric] = {"best": best, "gain": _compared(runs[OURS], runs[best])[metric]}
+        found[metric] = {"best": best, "gain": _compared(runs[PACKING], runs[best])[metric]}
     return found
 
 
@@ -66,7 +66,7 @@ def _compared(ours: Iterable[Mapping[str, float]], others: Iterable[Mapping[str,
     found = {}
     for metric, fewer in LESS_IS_BETTER.items():
         mine, theirs = [one[metric] for one in ours], [one[metric] for one in others]
-        compared = less(mine, theirs) if metric == IN_SECONDS else gains(mine, theirs, less_is_better=fewer)
+        compared = differences(mine, theirs) if metric == IN_SECONDS else gains(mine, theirs, less_is_better=fewer)
         found[metric] = _pair(compared)
     return found
 

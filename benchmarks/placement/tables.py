@@ -1,4 +1,4 @@
-"""The figures as sheets: what is claimed, each figure policy by policy, and the expansion. It must not compute any."""
+"""Tables of placement: gains, each figure by policy, and expansion."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from benchmarks.common.table import ReportTable
 from benchmarks.placement.experiments import POLICIES, REFERENCE
-from benchmarks.placement.summary import IN_SECONDS, LESS_IS_BETTER, OURS, of
+from benchmarks.placement.summary import IN_SECONDS, LESS_IS_BETTER, PACKING, mean_of
 
 Figures = dict[str, Any]
-CLAIMED = 10.0
-"""Per cent over random: the article claims 10 to 20."""
+CLAIMED_GAIN = 10.0
+"""Percent over random; the article claims 10 to 20."""
 _AT = ("experiment", "setting", "nodes", "load", "seeds")
 _SHOWN = {
     "throughput": "tasks an hour",
@@ -22,7 +22,7 @@ _SHOWN = {
 
 
 def make_tables(figures: Figures) -> list[ReportTable]:
-    """All that the figures have enough for."""
+    """Return the tables for which there are figures."""
     cells = figures["cells"]
     gains = (
         "experiment",
@@ -43,7 +43,7 @@ def make_tables(figures: Figures) -> list[ReportTable]:
         ReportTable(
             "best-fit compared with the best of the article's policies, for gangs",
             ("nodes", "load", "seeds", "figure", "best of the article", "gain of best-fit", "at least as good"),
-            list(_beside_best(cells)),
+            list(_best_fit_rows(cells)),
             _EXPECTED["best-fit"],
             headline=True,
         ),
@@ -69,21 +69,21 @@ def _at(cell: Figures) -> tuple[str, ...]:
 
 def _gains(cells: Sequence[Figures], metric: str) -> Iterator[Sequence[str]]:
     for cell in cells:
-        found = {policy: of(gain[metric]) for policy, gain in cell["gains_over_random"].items()}
+        found = {policy: mean_of(gain[metric]) for policy, gain in cell["gains_over_random"].items()}
         if not found:
             continue
-        sure = [policy for policy, gain in found.items() if gain.value - gain.half >= CLAIMED]
-        near = [policy for policy, gain in found.items() if gain.value >= CLAIMED > gain.value - gain.half]
+        sure = [policy for policy, gain in found.items() if gain.value - gain.half >= CLAIMED_GAIN]
+        near = [policy for policy, gain in found.items() if gain.value >= CLAIMED_GAIN > gain.value - gain.half]
         verdict = ", ".join(sure) or (f"perhaps {', '.join(near)}" if near else "no")
         shown = (f"{found[policy]}" if policy in found else "" for policy in POLICIES if policy != REFERENCE)
         yield (*_at(cell), *shown, verdict)
 
 
-def _beside_best(cells: Sequence[Figures]) -> Iterator[Sequence[str]]:
+def _best_fit_rows(cells: Sequence[Figures]) -> Iterator[Sequence[str]]:
     for cell in cells:
         if cell["experiment"] == "gangs":
             for metric, found in cell["best_fit_over_best"].items():
-                gain = of(found["gain"])
+                gain = mean_of(found["gain"])
                 met = "yes" if gain.value >= 0 else "within the noise" if gain.value + gain.half >= 0 else "NO"
                 unit = "s" if metric == IN_SECONDS else "%"
                 yield (*_at(cell)[2:], f"{cell['seeds']}", metric, found["best"], f"{gain} {unit}", met)
@@ -91,14 +91,16 @@ def _beside_best(cells: Sequence[Figures]) -> Iterator[Sequence[str]]:
 
 def _absolute(cells: Sequence[Figures], metric: str) -> Iterator[Sequence[str]]:
     for cell in cells:
-        shown = (f"{of(cell['policies'][p][metric])}" if p in cell["policies"] else "" for p in POLICIES)
+        shown = (f"{mean_of(cell['policies'][p][metric])}" if p in cell["policies"] else "" for p in POLICIES)
         yield (*_at(cell), f"{cell['seeds']}", *shown)
 
 
 def _spreads(cells: Sequence[Figures]) -> Iterator[Sequence[str]]:
     for cell in cells:
         found = cell["policies"]
-        shown = (f"{of(found[p]['spread'])}, {of(found[p]['deviation'])}" if p in found else "" for p in POLICIES)
+        shown = (
+            f"{mean_of(found[p]['spread'])}, {mean_of(found[p]['deviation'])}" if p in found else "" for p in POLICIES
+        )
         yield (*_at(cell), f"{cell['seeds']}", *shown)
 
 
@@ -132,8 +134,8 @@ _EXPECTED = {
         "intervals are short."
     ),
     "best-fit": (
-        f"`{OURS}` keeps large gaps free, so gangs of 16 and 32 find one sooner. For each figure, the comparison uses "
-        "the one of the article's five policies with the best mean, selected afterwards, which favors those "
+        f"`{PACKING}` keeps large gaps free, so gangs of 16 and 32 find one sooner. For each figure, the comparison "
+        "uses the one of the article's five policies with the best mean, selected afterwards, which favors those "
         "policies. With many pools (40 and 400 nodes here), throughput and makespan depend only on the longest gang "
         "and are nearly the same for every policy; there, the wait of the gangs distinguishes the policies."
     ),

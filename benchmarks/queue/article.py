@@ -1,8 +1,7 @@
-"""The article's own queue, as a baseline: one item a job with the whole request in it, and a Scan for every question.
+"""The article's queue as a baseline: one item a job with the whole request, and a Scan for every question.
 
-Written from the article's description ("Priority scheduler", the sections on the queue, the manager and the function),
-with what it needs to be right at all: a Scan gives one megabyte at a time, so it is read to its end, and so is
-ListTrainingJobs. The rest is as naive as there. It must not borrow anything from the queue that it is compared with.
+Written from the article's description ("Priority scheduler", the sections on the queue, the manager and the function).
+Paging is added, because a Scan returns one megabyte at a time; the same for ListTrainingJobs.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ ENDED = ("Completed", "Failed", "Stopped")
 
 
 def make_table(client: Any) -> None:
-    """A table with the job's name as its only key."""
+    """Create a table with the job's name as its only key."""
     client.create_table(
         TableName=TABLE,
         BillingMode="PAY_PER_REQUEST",
@@ -29,7 +28,7 @@ def make_table(client: Any) -> None:
 
 
 def item_of(request: dict[str, Any], entry_time: datetime, state: str = "pending") -> dict[str, Any]:
-    """A job as the article stores it."""
+    """Return the item of a job."""
     tags = {tag["Key"]: tag["Value"] for tag in request.get("Tags", [])}
     return {
         "jobName": {"S": request["TrainingJobName"]},
@@ -42,7 +41,7 @@ def item_of(request: dict[str, Any], entry_time: datetime, state: str = "pending
 
 @dataclass
 class ArticleQueue:
-    """The article's function: each submission and each event of an ended job runs its manager once.
+    """The article's function: each submission, and each event of an ended job, runs its manager once.
 
     Args:
         dynamodb: a client with the table in it.
@@ -57,12 +56,12 @@ class ArticleQueue:
     capacity: int
 
     def submit(self, request: dict[str, Any]) -> None:
-        """What the article does when its API is called."""
+        """Store a request and run the manager, as the article's API does."""
         self.dynamodb.put_item(TableName=TABLE, Item=item_of(request, self.now()))
         self.manage()
 
     def on_event(self, event: dict[str, Any]) -> None:
-        """What the article does when SageMaker reports the end of a training job."""
+        """Process the end of a training job, as the article's function does."""
         detail = event["detail"]
         if detail["TrainingJobStatus"] not in ENDED:
             return
@@ -73,7 +72,7 @@ class ArticleQueue:
         self.manage()
 
     def manage(self) -> None:
-        """Start what there is room for, in order; then preempt for those that wait with a higher priority."""
+        """Start the jobs for which there is room, in order; then preempt for those with a higher priority."""
         waiting = self._waiting()[: self.capacity]
         if not waiting:
             return
@@ -103,7 +102,7 @@ class ArticleQueue:
             self._set_state(victim.split(STAMP)[0], "preempted")
 
     def _waiting(self) -> list[tuple[int, str, str]]:
-        """Whatever is not running, by priority and age. Read one item after the other: the table has no order."""
+        """Return the jobs that are not running, by priority and age; the table has no order."""
         items = self._scan("jobState <> :s", "running")
         return sorted((-int(item["priority"]["N"]), item["entryTime"]["S"], item["jobName"]["S"]) for item in items)
 

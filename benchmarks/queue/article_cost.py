@@ -1,7 +1,7 @@
-"""The article's queue on the same engine, with the same jobs: what its manager reads and a job's life costs.
+"""Cost of the article's queue on the same engine, with the same jobs: reads of its manager, and the life of a job.
 
-Where a depth is too great to load (its rows hold whole requests: 4 GB at a million), its figures follow from the size
-of a row, by the rule that the measured depths have confirmed.
+A million rows with whole requests would take 4 GB, so the figures of such a depth are computed from the size of a row,
+by a rule that the measured depths confirm.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from benchmarks.queue.article import ArticleQueue, item_of
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 
 CAPACITY = 80
-MAX_LOADED = 10_000
+MAX_COUNTED = 10_000
 _PAGE = 1024 * 1024
 _PART = 2_000
 
 
 @dataclass
-class Scene:
-    """The article's queue, an account to run in, and a clock; events reach the queue as they arise."""
+class ArticleWorld:
+    """The article's queue, a simulated account, and a clock; events are delivered at once."""
 
     dynamodb: Any
     capacity: int = CAPACITY
@@ -50,7 +50,7 @@ class Scene:
         self.meter = Meter(self.dynamodb)
 
     def run(self, seconds: int) -> None:
-        """Let time pass, telling the queue of each end."""
+        """Let time pass, and deliver each event."""
         for _ in range(seconds):
             self.simulator.advance(1)
             while self.events:
@@ -60,43 +60,43 @@ class Scene:
 
 
 def measure(waiting: int) -> dict[str, Any]:
-    """A pass of the article's manager at a depth, with every instance taken: counted, or computed beyond 10,000."""
-    if waiting > MAX_LOADED:
+    """Measure a pass of the article's manager with all instances in use: counted, or computed beyond 10,000 jobs."""
+    if waiting > MAX_COUNTED:
         return _computed(waiting)
     with _table(waiting) as client:
-        scene = Scene(client)
-        scene.queue.manage()
-        scene.run(200)
+        world = ArticleWorld(client)
+        world.queue.manage()
+        world.run(200)
         taken = []
-        scene.meter.reset()
+        world.meter.reset()
         passes = 5
         for _ in range(passes):
             begin = time.perf_counter()
-            scene.queue.manage()
+            world.queue.manage()
             taken.append(time.perf_counter() - begin)
-        cost = total(scene.meter.reset().values()).over(passes)
+        cost = total(world.meter.reset().values()).over(passes)
     return {"waiting": waiting, "how": "counted", **_units(cost.reads, cost.writes, cost.calls), **shown(taken)}
 
 
 def life(jobs: int, capacity: int) -> dict[str, Any]:
-    """The average cost of a job's life in a burst of so many."""
+    """Return the average cost of a job's life in a burst."""
     rng = random.Random(1)
     with engine() as client:
         article.make_table(client)
-        scene = Scene(client, capacity)
+        world = ArticleWorld(client, capacity)
         for number in range(jobs):
-            scene.queue.submit(request(f"job{number:04d}", training_seconds=rng.randint(300, 900)))
-            scene.run(1)
-        while scene.ended < jobs:
-            scene.run(60)
-        cost = total(scene.meter.reset().values()).over(jobs)
+            world.queue.submit(request(f"job{number:04d}", training_seconds=rng.randint(300, 900)))
+            world.run(1)
+        while world.ended < jobs:
+            world.run(60)
+        cost = total(world.meter.reset().values()).over(jobs)
     return {"jobs": jobs, "capacity": capacity, **_units(cost.reads, cost.writes, cost.calls)}
 
 
 def _computed(waiting: int) -> dict[str, Any]:
-    """Two scans of the whole table, eventually consistent: half a unit for each 4 KB of what a page went through.
+    """Compute two scans of the whole table: half a unit for each 4 KB, with eventual consistency.
 
-    A pass of a full queue: one scan for what waits, one for what runs.
+    A pass of a full queue scans once for waiting and once for running jobs.
     """
     size = _bytes(item_of(_request("waiting-0000000", 0), EPOCH)) * (waiting + CAPACITY)
     pages = -(-size // _PAGE)
@@ -127,7 +127,7 @@ class _Part:
 
 @contextmanager
 def _table(waiting: int) -> Iterator[Any]:
-    """A client of an engine whose table has so many jobs, and as many more as there is room for."""
+    """Yield the client of an engine whose table has this many jobs, and one more for each instance."""
     SCRATCH.mkdir(parents=True, exist_ok=True)
     count = waiting + CAPACITY
     parts = [_Part(first, min(first + _PART, count)) for first in range(0, count, _PART)]
@@ -143,5 +143,5 @@ def _request(name: str, priority: int) -> dict[str, Any]:
 
 
 def _bytes(item: dict[str, Any]) -> int:
-    """The size of an item: its names and its text; its one number is a digit."""
+    """Return the size of an item: its names and its text; its one number is a digit."""
     return sum(len(name) + len(next(iter(value.values())).encode()) for name, value in item.items())

@@ -1,7 +1,7 @@
-"""What the queue costs at a depth: a pass, a job's turn, a submission and the API's answers, and the time of each.
+"""Cost by the number of waiting jobs: a pass, the turn of a job, a submission, API responses, and their times.
 
-It drives the shipped code on a table with that many waiting jobs. Times are of this machine and its loopback; only
-units and calls say anything about AWS.
+It runs the shipped code on a table with this many waiting jobs. Times are those of this machine and its loopback; only
+units and calls predict AWS.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from trainmaster.planner.schedule import schedule
 
 CAPS = {P5: 40, G5: 40}
 PASSES, TURNS, SUBMISSIONS = 20, 5, 20
-Told = Callable[[str], None]
+OnStep = Callable[[str], None]
 
 
-def measure(waiting: int, told: Told = lambda _: None) -> dict[str, Any]:
-    """Everything at one depth: a full queue of 80 running jobs in two pools, and the rest waiting in two lanes."""
-    told("loading")
+def measure(waiting: int, on_step: OnStep = lambda _: None) -> dict[str, Any]:
+    """Measure one depth: 80 running jobs in two full pools, and the rest waiting in two lanes."""
+    on_step("loading")
     with waiting_table(waiting + sum(CAPS.values())) as client:
         world = MeteredWorld(client, pools=",".join(f"{kind}={cap}" for kind, cap in CAPS.items()))
-        told("starting 80 jobs")
+        on_step("starting 80 jobs")
         world.wake_and_settle()
         world.run(300, step=5)
         if len(world.in_use()) != len(CAPS) or world.in_use().total() != sum(CAPS.values()):
             raise RuntimeError(f"the pools are not full: {world.in_use()}")
-        return {"waiting": waiting, **_measured(world, told)}
+        return {"waiting": waiting, **_measured(world, on_step)}
 
 
-def _measured(world: MeteredWorld, told: Told) -> dict[str, Any]:
+def _measured(world: MeteredWorld, on_step: OnStep) -> dict[str, Any]:
     snapshot = world.api_context.store.read_snapshot()
-    told("planning")
+    on_step("planning")
     planner = milliseconds(lambda: schedule(snapshot, world.now(), random.Random(1)), times=200, at_most=10)
-    told("passes")
+    on_step("passes")
     passes = _repeated(world, PASSES, lambda _: world.wake_and_settle())
-    told("turns")
+    on_step("turns")
     turns = _repeated(world, TURNS, lambda number: _one_ends(world, number))
-    told("answers")
+    on_step("answers")
     answered = answers(world)
-    told("submissions")
-    submissions = _repeated(world, SUBMISSIONS, lambda number: world.hand_in(_new(number)))
+    on_step("submissions")
+    submissions = _repeated(world, SUBMISSIONS, lambda number: world.submit_request(_new(number)))
     return {
         "active": len(snapshot.active),
         "considered": len(snapshot.waiting),
@@ -65,19 +65,19 @@ def _measured(world: MeteredWorld, told: Told) -> dict[str, Any]:
 
 
 def _new(number: int) -> dict[str, Any]:
-    """Of the lowest priority, so that it goes behind all others."""
+    """Return a request with the lowest priority, which is placed last."""
     return request(f"new-{number:04d}", priority=-number, kind=P5, training_seconds=86_000)
 
 
 def _one_ends(world: MeteredWorld, number: int) -> None:
-    """Somebody stops a running job in the console; its end is told, the next one starts and comes to work."""
+    """Stop a running job; process its end, and the start of the next job."""
     running = sorted(name for name, job in world.training_jobs.items() if job["TrainingJobStatus"] == "InProgress")
     world.simulator.call("StopTrainingJob", TrainingJobName=running[number])
     world.run(300, step=5)
 
 
 def answers(world: MeteredWorld) -> dict[str, Any]:
-    """What the API's answers cost, in a deployment without image jobs; somebody has to wait and somebody to run."""
+    """Measure the API's responses, in a deployment without image jobs; some jobs must wait and some run."""
     app = build_app(SimpleNamespace(api_context=world.api_context, admission=world.admission, kinds={}))
     waits = world.api_context.store.read_snapshot().waiting[0].name
     runs = world.api_context.store.read_snapshot().active[0].name
@@ -98,7 +98,7 @@ def _ask(app: Any, path: str, query: dict[str, Any], _: int) -> None:
 
 
 def _repeated(world: MeteredWorld, times: int, act: Callable[[int], Any]) -> dict[str, Any]:
-    """The average cost of an act, the dearest and the cheapest, and its median time."""
+    """Return the average cost of an action, the minimum and maximum reads, and its median time."""
     costs: list[Cost] = []
     taken: list[float] = []
     for number in range(times):

@@ -1,4 +1,4 @@
-"""The goals, and whether the figures meet them. It must not round in anybody's favour."""
+"""The goals, and whether the figures meet them. Measured values are compared unrounded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Figures = dict[str, Any]
 
 
 def goals(figures: Figures) -> Iterator[Sequence[str]]:
-    """Each goal that can be judged: what, at most, measured, and yes or no."""
+    """Yield each goal with a figure: name, maximum, measured value, yes or no."""
     yield from _units(figures)
     yield from _depths(figures)
     yield from _planner(figures)
@@ -38,7 +38,7 @@ def _units(figures: Figures) -> Iterator[Sequence[str]]:
 
 
 def _depths(figures: Figures) -> Iterator[Sequence[str]]:
-    """The same reads, writes and calls at every depth."""
+    """Yield the goal of the same reads, writes and calls at every depth."""
     depths = figures.get("depth", ())
     if len(depths) > 1:
         costs = [tuple(one["pass"][unit] for unit in ("read_units", "write_units", "calls")) for one in depths]
@@ -66,7 +66,7 @@ def _start(figures: Figures) -> Iterator[Sequence[str]]:
 
 
 def import_times(figures: Figures) -> dict[bool, float]:
-    """Milliseconds of CPU time to import the API handler, with compiled files and without; empty if not measured."""
+    """Return milliseconds of CPU time to import the API handler, compiled and not; empty if not measured."""
     functions = figures.get("start", {}).get("functions", ())
     return {one["compiled"]: one["import_processor_ms"] for one in functions if one["function"] == "api"}
 
@@ -75,5 +75,5 @@ def _row(what: str, most: float, measured: float, form: str) -> Sequence[str]:
     return (what, f"{most:g}", form.format(measured), _yes(measured <= most))
 
 
-def _yes(answer: bool) -> str:  # noqa: FBT001 -- it puts an answer into a word
+def _yes(answer: bool) -> str:  # noqa: FBT001 -- formats a Boolean
     return "yes" if answer else "NO"

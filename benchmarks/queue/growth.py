@@ -1,6 +1,6 @@
-"""What a reading of the queue does grow with: running jobs, lanes, and how far into a lane jobs could start.
+"""Cost of a read of the queue by running jobs, lanes, and the depth to which jobs of a lane could start.
 
-Rows are written as the store encodes them; nothing is started.
+Rows are written in the store's encoding; no job is started.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BATCH = 25
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A queue: running jobs and lanes, spread evenly over as many pools as lanes; `deep` reads deeply into each."""
+    """A queue: running jobs and lanes, spread evenly over as many pools as lanes; `deep` has each lane read deeply."""
 
     running: int
     lanes: int
@@ -52,7 +52,7 @@ SIZES = (
 
 
 def measure(size: Size) -> dict[str, Any]:
-    """A pass's reading and a survey of such a queue, and the planning of what was read."""
+    """Measure the read of a pass, the read of a query, and the planning of what was read."""
     with engine() as client:
         make_table(client)
         fill(client, size)
@@ -87,7 +87,7 @@ def fill(client: Any, size: Size) -> None:
 
 
 def _jobs(size: Size) -> Iterator[Job]:
-    """Running jobs above the waiting ones, or below them where the lanes are to be read deeply."""
+    """Yield the jobs: the priority of running ones is higher, or lower where lanes are to be read deeply."""
     for number in range(size.running):
         units, since = {POOLS[number % size.lanes]: 1}, b.at(-number)
         yield b.a_running_job(

@@ -1,6 +1,6 @@
-"""What jobs cost from submit to finish, step by step: alone, in a burst, preempted, with other requests.
+"""Cost of jobs from submission to end, by step: alone, in a burst, preempted, with other requests.
 
-Whole lives through the shipped use cases, events and passes on the real engine. It must not compute what it can count.
+Jobs run through the shipped use cases, events and passes on the engine, which counts the units.
 """
 
 from __future__ import annotations
@@ -19,76 +19,76 @@ from builders import G5, P5
 
 P4 = "ml.p4d.24xlarge"
 G5_LARGE = "ml.g5.12xlarge"
-_LONGEST = 200_000
+_MAX_SECONDS = 200_000
 _PHASES = ("submit", "pass", "event")
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
-    """A story of jobs that all come to their end.
+class Scenario:
+    """A scenario of jobs that all end.
 
     Attributes:
-        name: what the table calls it.
+        name: name in the table.
         pools: caps by instance type.
-        jobs: how many are submitted at once; those of a burst take the pools in turn.
-        asked: further arguments of each request.
-        later: jobs of a higher priority, submitted once the first ones run.
+        jobs: number of jobs submitted at once; a burst uses the pools in turn.
+        options: further arguments of each request.
+        later: number of jobs with a higher priority, submitted once the first ones run.
     """
 
     name: str
     pools: Mapping[str, int]
     jobs: int = 1
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
     later: int = 0
 
 
-def lives(burst: int) -> list[Life]:
-    """The stories of the report."""
+def scenarios(burst: int) -> list[Scenario]:
+    """Return the scenarios of the report."""
     four = dict.fromkeys((P5, P4, G5, G5_LARGE), 8)
     return [
-        Life("alone", {P5: 2}),
-        Life("alone, text that does not compress", {P5: 2}, asked={"dense": True}),
-        Life("alone, a 64 KB request", {P5: 2}, asked={"size": 65_536, "dense": True}),
-        Life("two, one preempted by the other", {P5: 1}, later=1),
-        Life("burst, one pool of 8", {P5: 8}, burst),
-        Life("burst, four pools of 8", four, burst),
-        Life("burst, one pool of 64", {G5: 64}, burst),
+        Scenario("alone", {P5: 2}),
+        Scenario("alone, text that does not compress", {P5: 2}, options={"dense": True}),
+        Scenario("alone, a 64 KB request", {P5: 2}, options={"size": 65_536, "dense": True}),
+        Scenario("two, one preempted by the other", {P5: 1}, later=1),
+        Scenario("burst, one pool of 8", {P5: 8}, burst),
+        Scenario("burst, four pools of 8", four, burst),
+        Scenario("burst, one pool of 64", {G5: 64}, burst),
     ]
 
 
-def lived(life: Life, told: Callable[[int], None] = lambda _: None) -> dict[str, Any]:
-    """The costs of a story: of an average job, by step.
+def measure_life(scenario: Scenario, on_progress: Callable[[int], None] = lambda _: None) -> dict[str, Any]:
+    """Return the cost of an average job, by step.
 
     Args:
-        life: the story.
-        told: how many jobs have ended by now.
+        scenario: the scenario.
+        on_progress: called with the number of ended jobs.
     """
     with engine() as client:
         make_table(client)
-        world = MeteredWorld(client, pools=",".join(f"{kind}={cap}" for kind, cap in life.pools.items()))
-        count = life.jobs + life.later
-        spent = _play(world, life, told)
+        world = MeteredWorld(client, pools=",".join(f"{kind}={cap}" for kind, cap in scenario.pools.items()))
+        count = scenario.jobs + scenario.later
+        spent = _play(world, scenario, on_progress)
     whole = total(spent.values())
     steps = {step: _shown(cost.over(count)) for step, cost in sorted(spent.items(), key=lambda item: _place(item[0]))}
     return {
-        "name": life.name,
+        "name": scenario.name,
         "jobs": count,
         "steps": steps,
         "job": _shown(whole.over(count)),
         "messages": round(world.queue.sent / count, 2),
         "invocations": round(world.invocations / count, 2),
-        "sagemaker_calls": {name: round(calls / count, 2) for name, calls in world.asked_of_sagemaker.items()},
+        "sagemaker_calls": {name: round(calls / count, 2) for name, calls in world.sagemaker_calls.items()},
         "dollars_per_1000_jobs": dollars(whole.over(count)) * 1000,
     }
 
 
-def idle(active: int) -> dict[str, Any]:
-    """What a tick costs, with so many running jobs and nothing that waits: ten minutes' average."""
+def measure_idle(active: int) -> dict[str, Any]:
+    """Measure a tick with this many running jobs and no waiting ones: the average of ten minutes."""
     with engine() as client:
         make_table(client)
         world = MeteredWorld(client, pools=f"{G5}={max(active, 1)}", ticks=True)
         for number in range(active):
-            world.hand_in(request(f"job{number:04d}", kind=G5, training_seconds=80_000))
+            world.submit_request(request(f"job{number:04d}", kind=G5, training_seconds=80_000))
         world.run(600)
         world.meter.reset()
         world.run(600, step=30)
@@ -96,30 +96,32 @@ def idle(active: int) -> dict[str, Any]:
     return {"running": active, "tick": _shown(spent), "dollars_per_month": dollars(spent) * 60 * 24 * 30}
 
 
-def _play(world: MeteredWorld, life: Life, told: Callable[[int], None]) -> dict[str, Cost]:
+def _play(world: MeteredWorld, scenario: Scenario, on_progress: Callable[[int], None]) -> dict[str, Cost]:
     rng = random.Random(1)
-    kinds = list(life.pools)
-    for number in range(life.jobs):
+    kinds = list(scenario.pools)
+    for number in range(scenario.jobs):
         kind = kinds[number % len(kinds)]
         seconds = rng.randint(300, 900)
-        world.hand_in(request(f"job{number:04d}", kind=kind, training_seconds=seconds, **life.asked))
-    if life.later:
+        world.submit_request(request(f"job{number:04d}", kind=kind, training_seconds=seconds, **scenario.options))
+    if scenario.later:
         world.run(200, step=1)
-    for number in range(life.later):
-        world.hand_in(request(f"urgent{number:04d}", priority=1, kind=kinds[0], training_seconds=300, **life.asked))
-    _to_the_end(world, life.jobs + life.later, told)
+    for number in range(scenario.later):
+        world.submit_request(
+            request(f"urgent{number:04d}", priority=1, kind=kinds[0], training_seconds=300, **scenario.options)
+        )
+    _run_to_end(world, scenario.jobs + scenario.later, on_progress)
     return world.meter.reset()
 
 
-def _to_the_end(world: MeteredWorld, count: int, told: Callable[[int], None]) -> None:
-    """A second at a time, so that no more events come together than would."""
-    for _ in range(_LONGEST // 60):
+def _run_to_end(world: MeteredWorld, count: int, on_progress: Callable[[int], None]) -> None:
+    """Run in steps of a second, so that no more events arrive together than in reality."""
+    for _ in range(_MAX_SECONDS // 60):
         world.run(60, step=1)
         done = world.ended
-        told(done)
+        on_progress(done)
         if done >= count:
             return
-    raise RuntimeError("the jobs do not end")
+    raise RuntimeError("the jobs have not ended")
 
 
 def _place(step: str) -> tuple[int, str]:

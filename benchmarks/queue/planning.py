@@ -1,7 +1,4 @@
-"""How long the planner takes: `schedule` alone, on snapshots of given sizes and of several kinds.
-
-The kinds are chosen to be dear, each in its own way; what a store gives is measured in `depth`.
-"""
+"""Time of the planner: `schedule` alone, on snapshots of given sizes and several expensive kinds."""
 
 from __future__ import annotations
 
@@ -20,32 +17,32 @@ KINDS = {
     "nothing starts": "every waiting job has a lower priority than every running one",
     "mixed": "ten priorities among both; gangs of 1 to 4 instances",
     "starts": "half of each pool is free",
-    "ladder": "every job has a priority of its own, and all that wait are above all that run",
-    "stopping": "half of the pools are full of stopping jobs, and every waiting job has a priority of its own",
+    "ladder": "every job has its own priority, and all waiting jobs precede all running ones",
+    "stopping": "half of the pools are full of stopping jobs, and every waiting job has its own priority",
 }
 GOALS_MS = {1_000: 50, 10_000: 1_000}
 
 
-def measure(times: int = 15, told: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
-    """Every kind, at 1,000 + 1,000 and 10,000 + 10,000 jobs, over 1 pool and over 10."""
+def measure(times: int = 15, on_step: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
+    """Measure every kind with 1,000 + 1,000 and 10,000 + 10,000 jobs, in 1 pool and in 10."""
     found = []
     for size in GOALS_MS:
         for kind in KINDS:
             for pools in (1, 10):
                 snapshot = a_snapshot(kind, size, pools)
-                told(f"{size:,} + {size:,} {kind}")
+                on_step(f"{size:,} + {size:,} {kind}")
                 taken = milliseconds(partial(plan, snapshot), times=times, at_most=5)
                 found.append({"active": size, "considered": size, "pools": pools, "kind": kind, **taken})
     return found
 
 
 def plan(snapshot: Snapshot) -> int:
-    """One plan; returns the number of its decisions."""
+    """Plan once; return the number of decisions."""
     return len(schedule(snapshot, b.NOW, random.Random(1)).decisions)
 
 
 def a_snapshot(kind: str, size: int, pools: int) -> Snapshot:
-    """As many active jobs as waiting ones."""
+    """Return a snapshot with as many active jobs as waiting ones."""
     rng = random.Random(1)
     active = [_active(kind, number, pools, rng) for number in range(size)]
     waiting = [_waiting(kind, number, size, pools, rng) for number in range(size)]
@@ -67,7 +64,7 @@ def _active(kind: str, number: int, pools: int, rng: random.Random) -> Job:
     name, since = f"running-{number:05d}", b.at(-rng.uniform(0, 80_000))
     units = {_pool(number % pools): rng.choice((1, 1, 1, 2, 4))}
     if kind == "stopping":
-        # Above every waiting job, so that no one else is preempted.
+        # A higher priority than that of every waiting job, so that no other job is preempted.
         make = b.a_preempting_job if number % pools < pools / 2 else b.a_running_job
         return make(name, priority=100_000, now=b.at(-10), units=units)
     return b.a_running_job(name, priority=priority, entry_time=since, now=since, units=units)

@@ -1,7 +1,4 @@
-"""What the figures come to, in sentences: written above the tables, so that neither can contradict the other.
-
-It must not measure, nor judge by other goals than those of `goals`.
-"""
+"""Sentences that summarize the figures, generated so that text and tables agree."""
 
 from __future__ import annotations
 
@@ -19,11 +16,11 @@ OPTIONAL_SECTIONS = {
     "baseline": "the article's algorithm",
     "start": "start-up and the bundle",
 }
-"""Sections that figures may have been kept without."""
+"""Sections that saved figures may omit."""
 
 
 def summary(figures: Figures) -> list[str]:
-    """The sentences that the figures have enough for."""
+    """Return the sentences for which there are figures."""
     return [
         *_lives(figures),
         *_behind(figures),
@@ -45,7 +42,7 @@ def _lives(figures: Figures) -> Iterator[str]:
 
 
 def _behind(figures: Figures) -> Iterator[str]:
-    """What a life costs at the greatest depth: a submission, and the turn of the job."""
+    """Yield the cost of a job at the greatest depth: its submission and its turn."""
     for one in figures.get("depth", ())[-1:]:
         submitted, turn = one["submit"], one["turn"]
         reads = submitted["read_units"] + turn["read_units"]
@@ -101,7 +98,7 @@ def _rest(figures: Figures) -> Iterator[str]:
         yield f"These figures do not include: {'; '.join(absent)}. `make bench` measures them too."
 
 
-def _judged(met: bool) -> str:  # noqa: FBT001 -- it puts an answer into a word
+def _judged(met: bool) -> str:  # noqa: FBT001 -- formats a Boolean
     return "**Met" if met else "**Missed"
 
 

@@ -1,7 +1,4 @@
-"""The figures as sheets: rows under headings, each with what was to be expected and why.
-
-It must not know how a sheet is shown.
-"""
+"""Tables of the cost of passes and jobs, with expected results."""
 
 from __future__ import annotations
 
@@ -73,7 +70,7 @@ EXPECTED = {
 
 
 def make_tables(figures: Figures) -> list[ReportTable]:
-    """All sheets that the figures have enough for."""
+    """Return the tables for which there are figures."""
     judged = list(goals(figures))
     made = [ReportTable("Goals", ("goal", "at most", "measured", "met"), judged, EXPECTED["goals"], headline=True)]
     if "kueue" in figures:
@@ -99,7 +96,7 @@ def _depth(figures: Figures) -> Iterator[Sequence[str]]:
 
 
 def _article(figures: Figures) -> Iterator[Sequence[str]]:
-    """Both queues at the same depths: a pass, and the DynamoDB bill of a thousand jobs."""
+    """Yield rows for both queues at the same depths: a pass, and the DynamoDB cost of a thousand jobs."""
     alone = next((one for one in figures["baseline"]["lives"] if one["jobs"] == 1), None)
     ours_at = {one["waiting"]: one for one in figures.get("depth", ())}
     for article in figures["baseline"]["passes"]:
@@ -111,7 +108,7 @@ def _article(figures: Figures) -> Iterator[Sequence[str]]:
 def _compared(ours: Figures, article: Figures, alone: Figures) -> Sequence[str]:
     passed = ours["pass"]
     life = _dollars(ours["submit"]) + _dollars(ours["turn"])
-    # Its manager runs at the submission and at the end; alone, both times on a table of one row.
+    # The article's manager runs at the submission and at the end; for a job alone, on a table of one row.
     article_life = _dollars(alone) + 2 * _dollars(article)
     took = f"{article['median_ms']:,.0f}" if "median_ms" in article else article["how"]
     return (

@@ -1,7 +1,6 @@
-"""Tables filled with waiting jobs, quickly: rows in the store's own encoding, imported into the engine's file.
+"""Fills tables with waiting jobs: rows in the store's encoding, imported into the engine's file.
 
-A file is kept in `.local/bench` for as long as the encoding stays the same; whoever measures gets a copy. It must not
-measure anything.
+Files are cached in `.local/bench` until the encoding changes.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.service.admission.policy import AdmissionPolicy
 
 KINDS = (P5, G5)
-"""The instance types of the waiting jobs: so many lanes."""
+"""Instance types of the waiting jobs, each with a lane of its own."""
 PRIORITIES = 10
 WITH_REQUEST = 10_000
-"""Jobs that have their request in the table too. Passes read the requests of those alone that they start."""
+"""Number of jobs whose request is in the table. Passes read only the requests of jobs that they start."""
 _SHARD = 25_000
 _A_DAY_LONG = 86_000
 _PATTERN_NAME = "waiting-pattern"
@@ -42,7 +41,7 @@ _PATTERN_NAME = "waiting-pattern"
 
 @contextmanager
 def waiting_table(count: int) -> Iterator[Any]:
-    """A client of an engine whose table has so many waiting jobs."""
+    """Yield the client of an engine whose table has this many waiting jobs."""
     kept = _kept(count)
     with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
         copy = Path(folder) / "copy.db"
@@ -52,7 +51,7 @@ def waiting_table(count: int) -> Iterator[Any]:
 
 
 def waiting_jobs(first: int, until: int, count: int) -> Iterator[Job]:
-    """Some of `count` jobs that wait in two lanes, of ten priorities, one entered each second."""
+    """Yield some of `count` jobs that wait in two lanes with ten priorities, one entered each second."""
     patterns = [_pattern(kind) for kind in KINDS]
     for number in range(first, until):
         name = f"waiting-{number:07d}"  # as long as the pattern's, so that its request keeps its size
@@ -75,7 +74,7 @@ class Part:
         self._span = (first, until, count)
 
     def __call__(self) -> Iterator[Row]:
-        """Each job's lane entry, and for the first jobs the identity with the request."""
+        """Yield each job's lane entry, and for the first jobs the rows with the request."""
         texts = {kind: json.dumps(_request(_PATTERN_NAME, kind)) for kind in KINDS}
         for number, job in enumerate(waiting_jobs(*self._span), start=self._span[0]):
             yield row_of(job)
@@ -95,13 +94,13 @@ def _kept(count: int) -> Path:
 
 
 def _encoding() -> str:
-    """A short name for how rows look now: other code, other file."""
+    """Return a hash of the encoding of rows."""
     sample = list(Part(0, 40, 40)())
     return hashlib.sha256(json.dumps(sample, default=list).encode()).hexdigest()[:8]
 
 
 def _pattern(kind: str) -> Job:
-    """A job as the door makes it."""
+    """Return a job as the admission makes it."""
     door = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
     return door.admit(_request(_PATTERN_NAME, kind), CALLER, pools_of(*(Pool(each, 1) for each in KINDS)), EPOCH).job
 

@@ -1,5 +1,4 @@
-"""Pauses of real torchrun agents on this machine: our rendezvous beside torch's own c10d, in the same run.
+"""Pauses of torchrun agents on this machine: Trainmaster's rendezvous compared with torch's c10d, in one run.
 
-Agents run in .venv-torch, on addresses 127.0.0.N. It must not know how either engine works: it does things to processes
-and reads what their workers say.
+Agents run in .venv-torch, on addresses 127.0.0.N. The benchmark signals processes and reads the output of workers.
 """

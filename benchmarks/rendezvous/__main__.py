@@ -1,11 +1,11 @@
-"""`python -m benchmarks.rendezvous`: pauses of real torchrun under our rendezvous and under c10d.
+"""`python -m benchmarks.rendezvous`: pauses of torchrun under Trainmaster's rendezvous and under c10d.
 
     python -m benchmarks.rendezvous                              every chain of cases three times; an hour
     python -m benchmarks.rendezvous --only drain,first --repeats 1
     python -m benchmarks.rendezvous --minutes 30 --json some.json    figures to a file, after every chain too
-    python -m benchmarks.rendezvous --save                       keep them in results/ and benchmarks/README.md
+    python -m benchmarks.rendezvous --save                       save the figures, and write the pages
 
-The engines take turns, one group at a time. Ctrl-C ends with the figures that there are.
+The engines take turns, one group at a time. Ctrl-C ends with the figures measured so far.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from rich.console import Console
 from benchmarks.common import machine
 from benchmarks.common.engine import engine
 from benchmarks.common.pages import RENDEZVOUS_MARKS
-from benchmarks.common.progress import Watch
+from benchmarks.common.progress import ProgressBars
 from benchmarks.common.results import add_output_options, report, rewrite_pages
 from benchmarks.common.world import TABLE, make_table
 from benchmarks.rendezvous.cases import CHAINS
-from benchmarks.rendezvous.experiment import Over, Stage
+from benchmarks.rendezvous.experiment import Experiment, GroupEnded
 from benchmarks.rendezvous.group import Group
-from benchmarks.rendezvous.proxy import Wire
+from benchmarks.rendezvous.proxy import Proxy
 from benchmarks.rendezvous.systems import PYTHON, SYSTEMS, Place, System
 from benchmarks.rendezvous.tables import make_tables
 from trainmaster.adapters.clock import SystemClock
@@ -42,11 +42,11 @@ from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.local.stack.processes import exit_on_signals, free_port
 
 WIDTH = 200
-"""Of tables that go to a file or a pipe."""
+"""Columns of tables in a file or a pipe."""
 
 
-def turns(only: Sequence[str], names: Sequence[str], repeats: int) -> Iterator[tuple[int, str, System]]:
-    """Who plays when: the engines by turns, and each first as often as any other."""
+def schedule(only: Sequence[str], names: Sequence[str], repeats: int) -> Iterator[tuple[int, str, System]]:
+    """Yield the chains and engines in order: engines take turns, and each is first equally often."""
     for repeat in range(repeats):
         for name in only:
             systems = [system for system in CHAINS[name].systems if system.name in names]
@@ -56,12 +56,12 @@ def turns(only: Sequence[str], names: Sequence[str], repeats: int) -> Iterator[t
 
 
 def measured(client: Any, name: str, system: System, run: str, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """One chain under one engine."""
+    """Run one chain under one engine."""
     chain, store = CHAINS[name], free_port()
     groups = DynamoRendezvousControl(Table(client, TABLE, time.sleep), SystemClock())
     with ExitStack() as stack:
-        dynamodb = stack.enter_context(Wire(urlsplit(client.meta.endpoint_url).port, options.latency / 1000))
-        to_store = stack.enter_context(Wire(store)) if chain.cut and not system.ours else None
+        dynamodb = stack.enter_context(Proxy(urlsplit(client.meta.endpoint_url).port, options.latency / 1000))
+        to_store = stack.enter_context(Proxy(store)) if chain.cut and not system.ours else None
         place = Place(
             run=run,
             least=chain.least,
@@ -70,48 +70,48 @@ def measured(client: Any, name: str, system: System, run: str, options: argparse
             dynamodb=dynamodb.port,
             host=chain.host,
             store=store,
-            wire=store if to_store is None else to_store.port,
+            proxy=store if to_store is None else to_store.port,
         )
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         group = stack.enter_context(Group(system, place, folder))
-        stage = Stage(group, to_store or dynamodb, groups, options.limit)
+        experiment = Experiment(group, to_store or dynamodb, groups, options.limit)
         try:
-            chain.play(stage)
-        except Over:
+            chain.play(experiment)
+        except GroupEnded:
             pass
         finally:
             if options.logs is not None:
                 shutil.copytree(folder, options.logs / run, dirs_exist_ok=True)
-        split = stage.split()
-        return [{"chain": name, "system": system.name, "split": split, **one} for one in stage.found]
+        split = experiment.split()
+        return [{"chain": name, "system": system.name, "split": split, **one} for one in experiment.found]
 
 
-def run_all(options: argparse.Namespace, watch: Watch) -> list[dict[str, Any]]:
-    """Every chain, repeat and engine; what never went on once is not waited for again."""
+def run_all(options: argparse.Namespace, progress: ProgressBars) -> list[dict[str, Any]]:
+    """Run every chain, repeat and engine; a combination that never continued is not repeated."""
     found: list[dict[str, Any]] = []
     until = time.monotonic() + options.minutes * 60
-    hopeless: set[tuple[str, str]] = set()
-    watch.begin("torchrun")
+    failed: set[tuple[str, str]] = set()
+    progress.begin("torchrun")
     with engine() as client:
         make_table(client, TABLE)
         try:
-            played_by = list(turns(options.only, options.system, options.repeats))
-            for turn, (repeat, name, system) in enumerate(watch.over(played_by)):
-                if time.monotonic() > until or (name, system.name) in hopeless:
+            played_by = list(schedule(options.only, options.system, options.repeats))
+            for turn, (repeat, name, system) in enumerate(progress.over(played_by)):
+                if time.monotonic() > until or (name, system.name) in failed:
                     continue
-                watch.say(f"{repeat + 1}: {name}, {system.name}")
+                progress.update(f"{repeat + 1}: {name}, {system.name}")
                 played = measured(client, name, system, f"bench-{turn}", options)
-                hopeless |= {(name, system.name) for one in played if one["outcome"] == "never"}
+                failed |= {(name, system.name) for one in played if one["outcome"] == "never"}
                 found += [{"repeat": repeat, **one} for one in played]
                 if options.json is not None:
                     options.json.write_text(json.dumps({"runs": found}) + "\n")
         except KeyboardInterrupt:
-            watch.say("stopped")
+            progress.update("stopped")
     return found
 
 
 def main(arguments: list[str]) -> int:
-    """Measure what is asked for; 0 when it ran."""
+    """Run the selected chains; return 0."""
     options = _options(arguments)
     if rewrite_pages(options, make_tables, name="rendezvous", marks=RENDEZVOUS_MARKS):
         return 0
@@ -119,11 +119,11 @@ def main(arguments: list[str]) -> int:
         raise SystemExit("torch is missing: run `make .venv-torch/.stamp`")
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     terms = {name: getattr(options, name) for name in ("repeats", "latency", "limit")}
-    with exit_on_signals(), Watch(console) as watch:
+    with exit_on_signals(), ProgressBars(console) as progress:
         found: dict[str, Any] = {
             "machine": machine.describe(),
             "options": terms,
-            "runs": run_all(options, watch),
+            "runs": run_all(options, progress),
         }
     report(found, make_tables(found), options, console, name="rendezvous", marks=RENDEZVOUS_MARKS)
     return 0

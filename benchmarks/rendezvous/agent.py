@@ -1,4 +1,4 @@
-"""Torchrun, saying when it has imported torch; it begins once it is told to, so that several begin at once."""
+"""Runs torchrun: reports when torch is imported, and waits for the gate, so that several agents begin at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.distributed.run import main  # noqa: E402
 
 if __name__ == "__main__":
     line = {"what": "agent", "pid": os.getpid(), "started": STARTED, "imported": time.monotonic()}
-    with open(os.environ["BENCH_SAYS"], "a") as file:  # noqa: PTH123  # no further import before torchrun begins
+    with open(os.environ["BENCH_OUTPUT"], "a") as file:  # noqa: PTH123  # no further imports before torchrun begins
         file.write(json.dumps(line) + "\n")
     while not os.path.exists(os.environ["BENCH_GATE"]):  # noqa: PTH110  # as above
         time.sleep(0.01)

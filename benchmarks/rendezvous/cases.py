@@ -1,7 +1,7 @@
-"""The cases, in chains: what happens to one group one after another, the same under every engine.
+"""Cases in chains: events in the life of one group, the same under every engine.
 
-c10d ranks by address, so whoever hosts its store is put where a chain needs it. Where ours asks a node to leave, c10d
-has no such thing: its agent gets SIGTERM. They must not know how anything is measured.
+c10d assigns ranks by address, so the host of its store has the address that a chain needs. Where Trainmaster drains a
+node, c10d has no such operation: its agent gets SIGTERM.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.rendezvous.experiment import Stage
+from benchmarks.rendezvous.experiment import Experiment
 from benchmarks.rendezvous.group import Agent
-from benchmarks.rendezvous.systems import C10D, OURS, SYSTEMS, System
+from benchmarks.rendezvous.systems import C10D, SYSTEMS, TRAINMASTER, System
 
 OUTAGE = 60.0
 FEWER, ALL, ADD, CRASH = "first start, one more may come", "first start, all come", "add a node", "a worker crashes"
@@ -24,23 +24,23 @@ HOST, SPARE, BACK = "the store's host is lost", "a node is lost, a spare is ther
 FREEZE, CUT, AFTER = "a node freezes", "where they meet is silent for 60 s", "a worker crashes after that"
 PAIR = "first start, two come, two needed"
 CASES = (FEWER, ALL, PAIR, ADD, CRASH, KILL, FIRST, HOST, SPARE, FREEZE, TERM, DRAIN, STUBBORN, BACK, CUT, AFTER)
-LOSSES = (KILL, TERM, FIRST, SPARE)
-"""Where a node goes that nobody had asked to: the goal is to be three times as fast at default settings."""
+NODE_LOSSES = (KILL, TERM, FIRST, SPARE)
+"""Unrequested losses of a node: the goal is to be three times as fast at default settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """One group's story.
+    """A chain of cases of one group.
 
     Attributes:
-        play: what happens.
-        host: who hosts c10d's store.
+        play: runs the cases.
+        host: number of the agent that hosts c10d's store.
         least, most: nodes of a world.
-        systems: for which it says something.
-        cut: whether c10d's store is reached over a wire.
+        systems: engines to which the chain applies.
+        cut: True if c10d's store is reached through a proxy.
     """
 
-    play: Callable[[Stage], None]
+    play: Callable[[Experiment], None]
     host: int
     least: int = 1
     most: int = 3
@@ -48,80 +48,80 @@ class Chain:
     cut: bool = False
 
 
-def _life(stage: Stage) -> None:
-    stage.happens(FEWER, 2, stage.looks(1, 2))
-    stage.happens(ADD, 3, stage.looks(3))
-    stage.happens(CRASH, 3, stage.signalled(signal.SIGKILL, stage.group.agents[2].worker))
-    stage.happens(KILL, 2, stage.dies(_another(stage)))
-    for agent in stage.group.alive():
+def _life(experiment: Experiment) -> None:
+    experiment.run_case(FEWER, 2, experiment.agents_started(1, 2))
+    experiment.run_case(ADD, 3, experiment.agents_started(3))
+    experiment.run_case(CRASH, 3, experiment.processes_signaled(signal.SIGKILL, experiment.group.agents[2].worker))
+    experiment.run_case(KILL, 2, experiment.agent_killed(_another(experiment)))
+    for agent in experiment.group.alive():
         os.kill(agent.worker, signal.SIGUSR2)
-    stage.happens(STUBBORN, 3, stage.looks(4))
+    experiment.run_case(STUBBORN, 3, experiment.agents_started(4))
 
 
-def _term(stage: Stage) -> None:
-    stage.happens(ALL, 3, stage.looks(2, 3, 4))
-    leaves = _another(stage)
-    stage.happens(TERM, 2, stage.signalled(signal.SIGTERM, leaves.process.pid))
-    stage.ended(leaves)
+def _term(experiment: Experiment) -> None:
+    experiment.run_case(ALL, 3, experiment.agents_started(2, 3, 4))
+    leaves = _another(experiment)
+    experiment.run_case(TERM, 2, experiment.processes_signaled(signal.SIGTERM, leaves.process.pid))
+    experiment.record_exit(leaves)
 
 
-def _drain(stage: Stage) -> None:
-    stage.happens(ALL, 3, stage.looks(2, 3, 4))
-    leaves = stage.group.first()
-    if stage.ours:
-        stage.happens(DRAIN, 2, stage.drained(leaves, 2))
+def _drain(experiment: Experiment) -> None:
+    experiment.run_case(ALL, 3, experiment.agents_started(2, 3, 4))
+    leaves = experiment.group.first()
+    if experiment.ours:
+        experiment.run_case(DRAIN, 2, experiment.agent_drained(leaves, 2))
     else:
-        stage.happens(DRAIN, 2, stage.signalled(signal.SIGTERM, leaves.process.pid))
-    stage.ended(leaves)
+        experiment.run_case(DRAIN, 2, experiment.processes_signaled(signal.SIGTERM, leaves.process.pid))
+    experiment.record_exit(leaves)
 
 
-def _first(stage: Stage) -> None:
-    stage.happens(ALL, 3, stage.looks(2, 3, 4))
-    stage.happens(FIRST, 2, stage.dies(stage.group.first()))
+def _first(experiment: Experiment) -> None:
+    experiment.run_case(ALL, 3, experiment.agents_started(2, 3, 4))
+    experiment.run_case(FIRST, 2, experiment.agent_killed(experiment.group.first()))
 
 
-def _host(stage: Stage) -> None:
-    """Ours has no such host but the agent of the first rank, in whose store its world has met."""
-    stage.happens(ALL, 3, stage.looks(2, 3, 4))
-    host = stage.group.first() if stage.ours else stage.group.agents[stage.group.place.host]
-    stage.happens(HOST, 2, stage.dies(host))
+def _host(experiment: Experiment) -> None:
+    """Run the loss of the store's host; Trainmaster's is the first rank, in whose store its world has met."""
+    experiment.run_case(ALL, 3, experiment.agents_started(2, 3, 4))
+    host = experiment.group.first() if experiment.ours else experiment.group.agents[experiment.group.place.host]
+    experiment.run_case(HOST, 2, experiment.agent_killed(host))
 
 
-def _spare(stage: Stage) -> None:
-    stage.happens(PAIR, 2, stage.looks(2, 3))
-    stage.looks(4)()
-    # A spare under either engine takes a while to be one; both see it within seconds.
-    stage.settle(4.0)
-    stage.happens(SPARE, 2, stage.dies(_of(stage, 2, 3)))
-    stage.dies(_another(stage))()
+def _spare(experiment: Experiment) -> None:
+    experiment.run_case(PAIR, 2, experiment.agents_started(2, 3))
+    experiment.agents_started(4)()
+    # Both engines recognize a spare within seconds.
+    experiment.settle(4.0)
+    experiment.run_case(SPARE, 2, experiment.agent_killed(_of(experiment, 2, 3)))
+    experiment.agent_killed(_another(experiment))()
     time.sleep(3.0)
-    stage.happens(BACK, 2, stage.looks(5))
+    experiment.run_case(BACK, 2, experiment.agents_started(5))
 
 
-def _freeze(stage: Stage) -> None:
-    """No connection is reset: nobody learns of it but by silence."""
-    stage.happens(ALL, 3, stage.looks(2, 3, 4))
-    frozen = _another(stage)
-    stage.happens(FREEZE, 2, stage.signalled(signal.SIGSTOP, frozen.process.pid, frozen.worker))
+def _freeze(experiment: Experiment) -> None:
+    """Run the freeze of a node: no connection is reset, so only silence reveals it."""
+    experiment.run_case(ALL, 3, experiment.agents_started(2, 3, 4))
+    frozen = _another(experiment)
+    experiment.run_case(FREEZE, 2, experiment.processes_signaled(signal.SIGSTOP, frozen.process.pid, frozen.worker))
 
 
-def _outage(stage: Stage) -> None:
-    stage.happens(ALL, 3, stage.looks(2, 3, 4))
-    stage.outage(CUT, OUTAGE)
-    stage.happens(AFTER, 3, stage.signalled(signal.SIGKILL, _another(stage).worker))
+def _outage(experiment: Experiment) -> None:
+    experiment.run_case(ALL, 3, experiment.agents_started(2, 3, 4))
+    experiment.outage(CUT, OUTAGE)
+    experiment.run_case(AFTER, 3, experiment.processes_signaled(signal.SIGKILL, _another(experiment).worker))
 
 
-def _another(stage: Stage) -> Agent:
-    """The last of those that are neither the first rank nor the store's host."""
-    kept = {stage.group.first().number, stage.group.place.host}
-    if stage.ours:
-        kept = {stage.group.first().number}
-    return [agent for agent in stage.group.alive() if agent.number not in kept][-1]
+def _another(experiment: Experiment) -> Agent:
+    """Return the last agent that is neither the first rank nor the store's host."""
+    kept = {experiment.group.first().number, experiment.group.place.host}
+    if experiment.ours:
+        kept = {experiment.group.first().number}
+    return [agent for agent in experiment.group.alive() if agent.number not in kept][-1]
 
 
-def _of(stage: Stage, *numbers: int) -> Agent:
-    first = stage.group.first().number
-    return stage.group.agents[next(number for number in reversed(numbers) if number != first)]
+def _of(experiment: Experiment, *numbers: int) -> Agent:
+    first = experiment.group.first().number
+    return experiment.group.agents[next(number for number in reversed(numbers) if number != first)]
 
 
 CHAINS = {
@@ -131,6 +131,6 @@ CHAINS = {
     "spare": Chain(_spare, host=2, least=2, most=2),
     "term": Chain(_term, host=2),
     "host": Chain(_host, host=2),
-    "freeze": Chain(_freeze, host=2, systems=(OURS, C10D)),
-    "outage": Chain(_outage, host=2, cut=True, systems=(OURS, C10D)),
+    "freeze": Chain(_freeze, host=2, systems=(TRAINMASTER, C10D)),
+    "outage": Chain(_outage, host=2, cut=True, systems=(TRAINMASTER, C10D)),
 }

@@ -1,4 +1,4 @@
-"""One group at work, to which cases happen one after another; what each came to is kept. It must not know any case."""
+"""Runs cases on one group, one after another, and records the results."""
 
 from __future__ import annotations
 
@@ -7,82 +7,82 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.rendezvous.group import LOOK, Agent, Group
-from benchmarks.rendezvous.pauses import at_once, longest_gap, pause, worlds
-from benchmarks.rendezvous.proxy import Wire
+from benchmarks.rendezvous.group import POLL_SECONDS, Agent, Group
+from benchmarks.rendezvous.pauses import longest_gap, overlapped, pause, worlds_with_steps
+from benchmarks.rendezvous.proxy import Proxy
 from benchmarks.rendezvous.systems import training_job
 from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
 from trainmaster.domain.elastic.rendezvous import Control
 
 SETTLING = 2.5
-"""Seconds that a world works before the next case: more than any engine caches."""
+"""Seconds that a world works before the next case: longer than any engine caches."""
 
 
-class Over(Exception):
-    """The group has no further world: nothing more can happen to it."""
+class GroupEnded(Exception):
+    """The group has no further world."""
 
 
-class Stage:
-    """A group, the wire to what it meets in, and the queue's side.
+class Experiment:
+    """A group, the proxy of its store, and the queue's control.
 
     Args:
-        group: it.
-        wire: on which requests are counted, and which an outage cuts.
-        groups: the queue's side of the table.
-        limit: seconds after which a world will never come.
+        group: the group.
+        proxy: counts requests; an outage cuts it.
+        groups: the queue's control of the rendezvous.
+        limit: seconds after which a world is considered never to come.
     """
 
-    def __init__(self, group: Group, wire: Wire, groups: DynamoRendezvousControl, limit: float) -> None:
+    def __init__(self, group: Group, proxy: Proxy, groups: DynamoRendezvousControl, limit: float) -> None:
         self.group = group
-        self.wire = wire
+        self.proxy = proxy
         self.found: list[dict[str, Any]] = []
         self._groups = groups
         self._limit = limit
 
     @property
     def ours(self) -> bool:
-        """Whether it meets in DynamoDB."""
+        """True if the group meets in DynamoDB."""
         return self.group.system.ours
 
-    def happens(self, case: str, size: int, event: Callable[[], float]) -> None:
-        """Make something happen, and wait for the next world.
+    def run_case(self, case: str, size: int, event: Callable[[], float]) -> None:
+        """Cause an event, and wait for the next world.
 
         Args:
-            case: what it is called.
-            size: of that world.
-            event: makes it happen, and says when it did.
+            case: name of the case.
+            size: size of the next world.
+            event: causes the event, and returns its time.
 
-        Raises `Over` where there is none within the limit, or nobody is left.
+        Raises `GroupEnded` if there is none within the limit, or no agent is left.
         """
-        before = self.group.look()
-        known, charged = worlds(before), self._charges()
+        before = self.group.read_output()
+        known, charged = worlds_with_steps(before), self._charges()
         at = event()
-        requests = self.wire.requests
-        while (found := pause(self.group.look(), at, size, known)) is None:
+        requests = self.proxy.requests
+        while (found := pause(self.group.read_output(), at, size, known)) is None:
             if not self.group.alive() or time.monotonic() - at > self._limit:
-                self.keep(case, "never" if self.group.alive() else "died", after=round(time.monotonic() - at, 1))
-                raise Over
-            time.sleep(LOOK)
-        used = {"requests": self.wire.requests - requests} if self.ours else {}
+                self.record(case, "never" if self.group.alive() else "died", after=round(time.monotonic() - at, 1))
+                raise GroupEnded
+            time.sleep(POLL_SECONDS)
+        used = {"requests": self.proxy.requests - requests} if self.ours else {}
         grown = max(count - charged.get(who, 0) for who, count in self._charges().items())
-        self.keep(case, "went on", **found.figures() | {"charged": grown}, **used)
+        self.record(case, "went on", **found.figures() | {"charged": grown}, **used)
         self.settle()
 
-    def keep(self, case: str, outcome: str, **figures: Any) -> None:
-        """What a case has come to."""
+    def record(self, case: str, outcome: str, **figures: Any) -> None:
+        """Record the result of a case."""
         self.found.append({"case": case, "outcome": outcome, "load": round(os.getloadavg()[0], 1), **figures})
 
     def settle(self, seconds: float = SETTLING) -> None:
-        """Let the world work for so long."""
+        """Let the world work for this many seconds."""
         time.sleep(seconds)
-        self.group.look()
+        self.group.read_output()
 
-    def looks(self, *numbers: int) -> Callable[[], float]:
-        """The event: so many agents have been started and begin to look for others."""
+    def agents_started(self, *numbers: int) -> Callable[[], float]:
+        """Return the event that agents start."""
         return lambda: self.group.start(*numbers)
 
-    def dies(self, agent: Agent) -> Callable[[], float]:
-        """The event: an agent is lost with all its processes."""
+    def agent_killed(self, agent: Agent) -> Callable[[], float]:
+        """Return the event that an agent is lost with all its processes."""
 
         def event() -> float:
             at = time.monotonic()
@@ -91,8 +91,8 @@ class Stage:
 
         return event
 
-    def signalled(self, number: int, *pids: int) -> Callable[[], float]:
-        """The event: processes get a signal."""
+    def processes_signaled(self, number: int, *pids: int) -> Callable[[], float]:
+        """Return the event that processes get a signal."""
 
         def event() -> float:
             at = time.monotonic()
@@ -102,8 +102,8 @@ class Stage:
 
         return event
 
-    def drained(self, agent: Agent, most: int) -> Callable[[], float]:
-        """The event: the queue asks this node to leave, as it does before it stops its training job."""
+    def agent_drained(self, agent: Agent, most: int) -> Callable[[], float]:
+        """Return the event that the queue drains this node, as before it stops its training job."""
 
         def event() -> float:
             at, place = time.monotonic(), self.group.place
@@ -113,33 +113,33 @@ class Stage:
 
         return event
 
-    def ended(self, agent: Agent) -> None:
-        """Add to the last case how this agent has ended."""
+    def record_exit(self, agent: Agent) -> None:
+        """Add the agent's exit code to the last case."""
         self.found[-1]["exit"] = agent.process.wait(60)
 
     def outage(self, case: str, seconds: float) -> None:
-        """Cut the wire for so long, and give the group a while afterwards. Raises `Over` where nobody is left."""
+        """Cut the proxy for this many seconds, and wait afterwards. Raises `GroupEnded` if an agent is lost."""
         agents, began = len(self.group.alive()), time.monotonic()
-        self.wire.cut()
+        self.proxy.cut()
         time.sleep(seconds)
-        self.wire.mend()
+        self.proxy.restore()
         time.sleep(3 * SETTLING)
-        lines = self.group.look()
+        lines = self.group.read_output()
         left = len(self.group.alive())
         gap = longest_gap(lines, began, time.monotonic())
-        self.keep(case, "went on" if left == agents else "died", still=round(gap, 3), alive=left, agents=agents)
+        self.record(case, "went on" if left == agents else "died", still=round(gap, 3), alive=left, agents=agents)
         if left < agents:
-            raise Over
+            raise GroupEnded
 
     def split(self) -> bool:
-        """Whether two worlds have ever worked at once."""
-        return at_once(self.group.look())
+        """Return True if two worlds have worked at once."""
+        return overlapped(self.group.read_output())
 
     def _charges(self) -> dict[int, int]:
-        """Restarts that have been charged so far: by our engine to the job (0), else by torchrun to each agent."""
+        """Return the restarts charged so far: by Trainmaster to the job (0), by torchrun to each agent."""
         if self.ours:
             group = self._groups.get(self.group.place.run)
             return {0: group.restarts if group is not None else 0}
-        self.group.look()
+        self.group.read_output()
         seen = {number: agent.world() for number, agent in self.group.agents.items()}
         return {number: world["charged"] for number, world in seen.items() if world is not None}

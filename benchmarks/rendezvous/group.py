@@ -1,4 +1,4 @@
-"""A group of agents as processes: started, looked at, killed. It must not know what a case is about."""
+"""A group of agents as processes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from benchmarks.rendezvous.systems import Place, System, command, environ
 
-LOOK = 0.02
-"""Seconds between two looks at what was said."""
+POLL_SECONDS = 0.02
+"""Seconds between two reads of the output."""
 
 
 class Agent:
@@ -30,22 +30,22 @@ class Agent:
     def __init__(self, number: int, system: System, place: Place, folder: Path, gate: Path) -> None:
         self.number = number
         self.lines: list[dict[str, Any]] = []
-        self._says = folder / f"{number}.jsonl"
-        self._says.touch()
+        self._output = folder / f"{number}.jsonl"
+        self._output.touch()
         self._read = 0
         with (folder / f"{number}.log").open("wb") as log:
             self.process = subprocess.Popen(
                 command(system, place, number),
-                env=environ(system, place, self._says, gate),
+                env=environ(system, place, self._output, gate),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
 
-    def look(self) -> None:
-        """Read what was said since."""
-        with self._says.open("rb") as file:
+    def read_output(self) -> None:
+        """Read new output."""
+        with self._output.open("rb") as file:
             file.seek(self._read)
             whole, newline, _ = file.read().rpartition(b"\n")
         self._read += len(whole) + len(newline)
@@ -58,7 +58,7 @@ class Agent:
 
     @property
     def imported(self) -> float | None:
-        """When it had imported torch."""
+        """Time at which it had imported torch."""
         return next((line["imported"] for line in self.lines if line["what"] == "agent"), None)
 
     @property
@@ -68,23 +68,23 @@ class Agent:
         return pid
 
     def world(self) -> dict[str, Any] | None:
-        """What its worker said of its newest world."""
+        """Return the report of its worker's newest world."""
         return next((line for line in reversed(self.lines) if line["what"] == "world"), None)
 
     def kill(self) -> None:
-        """End it with all that it has started, as when its machine is lost."""
+        """Kill it with all processes that it has started, as if its machine were lost."""
         for pid in [self.process.pid, *_descendants(self.process.pid), *self._workers()]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
     def _workers(self) -> list[int]:
-        """Those whose agent has died before them."""
+        """Return the running workers whose agent may have died."""
         return [line["pid"] for line in self.lines if line["what"] == "worker" and _is_worker(line["pid"])]
 
 
 class Group:
-    """Agents that meet in one place.
+    """Agents that meet in one rendezvous.
 
     Args:
         system, place: how they are started.
@@ -102,21 +102,21 @@ class Group:
 
     def __exit__(self, *_: object) -> None:
         for agent in self.agents.values():
-            agent.look()
+            agent.read_output()
             agent.kill()
 
-    def look(self) -> list[dict[str, Any]]:
-        """Everything that was ever said."""
+    def read_output(self) -> list[dict[str, Any]]:
+        """Return the output of all agents so far."""
         for agent in self.agents.values():
-            agent.look()
+            agent.read_output()
         return [line for agent in self.agents.values() for line in agent.lines]
 
     def alive(self) -> list[Agent]:
-        """Agents that have not ended."""
+        """Return the agents that have not ended."""
         return [agent for agent in self.agents.values() if agent.code is None]
 
     def start(self, *numbers: int, limit: float = 120.0) -> float:
-        """Start agents, and have them begin all at once when all have imported torch: when that was.
+        """Start agents, have them begin together once all have imported torch, and return that time.
 
         Raises TimeoutError.
         """
@@ -126,15 +126,15 @@ class Group:
         until = time.monotonic() + limit
         while any(self.agents[number].imported is None for number in numbers):
             if time.monotonic() > until:
-                raise TimeoutError("an agent does not start")
-            time.sleep(LOOK)
-            self.look()
+                raise TimeoutError("an agent has not started")
+            time.sleep(POLL_SECONDS)
+            self.read_output()
         gate.touch()
         return time.monotonic()
 
     def first(self) -> Agent:
-        """The agent whose worker is the first rank."""
-        self.look()
+        """Return the agent whose worker is the first rank."""
+        self.read_output()
         ranks = {agent.number: (agent.world() or {}).get("rank") for agent in self.alive()}
         return self.agents[next(number for number, rank in ranks.items() if rank == 0)]
 
@@ -149,7 +149,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 def _is_worker(pid: int) -> bool:
-    """Whether the process that has this number now is a worker of ours."""
+    """Return True if the process with this number is a worker of the benchmark."""
     try:
         return b"rendezvous/worker.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

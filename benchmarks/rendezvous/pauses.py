@@ -1,4 +1,4 @@
-"""What workers said, as pauses: from the event to the first step of the next world. It must not start anything."""
+"""Pauses in the output of workers: from an event to the first step of the next world."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ class Pause:
 
     Attributes:
         took: from the event to the first step of the next world.
-        still: from the last step of any world before to that step: for so long nothing was trained.
-        imports: how long the last of its workers to come took to import torch; without the import it could not have
-            come later than by that.
-        meets: from the last worker's import to that step: the process group is made.
+        still: from the last step of any world before to that step: time without training.
+        imports: time that the last worker took to import torch; without the import it would be ready earlier by that.
+        meets: from the last worker's import to that step: the time to make the process group.
     """
 
     took: float
@@ -28,25 +27,25 @@ class Pause:
     meets: float
 
     def figures(self) -> dict[str, float]:
-        """For the results."""
+        """Return the figures for the results."""
         return {name: round(value, 3) for name, value in asdict(self).items()} | {
             "without_import": round(self.took - self.imports, 3)
         }
 
 
-def worlds(lines: Iterable[Line]) -> set[int]:
-    """The worlds that have made a step."""
+def worlds_with_steps(lines: Iterable[Line]) -> set[int]:
+    """Return the worlds that have made a step."""
     return {line["world"] for line in lines if line["what"] == "step"}
 
 
 def pause(lines: Collection[Line], event: float, size: int, known: Collection[int]) -> Pause | None:
-    """The pause after an event; None as long as no new world of this size has made a step.
+    """Return the pause after an event; None until a new world of this size has made a step.
 
     Args:
-        lines: what all workers have said.
-        event: when it was.
-        size: of the world that is waited for.
-        known: worlds that there were before the event.
+        lines: output of all workers.
+        event: time of the event.
+        size: size of the next world.
+        known: worlds before the event.
     """
     formed = {line["world"] for line in lines if line["what"] == "world" and line["size"] == size} - set(known)
     steps = sorted((line["at"], line["world"]) for line in lines if line["what"] == "step")
@@ -66,14 +65,14 @@ def pause(lines: Collection[Line], event: float, size: int, known: Collection[in
 
 
 def longest_gap(lines: Iterable[Line], since: float, until: float) -> float:
-    """The longest time without a step of anyone between two moments."""
+    """Return the longest time without a step between two times."""
     at = sorted(line["at"] for line in lines if line["what"] == "step" and since <= line["at"] <= until)
     marks = [since, *at, until]
     return max(later - earlier for earlier, later in pairwise(marks))
 
 
-def at_once(lines: Iterable[Line]) -> bool:
-    """Whether two worlds have ever worked at the same time: what a rendezvous is there to prevent."""
+def overlapped(lines: Iterable[Line]) -> bool:
+    """Return True if two worlds have worked at the same time, which a rendezvous must prevent."""
     spans: dict[int, list[float]] = {}
     for line in lines:
         if line["what"] == "step":

@@ -1,7 +1,7 @@
-"""A wire between agents and a server: it delays, counts, and can be cut for a while.
+"""A TCP proxy between agents and a server that delays and counts requests, and can be cut.
 
-While it is cut nothing is answered and no connection is refused, as when packets are lost; what was sent meanwhile
-arrives late, as TCP does it. It must not change what it carries.
+While it is cut, nothing is answered and no connection is refused, as when packets are lost; data sent meanwhile arrives
+late.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections import Counter
 from typing import Self
 
 _OPERATION = re.compile(rb"DynamoDB_\d{8}\.(\w+)\r\n")
-_LONGEST = 64
-"""Bytes that the header of an operation has at most."""
+_MAX_HEADER_BYTES = 64
+"""Maximum bytes of the header of an operation."""
 
 
-class Wire:
+class Proxy:
     """Forwards connections to a port of this machine.
 
     Args:
@@ -36,7 +36,7 @@ class Wire:
     def __enter__(self) -> Self:
         self._thread.start()
         if not self._ready.wait(10):
-            raise TimeoutError("the wire does not come up")
+            raise TimeoutError("the proxy has not started")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -45,15 +45,15 @@ class Wire:
 
     @property
     def requests(self) -> int:
-        """How many DynamoDB requests it has carried so far."""
+        """Number of DynamoDB requests so far."""
         return self.counts.total()
 
     def cut(self) -> None:
-        """Carry nothing any more."""
+        """Forward nothing until `restore`."""
         self._loop.call_soon_threadsafe(self._open.clear)
 
-    def mend(self) -> None:
-        """Carry again, first of all what was sent meanwhile."""
+    def restore(self) -> None:
+        """Forward again, starting with the data sent meanwhile."""
         self._loop.call_soon_threadsafe(self._open.set)
 
     async def _serve(self) -> None:
@@ -81,7 +81,7 @@ class Wire:
             while data := await source.read(65536):
                 await self._open.wait()
                 if operations is not None:
-                    self.counts.update(operations.found(data))
+                    self.counts.update(operations.names_in(data))
                     await asyncio.sleep(delay)
                 target.write(data)
                 await target.drain()
@@ -92,16 +92,16 @@ class Wire:
 
 
 class Operations:
-    """The DynamoDB operations in a stream of bytes, which comes in pieces."""
+    """Finds the DynamoDB operations in a stream of bytes."""
 
     def __init__(self) -> None:
         self._rest = b""
 
-    def found(self, data: bytes) -> list[str]:
-        """Those whose names have become whole with this piece."""
+    def names_in(self, data: bytes) -> list[str]:
+        """Return the operations whose names are complete with this piece."""
         text, end, names = self._rest + data, 0, []
         for match in _OPERATION.finditer(text):
             end = match.end()
             names.append(match[1].decode())
-        self._rest = text[end:][-_LONGEST:]
+        self._rest = text[end:][-_MAX_HEADER_BYTES:]
         return names

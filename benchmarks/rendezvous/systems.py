@@ -1,7 +1,4 @@
-"""What is compared, and how torchrun is told: our rendezvous, and c10d in the ways that it can be set.
-
-It must not start anything.
-"""
+"""The compared engines and their torchrun commands: Trainmaster's rendezvous, and c10d with several settings."""
 
 from __future__ import annotations
 
@@ -15,18 +12,18 @@ from benchmarks import ROOT
 PYTHON = ROOT / ".venv-torch" / "bin" / "python"
 HERE = Path(__file__).parent
 RESTARTS = 100
-"""Torchrun's own default of none ends a job with the first loss under either engine."""
+"""Torchrun's default of 0 ends a job with the first loss under either engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One engine, set in one way.
+    """One engine with its settings.
 
     Attributes:
-        name: what it is called in the sheets.
-        ours: whether it meets in DynamoDB.
-        settings: for `--rdzv-conf`; what is not here is the engine's default.
-        environ: for its agents.
+        name: name in the tables.
+        ours: True if it meets in DynamoDB.
+        settings: for `--rdzv-conf`; others are the engine's defaults.
+        environ: environment variables of its agents.
     """
 
     name: str
@@ -37,25 +34,25 @@ class System:
 
 _OWN_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 _OUR_DEFAULTS = {"keep_alive_interval": "1", "keep_alive_max_attempt": "5", "last_call_timeout": "5"}
-OURS = System("trainmaster", ours=True)
+TRAINMASTER = System("trainmaster", ours=True)
 C10D = System("c10d")
 C10D_OWN = System("c10d, own store", environ=_OWN_STORE)
 C10D_EQUAL = System("c10d, own store, our settings", settings=_OUR_DEFAULTS, environ=_OWN_STORE)
-SYSTEMS = (OURS, C10D, C10D_OWN, C10D_EQUAL)
+SYSTEMS = (TRAINMASTER, C10D, C10D_OWN, C10D_EQUAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where agents of one group meet.
+    """The meeting place of the agents of a group.
 
     Attributes:
-        run: what the rendezvous is called.
+        run: id of the rendezvous.
         least, most: nodes of a world.
-        table: of DynamoDB.
-        dynamodb: port of it, or of a wire to it.
+        table: DynamoDB table.
+        dynamodb: port of DynamoDB, or of a proxy to it.
         host: number of the agent that hosts c10d's store.
-        store: the store's port.
-        wire: port at which the others reach it.
+        store: port of that store.
+        proxy: port at which other agents reach it.
     """
 
     run: str
@@ -65,24 +62,24 @@ class Place:
     dynamodb: int
     host: int
     store: int
-    wire: int
+    proxy: int
 
 
 def address(number: int) -> str:
-    """An agent's."""
+    """Return an agent's address."""
     return f"127.0.0.{number}"
 
 
 def training_job(place: Place, number: int) -> str:
-    """What the queue would call this member."""
+    """Return the name of this member's training job."""
     return f"{place.run}-m{number}"
 
 
 def command(system: System, place: Place, number: int) -> list[str]:
-    """How an agent is started."""
+    """Return the command of an agent."""
     settings = dict(system.settings) | dict(_where(system, place, number))
     given = ",".join(f"{name}={value}" for name, value in settings.items())
-    endpoint = place.table if system.ours else f"127.0.0.1:{place.store if number == place.host else place.wire}"
+    endpoint = place.table if system.ours else f"127.0.0.1:{place.store if number == place.host else place.proxy}"
     return [
         *(str(PYTHON), str(HERE / "agent.py")),
         f"--nnodes={place.least}:{place.most}",
@@ -97,14 +94,14 @@ def command(system: System, place: Place, number: int) -> list[str]:
     ]
 
 
-def environ(system: System, place: Place, says: Path, gate: Path) -> dict[str, str]:
-    """What an agent and its workers find in their environment.
+def environ(system: System, place: Place, output: Path, gate: Path) -> dict[str, str]:
+    """Return the environment of an agent and its workers.
 
     Args:
-        system: the engine that it meets under.
-        place: where.
-        says: the file that it writes to.
-        gate: the file that it waits for before it begins.
+        system: the engine.
+        place: the meeting place.
+        output: the file for their output.
+        gate: the file for which the agent waits before it begins.
     """
     return {
         **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
@@ -113,7 +110,7 @@ def environ(system: System, place: Place, says: Path, gate: Path) -> dict[str, s
         "AWS_SECRET_ACCESS_KEY": "bench",
         "AWS_DEFAULT_REGION": "us-east-1",
         "OMP_NUM_THREADS": "1",
-        "BENCH_SAYS": str(says),
+        "BENCH_OUTPUT": str(output),
         "BENCH_GATE": str(gate),
         **system.environ,
     }

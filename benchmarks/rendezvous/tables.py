@@ -1,4 +1,4 @@
-"""The figures as sheets: goals, pauses beside each other, and what they cost. It must not round in anybody's favour."""
+"""Tables of pauses: goals, comparison, cost. Measured values are compared unrounded."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from statistics import median
 from typing import Any
 
 from benchmarks.common.table import ReportTable
-from benchmarks.rendezvous.cases import CASES, CUT, DRAIN, HOST, LOSSES
-from benchmarks.rendezvous.systems import C10D, C10D_EQUAL, C10D_OWN, OURS, SYSTEMS
+from benchmarks.rendezvous.cases import CASES, CUT, DRAIN, HOST, NODE_LOSSES
+from benchmarks.rendezvous.systems import C10D, C10D_EQUAL, C10D_OWN, SYSTEMS, TRAINMASTER
 
 Figures = dict[str, Any]
-GOAL_ON_LOSS = 3.0
+MIN_RATIO_ON_LOSS = 3.0
 WENT_ON = "went on"
 DEFAULTS = (C10D.name, C10D_OWN.name)
 EQUAL = (C10D_EQUAL.name,)
@@ -36,7 +36,7 @@ EXPECTED = {
 
 
 def make_tables(found: Figures) -> list[ReportTable]:
-    """All sheets that there are figures for."""
+    """Return the tables for which there are figures."""
     runs = by_case(found["runs"])
     columns = ("case", *(system.name for system in SYSTEMS), "c10d at default settings", "c10d at equal settings")
     made = [
@@ -61,7 +61,7 @@ def make_tables(found: Figures) -> list[ReportTable]:
 
 
 def by_case(runs: Sequence[Figures]) -> dict[str, dict[str, list[Figures]]]:
-    """By case, in the order of the chains, then by engine."""
+    """Group the runs by case, in the order of the chains, and by engine."""
     result: dict[str, dict[str, list[Figures]]] = {}
     for case in CASES:
         here = [one for one in runs if one["case"] == case]
@@ -74,57 +74,59 @@ def by_case(runs: Sequence[Figures]) -> dict[str, dict[str, list[Figures]]]:
     return result
 
 
-def middle(runs: Sequence[Figures], figure: str) -> float | None:
-    """The median of those that went on; None where any did not, or has no such figure."""
+def median_of(runs: Sequence[Figures], figure: str) -> float | None:
+    """Return the median of runs that continued; None if one did not, or has no such figure."""
     if not runs or any(one["outcome"] != WENT_ON or figure not in one for one in runs):
         return None
     return median(one[figure] for one in runs)
 
 
-def times(systems: dict[str, list[Figures]], others: Sequence[str], figure: str) -> float | None:
-    """How many times as long the best of these takes as ours; None where there is nothing to compare."""
-    ours = middle(systems.get(OURS.name, ()), figure)
-    known = [value for other in others if (value := middle(systems.get(other, ()), figure)) is not None]
+def ratio_of(systems: dict[str, list[Figures]], others: Sequence[str], figure: str) -> float | None:
+    """Return the best time of the others relative to Trainmaster's; None if there is nothing to compare."""
+    ours = median_of(systems.get(TRAINMASTER.name, ()), figure)
+    known = [value for other in others if (value := median_of(systems.get(other, ()), figure)) is not None]
     return min(known) / ours if ours and known else None
 
 
 def goals(runs: dict[str, dict[str, list[Figures]]]) -> Iterator[Sequence[str]]:
-    """Each goal that can be judged."""
+    """Yield each goal with a figure."""
     for what, others in (("default settings of each", DEFAULTS), ("equal settings", EQUAL)):
-        ratios = [(ratio, case) for case, one in runs.items() if (ratio := times(one, others, "without_import"))]
+        ratios = [(ratio, case) for case, one in runs.items() if (ratio := ratio_of(one, others, "without_import"))]
         if ratios:
             worst, case = min(ratios)
             yield _goal(f"no slower than c10d anywhere, {what}", "1 x", f"{worst:.2f} x ({case})", met=worst >= 1)
-    lost = [(ratio, case) for case in LOSSES if (ratio := times(runs.get(case, {}), DEFAULTS, "took"))]
+    lost = [(ratio, case) for case in NODE_LOSSES if (ratio := ratio_of(runs.get(case, {}), DEFAULTS, "took"))]
     if lost:
         worst, case = min(lost)
         shown = f"{worst:.2f} x ({case})"
         what = "faster on loss at default settings, import included"
-        yield _goal(what, f"{GOAL_ON_LOSS:g} x", shown, met=worst >= GOAL_ON_LOSS)
+        yield _goal(what, f"{MIN_RATIO_ON_LOSS:g} x", shown, met=worst >= MIN_RATIO_ON_LOSS)
     yield from _alive(runs)
-    drains = runs.get(DRAIN, {}).get(OURS.name, [])
+    drains = runs.get(DRAIN, {}).get(TRAINMASTER.name, [])
     if drains:
         shown = ", ".join(f"exit {one.get('exit')}, {one.get('charged')} charged" for one in drains)
         peace = all((one.get("exit"), one.get("charged")) == (0, 0) for one in drains)
         yield _goal("a drained node exits cleanly, and no restart is charged", "exit 0, 0 charged", shown, met=peace)
-    split = sorted({one["case"] for case in runs.values() for one in case.get(OURS.name, ()) if one["split"]})
+    split = sorted({one["case"] for case in runs.values() for one in case.get(TRAINMASTER.name, ()) if one["split"]})
     yield _goal("trainmaster never has two worlds at once", "none", ", ".join(split) or "none", met=not split)
 
 
 def _alive(runs: dict[str, dict[str, list[Figures]]]) -> Iterator[Sequence[str]]:
     hosts = runs.get(HOST, {})
-    if OURS.name in hosts:
+    if TRAINMASTER.name in hosts:
         shown = "; ".join(f"{name}: {_outcomes(mine)}" for name, mine in hosts.items())
-        alive = all(one["outcome"] == WENT_ON for one in hosts[OURS.name])
+        alive = all(one["outcome"] == WENT_ON for one in hosts[TRAINMASTER.name])
         yield _goal("alive after the store's host is lost", "alive", shown, met=alive)
-    stuck = [case for case, one in runs.items() if any(each["outcome"] != WENT_ON for each in one.get(OURS.name, ()))]
+    stuck = [
+        case for case, one in runs.items() if any(each["outcome"] != WENT_ON for each in one.get(TRAINMASTER.name, ()))
+    ]
     yield _goal("trainmaster continues in every case", "all", ", ".join(stuck) or "all", met=not stuck)
 
 
 def _pauses(runs: dict[str, dict[str, list[Figures]]]) -> Iterator[Sequence[str]]:
     for case, systems in runs.items():
         cells = [_cell(systems.get(system.name, ())) for system in SYSTEMS]
-        ratios = [times(systems, others, "without_import") for others in (DEFAULTS, EQUAL)]
+        ratios = [ratio_of(systems, others, "without_import") for others in (DEFAULTS, EQUAL)]
         yield (case, *cells, *("" if ratio is None else f"{ratio:.2f} x" for ratio in ratios))
 
 
@@ -142,7 +144,7 @@ def _cell(runs: Sequence[Figures]) -> str:
 
 
 def _outcomes(runs: Sequence[Figures]) -> str:
-    """How often what: `died`, `never (90 s) 2 times`."""
+    """Count the outcomes: `died`, `never (90 s) 2 times`."""
     words = [
         f"never ({one['after']:.0f} s)"
         if one["outcome"] == "never"
@@ -169,15 +171,15 @@ def _costs(runs: dict[str, dict[str, list[Figures]]]) -> Iterator[Sequence[str]]
                 name,
                 str(len(mine)),
                 f"{min(took):.1f} to {max(took):.1f}" if took else _outcomes(mine),
-                _middle(well, "still", "{:.1f}"),
-                _middle(well, "charged", "{:g}"),
+                _median_text(well, "still", "{:.1f}"),
+                _median_text(well, "charged", "{:g}"),
                 ", ".join(dict.fromkeys(str(one["exit"]) for one in well if "exit" in one)),
-                _middle(well, "requests", "{:g}"),
+                _median_text(well, "requests", "{:g}"),
             )
 
 
-def _middle(runs: Sequence[Figures], figure: str, form: str) -> str:
-    value = middle(runs, figure)
+def _median_text(runs: Sequence[Figures], figure: str, form: str) -> str:
+    value = median_of(runs, figure)
     return "" if value is None else form.format(value)
 
 

@@ -1,8 +1,7 @@
-"""The script that agents run: the smallest training there is, an all-reduce every 50 ms, saying when what happened.
+"""The training script of the agents: an all-reduce every 50 ms, with a report of each step.
 
-Its world is told from others by a number that its first rank draws. Times are the machine's monotonic clock, which all
-processes share. SIGTERM ends it as it ends any script; after SIGUSR2 it ignores SIGTERM. It imports torch and nothing
-of ours, as a user's script would.
+The first rank draws a number that identifies the world. Times are the machine's monotonic clock, which all processes
+share. After SIGUSR2 the script ignores SIGTERM. It imports torch only, like a user's script.
 """
 
 from __future__ import annotations
@@ -23,31 +22,31 @@ PACE = 0.05
 """Seconds between two steps."""
 
 
-def say(**what: object) -> None:
-    """One line, written in one piece."""
+def write_line(**what: object) -> None:
+    """Write one line in one call."""
     os.write(OUTPUT, (json.dumps(what) + "\n").encode())
 
 
 def main() -> None:
-    """Train until somebody ends it."""
+    """Train until it is ended."""
     signal.signal(signal.SIGUSR2, lambda *_: signal.signal(signal.SIGTERM, signal.SIG_IGN))
-    say(what="worker", pid=os.getpid(), started=STARTED, imported=IMPORTED)
+    write_line(what="worker", pid=os.getpid(), started=STARTED, imported=IMPORTED)
     dist.init_process_group("gloo")
     world = torch.tensor([time.monotonic_ns()])
     dist.broadcast(world, 0)
     rank, size = dist.get_rank(), dist.get_world_size()
     charged = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
     about = {"pid": os.getpid(), "rank": rank, "size": size, "charged": charged}
-    say(what="world", world=int(world), started=STARTED, imported=IMPORTED, ready=time.monotonic(), **about)
+    write_line(what="world", world=int(world), started=STARTED, imported=IMPORTED, ready=time.monotonic(), **about)
     total, step = torch.ones(1), 0
     while True:
         dist.all_reduce(total)
         step += 1
-        say(what="step", world=int(world), step=step, at=time.monotonic())
+        write_line(what="step", world=int(world), step=step, at=time.monotonic())
         total = torch.ones(1)
         time.sleep(PACE)
 
 
-OUTPUT = os.open(os.environ["BENCH_SAYS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+OUTPUT = os.open(os.environ["BENCH_OUTPUT"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 if __name__ == "__main__":
     main()

@@ -1,12 +1,12 @@
-"""`python -m benchmarks.replay`: every trace under the shipped orders and the reference policies, beside the goals.
+"""`python -m benchmarks.replay`: replays every trace under the shipped orders and the reference policies.
 
     python -m benchmarks.replay                                       every trace, 128 GPUs
-    python -m benchmarks.replay --policy backfill --trace ee9e8c      some of them; what they are judged by always runs
-    python -m benchmarks.replay --cap 64 --restart-cost 120           other terms
+    python -m benchmarks.replay --policy backfill --trace ee9e8c      some of them; the references always run
+    python -m benchmarks.replay --cap 64 --restart-cost 120           other settings
     python -m benchmarks.replay --json figures.json                   write the figures
-    python -m benchmarks.replay --save                                keep them in results/ and on the pages
+    python -m benchmarks.replay --save                                save the figures, and write the pages
 
-One process for each core, one trace and policy at a time. It must not know any rule of the queue.
+Each core replays one trace under one policy at a time.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from rich.console import Console
 
 from benchmarks.common import machine
 from benchmarks.common.pages import REPLAY_MARKS
-from benchmarks.common.progress import Watch
+from benchmarks.common.progress import ProgressBars
 from benchmarks.common.results import add_output_options, report, rewrite_pages
 from benchmarks.replay.runs import CAP, TRACES, WIDTH, Figures, Task, measured, trace
-from benchmarks.replay.tables import JUDGES, make_tables
+from benchmarks.replay.tables import REFERENCES, make_tables
 from trainmaster.local.replay.queue import RESTART_SECONDS
 from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES
 from trainmaster.local.replay.runs import POLICIES
@@ -35,25 +35,25 @@ QUESTIONS = 200
 
 
 def tasks(options: argparse.Namespace) -> Iterator[Task]:
-    """What is to be played: the longest first, so that no core is left with one at the end."""
+    """Yield the replays to run."""
     for file in sorted(path.name.removesuffix(".csv.gz") for path in TRACES.glob("*.csv.gz")):
         for share in sorted({job.share for job in trace(file)}):
             if not options.trace or share in options.trace:
-                for policy in dict.fromkeys((*options.policy, *JUDGES)):
+                for policy in dict.fromkeys((*options.policy, *REFERENCES)):
                     asked = 0 if policy in REFERENCE_POLICIES else options.eta
                     yield Task(file, share, policy, options.cap, options.restart_cost, questions=asked)
 
 
-def run_all(options: argparse.Namespace, watch: Watch) -> list[Figures]:
-    """Every task, on all cores."""
+def run_all(options: argparse.Namespace, progress: ProgressBars) -> list[Figures]:
+    """Run every task in parallel, the longest first."""
     size = {(file, share): sum(job.share == share for job in trace(file)) for file, share in _places(options)}
     ordered = sorted(
         tasks(options), key=lambda task: (task.policy.startswith("baseline"), -size[task.file, task.share])
     )
-    watch.begin("traces")
+    progress.begin("traces")
     found = []
-    for one in watch.over_cores(measured, ordered, options.processes):
-        watch.say(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
+    for one in progress.over_cores(measured, ordered, options.processes):
+        progress.update(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
         found.append(one)
     return sorted(found, key=lambda one: (one["trace"], one["vc"], POLICIES.index(one["policy"])))
 
@@ -62,25 +62,25 @@ def _places(options: argparse.Namespace) -> set[tuple[str, str | None]]:
     return {(task.file, task.share) for task in tasks(options)}
 
 
-def speeds(options: argparse.Namespace, watch: Watch) -> list[Figures]:
-    """15,000 jobs as one trace, alone on the machine."""
-    watch.begin("speed")
+def speeds(options: argparse.Namespace, progress: ProgressBars) -> list[Figures]:
+    """Replay 15,000 jobs as one trace, without parallel replays."""
+    progress.begin("speed")
     wanted = [Task(SPEED_TRACE, None, policy, options.cap, options.restart_cost, SPEED_JOBS) for policy in SHIPPED]
-    return [measured(task) for task in watch.over(wanted)]
+    return [measured(task) for task in progress.over(wanted)]
 
 
 def main(arguments: list[str]) -> int:
-    """Play everything that is asked for; 0 when all of it ran."""
+    """Run the selected replays; return 0."""
     options = _options(arguments)
     if rewrite_pages(options, make_tables, name="replay", marks=REPLAY_MARKS):
         return 0
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    with Watch(console) as watch:
+    with ProgressBars(console) as progress:
         found: Figures = {
             "machine": machine.describe(),
             "options": {"cap": options.cap, "restart_cost": options.restart_cost},
-            "speed": [] if options.no_speed else speeds(options, watch),
-            "runs": run_all(options, watch),
+            "speed": [] if options.no_speed else speeds(options, progress),
+            "runs": run_all(options, progress),
         }
     report(found, make_tables(found), options, console, name="replay", marks=REPLAY_MARKS)
     return 0
@@ -88,13 +88,13 @@ def main(arguments: list[str]) -> int:
 
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.replay", description="Replay real traces.")
-    parser.add_argument("--policy", action="append", choices=POLICIES, help="only these, and what they are judged by")
+    parser.add_argument("--policy", action="append", choices=POLICIES, help="only these, and the references")
     parser.add_argument("--trace", action="append", help="only these clusters (vc)")
     parser.add_argument("--cap", type=int, default=CAP, help="GPUs")
     parser.add_argument("--restart-cost", type=float, default=RESTART_SECONDS, help="seconds")
-    parser.add_argument("--eta", type=int, default=QUESTIONS, help="of how many jobs the queue is asked for the start")
+    parser.add_argument("--eta", type=int, default=QUESTIONS, help="number of jobs whose estimated start is recorded")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
-    parser.add_argument("--no-speed", action="store_true", help="without the 15,000 jobs that are played alone")
+    parser.add_argument("--no-speed", action="store_true", help="omit the replay of 15,000 jobs")
     add_output_options(parser)
     options = parser.parse_args(arguments)
     options.policy = options.policy or list(SHIPPED)

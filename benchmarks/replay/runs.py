@@ -14,13 +14,13 @@ from trainmaster.local.replay.trace.trace import TraceJob, read_trace, select_jo
 TRACES = ROOT / "benchmarks" / "traces"
 CAP = 128
 WIDTH = 180
-"""Of tables that go to a file or a pipe."""
+"""Columns of tables in a file or a pipe."""
 Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One trace under one policy. `share` None is the whole file, `limit` its first jobs."""
+    """One trace under one policy. `share` None selects the whole file, `limit` its first jobs."""
 
     file: str
     share: str | None
@@ -33,12 +33,12 @@ class Task:
 
 @lru_cache(maxsize=4)
 def trace(file: str) -> list[TraceJob]:
-    """The jobs of a file, read once in a process."""
+    """Read the jobs of a file, once in a process."""
     return read_trace(str(TRACES / f"{file}.csv.gz"))
 
 
 def measured(task: Task) -> Figures:
-    """Play it."""
+    """Replay a task; return its figures."""
     logging.disable(logging.CRITICAL)
     jobs = select_jobs(trace(task.file), cap=task.cap, share=task.share, limit=task.limit)
     run = play(task.policy, jobs, task.cap, task.restart_cost, questions=task.questions)

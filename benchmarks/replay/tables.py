@@ -1,6 +1,6 @@
-"""The figures of replays as sheets: the goals, each trace under each policy, the distance to the oracle, the speed.
+"""Tables of replays: goals, each trace under each policy, comparison with the oracle, estimates, speed.
 
-It must not round in anybody's favour.
+Measured values are compared unrounded.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from benchmarks.common.table import ReportTable
 from trainmaster.local.replay.report.tables import duration
 
 SKIP, EASY, ORACLE = "baseline-skip", "baseline-easy", "baseline-srpt"
-JUDGES = (SKIP, EASY, ORACLE)
-"""What the goals compare with."""
+REFERENCES = (SKIP, EASY, ORACLE)
+"""Reference policies of the goals."""
 NAMED = ("ee9e8c", "cluster02")
-"""The traces that the goals name; the others are shown all the same."""
-LEVELS, BACKFILL = "least-attained-service", "backfill"
-MAX_OF_SKIP, MAX_OF_SKIP_MEAN, MAX_LOST, MAX_OF_EASY = 0.85, 0.65, 0.02, 1.10
+"""Traces in the goals; other traces are shown too."""
+LAS, BACKFILL = "least-attained-service", "backfill"
+MAX_RATIO_TO_SKIP, MAX_MEAN_RATIO_TO_SKIP, MAX_LOST, MAX_RATIO_TO_EASY = 0.85, 0.65, 0.02, 1.10
 MAX_WALL_SECONDS = 60
-LEAST_ETA_INSIDE = 0.80
+MIN_ETA_INSIDE = 0.80
 EXPECTED = {
     "goals": (
         "JCT is the job completion time, from submission to end. Ratios are the same on any machine; the replay time "
@@ -47,7 +47,7 @@ Figures = dict[str, Any]
 
 
 def make_tables(found: Figures) -> list[ReportTable]:
-    """All sheets that there are figures for."""
+    """Return the tables for which there are figures."""
     by_trace = _by_trace(found["runs"])
     columns = (
         *("trace", "jobs", "load", "policy", "avg JCT", "relative to skip"),
@@ -69,7 +69,7 @@ def make_tables(found: Figures) -> list[ReportTable]:
             list(_oracle(by_trace)),
             EXPECTED["oracle"],
         ),
-        foretold(found["runs"]),
+        estimates_table(found["runs"]),
         ReportTable(
             "Replay: 15,000 jobs as one trace",
             ("policy", "jobs", "seconds", "ms a job", "preemptions a job"),
@@ -80,8 +80,8 @@ def make_tables(found: Figures) -> list[ReportTable]:
     return [sheet for sheet in made if sheet.rows]
 
 
-def foretold(runs: Sequence[Figures]) -> ReportTable:
-    """When jobs were told that they would start, and how right that was."""
+def estimates_table(runs: Sequence[Figures]) -> ReportTable:
+    """Return the table of the accuracy of estimated starts."""
     return ReportTable(
         "Replay: estimated starts of jobs that had to wait on arrival",
         (
@@ -94,13 +94,13 @@ def foretold(runs: Sequence[Figures]) -> ReportTable:
             "median error",
             "median width",
         ),
-        list(_foretold(_by_trace(runs))),
+        list(_estimates(_by_trace(runs))),
         EXPECTED["foretold"],
     )
 
 
 def _by_trace(runs: Sequence[Figures]) -> dict[str, dict[str, Figures]]:
-    """By cluster, then by policy."""
+    """Group the runs by cluster and policy."""
     result: dict[str, dict[str, Figures]] = {}
     for one in runs:
         result.setdefault(one["vc"], {})[one["policy"]] = one
@@ -109,32 +109,40 @@ def _by_trace(runs: Sequence[Figures]) -> dict[str, dict[str, Figures]]:
 
 def _goals(found: Figures, by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
     named = {vc: by_trace[vc] for vc in NAMED if vc in by_trace}
-    yield from _levels_goals({vc: runs for vc, runs in named.items() if LEVELS in runs})
+    yield from _attained_service_goals({vc: runs for vc, runs in named.items() if LAS in runs})
     for vc, runs in named.items():
         if BACKFILL in runs:
-            yield _row(
-                f"{BACKFILL}, {vc}: avg JCT relative to EASY", MAX_OF_EASY, _of(runs, BACKFILL, EASY, "avg_jct_s")
+            yield _goal(
+                f"{BACKFILL}, {vc}: avg JCT relative to EASY",
+                MAX_RATIO_TO_EASY,
+                _ratio(runs, BACKFILL, EASY, "avg_jct_s"),
             )
-            yield _row(
-                f"{BACKFILL}, {vc}: p99 wait 8+ relative to EASY", 1, _of(runs, BACKFILL, EASY, "p99_wait_large_s")
+            yield _goal(
+                f"{BACKFILL}, {vc}: p99 wait 8+ relative to EASY", 1, _ratio(runs, BACKFILL, EASY, "p99_wait_large_s")
             )
     for vc, runs in named.items():
         for policy, one in runs.items():
             if one.get("eta_inside") is not None:
-                yield _least(f"{policy}, {vc}: starts within the estimated range", LEAST_ETA_INSIDE, one["eta_inside"])
+                yield _minimum_goal(
+                    f"{policy}, {vc}: starts within the estimated range", MIN_ETA_INSIDE, one["eta_inside"]
+                )
     for one in found["speed"]:
-        yield _row(f"{one['policy']}: seconds to replay {one['jobs']:,} jobs", MAX_WALL_SECONDS, one["wall_s"])
+        yield _goal(f"{one['policy']}: seconds to replay {one['jobs']:,} jobs", MAX_WALL_SECONDS, one["wall_s"])
 
 
-def _levels_goals(named: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
-    ratios = {vc: _of(runs, LEVELS, SKIP, "avg_jct_s") for vc, runs in named.items()}
+def _attained_service_goals(named: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
+    ratios = {vc: _ratio(runs, LAS, SKIP, "avg_jct_s") for vc, runs in named.items()}
     for vc, runs in named.items():
-        yield _row(f"{LEVELS}, {vc}: avg JCT relative to skip-ahead", MAX_OF_SKIP, ratios[vc])
-        yield _row(f"{LEVELS}, {vc}: p99 wait 8+ relative to EASY", 1, _of(runs, LEVELS, EASY, "p99_wait_large_s"))
-        yield _row(f"{LEVELS}, {vc}: GPU-hours lost to restarts", MAX_LOST, runs[LEVELS]["lost_fraction"])
+        yield _goal(f"{LAS}, {vc}: avg JCT relative to skip-ahead", MAX_RATIO_TO_SKIP, ratios[vc])
+        yield _goal(
+            f"{LAS}, {vc}: p99 wait 8+ relative to EASY",
+            1,
+            _ratio(runs, LAS, EASY, "p99_wait_large_s"),
+        )
+        yield _goal(f"{LAS}, {vc}: GPU-hours lost to restarts", MAX_LOST, runs[LAS]["lost_fraction"])
     if len(ratios) == len(NAMED):
         mean = geometric_mean([ratio for ratio in ratios.values() if ratio])
-        yield _row(f"{LEVELS}: avg JCT relative to skip-ahead, geometric mean", MAX_OF_SKIP_MEAN, mean)
+        yield _goal(f"{LAS}: avg JCT relative to skip-ahead, geometric mean", MAX_MEAN_RATIO_TO_SKIP, mean)
 
 
 def _traces(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
@@ -146,10 +154,10 @@ def _traces(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
                 f"{one['load']:.2f}",
                 policy,
                 duration(one["avg_jct_s"]),
-                _shown(_of(runs, policy, SKIP, "avg_jct_s")),
+                _shown(_ratio(runs, policy, SKIP, "avg_jct_s")),
                 duration(one["avg_wait_large_s"]),
                 duration(one["p99_wait_large_s"]),
-                _shown(_of(runs, policy, EASY, "p99_wait_large_s")),
+                _shown(_ratio(runs, policy, EASY, "p99_wait_large_s")),
                 f"{one['utilization']:.1%}",
                 f"{one['preemptions_per_job']:.2f}",
                 f"{one['lost_fraction']:.2%}",
@@ -160,13 +168,13 @@ def _oracle(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
     for vc, runs in by_trace.items():
         skip, oracle = runs[SKIP]["avg_jct_s"], runs[ORACLE]["avg_jct_s"]
         for policy, one in runs.items():
-            if policy not in JUDGES:
+            if policy not in REFERENCES:
                 gained = (skip - one["avg_jct_s"]) / (skip - oracle) if skip > oracle else None
                 regained = "-" if gained is None else f"{gained:.0%}"
-                yield (vc, policy, _shown(_of(runs, policy, ORACLE, "avg_jct_s")), regained)
+                yield (vc, policy, _shown(_ratio(runs, policy, ORACLE, "avg_jct_s")), regained)
 
 
-def _foretold(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
+def _estimates(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
     for vc, runs in by_trace.items():
         for policy, one in runs.items():
             if one.get("eta_asked"):
@@ -181,20 +189,20 @@ def _speed(runs: Sequence[Figures]) -> Iterator[Sequence[str]]:
         yield (one["policy"], f"{one['jobs']:,}", f"{one['wall_s']:.1f}", each, f"{one['preemptions_per_job']:.2f}")
 
 
-def _of(runs: dict[str, Figures], policy: str, reference: str, name: str) -> float | None:
-    """A figure's ratio to the reference's; None where either has none."""
+def _ratio(runs: dict[str, Figures], policy: str, reference: str, name: str) -> float | None:
+    """Return the ratio of a figure to the reference's; None if either has none."""
     value, other = runs[policy][name], runs[reference][name]
     if value is None or other is None:
         return None
     return value / other if other else 1.0 if value == other else float("inf")
 
 
-def _row(what: str, most: float, measured: float | None) -> Sequence[str]:
+def _goal(what: str, most: float, measured: float | None) -> Sequence[str]:
     met = "-" if measured is None else "yes" if measured <= most else "NO"
     return (what, f"{most:g}", _shown(measured), met)
 
 
-def _least(what: str, least: float, measured: float) -> Sequence[str]:
+def _minimum_goal(what: str, least: float, measured: float) -> Sequence[str]:
     return (f"{what} (at least)", f"{least:g}", _shown(measured), "yes" if measured >= least else "NO")
 
 

@@ -1,4 +1,4 @@
-"""The functions' bundles: built for this machine to import, and for the default platform to be weighed."""
+"""The bundles of the functions: built for this machine to import, and for the default platform to weigh."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def weights() -> dict[str, Any]:
 
 
 def weight(folder: Path) -> dict[str, Any]:
-    """Zipped and unzipped megabytes, and what is heaviest in it."""
+    """Return zipped and unzipped megabytes, and the heaviest packages."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     with tempfile.TemporaryDirectory() as text:
         archive = Path(text) / "bundle.zip"

@@ -1,8 +1,4 @@
-"""How long a new Lambda takes to be ready: each handler's import, and what the first call makes, in fresh processes.
-
-The bundle is imported as Lambda gets it, compiled, and in turn without compiled files; boto3 is the one beside this
-process, compiled, as the runtime's is.
-"""
+"""Time until a new Lambda environment is ready: import of each handler, and its first call, in new processes."""
 
 from __future__ import annotations
 
@@ -35,15 +31,15 @@ _SETTINGS = {
 }
 
 
-def measure(times: int, told: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
-    """Medians of so many processes for each function, as shipped and without compiled files."""
+def measure(times: int, on_step: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
+    """Return medians of several processes for each function, as shipped and without compiled files."""
     found = []
     with tempfile.TemporaryDirectory() as text:
         for function in FUNCTIONS:
-            told(f"{function}: building the bundle")
+            on_step(f"{function}: building the bundle")
             shipped = built(function)
             folders = {False: without_compiled_files(shipped, Path(text) / function), True: shipped}
-            told(f"{function}: starting it")
+            on_step(f"{function}: starting it")
             for compiled, runs in _in_turns(folders, function, times).items():
                 shown = {"function": function, "compiled": compiled, "times": times}
                 found.append({**shown, **_medians(runs), "heaviest_imports_ms": _heaviest(folders[compiled], function)})
@@ -60,7 +56,7 @@ def _in_turns(folders: Mapping[bool, Path], function: str, times: int) -> dict[b
 
 
 def _medians(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Medians by the clock and of the processor's time, which other work on the machine disturbs less."""
+    """Return medians of wall time and CPU time; other work on the machine affects CPU time less."""
     imported = [run["parts"]["import the handler"] for run in runs]
     return {
         "import_ms": _median(part["clock"] for part in imported),
@@ -94,7 +90,7 @@ def _probe(folder: Path, function: str, *options: str) -> subprocess.CompletedPr
 
 
 def _heaviest(folder: Path, function: str) -> dict[str, float]:
-    """Top packages by their own time, from `-X importtime`: which of them is worth leaving out."""
+    """Return the top packages by their own import time, from `-X importtime`."""
     report = _probe(folder, function, "-X", "importtime").stderr
     packages: dict[str, int] = {}
     for own, _, _, module in _LINE.findall(report):

@@ -1,6 +1,6 @@
-"""Run in a fresh process by `cold_start`: what a Lambda does when it is new, part by part, as JSON on standard output.
+"""A new process started by `cold_start`: does what a new Lambda environment does, and prints the times as JSON.
 
-It must import nothing before its clock runs but what the interpreter has loaded anyway.
+It imports nothing before its clock runs but modules that the interpreter has loaded.
 """
 
 import json
@@ -12,7 +12,7 @@ PARTS: dict[str, dict[str, float]] = {}
 
 
 def timed(name, call):  # noqa: ANN001, ANN201 -- annotations would import typing before the clock runs
-    """What the call gives; its time goes into PARTS, in milliseconds by the clock and of the processor."""
+    """Return the result of the call; record its wall time and CPU time in PARTS, in milliseconds."""
     clock, processor = time.perf_counter(), time.process_time()
     result = call()
     taken = (time.perf_counter() - clock, time.process_time() - processor)
@@ -21,7 +21,7 @@ def timed(name, call):  # noqa: ANN001, ANN201 -- annotations would import typin
 
 
 def api() -> None:
-    """The API function: import, then what its first call makes."""
+    """Time the API function: import, and the objects of its first call."""
     handler = timed("import the handler", lambda: __import__("trainmaster.handlers.api.app", fromlist=["handler"]))
     bootstrap = sys.modules["trainmaster.bootstrap"]
     application = timed("settings", bootstrap.application)
@@ -32,7 +32,7 @@ def api() -> None:
 
 
 def manager() -> None:
-    """The manager function: import, then what its first call makes."""
+    """Time the manager function: import, and the objects of its first call."""
     timed("import the handler", lambda: __import__("trainmaster.handlers.manager", fromlist=["handler"]))
     bootstrap = sys.modules["trainmaster.bootstrap"]
     application = timed("settings", bootstrap.application)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.elastic.pool_simulation import Terms, Yard
+from benchmarks.elastic.pool_simulation import PoolSettings, PoolSimulation
 from benchmarks.elastic.workload import SizedJob, linear
 
 from trainmaster.local.replay.trace.trace import TraceJob
@@ -17,7 +17,7 @@ def rigid(name="r", **members):
 
 
 def terms(cap=4, resize_cost=0.0, restart_cost=0.0):
-    return Terms(cap=cap, resize_cost=resize_cost, restart_cost=restart_cost)
+    return PoolSettings(cap=cap, resize_cost=resize_cost, restart_cost=restart_cost)
 
 
 class Told:
@@ -28,10 +28,10 @@ class Told:
     def __init__(self, *table, idle=float("inf")):
         self.table, self.idle = table, idle
 
-    def allocate(self, yard):
-        said = [sizes for since, sizes in self.table if since <= yard.now][-1]
-        return {index: size for index, size in said.items() if index in yard.left}
+    def allocate(self, pool):
+        said = [sizes for since, sizes in self.table if since <= pool.now][-1]
+        return {index: size for index, size in said.items() if index in pool.left}
 
 
 def spans(jobs, allocator, **changed):
-    return [course.spans for course in Yard(jobs, terms(**changed), allocator).play()]
+    return [course.spans for course in PoolSimulation(jobs, terms(**changed), allocator).play()]

@@ -13,23 +13,23 @@ from benchmarks.common.requests import request
 from benchmarks.common.world import MeteredWorld, make_table
 from benchmarks.queue.depth import answers
 from benchmarks.queue.growth import POOLS, Size, fill
-from benchmarks.queue.life import Life, idle, lived
+from benchmarks.queue.life import Scenario, measure_idle, measure_life
 
 from builders import G5, P5
 from trainmaster.adapters.sagemaker.request_model import problems
 
 MAX_UNITS = 25
 STORIES = [
-    Life("alone", {P5: 2}),
-    Life("alone, text that does not compress", {P5: 2}, asked={"dense": True}),
-    Life("a burst in one pool", {P5: 4}, jobs=40),
-    Life("a burst in two pools", {P5: 2, G5: 2}, jobs=24),
+    Scenario("alone", {P5: 2}),
+    Scenario("alone, text that does not compress", {P5: 2}, options={"dense": True}),
+    Scenario("a burst in one pool", {P5: 4}, jobs=40),
+    Scenario("a burst in two pools", {P5: 2, G5: 2}, jobs=24),
 ]
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_the_life_of_a_job_of_4_kb_costs_at_most_25_write_and_25_read_units(story):
-    job = lived(story)["job"]
+    job = measure_life(story)["job"]
     assert 15 <= job["write_units"] <= MAX_UNITS
     assert 10 <= job["read_units"] <= MAX_UNITS
     assert job["refused"] == 0
@@ -42,7 +42,7 @@ def spent_behind(waiting):
         fill(client, Size(running=2, lanes=1, waiting_each=waiting))
         world = MeteredWorld(client, pools=f"{POOLS[0]}=2")
         world.wake_and_settle()
-        world.hand_in(request("another", kind=POOLS[0]))
+        world.submit_request(request("another", kind=POOLS[0]))
         return world.meter.reset()
 
 
@@ -64,7 +64,7 @@ def test_each_answer_of_the_api_that_is_measured_is_given():
         make_table(client)
         world = MeteredWorld(client, pools=f"{POOLS[0]}=1")
         for name in ("runs", "waits"):
-            world.hand_in(request(name, kind=POOLS[0]))
+            world.submit_request(request(name, kind=POOLS[0]))
         world.run(300, step=5)
         assert {name for name, cost in answers(world).items() if cost["read_units"] > 0 == cost["write_units"]} == {
             "GET /jobs/{waiting}",
@@ -76,6 +76,6 @@ def test_each_answer_of_the_api_that_is_measured_is_given():
 
 
 def test_a_tick_of_an_idle_queue_costs_a_write_unit_and_no_more_than_four_read_units():
-    tick = idle(0)["tick"]
+    tick = measure_idle(0)["tick"]
     assert 1 <= tick["write_units"] < 1.2
     assert 1 <= tick["read_units"] <= 4

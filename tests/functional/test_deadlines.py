@@ -26,7 +26,7 @@ def world(request):
         yield World(client, profile=BRISK, pools=f"{P5}=1")
 
 
-def hand_in(world, name, deadline=None, seconds=300, priority=0):
+def submit_request(world, name, deadline=None, seconds=300, priority=0):
     """A second after the one before; `deadline` in seconds from the beginning."""
     world.run(1, step=1)
     request = a_request(name, training_seconds=seconds, priority=priority)
@@ -38,37 +38,37 @@ def hand_in(world, name, deadline=None, seconds=300, priority=0):
 
 
 def test_a_near_deadline_goes_before_equals_that_came_earlier(world):
-    hand_in(world, "first", seconds=560)
+    submit_request(world, "first", seconds=560)
     for number in range(40):
-        hand_in(world, f"early-{number:02d}")
-    hand_in(world, "due", deadline=1300)
+        submit_request(world, f"early-{number:02d}")
+    submit_request(world, "due", deadline=1300)
     world.run_until_ended("due")
     assert world.opened[:2] == ["first", "due"]
     assert world.job("due").ended_at <= EPOCH + timedelta(seconds=1300)
 
 
 def test_a_far_deadline_waits_for_its_turn(world):
-    hand_in(world, "first", seconds=500)
-    hand_in(world, "early", seconds=100)
-    hand_in(world, "due", deadline=90_000)
+    submit_request(world, "first", seconds=500)
+    submit_request(world, "early", seconds=100)
+    submit_request(world, "due", deadline=90_000)
     world.run_until_ended("due")
     assert world.opened == ["first", "early", "due"]
 
 
 def test_a_deadline_that_left_no_time_to_wait_goes_before_nobody(world):
-    hand_in(world, "first", seconds=500)
-    hand_in(world, "early", seconds=100)
-    hand_in(world, "due", deadline=2 * LIMIT - 1)
+    submit_request(world, "first", seconds=500)
+    submit_request(world, "early", seconds=100)
+    submit_request(world, "due", deadline=2 * LIMIT - 1)
     world.run_until_ended("due")
     assert world.opened == ["first", "early", "due"]
 
 
 def test_the_most_urgent_first_and_never_before_a_higher_priority(world):
-    hand_in(world, "first", seconds=550, priority=1)
-    hand_in(world, "early")
-    hand_in(world, "due-2", deadline=1360, seconds=100)
-    hand_in(world, "due-1", deadline=1300, seconds=100)
+    submit_request(world, "first", seconds=550, priority=1)
+    submit_request(world, "early")
+    submit_request(world, "due-2", deadline=1360, seconds=100)
+    submit_request(world, "due-1", deadline=1300, seconds=100)
     world.run(500)
-    hand_in(world, "high", seconds=60, priority=1)
+    submit_request(world, "high", seconds=60, priority=1)
     world.run_until_ended("early", "due-1", "due-2", "high")
     assert world.opened == ["first", "high", "due-1", "due-2", "early"]

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from benchmarks.elastic.__main__ import _options, tasks
 from benchmarks.elastic.pictures import draw
-from benchmarks.elastic.pool_simulation import Terms, Yard
-from benchmarks.elastic.results import Course, Span, figures, timeline
-from benchmarks.elastic.runs import ELASTICFLOW, ORDERS, OURS, POLICIES, POLLUX, play
+from benchmarks.elastic.pool_simulation import PoolSettings, PoolSimulation
+from benchmarks.elastic.results import JobResult, Span, figures, timeline
+from benchmarks.elastic.runs import ELASTICFLOW, ORDERS, POLICIES, POLLUX, SHIPPED, play
 from benchmarks.elastic.tables import make_tables
 from benchmarks.elastic.workload import amdahl, linear, workload
 from sized_jobs import Told, a_job, rigid, spans, terms
@@ -49,8 +49,8 @@ def test_a_job_takes_twice_as_long_on_half_of_its_gpus():
 def test_a_resize_pauses_a_job_which_then_does_the_rest_at_its_new_pace():
     # 50 s on one GPU are 25 s of work; then 10 s of pause; the other 75 s of work take 37.5 on four.
     jobs = [a_job(), rigid("clock", submit=50.0, duration=1.0, gpus=1)]
-    yard = Yard(jobs, terms(cap=5, resize_cost=10), Told((0, {0: 1}), (50, {0: 4, 1: 1})))
-    first, _ = yard.play()
+    pool = PoolSimulation(jobs, terms(cap=5, resize_cost=10), Told((0, {0: 1}), (50, {0: 4, 1: 1})))
+    first, _ = pool.play()
     assert first.spans == (Span(0, 50, 1), Span(50, 97.5, 4))
     assert (first.lost, first.resizes, first.preemptions) == (40, 1, 0)
     assert first.held == 50 + 4 * 47.5
@@ -58,20 +58,20 @@ def test_a_resize_pauses_a_job_which_then_does_the_rest_at_its_new_pace():
 
 def test_going_on_after_holding_nothing_costs_a_restart():
     jobs = [a_job(), rigid("clock", submit=50.0, duration=20.0, gpus=4)]
-    yard = Yard(jobs, terms(restart_cost=30), Told((0, {0: 2}), (50, {1: 4}), (70, {0: 2})))
-    first, _ = yard.play()
+    pool = PoolSimulation(jobs, terms(restart_cost=30), Told((0, {0: 2}), (50, {1: 4}), (70, {0: 2})))
+    first, _ = pool.play()
     assert first.spans == (Span(0, 50, 2), Span(70, 150, 2))
     assert (first.lost, first.resizes, first.preemptions) == (60, 0, 1)
 
 
-@pytest.mark.parametrize(("sizes", "said"), [({0: 5}, "5 GPUs are given out"), ({0: 0}, "cannot have 0")])
+@pytest.mark.parametrize(("sizes", "said"), [({0: 5}, "5 GPUs are allocated"), ({0: 0}, "cannot have 0")])
 def test_an_allocator_cannot_give_what_there_is_not(sizes, said):
     with pytest.raises(ValueError, match=said):
         spans([a_job()], Told((0, sizes)))
 
 
 def test_an_allocator_that_gives_nothing_is_found_out():
-    with pytest.raises(ValueError, match="gives them nothing"):
+    with pytest.raises(ValueError, match="gives them no GPUs"):
         spans([a_job()], Told((0, {})))
 
 
@@ -89,7 +89,7 @@ def one_waits():
     return [a_job("a", duration=20_000.0), rigid("b", submit=5000.0, duration=5000.0)]
 
 
-BY_MEMBERS = [(policy, Hook.MEMBERS) for policy in OURS]
+BY_MEMBERS = [(policy, Hook.MEMBERS) for policy in SHIPPED]
 
 
 def some_jobs(speed):
@@ -101,7 +101,7 @@ def some_jobs(speed):
 @pytest.mark.parametrize("speed", [linear, amdahl])
 def test_every_job_does_all_of_its_work_and_no_gpu_is_held_twice(policy, hook, speed):
     jobs = some_jobs(speed)
-    courses = play(policy, jobs, Terms(cap=8, resize_cost=20.0, restart_cost=300.0), hook=hook)
+    courses = play(policy, jobs, PoolSettings(cap=8, resize_cost=20.0, restart_cost=300.0), hook=hook)
     assert [course.job for course in courses] == jobs
     for course in courses:
         worked = sum((span.end - span.start) * course.job.pace(span.size) for span in course.spans)
@@ -123,13 +123,13 @@ def test_every_job_does_all_of_its_work_and_no_gpu_is_held_twice(policy, hook, s
 
 def test_the_queue_gives_idle_gpus_to_an_elastic_job_and_the_same_order_without_leaves_them():
     jobs = [a_job("a", duration=1000.0, gpus=2)]
-    cost = Terms(cap=4, resize_cost=20.0)
+    cost = PoolSettings(cap=4, resize_cost=20.0)
     assert play("backfill, elastic", jobs, cost)[0].spans == (Span(0, 500, 4),)
     assert play("backfill", jobs, cost)[0].spans == (Span(0, 1000, 2),)
 
 
 def test_the_queue_shrinks_an_equal_for_a_job_that_waits_where_the_policy_says_so():
-    cost = Terms(cap=4, resize_cost=20.0)
+    cost = PoolSettings(cap=4, resize_cost=20.0)
     assert play("backfill, elastic", one_waits(), cost)[1].spans[0].start == 10_000
     shrunk, started = play("backfill, elastic, equals shrink", one_waits(), cost)
     assert started.spans[0].start == 5000
@@ -141,13 +141,13 @@ def test_a_course_has_every_size_that_a_job_had_however_often_it_was_resized():
     """The queue itself keeps its newest attempts only."""
     others = [rigid(f"r{n}", submit=10_000.0 * (n + 1), duration=5_000.0) for n in range(40)]
     jobs = [a_job("a", duration=400_000.0, gpus=2), *others]
-    first = play("backfill, elastic, equals shrink", jobs, Terms(cap=4, resize_cost=20.0))[0]
+    first = play("backfill, elastic, equals shrink", jobs, PoolSettings(cap=4, resize_cost=20.0))[0]
     assert first.resizes > KEPT
     assert first.held == pytest.approx(2 * 400_000 + first.lost)
 
 
 def test_members_come_and_go_as_the_queue_says_and_the_base_works_at_the_pace_of_all():
-    cost = Terms(cap=4, resize_cost=20.0)
+    cost = PoolSettings(cap=4, resize_cost=20.0)
     # Members that come with a start may come by the next tick only, and interrupt it then.
     first = play("backfill, elastic", one_waits(), cost, hook=Hook.MEMBERS)[0]
     assert 10_000 <= first.finish <= 10_100
@@ -161,16 +161,16 @@ def test_members_come_and_go_as_the_queue_says_and_the_base_works_at_the_pace_of
 
 
 def run(policy, jct, curve="linear", cost=5.0, vc="t"):
-    course = Course(a_job(duration=jct), (Span(0, jct, 2),))
-    other = Course(rigid(submit=1.0), (Span(1, 101, 2),))
+    course = JobResult(a_job(duration=jct), (Span(0, jct, 2),))
+    other = JobResult(rigid(submit=1.0), (Span(1, 101, 2),))
     found = figures([course, other], 4) | {"timeline": timeline([course, other], 10)}
     return {"vc": vc, "policy": policy, "curve": curve, "resize_cost": cost, "wall_s": 0.1} | found
 
 
 def test_figures_and_timeline_of_two_jobs():
     courses = [
-        Course(a_job(), (Span(0, 50, 1), Span(50, 90, 4)), lost=8.0),
-        Course(rigid(submit=100.0), (Span(100, 200, 2),)),
+        JobResult(a_job(), (Span(0, 50, 1), Span(50, 90, 4)), lost=8.0),
+        JobResult(rigid(submit=100.0), (Span(100, 200, 2),)),
     ]
     found = figures(courses, 4)
     assert (found["avg_jct_s"], found["avg_jct_elastic_s"], found["avg_jct_rigid_s"]) == (95, 90, 100)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from benchmarks.elastic.capacity_timeline import Future
+from benchmarks.elastic.capacity_timeline import CapacityTimeline
 from benchmarks.elastic.elasticflow import LOOSEST, TIGHTEST, ElasticFlow, deadlines
 from benchmarks.elastic.pollux import STARVED, Pollux, Search
-from benchmarks.elastic.pool_simulation import Yard
+from benchmarks.elastic.pool_simulation import PoolSimulation
 from benchmarks.elastic.results import Span
 from benchmarks.elastic.workload import amdahl
 from sized_jobs import a_job, rigid, spans, terms
@@ -23,7 +23,7 @@ PAPER_CURVE = {1: 1.0, 2: 1.5, 4: 2.0}
 def test_the_minimum_satisfactory_share_of_the_papers_example():
     # Of four GPUs, A has one and B two in the first unit of time. C has 3 to do by 2: it needs the share of 4, which
     # is one GPU at first, and four then; with a share of two it would do 1 + 1.5.
-    future = Future(4, 0.0)
+    future = CapacityTimeline(4, 0.0)
     for gpus in (1, 2):
         assert future.satisfy(rigid(gpus=gpus, duration=1.0), 1.0, 1.0) == gpus
     job = a_job(gpus=1, sizes=(1, 2, 4), speed=PAPER_CURVE.__getitem__)
@@ -35,7 +35,7 @@ def test_the_minimum_satisfactory_share_of_the_papers_example():
 
 
 def test_a_share_that_is_not_enough_reserves_nothing():
-    future = Future(4, 0.0)
+    future = CapacityTimeline(4, 0.0)
     assert future.satisfy(a_job(), 100.0, 49.0) is None
     assert future.satisfy(a_job(), 100.0, 50.0) == 4
 
@@ -68,8 +68,8 @@ def test_leftover_gpus_go_where_they_cost_the_least_gpu_time():
         a_job("long", duration=1000.0, gpus=1, sizes=(1, 2), speed=amdahl),
         a_job("short", duration=100.0, gpus=1, sizes=(1, 2), speed=amdahl),
     ]
-    yard = Yard(jobs, terms(cap=3), ElasticFlow([1e9, 1e9]))
-    long, short = yard.play()
+    pool = PoolSimulation(jobs, terms(cap=3), ElasticFlow([1e9, 1e9]))
+    long, short = pool.play()
     assert (long.spans[0].size, short.spans[0].size) == (1, 2)
 
 
@@ -93,12 +93,12 @@ def test_deadlines_are_the_papers():
 
 
 def searched(jobs, sizes, *, cap=4, now=100.0, resized=0, resize_cost=10.0, bounds=99):
-    yard = Yard(jobs, terms(cap=cap, resize_cost=resize_cost), Pollux())
-    yard.now = now
-    yard.left = {index: job.trace.duration for index, job in enumerate(jobs)}
-    yard.sizes = dict(sizes)
-    yard.resized = [resized] * len(jobs)
-    return Search(yard, dict.fromkeys(yard.left, bounds))
+    pool = PoolSimulation(jobs, terms(cap=cap, resize_cost=resize_cost), Pollux())
+    pool.now = now
+    pool.left = {index: job.trace.duration for index, job in enumerate(jobs)}
+    pool.sizes = dict(sizes)
+    pool.resized = [resized] * len(jobs)
+    return Search(pool, dict.fromkeys(pool.left, bounds))
 
 
 def test_a_speed_up_is_against_a_fair_share_of_the_pool():
@@ -153,6 +153,6 @@ def test_gpus_move_to_whom_they_help_more_unless_the_reallocation_costs_more():
 def test_nobody_gets_more_than_twice_what_it_ever_had():
     # Asked at 0: the least size, then on the grid once something has changed, or after an hour.
     jobs = [a_job("a", duration=20_000.0, gpus=1, sizes=range(1, 9))]
-    (course,) = Yard(jobs, terms(cap=8), Pollux()).play()
+    (course,) = PoolSimulation(jobs, terms(cap=8), Pollux()).play()
     assert [span.size for span in course.spans][:3] == [1, 2, 4]
     assert all(after.size <= 2 * before.size for before, after in pairwise(course.spans))

@@ -52,7 +52,7 @@ def asking(name: str, /, priority: int = 0, count: int = 1, seconds: int = 60, *
     return {**request, "Tags": [*request["Tags"], *tags]}
 
 
-def hand_in(world: World, name: str, /, **asked: Any) -> Job:
+def submit_request(world: World, name: str, /, **asked: Any) -> Job:
     return world.submit_request(asking(name, **asked))
 
 
@@ -66,7 +66,7 @@ def lines(job: Job) -> list[str]:
 
 class TestNotBefore:
     def test_it_is_held_until_then_and_starts_within_a_tick(self, world):
-        assert hand_in(world, "later", not_before=in_(300)).state is JobState.HELD
+        assert submit_request(world, "later", not_before=in_(300)).state is JobState.HELD
         world.run(299)
         assert world.job("later").state is JobState.HELD
         assert not world.opened
@@ -75,16 +75,16 @@ class TestNotBefore:
         world.run_until_ended("later")
 
     def test_it_enters_the_queue_then_and_not_when_it_was_submitted(self, world):
-        hand_in(world, "busy", count=2, seconds=600)
-        hand_in(world, "later", not_before=in_(300), count=2)
+        submit_request(world, "busy", count=2, seconds=600)
+        submit_request(world, "later", not_before=in_(300), count=2)
         world.run(250)
-        hand_in(world, "meanwhile", count=2)
+        submit_request(world, "meanwhile", count=2)
         world.run_until_ended("busy", "later", "meanwhile")
         assert world.opened == ["busy", "meanwhile", "later"]
         assert world.job("later").entry_time == EPOCH + timedelta(seconds=300)
 
     def test_a_time_that_has_passed_holds_nothing(self, world):
-        assert hand_in(world, "job1", not_before=in_(-60)).state is JobState.PENDING
+        assert submit_request(world, "job1", not_before=in_(-60)).state is JobState.PENDING
 
     def test_what_is_said_before_it_is_submitted(self, world):
         said, *_ = plan(world.api_context, world.admission, asking("job1", not_before=in_(300)), ADA)
@@ -99,14 +99,14 @@ class TestNotBefore:
         assert submit_to(world.api_context, world.admission, request, ADA).job.state is JobState.COMPLETED
 
     def test_a_person_cannot_release_what_nobody_holds(self, world):
-        hand_in(world, "job1", not_before=in_(300))
+        submit_request(world, "job1", not_before=in_(300))
         with pytest.raises(
             IllegalTransition, match="job job1 has no hold to release: it starts no earlier than 2026-11-21T12:05:00Z"
         ):
             change(world.api_context, "job1", "ada", hold=False)
 
     def test_a_hold_by_a_person_stays_when_the_time_has_come(self, world):
-        hand_in(world, "job1", not_before=in_(300))
+        submit_request(world, "job1", not_before=in_(300))
         change(world.api_context, "job1", "ada", hold=True)
         world.run(400)
         assert world.job("job1").state is JobState.HELD
@@ -114,7 +114,7 @@ class TestNotBefore:
         world.run_until_ended("job1")
 
     def test_a_person_lets_go_before_the_time_has_come(self, world):
-        hand_in(world, "job1", not_before=in_(300))
+        submit_request(world, "job1", not_before=in_(300))
         change(world.api_context, "job1", "ada", hold=True)
         job = change(world.api_context, "job1", "ada", hold=False)
         assert (job.state, job.held_by) == (JobState.HELD, None)
@@ -122,7 +122,7 @@ class TestNotBefore:
         world.run_until_ended("job1")
 
     def test_its_priority_can_be_changed_and_it_can_be_cancelled(self, world):
-        hand_in(world, "job1", not_before=in_(300))
+        submit_request(world, "job1", not_before=in_(300))
         assert change(world.api_context, "job1", "ada", priority=7).priority == 7
         assert cancel(world.api_context, "job1", "ada").state is JobState.CANCELLED
         world.run(400)
@@ -131,17 +131,17 @@ class TestNotBefore:
 
 class TestAfter:
     def test_a_chain_runs_in_its_order(self, world):
-        hand_in(world, "prepare")
-        hand_in(world, "train", after="prepare", priority=5)
-        hand_in(world, "evaluate", after="train", priority=9)
+        submit_request(world, "prepare")
+        submit_request(world, "train", after="prepare", priority=5)
+        submit_request(world, "evaluate", after="train", priority=9)
         world.run_until_ended("prepare", "train", "evaluate")
         assert world.opened == ["prepare", "train", "evaluate"]
         assert "train, which it runs after, completed" in lines(world.job("evaluate"))
 
     def test_it_waits_for_all_of_several(self, world):
-        hand_in(world, "short", seconds=30)
-        hand_in(world, "long", seconds=300)
-        hand_in(world, "both", after="short+long")
+        submit_request(world, "short", seconds=30)
+        submit_request(world, "long", seconds=300)
+        submit_request(world, "both", after="short+long")
         world.run(120)
         both = world.job("both")
         assert (both.state, both.after) == (JobState.HELD, ("long",))
@@ -149,13 +149,13 @@ class TestAfter:
         assert world.job("both").entry_time >= EPOCH + timedelta(seconds=300)
 
     def test_a_parent_that_completed_before_is_no_parent_any_more(self, world):
-        hand_in(world, "before", seconds=30)
+        submit_request(world, "before", seconds=30)
         world.run_until_ended("before")
-        assert hand_in(world, "job1", after="before").state is JobState.PENDING
+        assert submit_request(world, "job1", after="before").state is JobState.PENDING
 
     def test_a_parent_that_does_not_exist_is_refused_and_nothing_is_stored(self, world):
         with pytest.raises(InvalidRequest, match="no job ghost") as refused:
-            hand_in(world, "job1", after="ghost")
+            submit_request(world, "job1", after="ghost")
         assert refused.value.field == "Tags[1].Value"
         assert world.api_context.store.find("job1") is None
 
@@ -164,8 +164,8 @@ class TestAfter:
         [("cancel", JobState.CANCELLED), ("fail", JobState.FAILED), ("run", JobState.COMPLETED)],
     )
     def test_what_becomes_of_it_when_a_parent_fails(self, world, rule, state):
-        hand_in(world, "parent", outcome="failed")
-        hand_in(world, "child", after="parent", after_failure=rule)
+        submit_request(world, "parent", outcome="failed")
+        submit_request(world, "child", after="parent", after_failure=rule)
         world.run_until_ended("child")
         child = world.job("child")
         assert child.state is state
@@ -173,56 +173,56 @@ class TestAfter:
 
     def test_ends_are_handed_down(self, world):
         """Each by its own rule: the third would run whatever becomes of the second."""
-        hand_in(world, "a", outcome="failed")
-        hand_in(world, "b", after="a", after_failure="fail")
-        hand_in(world, "c", after="b")
-        hand_in(world, "d", after="c", after_failure="run")
+        submit_request(world, "a", outcome="failed")
+        submit_request(world, "b", after="a", after_failure="fail")
+        submit_request(world, "c", after="b")
+        submit_request(world, "d", after="c", after_failure="run")
         world.run_until_ended("a", "b", "c", "d")
         assert world.states("a", "b", "c", "d") == {"a": "failed", "b": "failed", "c": "cancelled", "d": "completed"}
         assert world.job("c").failure == "runs after b, which failed"
 
     def test_a_parent_that_a_person_cancels(self, world):
-        hand_in(world, "busy", count=2, seconds=600)
+        submit_request(world, "busy", count=2, seconds=600)
         world.run(30)
-        hand_in(world, "parent")
-        hand_in(world, "child", after="parent")
-        hand_in(world, "grandchild", after="child")
+        submit_request(world, "parent")
+        submit_request(world, "child", after="parent")
+        submit_request(world, "grandchild", after="child")
         cancel(world.api_context, "parent", "ada")
         assert world.states("child", "grandchild") == {"child": "cancelled", "grandchild": "cancelled"}
         assert world.job("child").failure == "runs after parent, which was cancelled"
 
     def test_a_running_parent_that_a_person_stops(self, world):
-        hand_in(world, "parent", seconds=6000)
-        hand_in(world, "child", after="parent")
+        submit_request(world, "parent", seconds=6000)
+        submit_request(world, "child", after="parent")
         world.run(60)
         cancel(world.api_context, "parent", "ada")
         world.run_until_ended("parent", "child")
         assert world.job("child").failure == "runs after parent, which was stopped"
 
     def test_a_parent_that_failed_long_ago(self, world):
-        hand_in(world, "parent", outcome="failed")
+        submit_request(world, "parent", outcome="failed")
         world.run_until_ended("parent")
         said, advice, *_ = plan(world.api_context, world.admission, asking("child", after="parent"), ADA)
         assert (said.reason, advice[-1]) == (
             WaitsForJobs(("parent",)),
             "This job runs after parent, which is failed, so it does not run.",
         )
-        assert hand_in(world, "child", after="parent").state is JobState.CANCELLED
-        assert hand_in(world, "other", after="parent", after_failure="run").state is JobState.PENDING
+        assert submit_request(world, "child", after="parent").state is JobState.CANCELLED
+        assert submit_request(world, "other", after="parent", after_failure="run").state is JobState.PENDING
 
     def test_a_preempted_parent_has_not_ended(self, world):
-        hand_in(world, "parent", count=2, seconds=300)
-        hand_in(world, "child", after="parent")
+        submit_request(world, "parent", count=2, seconds=300)
+        submit_request(world, "child", after="parent")
         world.run(60)
-        hand_in(world, "urgent", priority=5, count=2, seconds=60)
+        submit_request(world, "urgent", priority=5, count=2, seconds=60)
         world.run_until_ended("urgent")
         assert world.job("child").state is JobState.HELD
         world.run_until_ended("parent", "child")
         assert world.job("child").state is JobState.COMPLETED
 
     def test_parents_and_a_time_hold_it_together(self, world):
-        hand_in(world, "parent", seconds=60)
-        hand_in(world, "child", after="parent", not_before=in_(600))
+        submit_request(world, "parent", seconds=60)
+        submit_request(world, "child", after="parent", not_before=in_(600))
         world.run(300)
         assert (world.job("child").state, world.job("child").after) == (JobState.HELD, ())
         world.run(400)
@@ -230,8 +230,8 @@ class TestAfter:
         assert world.job("child").entry_time == EPOCH + timedelta(seconds=600)
 
     def test_a_hold_by_a_person_stays_when_the_parents_have_completed(self, world):
-        hand_in(world, "parent")
-        hand_in(world, "child", after="parent")
+        submit_request(world, "parent")
+        submit_request(world, "child", after="parent")
         change(world.api_context, "child", "ada", hold=True)
         world.run_until_ended("parent")
         world.run(700)
@@ -241,15 +241,15 @@ class TestAfter:
         world.run_until_ended("child")
 
     def test_a_hold_by_a_person_does_not_keep_it_from_ending_with_its_parent(self, world):
-        hand_in(world, "parent", outcome="failed")
-        hand_in(world, "child", after="parent")
+        submit_request(world, "parent", outcome="failed")
+        submit_request(world, "child", after="parent")
         change(world.api_context, "child", "ada", hold=True)
         world.run_until_ended("parent", "child")
         assert world.job("child").held_by is None
 
     def test_a_parent_that_ends_while_its_child_is_being_stored(self, world):
         """The parent's end finds no child yet; the child's submission finds the parent's end."""
-        hand_in(world, "parent", seconds=30)
+        submit_request(world, "parent", seconds=30)
         store = world.api_context.store
         late = Interrupted(store, "submit", lambda: world.run_until_ended("parent"))
         stored = submit_to(
@@ -280,10 +280,10 @@ class Interrupted:
 class TestMany:
     def test_all_children_of_one_parent_are_told_at_once(self):
         world = World(profile=BRISK)
-        hand_in(world, "parent")
+        submit_request(world, "parent")
         names = [f"child-{number:03d}" for number in range(250)]
         for name in names:
-            hand_in(world, name, after="parent")
+            submit_request(world, name, after="parent")
         world.run_until_ended("parent")
         assert not {"held"} & set(world.states(*names).values())
 
@@ -291,17 +291,17 @@ class TestMany:
         world = World(profile=BRISK)
         names = [f"job-{number:03d}" for number in range(250)]
         for name in names:
-            hand_in(world, name, not_before=in_(100))
+            submit_request(world, name, not_before=in_(100))
         world.run(125)
         assert not {"held"} & set(world.states(*names).values())
 
     def test_a_sweep_asks_only_for_parents_of_which_nothing_is_known(self):
         world = World(profile=BRISK)
-        hand_in(world, "running", seconds=9000, count=2)
+        submit_request(world, "running", seconds=9000, count=2)
         world.run(60)
-        hand_in(world, "waiting")
+        submit_request(world, "waiting")
         for number, parent in enumerate(("running", "waiting", "child-0")):
-            hand_in(world, f"child-{number}", after=parent)
+            submit_request(world, f"child-{number}", after=parent)
         counting = CountingStore(world.api_context.store)
         assert not dependencies.sweep(counting, counting.read_snapshot(), world.now())
         assert counting.calls["find"] == 0
@@ -336,7 +336,7 @@ def test_any_web_of_jobs_ends_as_its_rules_say_whatever_becomes_of_events(seed):
         outcome = rng.choice(("completed", "completed", "failed"))
         rule = rng.choice(("cancel", "fail", "run"))
         asked = {"after": "+".join(parents), "after_failure": rule} if parents else {}
-        hand_in(world, name, outcome=outcome, seconds=rng.randint(5, 60), **asked)
+        submit_request(world, name, outcome=outcome, seconds=rng.randint(5, 60), **asked)
         stays = all(expected[parent] == "completed" for parent in parents) or rule == "run"
         expected[name] = outcome if stays else {"cancel": "cancelled", "fail": "failed"}[rule]
         world.run(rng.choice((0, 0, 40)), step=20)
@@ -346,7 +346,7 @@ def test_any_web_of_jobs_ends_as_its_rules_say_whatever_becomes_of_events(seed):
 
 class TestRetries:
     def test_a_failing_job_is_tried_as_often_as_it_asks_for(self, world):
-        hand_in(world, "job1", outcome="failed", retry_algorithm="2")
+        submit_request(world, "job1", outcome="failed", retry_algorithm="2")
         world.run_until_ended("job1")
         job = world.job("job1")
         assert job.state is JobState.FAILED
@@ -375,17 +375,17 @@ class TestRetries:
         policy = Policy(retries={FailureClass.ALGORITHM: quick, FailureClass.CAPACITY: quick})
         world.api_context.store.set_settings(policy=policy)
         world.simulator.quotas.set_limit(P5, 0)
-        hand_in(world, "nowhere")
+        submit_request(world, "nowhere")
         world.run_until_ended("nowhere", limit=300)
         assert "tried 2 times" in world.job("nowhere").failure
         world.simulator.quotas.set_limit(P5, 2)
-        hand_in(world, "broken", outcome="failed")
+        submit_request(world, "broken", outcome="failed")
         world.run_until_ended("broken", limit=400)
         assert [name for name in world.opened if name.startswith("broken")] == ["broken", "broken-qstamp-2"]
 
     def test_a_child_waits_for_the_last_try(self, world):
-        hand_in(world, "parent", outcome="failed", retry_algorithm="1")
-        hand_in(world, "child", after="parent")
+        submit_request(world, "parent", outcome="failed", retry_algorithm="1")
+        submit_request(world, "child", after="parent")
         world.run(90)
         assert (len(world.job("parent").failures), world.job("child").state) == (1, JobState.HELD)
         world.run_until_ended("parent", "child")
@@ -393,7 +393,7 @@ class TestRetries:
 
     def test_missing_capacity_ends_a_job_that_asks_for_it(self):
         world = World(profile=BRISK, limits={P5: 0})
-        hand_in(world, "job1", retry_capacity="2")
+        submit_request(world, "job1", retry_capacity="2")
         world.run_until_ended("job1")
         assert "ResourceLimitExceeded" in world.job("job1").failure
         assert "tried 3 times" in world.job("job1").failure
@@ -402,11 +402,11 @@ class TestRetries:
 
 def short(world: World) -> list[str]:
     """An end and a failure that are handed down, and a time."""
-    hand_in(world, "a", seconds=5, outcome="failed")
-    hand_in(world, "b", after="a", after_failure="fail")
-    hand_in(world, "c", after="b")
-    hand_in(world, "d", after="a+c", after_failure="run", seconds=5)
-    hand_in(world, "t", not_before=in_(50), seconds=5)
+    submit_request(world, "a", seconds=5, outcome="failed")
+    submit_request(world, "b", after="a", after_failure="fail")
+    submit_request(world, "c", after="b")
+    submit_request(world, "d", after="a+c", after_failure="run", seconds=5)
+    submit_request(world, "t", not_before=in_(50), seconds=5)
     world.run_until_ended("a", "b", "c", "d", "t", limit=2000)
     return ["a", "b", "c", "d", "t"]
 
@@ -416,13 +416,13 @@ SHORT = {"a": {"failed"}, "b": {"failed"}, "c": {"cancelled"}, "d": {"completed"
 
 def long(world: World) -> list[str]:
     """A chain, a fan-in, a failure handed down, a person's stop, a new try, two times."""
-    hand_in(world, "a", seconds=40)
-    hand_in(world, "b", after="a", seconds=20, outcome="failed", retry_algorithm="1")
-    hand_in(world, "c", after="b", after_failure="fail")
-    hand_in(world, "d", after="a+c", after_failure="run", seconds=20)
-    hand_in(world, "t", not_before=in_(90), seconds=20)
-    hand_in(world, "e", after="t")
-    hand_in(world, "f", after="e+d", after_failure="run", seconds=20)
+    submit_request(world, "a", seconds=40)
+    submit_request(world, "b", after="a", seconds=20, outcome="failed", retry_algorithm="1")
+    submit_request(world, "c", after="b", after_failure="fail")
+    submit_request(world, "d", after="a+c", after_failure="run", seconds=20)
+    submit_request(world, "t", not_before=in_(90), seconds=20)
+    submit_request(world, "e", after="t")
+    submit_request(world, "f", after="e+d", after_failure="run", seconds=20)
     world.run(150, step=10)
     with suppress(IllegalTransition):
         cancel(world.api_context, "e", "ada")
@@ -502,11 +502,11 @@ def test_a_manager_overtaken_after_any_call_does_no_harm(story, chunk):
 def test_a_person_whose_cancelling_dies_before_the_children_are_told(verb):
     """The sweep finds them: nothing but the parent's own row tells of its end."""
     world = World(profile=BRISK)
-    hand_in(world, "busy", count=2, seconds=3000)
+    submit_request(world, "busy", count=2, seconds=3000)
     world.run(30)
-    hand_in(world, "parent")
-    hand_in(world, "child", after="parent")
-    hand_in(world, "grandchild", after="child")
+    submit_request(world, "parent")
+    submit_request(world, "child", after="parent")
+    submit_request(world, "grandchild", after="child")
     api_context = replace(
         world.api_context, store=Dying(world.api_context.store, verb, after=0 if verb == "list_jobs" else 1)
     )

@@ -16,7 +16,7 @@ FEW = 300
 
 def test_it_submits_what_kueues_baseline_does():
     coming = arrivals(JOBS)
-    by_share = Counter((arrival.share, arrival.kind.name) for arrival in coming)
+    by_share = Counter((arrival.share, arrival.job_class.name) for arrival in coming)
     assert len(coming) == JOBS
     assert set(by_share.values()) == {350, 100, 50}
     assert len({share for share, _ in by_share}) == 30
@@ -34,7 +34,7 @@ def test_it_submits_what_kueues_baseline_does():
 
 def play(*, timed):
     coming = arrivals(FEW)
-    run = Run(coming, MemoryStore(default_pools=pools(), policy=policy()), timed=timed, told=lambda _: None)
+    run = Run(coming, MemoryStore(default_pools=pools(), policy=policy()), timed=timed, on_progress=lambda _: None)
     run.play()
     return coming, run
 
@@ -43,7 +43,7 @@ def test_every_job_starts_and_ends_and_time_stands_still_for_the_queue():
     coming, run = play(timed=False)
     assert set(run.started) == {arrival.name for arrival in coming}
     assert all(run.started[arrival.name] >= arrival.at for arrival in coming)
-    work = sum(arrival.kind.units * arrival.kind.runs for arrival in coming)
+    work = sum(arrival.job_class.units * arrival.job_class.runs for arrival in coming)
     assert run.end >= work / (NOMINAL * SHARES_OF_A_POOL * 5)
     # All that happens is at multiples of a tenth of a second.
     assert all(start * 10 == pytest.approx(round(start * 10)) for start in run.started.values())

@@ -10,12 +10,12 @@ from random import Random
 import pytest
 from benchmarks.placement import expansion, loads
 from benchmarks.placement.clusters import SLOTS, Cluster, Machine, Setting, cluster, gang_cluster
-from benchmarks.placement.experiments import EXPERIMENTS, NODES, POLICIES, cells, played
-from benchmarks.placement.figures import gains, less, mean, of_run
+from benchmarks.placement.experiments import EXPERIMENTS, NODES, POLICIES, cells, run_cell
+from benchmarks.placement.figures import differences, gains, mean, of_run
 from benchmarks.placement.loads import GANGS, Load, Task
 from benchmarks.placement.runs import measure
 from benchmarks.placement.simulation import Run
-from benchmarks.placement.summary import summed
+from benchmarks.placement.summary import summarize
 from benchmarks.placement.tables import make_tables
 
 from trainmaster.domain.policy.settings import Placement, Policy
@@ -75,8 +75,8 @@ def test_gangs_of_every_size_find_a_pool_of_their_type():
 
 def test_equal_seeds_give_equal_figures_and_others_give_others():
     (cell, *_) = [each for each in cells(("figure 5",), NODES) if each.nodes == 4]
-    assert played(cell, "random", 1) == played(cell, "random", 1)
-    assert played(cell, "random", 1) != played(cell, "random", 2)
+    assert run_cell(cell, "random", 1) == run_cell(cell, "random", 1)
+    assert run_cell(cell, "random", 1) != run_cell(cell, "random", 2)
 
 
 class Here:
@@ -88,7 +88,7 @@ class Here:
     def begin(self, doing):
         pass
 
-    say = begin
+    update = begin
 
     def over_cores(self, work, things, processes):
         for thing in things:
@@ -160,7 +160,7 @@ def run_of(throughput, completion):
 def test_whoever_does_now_better_and_now_worse_by_the_same_factor_gains_nothing():
     assert gains([1.0, 4.0, 1.0, 4.0], [2.0, 2.0, 2.0, 2.0]).value == pytest.approx(0.0)
     assert gains([1.0, 4.0], [2.0, 2.0], less_is_better=True).value == pytest.approx(0.0)
-    assert less([0.0, 10.0], [20.0, 10.0]).value == 10.0
+    assert differences([0.0, 10.0], [20.0, 10.0]).value == 10.0
 
 
 def test_a_claim_holds_only_where_the_whole_interval_does_and_best_fit_is_held_against_the_best():
@@ -171,7 +171,7 @@ def test_a_claim_holds_only_where_the_whole_interval_does_and_best_fit_is_held_a
         "round-robin": [run_of(101.0, 10.0), run_of(125.0, 10.0)],
         "best-fit": [run_of(111.0, 9.1), run_of(111.0, 9.1)],
     }
-    made = {sheet.title: sheet for sheet in make_tables({"cells": [summed(cell, runs)]})}
+    made = {sheet.title: sheet for sheet in make_tables({"cells": [summarize(cell, runs)]})}
     assert made["Throughput over random, %"].rows[0][-1] == "pick-kx, best-fit"
     gangs = made["best-fit compared with the best of the article's policies, for gangs"]
     beside = {row[3]: row[4:] for row in gangs.rows}

@@ -7,11 +7,11 @@ import threading
 import time
 
 import pytest
-from benchmarks.rendezvous.__main__ import _options, turns
+from benchmarks.rendezvous.__main__ import _options, schedule
 from benchmarks.rendezvous.cases import CASES, CHAINS, DRAIN, HOST, KILL
-from benchmarks.rendezvous.pauses import at_once, longest_gap, pause, worlds
-from benchmarks.rendezvous.proxy import Operations, Wire
-from benchmarks.rendezvous.systems import C10D, C10D_EQUAL, C10D_OWN, OURS, Place, command, environ
+from benchmarks.rendezvous.pauses import longest_gap, overlapped, pause, worlds_with_steps
+from benchmarks.rendezvous.proxy import Operations, Proxy
+from benchmarks.rendezvous.systems import C10D, C10D_EQUAL, C10D_OWN, TRAINMASTER, Place, command, environ
 from benchmarks.rendezvous.tables import make_tables
 
 # -- what workers say ------------------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ def test_a_pause_is_from_the_event_to_the_first_step_of_the_next_world_of_that_s
 
 def test_worlds_that_were_there_and_worlds_of_another_size_are_not_the_one_that_is_waited_for():
     lines = [*BEFORE, *AFTER, step(2, 15.5)]
-    assert worlds(lines) == {1, 2}
+    assert worlds_with_steps(lines) == {1, 2}
     assert pause(lines, 9.95, 2, {1, 2}) is None
     assert pause(lines, 9.95, 3, {1}) is None
 
@@ -57,8 +57,8 @@ def test_gaps_count_from_the_beginning_and_to_the_end():
 
 
 def test_two_worlds_that_work_at_the_same_time_are_seen():
-    assert not at_once([step(1, 1.0), step(1, 2.0), step(2, 3.0)])
-    assert at_once([step(1, 1.0), step(2, 2.0), step(1, 3.0)])
+    assert not overlapped([step(1, 1.0), step(1, 2.0), step(2, 3.0)])
+    assert overlapped([step(1, 1.0), step(2, 2.0), step(1, 3.0)])
 
 
 # -- the wire --------------------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ def test_operations_are_counted_in_whatever_pieces_they_come():
     for size in (1, 7, 50, len(stream)):
         operations = Operations()
         pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
-        assert [name for piece in pieces for name in operations.found(piece)] == ["GetItem", "UpdateItem"]
+        assert [name for piece in pieces for name in operations.names_in(piece)] == ["GetItem", "UpdateItem"]
 
 
 @pytest.fixture
@@ -91,23 +91,23 @@ def server():
 
 
 def test_a_wire_that_is_cut_carries_nothing_until_it_is_mended(server):
-    with Wire(server, 0.01) as wire, socket.create_connection(("127.0.0.1", wire.port)) as client:
+    with Proxy(server, 0.01) as proxy, socket.create_connection(("127.0.0.1", proxy.port)) as client:
         began = time.monotonic()
         client.sendall(b"one")
         assert (client.recv(10), time.monotonic() - began >= 0.01) == (b"one", True)
-        wire.cut()
+        proxy.cut()
         client.sendall(b"two")
         client.settimeout(0.1)
         with pytest.raises(TimeoutError):
             client.recv(10)
-        wire.mend()
+        proxy.restore()
         client.settimeout(5)
         assert client.recv(10) == b"two"
 
 
 # -- what is run -----------------------------------------------------------------------------------------------------
 
-PLACE = Place(run="r", least=1, most=3, table="t", dynamodb=1, host=2, store=3, wire=4)
+PLACE = Place(run="r", least=1, most=3, table="t", dynamodb=1, host=2, store=3, proxy=4)
 
 
 def test_only_the_host_opens_c10ds_store_and_the_others_reach_it_over_the_wire():
@@ -117,7 +117,7 @@ def test_only_the_host_opens_c10ds_store_and_the_others_reach_it_over_the_wire()
 
 
 def test_defaults_are_each_engines_own_and_equal_settings_are_ours(tmp_path):
-    (ours,) = [option for option in command(OURS, PLACE, 2) if "rdzv-conf" in option]
+    (ours,) = [option for option in command(TRAINMASTER, PLACE, 2) if "rdzv-conf" in option]
     (equal,) = [option for option in command(C10D_EQUAL, PLACE, 2) if "rdzv-conf" in option]
     assert ours == "--rdzv-conf=job=r-m2,host=algo-1"
     assert "keep_alive_interval=1,keep_alive_max_attempt=5,last_call_timeout=5" in equal
@@ -127,10 +127,10 @@ def test_defaults_are_each_engines_own_and_equal_settings_are_ours(tmp_path):
 
 def test_the_engines_take_turns_and_each_is_first_as_often():
     options = _options(["--only", "host,term"])
-    order = list(turns(options.only, options.system, 3))
+    order = list(schedule(options.only, options.system, 3))
     assert [name for _, name, _ in order[:6]] == ["host"] * 4 + ["term"] * 2
-    assert {system.name for _, name, system in order[::8]} == {OURS.name, C10D.name, C10D_OWN.name}
-    assert {name for _, name, _ in turns(list(CHAINS), [OURS.name], 1)} == set(CHAINS)
+    assert {system.name for _, name, system in order[::8]} == {TRAINMASTER.name, C10D.name, C10D_OWN.name}
+    assert {name for _, name, _ in schedule(list(CHAINS), [TRAINMASTER.name], 1)} == set(CHAINS)
 
 
 # -- the verdicts ----------------------------------------------------------------------------------------------------
@@ -150,15 +150,15 @@ def verdicts(*runs):
 
 
 def test_the_worst_case_decides_and_the_better_store_is_compared():
-    runs = [went_on(KILL, OURS, 10.0), went_on(KILL, C10D, 42.0), went_on(KILL, C10D_OWN, 29.0)]
-    found = verdicts(*runs, went_on(DRAIN, OURS, 4.0, exit=0, charged=0), went_on(DRAIN, C10D, 3.0))
+    runs = [went_on(KILL, TRAINMASTER, 10.0), went_on(KILL, C10D, 42.0), went_on(KILL, C10D_OWN, 29.0)]
+    found = verdicts(*runs, went_on(DRAIN, TRAINMASTER, 4.0, exit=0, charged=0), went_on(DRAIN, C10D, 3.0))
     assert found["no slower than c10d anywhere, default settings of each"] == (f"0.50 x ({DRAIN})", "NO")
     assert found["faster on loss at default settings, import included"] == (f"2.90 x ({KILL})", "NO")
     assert found["a drained node exits cleanly, and no restart is charged"] == ("exit 0, 0 charged", "yes")
 
 
 def test_whoever_died_once_has_no_median():
-    host = [went_on(HOST, OURS, 10.0), ended(HOST, C10D, "died"), went_on(HOST, C10D, 5.0)]
+    host = [went_on(HOST, TRAINMASTER, 10.0), ended(HOST, C10D, "died"), went_on(HOST, C10D, 5.0)]
     found = verdicts(*host)
     assert found["alive after the store's host is lost"] == ("trainmaster: went on; c10d: died, went on", "yes")
     assert "no slower than c10d anywhere, default settings of each" not in found
@@ -167,5 +167,5 @@ def test_whoever_died_once_has_no_median():
 
 
 def test_one_of_ours_that_never_went_on_is_a_goal_missed():
-    assert verdicts(ended(KILL, OURS, "never"))["trainmaster continues in every case"] == (KILL, "NO")
+    assert verdicts(ended(KILL, TRAINMASTER, "never"))["trainmaster continues in every case"] == (KILL, "NO")
     assert set(CASES) >= {KILL, HOST, DRAIN}

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.replay import estimates
 from benchmarks.replay.__main__ import _options, tasks
 from benchmarks.replay.runs import CAP, Task, measured
-from benchmarks.replay.tables import JUDGES, make_tables
+from benchmarks.replay.tables import REFERENCES, make_tables
 
 from trainmaster.local.replay.runs import POLICIES
 
@@ -35,7 +35,7 @@ def found(speed=(), **changed):
     """Two traces of the goals in which both orders just meet every goal, but for what is changed of the first."""
     runs = []
     for vc in ("ee9e8c", "cluster02"):
-        runs += [figures(vc, policy) for policy in JUDGES]
+        runs += [figures(vc, policy) for policy in REFERENCES]
         runs += [
             figures(vc, "backfill", avg_jct_s=1100.0),
             figures(vc, "least-attained-service", avg_jct_s=650.0, lost_fraction=0.02),
@@ -74,7 +74,7 @@ def test_a_minute_is_a_minute():
 
 def test_a_trace_without_large_jobs_has_no_tail():
     runs = found()
-    runs["runs"] += [figures("103959", policy, p99_wait_large_s=None, avg_wait_large_s=None) for policy in JUDGES]
+    runs["runs"] += [figures("103959", policy, p99_wait_large_s=None, avg_wait_large_s=None) for policy in REFERENCES]
     rows = [row for row in make_tables(runs)[1].rows if row[0] == "103959"]
     assert [row[8] for row in rows] == ["-"] * 3
 
@@ -84,7 +84,7 @@ def test_every_cluster_is_played_under_what_it_is_judged_by():
     assert {task.share for task in every} >= {"ee9e8c", "cluster02", "cluster08"}
     assert len(every) == 8 * 5
     some = list(tasks(_options(["--trace", "7f04ca", "--policy", "fair"])))
-    assert [task.policy for task in some] == ["fair", *JUDGES]
+    assert [task.policy for task in some] == ["fair", *REFERENCES]
     assert {task.policy for task in some} <= set(POLICIES)
 
 
