@@ -91,7 +91,7 @@ class TestTheJob:
 
     def test_knows_what_it_runs_and_whether_it_saves_its_work(self):
         job = made(asking("job1"))
-        assert (job.image, job.checkpointed) == (IMAGE, True)
+        assert (job.container_image, job.checkpointed) == (IMAGE, True)
         algorithm = {"AlgorithmName": "my-algorithm", "TrainingInputMode": "File"}
         other = made(a_request(AlgorithmSpecification=algorithm, checkpoint=False))
         assert (other.container_image, other.checkpointed) == ("my-algorithm", False)

@@ -93,7 +93,7 @@ queue_rules = st.builds(
     min_runtime=st.sampled_from((0, 300)).map(lambda seconds: timedelta(seconds=seconds)),
     cooldown=st.sampled_from((0, 600, 1200)).map(lambda seconds: timedelta(seconds=seconds)),
     delay=st.sampled_from((0, 120)).map(lambda seconds: timedelta(seconds=seconds)),
-    most=st.none() | st.integers(1, 3),
+    max_preemptions=st.none() | st.integers(1, 3),
 )
 without_levels = st.sampled_from((Order.FIFO, Order.BACKFILL, Order.FAIR))
 stops = st.sampled_from((0, 60, 900))
@@ -120,7 +120,7 @@ def obeyed(play, rules):
             span = max(rules.min_runtime, rules.cooldown) if resumed else rules.min_runtime
             assert attempt.stop_asked_at - (attempt.started_at or attempt.created_at) >= span
             resumed = True
-        assert rules.most is None or job.preemptions <= rules.most
+        assert rules.max_preemptions is None or job.preemptions <= rules.max_preemptions
     for swap in play.swaps:
         assert swap.at >= play.job(swap.winner).entry_time + rules.delay
     return True

@@ -31,8 +31,8 @@ lacking = st.dictionaries(common, st.integers(2, 6), min_size=1, max_size=2)
 spans = st.sampled_from((0, 60, 600)).map(lambda seconds: timedelta(seconds=seconds))
 maybe_spans = st.none() | spans
 mosts = st.none() | st.integers(1, 3)
-rules = st.just(Preemption()) | st.builds(Preemption, min_runtime=spans, cooldown=spans, most=mosts)
-wishes = st.builds(PreemptionOverrides, min_runtime=maybe_spans, cooldown=maybe_spans, most=mosts)
+rules = st.just(Preemption()) | st.builds(Preemption, min_runtime=spans, cooldown=spans, max_preemptions=mosts)
+wishes = st.builds(PreemptionOverrides, min_runtime=maybe_spans, cooldown=maybe_spans, max_preemptions=mosts)
 
 
 @st.composite
@@ -99,7 +99,7 @@ def free_from(job, snapshot):
     """From when on the rules against thrashing leave a job alone; None for never."""
     queue, own = snapshot.policy.preemption, job.wishes
     stepped_aside = [attempt for attempt in job.past if attempt.outcome is Outcome.PREEMPTED]
-    most = queue.most if own.most is None else own.most
+    most = queue.max_preemptions if own.max_preemptions is None else own.max_preemptions
     if most is not None and len(stepped_aside) >= most:
         return None
     span = queue.min_runtime if own.min_runtime is None else own.min_runtime
