@@ -159,6 +159,25 @@ REGISTRIES = {"bootstrap/kinds.py", "handlers/api/kinds.py", "client/kinds.py", 
 """The modules of the core that import kinds of jobs, late, one for each layer."""
 
 
+OF_IMAGES = re.compile(
+    r"image[ _-]?(jobs?|queue|kind|request|work|launcher)|images[ _-](jobs?|queue|dead)|(?-i:endpoint/)"
+    r"|image(Urls|Processor|Size|ReadRole)|model ?runner|oversight|osml|trainmaster[./]images|\btiles?\b|\bgdal\b",
+    re.IGNORECASE,
+)
+
+
+def test_the_core_has_no_word_of_image_jobs():
+    paths = [path for path in PACKAGE.rglob("*.py") if layer(path) != "images"]
+    found = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in paths
+        if str(path.relative_to(PACKAGE)) not in REGISTRIES
+        for line in path.read_text().splitlines()
+        if OF_IMAGES.search(line)
+    ]
+    assert found == []
+
+
 def test_kinds_of_jobs_are_imported_in_one_place_of_each_layer():
     for path in (path for path in MODULES if layer(path) != "images"):
         of_images = [name for name in imports(path, at_run_time=False) if own(name) == "images"]

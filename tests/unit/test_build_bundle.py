@@ -1,6 +1,7 @@
 """Bundles of the Lambda functions: each holds what its handler imports and nothing else, compiled, and runs alone."""
 
 import json
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -119,6 +120,22 @@ def test_only_the_runtimes_own_version_compiles_and_its_absence_is_told_in_a_lin
     assert build_bundle.compiled_or_told("ApiFunction", "3.99", tmp_path) is False
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("ApiFunction: no python3.99 on PATH")
+
+
+@pytest.mark.parametrize("name", ["ApiFunction", "ManagerFunction"])
+def test_the_queues_own_functions_are_built_without_the_package_of_image_jobs(name, tmp_path):
+    sources = shutil.copytree(
+        build_bundle.SOURCE, tmp_path / "src", ignore=shutil.ignore_patterns("images", "__pycache__")
+    )
+    program = (
+        "import build_bundle as build; "
+        f"modules, _ = build.reached(build.HANDLERS[{name!r}], build.WITHOUT.get({name!r}, ())); print(*modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=sources, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    built = set(done.stdout.split())
+    assert build_bundle.HANDLERS[name] in built
+    assert not [module for module in built if module.startswith("trainmaster.images")]
 
 
 def test_a_module_that_is_gone_stops_the_build():

@@ -63,10 +63,10 @@ def removal(context: ApiContext, done: Removal) -> pool_models.Removal:
 def use_of_pools(in_force: QueueSettings, snapshot: Snapshot, now: datetime) -> list[pool_models.Pool]:
     """What becomes of the pools in force, by name; they may be newer than the snapshot, and the caps are theirs.
 
-    Endpoints' pools are those of the snapshot: there are as many as image jobs wait for, or work at.
+    The pools of services are those of the snapshot: those that waiting or active jobs need.
     """
-    endpoints = {name: pool for name, pool in snapshot.pools.items() if pool.kind is Kind.SERVICE}
-    pools = {**in_force.pools, **endpoints}
+    services = {name: pool for name, pool in snapshot.pools.items() if pool.kind is Kind.SERVICE}
+    pools = {**in_force.pools, **services}
     snapshot = replace(snapshot, pools=pools, policy=in_force.policy, catalogue=in_force.catalogue)
     usage, waiting, weight = pool_usage(snapshot, now), waiting_for(snapshot), weights(snapshot)
     return [

@@ -1,7 +1,7 @@
 """Dispatch order for services: jobs of the least loaded service first, the oldest job first among equals.
 
-The load of a pool is the part that the queue's jobs hold, those that the plan starts included (ModelRunner's guide,
-"Load-Balanced Job Selection"). Jobs of one pool keep their order.
+The load of a pool is the part that the queue's jobs hold, those that the plan starts included. Jobs of one pool keep
+their order.
 """
 
 from __future__ import annotations
