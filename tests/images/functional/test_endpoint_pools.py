@@ -1,0 +1,105 @@
+"""Pools of endpoints over HTTP: shown while image jobs need them, and nobody's to set, drain or remove."""
+
+from __future__ import annotations
+
+import pytest
+from image_api_world import ImageApiWorld
+from image_builders import a_running_image, an_endpoint, an_image_job
+
+from builders import G5, P5, a_pool, pools_of
+from trainmaster.cli.queue.pools_table import pools_table
+from trainmaster.images.domain.endpoint import pool_name
+
+SHIPS = pool_name("ships", "blue")
+
+
+@pytest.fixture
+def world():
+    world = ImageApiWorld(pools=pools_of(a_pool(P5, 2), a_pool(G5, 4)))
+    world.memory.remember(an_endpoint(takes=20), None)
+    return world
+
+
+def names(world):
+    return [pool["name"] for pool in world.get("/pools").body["pools"]]
+
+
+def test_a_pool_of_an_endpoint_is_shown_as_long_as_image_jobs_need_it(world):
+    assert names(world) == [G5, P5]
+    world.memory.submit(an_image_job("image1", 8), {"jobId": "image1"})
+    running = a_running_image("image2", 12)
+    waiting = an_image_job("image2", 12)
+    world.memory.submit(waiting, {"jobId": "image2"})
+    assert world.memory.transition([(waiting, running)])
+    shown = next(pool for pool in world.get("/pools").body["pools"] if pool["name"] == SHIPS)
+    told = ("kind", "instanceType", "cap", "used", "free", "waiting", "waitingUnits", "weight", "setting")
+    assert {each: shown[each] for each in told} == {
+        "kind": "service",
+        "instanceType": "",
+        "cap": 20,
+        "used": 12,
+        "free": 8,
+        "waiting": 1,
+        "waitingUnits": 8,
+        "weight": 0.0,
+        "setting": {},
+    }
+    assert SHIPS in pools_table(world.get("/pools").body["pools"])
+
+
+def test_what_a_larger_image_waits_for_is_all_of_its_endpoint(world):
+    world.memory.submit(an_image_job("image1", 400), {"jobId": "image1"})
+    shown = next(pool for pool in world.get("/pools").body["pools"] if pool["name"] == SHIPS)
+    assert (shown["waiting"], shown["waitingUnits"]) == (1, 20)
+
+
+@pytest.mark.parametrize(
+    ("pool", "field"),
+    [
+        ({"name": SHIPS, "instanceType": P5, "cap": 9}, "pools[0].name"),
+        ({"name": "ships", "instanceType": P5, "kind": "service", "cap": 9}, "pools[0].kind"),
+    ],
+)
+def test_nobody_sets_one(world, pool, field):
+    reply = world.put("/pools", {"pools": [pool]})
+    assert (reply.status, reply.body["error"]["field"]) == (400, field)
+    assert "cannot be set" in reply.body["error"]["message"]
+    assert names(world) == [G5, P5]
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+def test_nobody_makes_changes_drains_or_removes_one(world, method):
+    world.memory.submit(an_image_job("image1"), {"jobId": "image1"})
+    body = {"PUT": {"cap": 9, "instanceType": P5}, "PATCH": {"draining": True}, "DELETE": None}[method]
+    path = f"/pools/{SHIPS.replace('/', '%2F')}"
+    reply = world.event(method, path, body)
+    assert (reply.status, reply.body["error"]["field"]) == (400, "name")
+    assert "cannot be set" in reply.body["error"]["message"]
+    assert names(world) == [SHIPS, G5, P5]
+
+
+def test_setting_the_others_leaves_it_alone(world):
+    world.memory.submit(an_image_job("image1"), {"jobId": "image1"})
+    settings = [pool["setting"] for pool in world.get("/pools").body["pools"] if pool["setting"]]
+    assert world.put("/pools", {"pools": settings}).status == 200
+    assert names(world) == [SHIPS, G5, P5]
+    assert world.memory.settings().pools.keys() == {G5, P5}
+
+
+def test_a_share_may_name_an_endpoint_that_no_job_needs_yet(world):
+    team = {"nominal": {SHIPS: 8}, "max": {SHIPS: 12, "endpoint/https://models.example/invoke": 2}}
+    reply = world.put("/settings", {"shares": {"team": team}})
+    assert reply.status == 200
+    assert {name: reply.body["shares"]["team"][name] for name in team} == team
+    # Pools that people set may still come and go.
+    assert world.delete(f"/pools/{G5}").status == 200
+
+
+@pytest.mark.parametrize("name", ["endpoint/", "endpoint/ships", "endpoint//blue", f"endpoint/{'s' * 700}/blue"])
+def test_a_share_names_a_variant_of_an_endpoint_or_a_url(world, name):
+    reply = world.put("/settings", {"shares": {"team": {"nominal": {name: 8}}}})
+    assert reply.kind == (400, "InvalidRequest", f"shares.team.nominal.{name}")
+
+
+def test_an_endpoint_is_nothing_to_prefer(world):
+    assert world.put("/settings", {"shares": {"team": {"prefers": [SHIPS]}}}).kind[2] == "shares.team.prefers[0]"

@@ -1,0 +1,164 @@
+"""Requests for image jobs as they travel: what ModelRunner takes is taken, and every refusal names its field."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from image_poison import POISON, SQUARE
+from image_world import BUCKET, an_image_request
+
+from trainmaster.domain.errors import InvalidRequest
+from trainmaster.images.domain.request import (
+    Compression,
+    Distillation,
+    ImageRequest,
+    Output,
+    Processor,
+    ProcessorType,
+    Suppression,
+    TileFormat,
+)
+from trainmaster.images.handlers.models import read_request
+
+ROLE = "arn:aws:iam::222222222222:role/model"
+READER = "arn:aws:iam::222222222222:role/reader"
+
+
+def test_every_member_of_modelrunners_requests_is_read():
+    reading = read_request(
+        {
+            "jobId": "harbour-7",
+            "jobName": "ignored by ModelRunner",
+            "imageUrls": [f"{BUCKET}small.tif"],
+            "imageProcessor": {"name": "ships", "type": "SM_ENDPOINT", "assumedRole": ROLE},
+            "imageProcessorParameters": {"TargetVariant": "blue", "TargetModel": "m.tar.gz"},
+            "imageProcessorTileSize": 2048,
+            "imageProcessorTileOverlap": 100,
+            "imageProcessorTileFormat": "GTIFF",
+            "imageProcessorTileCompression": "LZW",
+            "imageReadRole": READER,
+            "regionOfInterest": SQUARE,
+            "outputs": [
+                {"type": "S3", "bucket": "results", "prefix": "ships"},
+                {"type": "S3", "bucket": "copies", "prefix": ""},
+            ],
+            "featureProperties": [{"mission": "m1"}],
+            "postProcessing": [
+                {
+                    "step": "FEATURE_DISTILLATION",
+                    "algorithm": {
+                        "algorithmType": "SOFT_NMS",
+                        "iouThreshold": 0.5,
+                        "skipBoxThreshold": 0.01,
+                        "sigma": 0.3,
+                    },
+                }
+            ],
+            "trainmaster": {"priority": 5, "share": "vision"},
+        }
+    )
+    assert reading.warnings == ()
+    assert reading.request == ImageRequest(
+        job_id="harbour-7",
+        image_url=f"{BUCKET}small.tif",
+        processor=Processor(name="ships", type_=ProcessorType.SAGEMAKER, assumed_role=ROLE),
+        tile_size=2048,
+        tile_overlap=100,
+        tile_format=TileFormat.GEOTIFF,
+        tile_compression=Compression.LZW,
+        parameters={"TargetVariant": "blue", "TargetModel": "m.tar.gz"},
+        image_read_role=READER,
+        region_of_interest=SQUARE,
+        outputs=(Output(bucket="results", prefix="ships"), Output(bucket="copies")),
+        feature_properties=({"mission": "m1"},),
+        distillation=Distillation(algorithm=Suppression.SOFT_NMS, iou=0.5, skip_box=0.01, sigma=0.3),
+        priority=5,
+        share="vision",
+    )
+
+
+def test_what_is_absent_or_null_is_as_modelrunners_page_says_and_not_an_error_as_in_its_code():
+    """Its page promises tiles of 1024 pixels that overlap by 50; its code raises where they are missing."""
+    least = {"jobId": "j", "imageUrls": ["https://host/a.ntf"], "imageProcessor": {"name": "https://host/model"}}
+    nulls = dict.fromkeys(
+        (
+            *("imageProcessorTileSize", "imageProcessorTileOverlap", "imageProcessorTileFormat", "imageReadRole"),
+            *("imageProcessorTileCompression", "regionOfInterest", "outputs", "featureProperties", "postProcessing"),
+            *("imageProcessorParameters", "trainmaster", "outputBucket", "outputPrefix"),
+        )
+    )
+    for body in (least, least | nulls):
+        request = read_request(body).request
+        assert (request.tile_size, request.tile_overlap) == (1024, 50)
+        assert (request.tile_format, request.tile_compression) == (TileFormat.NITF, Compression.NONE)
+        assert request.distillation == Distillation(algorithm=Suppression.NMS, iou=0.75)
+        assert (request.priority, request.share, request.outputs) == (0, "default", ())
+        assert request.processor.is_http
+
+
+def test_the_old_form_of_outputs_is_taken_and_yields_to_the_new_one():
+    old = an_image_request(outputs=None, outputBucket="old", outputPrefix="there")
+    assert read_request(old).request.outputs == (Output(bucket="old", prefix="there"),)
+    both = read_request(old | {"outputs": [{"type": "S3", "bucket": "new"}]})
+    assert both.request.outputs == (Output(bucket="new"),)
+    assert both.warnings == ("outputBucket is left out, since there are outputs.",)
+
+
+def test_the_text_of_a_number_is_taken_for_the_number():
+    request = read_request(an_image_request(imageProcessorTileSize="512", imageProcessorTileOverlap="0")).request
+    assert (request.tile_size, request.tile_overlap) == (512, 0)
+
+
+def test_what_is_not_honoured_is_named_and_left_out():
+    body = an_image_request(
+        jobName="no warning",
+        jobArn="no warning either",
+        colour="red",
+        imageProcessor={"name": "ships", "size": "xl"},
+        outputs=[{"type": "S3", "bucket": "results", "region": "us-east-1"}],
+        postProcessing=[{"step": "FEATURE_DISTILLATION", "algorithm": {"algorithmType": "NMS", "speed": 3}}],
+    )
+    reading = read_request(body)
+    assert reading.warnings == (
+        "colour means nothing here, and is left out.",
+        "imageProcessor.size means nothing here, and is left out.",
+        "outputs[0].region means nothing here, and is left out.",
+        "postProcessing[0].algorithm.speed means nothing here, and is left out.",
+    )
+
+
+def test_several_images_are_refused_with_what_to_do_instead_of_processing_only_the_first():
+    with pytest.raises(InvalidRequest) as caught:
+        read_request(an_image_request(imageUrls=[f"{BUCKET}{n}.tif" for n in range(3)]))
+    assert caught.value.field == "imageUrls"
+    assert "There are 3 images" in caught.value.message
+    assert "for each image" in caught.value.hint
+
+
+def test_a_request_without_outputs_is_taken_with_a_warning():
+    (warning,) = read_request(an_image_request(outputs=[])).warnings
+    assert "no output" in warning
+
+
+@pytest.mark.parametrize(("members", "field"), POISON.values(), ids=POISON)
+def test_a_wrong_member_is_refused_by_its_path(members, field):
+    with pytest.raises(InvalidRequest) as caught:
+        read_request(an_image_request(**members))
+    assert caught.value.field == field
+    assert caught.value.message
+
+
+def test_nothing_that_a_refused_request_holds_is_repeated_at_length():
+    with pytest.raises(InvalidRequest) as caught:
+        read_request(an_image_request(regionOfInterest="secret" * 1000))
+    assert len(caught.value.message) < 300
+
+
+def test_w11_the_settings_of_the_distillation_survive_being_stored():
+    """ModelRunner's thresholds vanish for jobs that are read back from its table (facts, W11)."""
+    step = {"step": "FEATURE_DISTILLATION", "algorithm": {"algorithmType": "SOFT_NMS", "iouThreshold": 0.25}}
+    body = an_image_request(postProcessing=[step])
+    stored = json.loads(json.dumps(body))
+    assert read_request(stored).request == read_request(body).request
+    assert read_request(stored).request.distillation.iou == 0.25
