@@ -178,7 +178,7 @@ test-jax: .venv-jax/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below 
 	.venv-jax/bin/python -m pytest $(MARKED) tests/jax $(ARGS)
 
 .PHONY: lint
-lint: .venv/.stamp ## Check style and types
+lint: .venv/.stamp lint-prose ## Check style, types and prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

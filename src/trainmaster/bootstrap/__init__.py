@@ -51,12 +51,12 @@ class Application:
 
     @cached_property
     def api_context(self) -> ApiContext:
-        """What the API's use cases need."""
+        """Dependencies of the API's use cases."""
         return ApiContext(self.store, self.publisher, self.clock)
 
     @cached_property
     def manager_context(self) -> ManagerContext:
-        """What the manager's use cases need."""
+        """Dependencies of the manager's use cases."""
         manager_context = ManagerContext(self.store, self.launcher, self.clock, table=self.settings.table)
         return replace(
             manager_context,
@@ -81,7 +81,7 @@ class Application:
 
     @cached_property
     def catalogue_refresher(self) -> CatalogueRefresher | None:
-        """What asks AWS about instance types; None where the deployment does not want that."""
+        """Reads instance types from AWS; None if the deployment does not want that."""
         if not self.settings.learn_instance_types:
             return None
         from trainmaster.adapters.catalogue.ec2 import Ec2InstanceTypes
@@ -139,7 +139,7 @@ class Application:
 
     @cached_property
     def checkpoints(self) -> Checkpoints | None:
-        """Where jobs save their work, on S3; its client is made when somebody first looks."""
+        """Checkpoints of jobs, on S3; the client is created on first use."""
         from trainmaster.adapters.s3 import S3Checkpoints
 
         return S3Checkpoints(lambda: self.clients.of("s3"))
@@ -161,7 +161,7 @@ class Application:
         return {FUNCTION: function, EVENT: EventResizeRequester(lambda: self.clients.of("events"))}
 
     def observation_of(self, event: Mapping[str, Any]) -> Observation | None:
-        """What an EventBridge event says of a training job; None where it is about something else.
+        """Return the observation that an EventBridge event reports; None if it is about something else.
 
         Raises `InvalidRequest` for an event that cannot be read.
         """
@@ -184,5 +184,5 @@ class Application:
 
 @lru_cache(maxsize=1)
 def application() -> Application:
-    """The application of this Lambda environment, made from its environment variables once."""
+    """Return the application of this Lambda environment, built once from its environment variables."""
     return Application(Settings.from_env(os.environ))

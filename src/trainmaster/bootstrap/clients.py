@@ -43,7 +43,7 @@ class Clients:
         return boto3.Session(botocore_session=use_trimmed_model(botocore.session.get_session()))
 
     def of(self, service: str, *, tries: int = 3, region: str | None = None, session: Session | None = None) -> Any:
-        """A client that tries three times and gives up early: every use case can be repeated as a whole."""
+        """Return a client that tries three times and gives up early: callers can repeat each use case as a whole."""
         from botocore.config import Config
 
         patience = Config(retries={"mode": "standard", "total_max_attempts": tries}, connect_timeout=2, read_timeout=10)
@@ -51,7 +51,7 @@ class Clients:
         return given.client(service, region_name=region, config=patience)  # type: ignore[call-overload]
 
     def under(self, service: str, *, tries: int = 3) -> Callable[[str | None], Any]:
-        """A service's clients under roles, our own for None; each kept as long as its role's credentials last."""
+        """Return a service's clients by role, None for our own; each is kept while its role's credentials last."""
         last: dict[str | None, tuple[Session, Any]] = {}
 
         def client(role: str | None) -> Any:

@@ -70,7 +70,7 @@ class Settings:
 
 
 def _missing(variable: str, output: str) -> InvalidRequest:
-    """What to do stands in the message: nobody reads it but in a log, which has no hints."""
+    """Return the error for a missing variable; its message contains the remedy, since logs show no hints."""
     told = f"template.yaml sets it for the functions; elsewhere set it to the output {output} of the stack"
     return InvalidRequest(f"{variable} is not set: {told}", field=variable)
 

@@ -38,7 +38,7 @@ class CliKind(Protocol):
     PARTS_HEADING: str
     """Heading of the progress bars."""
     RESUME: str
-    """What a preempted job does once it starts again, as the end of a sentence."""
+    """The end of a sentence about a preempted job that starts again."""
 
     def recognises(self, request: Mapping[str, Any]) -> bool:
         """Return whether this is a request for a job of this kind."""

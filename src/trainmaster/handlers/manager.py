@@ -34,7 +34,7 @@ MAX_PASSES = 5
 
 @dataclass(slots=True)
 class Work:
-    """What a batch of messages asks for.
+    """The combined requests of a batch of messages.
 
     Attributes:
         wanted: whether anything in it makes a pass worth while.
@@ -175,7 +175,7 @@ def _tick_kinds(application: bootstrap.Application, report: PassReport) -> None:
 
 
 def _tell(report: PassReport) -> None:
-    """The pass as a line of the log and as metrics; the alarm on a stalled manager watches `Passes`."""
+    """Log the pass and emit its metrics; the alarm on a stalled manager watches `Passes`."""
     metrics.add_metric(name="Passes", unit=MetricUnit.Count, value=1)
     metrics.add_metric(name="Started", unit=MetricUnit.Count, value=len(report.started))
     metrics.add_metric(name="Preempted", unit=MetricUnit.Count, value=len(report.preempted))

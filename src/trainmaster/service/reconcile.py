@@ -97,7 +97,7 @@ def resume(context: ManagerContext, job: Job) -> Job:
 def _launch_or_requeue(context: ManagerContext, job: Job) -> Job:
     """Launch a committed attempt; requeue the job with a back-off if an unexpected exception keeps preventing that.
 
-    Otherwise it would hold its capacity for ever. It does not fail: an exception that every job causes would end all
+    Otherwise it would hold its capacity forever. It does not fail: an exception that every job causes would end all
     jobs of the queue, while a new release fixes it. Raises what `launch` raises.
     """
     try:

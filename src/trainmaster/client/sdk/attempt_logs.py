@@ -1,7 +1,7 @@
 """Joins the log streams of a job's attempts, so that attempt 2 continues where attempt 1 ended.
 
 Both SDKs read CloudWatch streams whose names begin with the job's name, as the first attempt's do. Later attempts have
-other names, so a reader would wait for ever at the end of the first attempt's stream. The handlers answer calls for
+other names, so a reader would wait forever at the end of the first attempt's stream. The handlers answer calls for
 training-job streams of jobs with several attempts, from what Describe has fetched; all other calls pass through.
 """
 

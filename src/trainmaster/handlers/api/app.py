@@ -44,7 +44,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def answer(app: Callable[[], Resolver], event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """The answer of an app, whatever happens, and a line in the log about it."""
+    """Return the app's response, also after an unexpected error, and log the request."""
     try:
         made = app().resolve(event, context)
     except Exception as error:  # noqa: BLE001 -- whatever it is, the caller gets the one shape
@@ -96,7 +96,7 @@ def _methods_by_rule(declared: Sequence[Operation]) -> dict[str, tuple[str, ...]
 
 
 def _note(event: dict[str, Any], status: int) -> None:
-    """A line about the request, none of its contents, and metrics."""
+    """Log one line about the request, without its contents, and emit metrics."""
     method, path = event.get("httpMethod"), event.get("path")
     logger.info("answered", extra={"method": method, "path": path, "status": status, "caller": caller_of(event)})
     if status == HTTPStatus.ACCEPTED and path == "/add-job":

@@ -1,4 +1,4 @@
-"""Request bodies: text that must be one JSON object, read so that nobody can read it in two ways.
+"""Request bodies: text that must be one JSON object with a single meaning (no duplicate members).
 
 Duplicate keys, NaN and infinite numbers pass Python's reader and mean something else to the next one, so they are
 refused. It must not know any route or field, nor repeat the body's text in a message: it may hold secrets.
@@ -26,7 +26,7 @@ _TWICE_ENCODED = (
 
 
 def parse_body(text: str) -> dict[str, Any]:
-    """The JSON object that the text is. Raises `InvalidRequest`."""
+    """Return the JSON object in the text. Raises `InvalidRequest`."""
     try:
         # Numbers that are none stay in it until their place can be told.
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=float)
@@ -47,12 +47,12 @@ def parse_body(text: str) -> dict[str, Any]:
 
 
 def no_body() -> InvalidRequest:
-    """The refusal of a request that needs a body and has none."""
+    """Return the error for a request without the body that it needs."""
     return InvalidRequest(_NO_BODY, hint=_HINT)
 
 
 def as_json(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The event with its body as text, which Powertools will read as JSON or not at all.
+    """Return the event with its body as text, which Powertools parses as JSON or not at all.
 
     It would take a form for an object, and knows application/json in lower case only. Raises `InvalidRequest` where
     API Gateway passed on in base64 what is no text.

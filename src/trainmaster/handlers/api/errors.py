@@ -71,11 +71,11 @@ class Trouble:
         return json.dumps({"error": members})
 
     def response(self) -> Response[str]:
-        """The answer of a route."""
+        """Return the response of a route."""
         return Response(self.status.value, "application/json", self.body, dict(self.headers or {}))
 
     def proxy_response(self) -> dict[str, Any]:
-        """The answer as API Gateway takes it, where no route could be asked."""
+        """Return the response in API Gateway's form, if no route handled the request."""
         headers = {"Content-Type": "application/json", **(self.headers or {})}
         return {
             "statusCode": self.status.value,
@@ -86,7 +86,7 @@ class Trouble:
 
 
 def trouble_of(error: Exception, request_id: str) -> Trouble:
-    """What the caller is told of an error that a route met; what operators need goes to the log.
+    """Return the response for an error that a route raised, and log what operators need.
 
     `request_id` is API Gateway's, which the log's lines carry as correlation id.
     """
@@ -139,7 +139,7 @@ def _service_trouble(error: errors.ServiceError, request_id: str) -> Trouble:
 
 
 def unexpected(error: Exception, request_id: str) -> Trouble:
-    """What the caller is told of an error that should not have been, whatever its type."""
+    """Return the response for an unexpected error of any type."""
     # The text of a foreign exception may repeat what it choked on, so the log gets types and places only.
     text = str(error) if isinstance(error, errors.TrainmasterError) else None
     log.error("failed", extra={**log_fields(error), "text": text})
@@ -155,7 +155,7 @@ def _entry(kind: type[BaseException]) -> tuple[str, HTTPStatus]:
 
 
 def first_problem(problems: Sequence[Mapping[str, Any]], *, inside: int = 1) -> errors.InvalidRequest:
-    """A problem that pydantic found, in our words; its own never repeat the value.
+    """Return a problem that pydantic found, in our words; pydantic's own never repeat the value.
 
     `inside` are the parts that its places have before a body's own: `body`, where Powertools has read it.
     """

@@ -45,7 +45,7 @@ class ApiKind(Protocol):
 
 
 class Parts(Protocol):
-    """What the kinds need of the application."""
+    """Parts of the application that kinds use."""
 
     @property
     def kinds(self) -> Mapping[str, JobKind]:

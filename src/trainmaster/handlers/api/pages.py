@@ -1,7 +1,6 @@
-"""Pages of jobs with what the plan says of those that wait: one reading of the queue for each page.
+"""Pages of jobs with the plan's fields for waiting jobs; each page reads the queue once.
 
-It must not read once for each job, nor say of a job that a pass does not look at what the plan would say of it if
-nobody waited before it.
+A job that the pass does not consider gets no estimate: the plan knows nothing of the jobs ahead of it.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def _is_infeasible(remarks: QueueStatus | None) -> bool:
 
 
 def queue_page(context: ApiContext, limit: int, cursor: str | None) -> job_models.QueuePage:
-    """Waiting jobs in queue order with remarks, and the pools. Raises `InvalidRequest` for a wrong cursor."""
+    """Return waiting jobs in queue order, and the pools. Raises `InvalidRequest` for a wrong cursor."""
     page = context.store.list_jobs(Filter(states=WAITING), limit=limit, cursor=cursor)
     in_force, snapshot = context.store.settings(), context.store.read_snapshot()
     remarks = _remarks_in(snapshot, context, page.jobs)
@@ -94,7 +93,7 @@ def _has_queue_status(job: Job) -> bool:
 
 
 def rendezvous_of(context: ApiContext, rendezvous: RendezvousControl, name: str) -> elastic_models.Rendezvous:
-    """How the nodes of the job's newest attempt stand. Raises `JobNotFound`."""
+    """Return the state of the nodes of the job's newest attempt. Raises `JobNotFound`."""
     job = found(context, name)
     if job.attempt is None:
         return rendezvous_view(None, None)
@@ -116,7 +115,7 @@ def found(context: ApiContext, name: str, kinds: Iterable[ApiKind] = ()) -> Job:
 
 
 def _offering(context: ApiContext, which: Filter) -> Filter:
-    """The filter with what an instance of its pool has, for jobs that ask for resources; they run on demand."""
+    """Return the filter with the resources of its pool's instances, for jobs that ask for resources."""
     if which.pool is None:
         return which
     in_force = context.store.settings()

@@ -35,7 +35,7 @@ def _name(text: str) -> str:
 
 
 def wrong_name(name: str) -> InvalidRequest:
-    """The refusal of a name that no job can have."""
+    """Return the error for a name that no job can have."""
     return InvalidRequest(
         f"{shown(name)} is no name of a job.",
         field="name",

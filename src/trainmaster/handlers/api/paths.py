@@ -16,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 
 
 def path_of(where: Sequence[str | int]) -> str | None:
-    """A place in a body such as `pools[0].cap`; None for the body itself."""
+    """Return a place in a body such as `pools[0].cap`; None for the body itself."""
     path = ""
     for part in where:
         if isinstance(part, int):

@@ -14,7 +14,7 @@ from trainmaster.service.submit import plan
 
 
 class Parts(Protocol):
-    """What plans need of the application."""
+    """Parts of the application that plans use."""
 
     @property
     def api_context(self) -> ApiContext:

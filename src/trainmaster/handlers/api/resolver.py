@@ -33,7 +33,7 @@ class Resolver(APIGatewayRestResolver):
         self.exception_handler(NotFoundError)(self._no_route)
 
     def resolve(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
-        """The answer to an API Gateway proxy event."""
+        """Return the response to an API Gateway proxy event."""
         try:
             return super().resolve(as_json(event), context)
         except Refused as error:
@@ -58,7 +58,7 @@ def json_response(view: BaseModel, status: HTTPStatus = HTTPStatus.OK) -> Respon
 
 
 def request_id_of(event: Mapping[str, Any]) -> str:
-    """API Gateway's id of the request, which it also gives to the caller as `x-amzn-RequestId`."""
+    """Return API Gateway's id of the request, which it also gives to the caller as `x-amzn-RequestId`."""
     return str((event.get("requestContext") or {}).get("requestId") or "unknown")
 
 

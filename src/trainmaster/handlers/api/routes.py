@@ -52,7 +52,7 @@ Request = Annotated[job_models.TrainingJobRequest, Body(description="The CreateT
 
 
 class Parts(plans.Parts, kinds.Parts, Protocol):
-    """What the API needs of the application."""
+    """Parts of the application that the API uses."""
 
     @property
     def rendezvous(self) -> RendezvousControl:

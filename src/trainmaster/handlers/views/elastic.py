@@ -14,7 +14,7 @@ from trainmaster.service.explain.resize_status import describe_wait
 
 
 def elastic_view(job: Job) -> elastic_models.Elastic | None:
-    """An elastic job's bounds, and where it stands; None of any other job."""
+    """Return an elastic job's bounds and state; None for any other job."""
     elastic = job.elastic
     if elastic is None:
         return None
@@ -43,7 +43,7 @@ def elastic_view(job: Job) -> elastic_models.Elastic | None:
 def rendezvous_view(
     run: str | None, group: RendezvousState | None, trouble: str | None = None
 ) -> elastic_models.Rendezvous:
-    """How the nodes of a run stand; an empty answer where none has come yet."""
+    """Return the state of a run's nodes; empty if none has joined yet."""
     known = group or RendezvousState(round=0, complete=False)
     return elastic_models.Rendezvous(
         run=run,

@@ -33,7 +33,7 @@ from trainmaster.service.submit import Submission
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """What is said of a job beyond the job itself; all None for one of which nothing is.
+    """Queue-derived fields shown with a job; all None if it is not queued.
 
     `demand` has the pools in force now, of a job that asks for resources; `expected_end` is that of a run.
     """
@@ -50,7 +50,7 @@ class QueueStatus:
 
 
 def remarks_of(explanation: Explanation | None) -> QueueStatus:
-    """What the plan says of a job."""
+    """Return the fields that the plan gives a job."""
     if explanation is None:
         return QueueStatus()
     return QueueStatus(
@@ -67,13 +67,13 @@ def remarks_of(explanation: Explanation | None) -> QueueStatus:
 def remarks_without_plan(
     job: Job, deadline: Outlook | None = None, expected_end: datetime | None = None
 ) -> QueueStatus:
-    """What can be said of a job that is not in the queue: why it is held, and how it stands to its deadline or end."""
+    """Return the fields of a job outside the queue: the reason that it is held, and its deadline or expected end."""
     reason = reason_view(lifecycle.held_reason(job))
     return QueueStatus(reason=reason, deadline=deadline_view(deadline), expected_end=expected_end)
 
 
 def deadline_view(outlook: Outlook | None) -> forecast_models.Deadline | None:
-    """How a job stands to its deadline."""
+    """Return the outlook for a job's deadline."""
     if outlook is None:
         return None
     return forecast_models.Deadline(
@@ -86,12 +86,12 @@ def deadline_view(outlook: Outlook | None) -> forecast_models.Deadline | None:
 
 
 def job_view(job: Job, remarks: QueueStatus | None = None) -> job_models.Job:
-    """A job, with what the plan says of it where it waits."""
+    """Return a job, with the plan's fields if it waits."""
     return job_models.Job(**_members(job, remarks))
 
 
 def submission_view(submission: Submission) -> job_models.Submission:
-    """A submitted job, what to beware of, and whom it would preempt."""
+    """Return a submitted job, its warnings, and the jobs that it would preempt."""
     explanation = submission.explanation
     return job_models.Submission(
         **_members(submission.job, remarks_of(explanation)),
@@ -103,7 +103,7 @@ def submission_view(submission: Submission) -> job_models.Submission:
 def detail_view(
     job: Job, request: Request, remarks: QueueStatus | None, why: WaitDiagnosis | None = None
 ) -> job_models.JobDetail:
-    """A job with its history and its request, and the story of why it waits where there is one."""
+    """Return a job with its history and request, and its diagnosis if it waits."""
     history = [
         job_models.HistoryEntry(
             at=line.at, before=line.before, after=line.after, reason=line.reason, attempt=line.attempt
@@ -114,7 +114,7 @@ def detail_view(
 
 
 def why_view(story: WaitDiagnosis | None) -> forecast_models.Why | None:
-    """The story of a waiting job."""
+    """Return the diagnosis of a waiting job."""
     if story is None:
         return None
     reserved = story.reserved
@@ -134,7 +134,7 @@ def why_view(story: WaitDiagnosis | None) -> forecast_models.Why | None:
 def plan_view(
     explanation: Explanation, warnings: Sequence[str], consequences: Consequences | None = None
 ) -> forecast_models.Plan:
-    """What would happen to a request, and to others because of it."""
+    """Return the consequences of a request for itself and for other jobs."""
     remarks, consequences = remarks_of(explanation), consequences or Consequences()
     preempts = list(explanation.would_preempt)
     return forecast_models.Plan(

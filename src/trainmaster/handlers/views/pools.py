@@ -24,7 +24,7 @@ _FIELDS = {"accelerators": "accelerators_per_unit"}
 
 
 def pools(context: ApiContext, in_force: QueueSettings, *, history: bool = False) -> pool_models.Pools:
-    """How the pools stand; with `history` also what the manager has lately done to its own."""
+    """Return the state of the pools; with `history` also the manager's recent changes to managed pools."""
     return pool_models.Pools(
         pools=use_of_pools(in_force, context.store.read_snapshot(), context.clock.now()),
         version=in_force.version,
@@ -33,22 +33,22 @@ def pools(context: ApiContext, in_force: QueueSettings, *, history: bool = False
 
 
 def event_view(event: PoolEvent) -> pool_models.ManagedPoolEvent:
-    """What the manager did."""
+    """Return a change that the manager made."""
     return pool_models.ManagedPoolEvent(at=event.at, **_deed(event))
 
 
 def deed_view(event: PoolEvent) -> pool_models.ManagedPoolChange:
-    """What the manager would do."""
+    """Return a change that the manager would make."""
     return pool_models.ManagedPoolChange(**_deed(event))
 
 
 def one_pool(context: ApiContext, in_force: QueueSettings, name: str) -> pool_models.Pool:
-    """How one of them stands."""
+    """Return the state of one pool."""
     return next(pool for pool in pools(context, in_force).pools if pool.name == name)
 
 
 def removal(context: ApiContext, done: Removal) -> pool_models.Removal:
-    """What became of a pool's removal."""
+    """Return the result of a pool's removal."""
     left, found = pools(context, done.settings), done.impact
     return pool_models.Removal(
         pools=left.pools,
@@ -61,7 +61,7 @@ def removal(context: ApiContext, done: Removal) -> pool_models.Removal:
 
 
 def use_of_pools(in_force: QueueSettings, snapshot: Snapshot, now: datetime) -> list[pool_models.Pool]:
-    """What becomes of the pools in force, by name; they may be newer than the snapshot, and the caps are theirs.
+    """Return the use of the pools in force, by name; they may be newer than the snapshot, and the caps are theirs.
 
     The pools of services are those of the snapshot: those that waiting or active jobs need.
     """
@@ -76,18 +76,18 @@ def use_of_pools(in_force: QueueSettings, snapshot: Snapshot, now: datetime) -> 
 
 
 def pool_asked(setting: pool_models.PoolSetting) -> Pool:
-    """The pool that a caller wants."""
+    """Return the pool that a request describes."""
     name = default_name(setting.instance_type, setting.kind) if setting.name is None else setting.name
     return _asked(name, setting.instance_type, setting)
 
 
 def named_pool_asked(name: str, setting: pool_models.NamedPool) -> Pool:
-    """The pool of that name that a caller wants."""
+    """Return the pool of that name that a request describes."""
     return _asked(name, setting.instance_type or name, setting)
 
 
 def change_asked(change: pool_models.PoolChange) -> dict[str, Any]:
-    """The fields of a pool that a caller wants changed."""
+    """Return the fields of a pool that a request changes."""
     given = change.model_dump(exclude_none=True, exclude={"version"})
     return {_FIELDS.get(name, name): value for name, value in given.items()}
 
@@ -163,7 +163,7 @@ def _pool_view(pool: Pool, snapshot: Snapshot, usage: Usage, waiting: Waiting, w
 
 
 def _setting(pool: Pool) -> dict[str, Any]:
-    """The pool as `PUT /pools` takes it; nothing of an endpoint's, which it does not take."""
+    """Return the pool as `PUT /pools` accepts it; empty for a service's pool, which it does not accept."""
     if pool.kind is Kind.SERVICE:
         return {}
     given = {

@@ -45,7 +45,7 @@ MARGIN = 5.0
 
 
 class Parts(Protocol):
-    """What the intake needs of the application."""
+    """Parts of the application that the intake uses."""
 
     @property
     def queue(self) -> str:
@@ -53,7 +53,7 @@ class Parts(Protocol):
 
     @property
     def intake(self) -> Intake:
-        """What taking requests in needs."""
+        """Dependencies of the intake of requests."""
 
     @property
     def image_queue(self) -> ImageIntake | None:
@@ -163,7 +163,7 @@ class Batch:
         return IncomingRequest(reading.request, body, self._caller(record), _sent_at(record), again)
 
     def _caller(self, record: SQSRecord) -> str | None:
-        """Who asks, as far as our own API says so: anybody may write an attribute, nobody another one's SenderId."""
+        """Return the caller that our own API names: a sender can write any attribute, but only its own SenderId."""
         role = self.parts.intake.vouching
         if not role or not str(record.attributes.get("SenderId")).startswith(f"{role}:"):
             return None
@@ -200,7 +200,7 @@ def _sent_at(record: SQSRecord) -> datetime | None:
 
 
 def job_in(text: str) -> str | None:
-    """The name that the job of a request would have; None where that cannot be read, or no job can be called so."""
+    """Return the name of the job of a request; None if it cannot be read, or is no valid name."""
     try:
         name = parse_body(text).get("jobId")
     except Refused:

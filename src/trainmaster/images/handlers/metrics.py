@@ -17,7 +17,7 @@ _Figure = tuple[str, MetricUnit, float]
 
 
 def tell_figures(figures: ImageJobMetrics) -> None:
-    """The figures of a pass."""
+    """Emit the figures of a pass."""
     _tell(
         ("Invocations", MetricUnit.Count, 1),
         ("Duration", MetricUnit.Milliseconds, figures.milliseconds),
@@ -33,7 +33,7 @@ def tell_figures(figures: ImageJobMetrics) -> None:
 
 
 def tell_errors(models: Iterable[str], *, decisions: int = 0) -> None:
-    """What has failed, by endpoint; where nothing has, that is written too, for a rate needs both.
+    """Emit failures by endpoint, zero included, since a rate needs both.
 
     Args:
         models: the endpoint of each error, as often as it had one.

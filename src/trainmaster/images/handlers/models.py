@@ -1,7 +1,7 @@
 """Requests for image jobs as they travel: ModelRunner's JSON, and beside it an object `trainmaster` of our own.
 
 What ModelRunner takes is taken, also the old form of outputs. Members that mean nothing are left out with a warning,
-as ModelRunner leaves them out; those of `trainmaster` are refused, since nobody else's software writes them. It must
+as ModelRunner leaves them out; those of `trainmaster` are refused, since no other software writes them. It must
 not read an image, nor ask for an endpoint.
 """
 
@@ -143,14 +143,14 @@ class _Body(_Given):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a body asks for, and what of it is not honoured."""
+    """A request, and the fields of its body that are not honored."""
 
     request: ImageRequest
     warnings: tuple[str, ...] = ()
 
 
 def read_request(body: Mapping[str, Any]) -> Reading:
-    """What a request for an image job asks for. Raises `InvalidRequest` naming the field by its path."""
+    """Return the request in a body. Raises `InvalidRequest` naming the field by its path."""
     _check_texts(body, ())
     try:
         given = _Body.model_validate(body)
@@ -198,7 +198,7 @@ def _request(given: _Body) -> ImageRequest:
 
 
 def _only(urls: Sequence[str]) -> str:
-    """The one image; ModelRunner takes the first of several and says nothing of the others."""
+    """Return the only image; ModelRunner uses the first of several and ignores the others."""
     if len(urls) > 1:
         hint = "Send a request of its own, with a jobId of its own, for each image."
         raise InvalidRequest(f"There are {len(urls)} images; a job is for one.", field="imageUrls", hint=hint)
@@ -206,7 +206,7 @@ def _only(urls: Sequence[str]) -> str:
 
 
 def _interest(text: str | None) -> str | None:
-    """As far as its form goes; what it means is told by whoever reads the image."""
+    """Check the form only; the reader of the image checks the meaning."""
     if text and not _WKT.fullmatch(text):
         hint = "Give longitudes and latitudes as WKT: POLYGON ((7 53, 8 53, 8 54, 7 54, 7 53))."
         raise InvalidRequest(f"{shown(text)} is no WKT.", field="regionOfInterest", hint=hint)
@@ -239,7 +239,7 @@ def _distillation(steps: Sequence[_Step]) -> Distillation:
 
 
 def _share(name: str) -> str:
-    """It becomes a part of keys, so it is made of the signs that the option `share` takes."""
+    """Check that it has the characters of the option `share`, since it becomes a part of keys."""
     if label(name) is None:
         hint = f"It takes {OPTIONS['share'].takes}."
         raise InvalidRequest("This is no name of a share.", field="trainmaster.share", hint=hint)

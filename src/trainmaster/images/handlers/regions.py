@@ -39,7 +39,7 @@ _METRICS = {
 
 
 class Parts(Protocol):
-    """What workers need of the application."""
+    """Parts of the application that workers use."""
 
     @property
     def queue(self) -> str:
@@ -51,7 +51,7 @@ class Parts(Protocol):
 
     @property
     def workers(self) -> Queue:
-        """What workers share with the queue."""
+        """Dependencies that workers share with the queue."""
 
     @property
     def imaging(self) -> WorkerFactory:
@@ -66,7 +66,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def consume(parts: Parts, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Work on the regions of a batch, one after the other; those for which there is no time are dispatched anew."""
+    """Work on the regions of a batch, one after the other; dispatch those again for which there is no time."""
     metrics.set_default_dimensions(queue=parts.queue)
     limits = TimeLimits(left=lambda: context.get_remaining_time_in_millis() / 1000)
     failed = [
@@ -76,7 +76,7 @@ def consume(parts: Parts, event: dict[str, Any], context: LambdaContext) -> dict
 
 
 def _is_settled(parts: Parts, record: dict[str, Any], context: LambdaContext, limits: TimeLimits) -> bool:
-    """Whether the message has done what it could."""
+    """Return whether the message is settled."""
     identifier = record["messageId"]
     try:
         claim = claim_of(record["body"], f"{context.aws_request_id}/{identifier}")
@@ -98,7 +98,7 @@ def _is_settled(parts: Parts, record: dict[str, Any], context: LambdaContext, li
 
 
 def claim_of(body: str, worker: str) -> Claim:
-    """What a message asks for. Raises `InvalidRequest` for one that nobody of ours has sent."""
+    """Return the claim in a message. Raises `InvalidRequest` for a message that the queue did not send."""
     try:
         said = json.loads(body)
         job, attempt, number = said["job"], said["attempt"], said["region"]

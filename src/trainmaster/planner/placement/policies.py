@@ -96,7 +96,7 @@ def choose_queue(policy: str, pools: Sequence[CandidatePool], point: float) -> s
     The policy decides on totals. Free capacity does not count: it is too small everywhere and changes with every pass.
     Without load, `pick-kx` treats all pools alike; `resource-pick-kx`, which cannot schedule without free capacity (the
     article, below algorithm 3), uses the totals. A waiting job has no turn yet, so a round-robin policy draws by what
-    it gives each pool in the long run.
+    it gives each pool eventually.
 
     Args:
         policy: the setting of the queue.

@@ -46,7 +46,7 @@ class FeasibilityCheck:
             demand: its demand, resolved against the pools.
 
         Raises `NeverFits` if no change of the pools helps, or if a job that names instance types would block the queue
-        for ever.
+        forever.
         """
         caps = {name: pool.cap for name, pool in self.pools.items()}
         if any(covers(caps, units) for units in demand.alternatives):

@@ -1,4 +1,4 @@
-"""Whether values keep to the service model: types, required members, lengths, ranges, enums, patterns.
+"""Checks of values against the service model: types, required members, lengths, ranges, enums, patterns.
 
 botocore's own validator knows types and least sizes; this adds what only the service checks. Used on requests as
 they come in and, in tests, on answers as they go out. It must not know any operation by name.

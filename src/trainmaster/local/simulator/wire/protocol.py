@@ -52,12 +52,12 @@ def answer(operation: str, body: bytes, call: Callable[[str, dict[str, Any]], Ma
 
 
 def error_reply(error: ApiError) -> Reply:
-    """An error as the service writes it."""
+    """Return an error in the service's form."""
     return Reply(error.status, json.dumps({"__type": error.code, "message": error.message}).encode())
 
 
 def read(body: bytes, shape: Shape | None) -> dict[str, Any]:
-    """A request body as checked values. Raises `ApiError` for what the service would not accept."""
+    """Return a request body as checked values. Raises `ApiError` for what the service would not accept."""
     try:
         raw = json.loads(body or b"{}")
     except ValueError as error:
