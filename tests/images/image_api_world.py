@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from image_stores import MemoryImageStore
-
 from api_world import ApiWorld
+from image_stores import MemoryImageStore
 from trainmaster.images.kind import image_parts
 from trainmaster.images.local.memory_refusals import MemoryRefusals
 from trainmaster.local.memory.store import MemoryStore

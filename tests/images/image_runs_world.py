@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from image_stores import DynamoImageStore, MemoryImageStore
-
 from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.jobs.job import Job, JobState

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from api_world import Recorder, StillClock
 from image_api_world import SentImages
 from image_stores import MemoryImageStore
-
-from api_world import Recorder, StillClock
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.settings import Policy

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from image_builders import an_image_work
 
+from image_builders import an_image_work
 from trainmaster.images.domain.capacity import UNLIMITED
 from trainmaster.images.domain.concurrency import concurrency_of, effective_concurrency, requests_of, rest
 from trainmaster.images.domain.leases import MAX_PAUSES, pause

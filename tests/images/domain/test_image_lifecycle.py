@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from image_builders import a_report, a_running_image, a_started_image, an_image_job, an_image_work, must
-
 import builders as b
+from image_builders import a_report, a_running_image, a_started_image, an_image_job, an_image_work, must
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from image_builders import an_endpoint, an_endpoint_pool, an_image_job
 
 import builders as b
+from image_builders import an_endpoint, an_endpoint_pool, an_image_job
 from trainmaster.adapters.dynamodb.rows import WAIT, row_of
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.capacity.units import Kind, Pool, counted, in_settings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from image_builders import an_image_work
 
+from image_builders import an_image_work
 from trainmaster.images.domain.pace import BESIDES, seconds_left, turns, unknown
 
 LOADS = st.integers(1, 100_000)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from image_builders import an_image_work
 
 import builders as b
+from image_builders import an_image_work
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.images.domain.leases import initial_records
 from trainmaster.images.domain.progress import dispatchable, exhausted, observed, silent

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from image_api_world import ImageApiWorld
-from image_builders import a_running_image, an_endpoint, an_image_job
 
 from builders import G5, P5, a_pool, pools_of
+from image_api_world import ImageApiWorld
+from image_builders import a_running_image, an_endpoint, an_image_job
 from trainmaster.cli.queue.pools_table import pools_table
 from trainmaster.images.domain.endpoint import pool_name
 

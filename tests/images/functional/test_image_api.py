@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from image_api_world import ImageApiWorld
-from image_poison import POISON
-from image_world import API_ROLE, ImageWorld, a_record, an_image_request
 
 from api_world import ALICE, ApiWorld
 from builders import NOW, at
+from image_api_world import ImageApiWorld
+from image_poison import POISON
+from image_world import API_ROLE, ImageWorld, a_record, an_image_request
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.images.domain.refusal import Refusal

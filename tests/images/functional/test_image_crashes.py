@@ -10,8 +10,8 @@ import random
 from functools import cache
 
 import pytest
-from image_runs_world import ImageRunsWorld
 
+from image_runs_world import ImageRunsWorld
 from trainmaster.domain.errors import Unavailable
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import ENDED, JobState

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from builders import NOW, at
 from image_poison import POISON, SQUARE
 from image_world import (
     API_ROLE,
@@ -24,8 +26,6 @@ from image_world import (
     an_endpoint,
     an_image_request,
 )
-
-from builders import NOW, at
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState

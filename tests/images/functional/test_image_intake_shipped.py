@@ -9,12 +9,12 @@ import httpx
 import numpy as np
 import pytest
 import rasterio
-from image_world import Context, a_record, an_image_request
 from moto.server import ThreadedMotoServer
 from rasterio.transform import from_origin
 
 from api_world import ALICE, CONTEXT, read, rest_event
 from aws_clients import aws_session
+from image_world import Context, a_record, an_image_request
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.errors import Unavailable
 from trainmaster.handlers.api.app import build_app

@@ -11,11 +11,11 @@ from itertools import permutations
 
 import pytest
 from botocore.exceptions import ParamValidationError
+
+import builders as b
 from image_builders import a_running_image, an_endpoint_pool, an_image_job
 from image_stores import MemoryImageStore
 from image_world import BUCKET, ImageWorld, an_endpoint, an_image_request
-
-import builders as b
 from trainmaster.domain.capacity.units import Kind, Pool
 from trainmaster.domain.errors import Throttled, Unavailable
 from trainmaster.domain.jobs import lifecycle

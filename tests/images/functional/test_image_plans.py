@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
+
+from api_world import ApiWorld
+from builders import NOW, a_pool, an_observation, at, pools_of
 from image_api_world import ImageApiWorld
 from image_builders import an_endpoint, an_image_job
 from image_poison import POISON
 from image_world import an_image_request
-
-from api_world import ApiWorld
-from builders import NOW, a_pool, an_observation, at, pools_of
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.policy.settings import Share
 from trainmaster.images.domain.endpoint import pool_name

@@ -6,10 +6,10 @@ import json
 import random
 
 import pytest
-from image_builders import a_running_image, an_endpoint_pool, an_image_job
-from image_runs_world import ImageRunsWorld
 
 import builders as b
+from image_builders import a_running_image, an_endpoint_pool, an_image_job
+from image_runs_world import ImageRunsWorld
 from trainmaster.domain.errors import Unavailable
 from trainmaster.domain.plan import Plan
 from trainmaster.images.handlers.metrics import NAMESPACE, tell_errors, tell_figures

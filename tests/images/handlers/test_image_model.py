@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from image_poison import POISON, SQUARE
 from image_world import BUCKET, an_image_request
-
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.request import (
     Compression,

@@ -12,11 +12,11 @@ from fnmatch import fnmatchcase
 from types import SimpleNamespace
 
 import pytest
-from image_world import a_record, an_image_request
 
 from api_world import CONTEXT, read, rest_event
 from aws_clients import aws_session
 from builders import a_request, at
+from image_world import a_record, an_image_request
 from permissions import Asked, Call, listed, permits, statements
 from spots import geotiff, picture, scattered
 from trainmaster.bootstrap import Application, Settings

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import boto3
 import pytest
-from image_builders import an_image_job
 from imaging_stage import JOB, Ticking
 
 from api_world import StillClock
+from image_builders import an_image_job
 from spots import geotiff, picture, scattered, squares
 from trainmaster.adapters.sts import Roles
 from trainmaster.bootstrap import Application, Settings

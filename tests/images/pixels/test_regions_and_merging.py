@@ -9,10 +9,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from image_builders import an_image_work
 from imaging_stage import BUCKET, JOB, RESULTS, SECOND
 from rasterio.warp import transform
 
+from image_builders import an_image_work
 from spots import NORTH, SIDE, STEP, UTM, WEST, boxes_of, geotiff, picture, scattered, squares
 from trainmaster.domain.errors import Throttled
 from trainmaster.images.domain.concurrency import concurrency_of, requests_of

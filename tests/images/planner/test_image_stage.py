@@ -6,9 +6,9 @@ import random
 from dataclasses import replace
 
 import pytest
-from image_builders import a_report, a_running_image, an_endpoint_pool, an_image_job, an_image_work, must
 
 import builders as b
+from image_builders import a_report, a_running_image, an_endpoint_pool, an_image_job, an_image_work, must
 from trainmaster.domain.capacity.resolve import resolve
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand

@@ -8,10 +8,10 @@ from dataclasses import replace
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from image_builders import a_report, a_running_image, an_endpoint_pool, an_image_job, must
-from image_stores import MemoryImageStore
 
 import builders as b
+from image_builders import a_report, a_running_image, an_endpoint_pool, an_image_job, must
+from image_stores import MemoryImageStore
 from trainmaster.domain.capacity.units import covers, total
 from trainmaster.domain.errors import Fenced
 from trainmaster.domain.jobs import lifecycle

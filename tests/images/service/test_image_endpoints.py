@@ -6,10 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from image_builders import an_image_job
-from image_stores import MemoryImageStore
 
 import builders as b
+from image_builders import an_image_job
+from image_stores import MemoryImageStore
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
 from trainmaster.images.domain.capacity import capacity_of
 from trainmaster.images.domain.endpoint import Endpoint, Limits, Pressure, Variant

@@ -6,11 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
+
+import builders as b
 from image_builders import a_started_image, an_endpoint_pool, an_image_work
 from image_runs_world import CUT, Aside, Regions
 from image_stores import MemoryImageStore
-
-import builders as b
 from trainmaster.domain.errors import NotPermitted, RequestRefused, Unavailable
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from image_runs_world import ImageRunsWorld
-from image_world import ImageWorld, an_endpoint, an_image_request
 
 from builders import NOW
+from image_runs_world import ImageRunsWorld
+from image_world import ImageWorld, an_endpoint, an_image_request
 from trainmaster.domain.errors import Unavailable
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.images.domain.endpoint import Variant

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from image_builders import a_running_image, an_image_job
-from image_stores import MemoryImageStore
 
 import builders as b
+from image_builders import a_running_image, an_image_job
+from image_stores import MemoryImageStore
 from trainmaster.domain.errors import NotPermitted, Unavailable
 from trainmaster.images.domain.capacity import cap_of
 from trainmaster.images.domain.endpoint import Endpoint, Limits, Pressure, Variant
