@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
@@ -60,7 +61,7 @@ class ProgressBars:
         """Yield the results of `work` in order, and advance the bar after each; processes work in parallel."""
         self._progress.update(self._task, total=len(things), completed=0)
         # Spawn: a fork of a process with threads, such as the bar's, may hang (Python library, multiprocessing).
-        with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        with multiprocessing.get_context("spawn").Pool(processes, logging.disable, (logging.CRITICAL,)) as pool:
             for result in pool.imap(work, things):
                 yield result
                 self._progress.advance(self._task)

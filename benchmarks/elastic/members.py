@@ -56,10 +56,10 @@ class Members:
         """Return the instances that a base and its members held together, as a span for each number."""
         changes = defaultdict[float, int](int)
         for name in (base, *self._known[base]):
-            told = self._simulator.call("DescribeTrainingJob", TrainingJobName=name)
-            count = told["ResourceConfig"]["InstanceCount"]
-            changes[seconds_at(told["CreationTime"])] += count
-            changes[seconds_at(told["TrainingEndTime"])] -= count
+            description = self._simulator.call("DescribeTrainingJob", TrainingJobName=name)
+            count = description["ResourceConfig"]["InstanceCount"]
+            changes[seconds_at(description["CreationTime"])] += count
+            changes[seconds_at(description["TrainingEndTime"])] -= count
         return list(_spans(changes))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +54,6 @@ def trace(file: str) -> list[TraceJob]:
 
 def measured(task: Task) -> dict[str, Any]:
     """Replay a task; return its figures with its parameters."""
-    logging.disable(logging.CRITICAL)
     jobs = select_jobs(trace(task.file), cap=task.cap, share=task.share, limit=task.limit)
     cost = task.restart_cost if task.resize_cost is None else task.resize_cost
     settings = PoolSettings(cap=task.cap, resize_cost=cost, restart_cost=task.restart_cost)

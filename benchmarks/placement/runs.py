@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -23,7 +22,6 @@ Task = tuple[str, str, int]
 
 def run_task(task: Task) -> tuple[Task, dict[str, float]]:
     """Run one task in a process of its own."""
-    logging.disable(logging.CRITICAL)
     key, policy, seed = task
     return task, run_cell(_all()[key], policy, seed)
 

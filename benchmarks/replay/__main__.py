@@ -12,6 +12,7 @@ Each core replays one trace under one policy at a time.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -74,6 +75,7 @@ def main(arguments: list[str]) -> int:
     options = _options(arguments)
     if rewrite_pages(options, make_tables, name="replay", marks=REPLAY_MARKS):
         return 0
+    logging.disable(logging.CRITICAL)
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     with ProgressBars(console) as progress:
         found: Figures = {

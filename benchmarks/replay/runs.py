@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -39,7 +38,6 @@ def trace(file: str) -> list[TraceJob]:
 
 def measured(task: Task) -> Figures:
     """Replay a task; return its figures."""
-    logging.disable(logging.CRITICAL)
     jobs = select_jobs(trace(task.file), cap=task.cap, share=task.share, limit=task.limit)
     run = play(task.policy, jobs, task.cap, task.restart_cost, questions=task.questions)
     begin, end = jobs[0].submit, max(jobs[-1].submit, jobs[0].submit + 1)

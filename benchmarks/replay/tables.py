@@ -37,7 +37,7 @@ EXPECTED = {
         "The oracle knows every duration and pays the same for a restart, so no real scheduler can be expected to "
         "reach it. It has the best average at the cost of the longest jobs' tail."
     ),
-    "foretold": (
+    "estimates": (
         "A start without an estimate counts as outside. Later arrivals can pass a job under every order but fifo, "
         "and future arrivals are unknown, so ranges have to be wide where the load is high."
     ),
@@ -95,7 +95,7 @@ def estimates_table(runs: Sequence[Figures]) -> ReportTable:
             "median width",
         ),
         list(_estimates(_by_trace(runs))),
-        EXPECTED["foretold"],
+        EXPECTED["estimates"],
     )
 
 

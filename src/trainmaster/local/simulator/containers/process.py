@@ -67,8 +67,8 @@ class ScriptProcess:
         code = self._process.returncode
         if code == 0:
             return None
-        said = self._failure.read_text(errors="replace").strip() if self._failure.is_file() else ""
-        return f"AlgorithmError: {said[:900]}, exit code: {code if code > 0 else 128 - code}"
+        message = self._failure.read_text(errors="replace").strip() if self._failure.is_file() else ""
+        return f"AlgorithmError: {message[:900]}, exit code: {code if code > 0 else 128 - code}"
 
 
 class Guardian:

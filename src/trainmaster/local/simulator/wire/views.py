@@ -56,8 +56,8 @@ def detail(job: TrainingJob, now: datetime) -> dict[str, Any]:
     See "Automating Amazon SageMaker AI with Amazon EventBridge" (SageMaker developer guide).
     """
     seen = describe(job, now)
-    told: dict[str, Any] = in_milliseconds({name: seen[name] for name in EVENT_MEMBERS if name in seen})
-    return told | {"Tags": dict(job.tags)}
+    members: dict[str, Any] = in_milliseconds({name: seen[name] for name in EVENT_MEMBERS if name in seen})
+    return members | {"Tags": dict(job.tags)}
 
 
 def in_milliseconds(value: Any) -> Any:
