@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import platform
 
-import boto3
 import pytest
-from engines import DynamoEngine, Dynoxide, MemoryEngine, OneAtATime
-from moto import mock_aws
+from engine_fixtures import BUILDS, dynoxide, dynoxide_client, moto_client  # noqa: F401 - fixtures
+from engines import DynamoEngine, MemoryEngine
 
-BUILDS = {("Linux", "x86_64")}
-"""Where npm has the engine; elsewhere memory and moto alone pass the contract."""
 MANY_ROWS = {
     "test_a_long_history_is_found_whole",
     "test_a_long_history_keeps_its_times_when_the_entry_moves",
@@ -31,39 +28,13 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.slow)
 
 
-@pytest.fixture(scope="session")
-def dynoxide():
-    if (platform.system(), platform.machine()) not in BUILDS:
-        pytest.skip("Dynoxide is built for Linux on x86_64 only; CI proves the rest there")
-    engine = Dynoxide()
-    yield engine
-    engine.close()
-
-
-@pytest.fixture(scope="session")
-def dynoxide_client(dynoxide):
-    client = dynoxide.client()
-    yield client
-    client.close()
-
-
 @pytest.fixture
-def dynoxide_engine(dynoxide_client):
+def dynoxide_engine(dynoxide_client):  # noqa: F811 - a fixture
     return DynamoEngine(dynoxide_client)
 
 
-@pytest.fixture(scope="module")
-def moto_client():
-    with mock_aws():
-        client = boto3.session.Session().client(
-            "dynamodb", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
-        )
-        yield OneAtATime(client)
-        client.close()
-
-
 @pytest.fixture
-def moto_engine(moto_client):
+def moto_engine(moto_client):  # noqa: F811 - a fixture
     engine = DynamoEngine(moto_client)
     yield engine
     moto_client.delete_table(TableName=engine.name)  # moto copies all tables for each transaction

@@ -10,22 +10,19 @@ import random
 import socket
 import subprocess
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import boto3
 from botocore.config import Config
 
 from builders import a_pool, pools_of
-from image_stores import DynamoImageStore, MemoryImageStore
-from trainmaster.adapters.clock import SystemClock
+from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.images.adapters.runs import DynamoRuns
-from trainmaster.images.domain.endpoint_set import Caps, default_caps
-from trainmaster.images.local.memory_runs import MemoryRuns
+from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.ports.store import Store
 
@@ -42,11 +39,13 @@ class Engine(Protocol):
         pools: Iterable[Pool] = (),
         parameter: str = "two",
         policy: Policy | None = None,
-        caps: Caps = default_caps,
+        **options: Any,
     ) -> Store: ...
 
 
 class MemoryEngine:
+    stores: ClassVar[Callable[..., Store]] = MemoryStore
+
     def __init__(self) -> None:
         self.table = MemoryTable()
 
@@ -56,18 +55,16 @@ class MemoryEngine:
         pools: Iterable[Pool] = (),
         parameter: str = "two",
         policy: Policy | None = None,
-        caps: Caps = default_caps,
+        **options: Any,
     ) -> Store:
         default = pools_of(*(pools or [a_pool()]))
-        return MemoryImageStore(table=self.table, default_pools=default, parameter=parameter, policy=policy, caps=caps)
-
-    def runs(self) -> MemoryRuns:
-        """Image jobs' regions."""
-        return MemoryRuns()
+        return self.stores(table=self.table, default_pools=default, parameter=parameter, policy=policy, **options)
 
 
 class DynamoEngine:
     """A new table behind any low-level client."""
+
+    stores: ClassVar[Callable[..., Store]] = DynamoStore
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -80,16 +77,12 @@ class DynamoEngine:
         pools: Iterable[Pool] = (),
         parameter: str = "two",
         policy: Policy | None = None,
-        caps: Caps = default_caps,
         client: Any = None,
+        **options: Any,
     ) -> Store:
         table = Table(client or self.client, self.name, threading.Event().wait)
         default = pools_of(*(pools or [a_pool()]))
-        return DynamoImageStore(table, default_pools=default, parameter=parameter, policy=policy, caps=caps)
-
-    def runs(self, client: Any = None) -> DynamoRuns:
-        """Image jobs' regions in that table."""
-        return DynamoRuns(Table(client or self.client, self.name, threading.Event().wait), SystemClock())
+        return self.stores(table, default_pools=default, parameter=parameter, policy=policy, **options)
 
     def rows(self) -> list[dict[str, Any]]:
         """All there is in the table; tests may scan."""

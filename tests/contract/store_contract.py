@@ -10,7 +10,6 @@ import string
 from dataclasses import replace
 
 import pytest
-from endpoints_contract import EndpointPoolsContract, KnownEndpointsContract
 from held_contract import HeldContract
 from knowledge_contract import CursorContract, KnowledgeContract
 from listing_contract import ListingContract
@@ -337,8 +336,6 @@ class StoreContract(
     WarmContract,
     KnowledgeContract,
     CursorContract,
-    KnownEndpointsContract,
-    EndpointPoolsContract,
 ):
     """The whole contract; `engine` is a fixture of the subclass."""
 

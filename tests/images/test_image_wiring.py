@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from aws_clients import aws_session
@@ -95,3 +98,14 @@ def test_a_function_of_image_jobs_reads_its_own_variables_and_leaves_the_others_
     values, rest = split_environment({**environ, "TRAINMASTER_QUEUE": "q", "PATH": "/bin"})
     assert values == {"IMAGE_QUEUE_URL": "a", "REGION_QUEUE_URL": "b", "TILE_WORKERS_PER_INSTANCE": "2"}
     assert rest == {"TRAINMASTER_QUEUE": "q", "PATH": "/bin"}
+
+
+def test_a_deployment_without_image_jobs_still_reads_those_that_are_stored():
+    """They are imported with the first row of one."""
+    program = (
+        "from trainmaster import bootstrap; from trainmaster.domain.jobs.work import Work; "
+        "assert not Work.kinds(); assert Work.of_kind('image').kind == 'image'; "
+        "print('video' in Work.kinds()); Work.of_kind('video')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr.splitlines()[-1]) == ("False\n", "KeyError: 'video'")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from engines import DynamoEngine
 from meter import Meter
 
 import builders as b
 from image_builders import an_endpoint, an_image_job
+from image_engines import DynamoImageEngine
 
 
 @pytest.fixture
 def meter(dynoxide):
     client = dynoxide.client()
-    yield Meter(client), DynamoEngine(client).open()
+    yield Meter(client), DynamoImageEngine(client).open()
     client.close()
 
 

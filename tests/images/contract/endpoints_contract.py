@@ -222,3 +222,16 @@ class EndpointPoolsContract:
         with pytest.raises(Fenced):
             store.transition([(jobs[1], started[1])], fence=early.pass_number)
         assert [job.name for job in store.begin_pass().active] == ["image1"]
+
+
+class EndpointsContract(KnownEndpointsContract, EndpointPoolsContract):
+    """The whole contract; `engine` is a fixture of the subclass."""
+
+    @pytest.fixture
+    def store(self, engine):
+        return engine.open()
+
+    @pytest.fixture
+    def other_store(self, engine):
+        """Another process at the same table."""
+        return engine.open()

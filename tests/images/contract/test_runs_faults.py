@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from engines import DynamoEngine
 from faults import (
     A_FEW,
     AT_EVERY_CALL,
@@ -11,6 +10,7 @@ from faults import (
 )
 from runs_contract import DEAD_BEFORE, LATER, NOW, begin, claim, ended, regions
 
+from image_engines import DynamoImageEngine
 from trainmaster.images.domain.work import MERGE
 
 
@@ -38,13 +38,13 @@ def a_life(runs):
     AT_EVERY_CALL,
 )
 def test_whatever_each_request_meets_the_outcome_is_the_same(dynoxide, dynoxide_client, fault, numbers):
-    expected = a_life(DynamoEngine(dynoxide_client).runs())
+    expected = a_life(DynamoImageEngine(dynoxide_client).runs())
     client = dynoxide.client()
-    engine = DynamoEngine(client)
+    engine = DynamoImageEngine(client)
     disturbed = Disturbed(client, fault, set(numbers))
     assert a_life(engine.runs()) == expected
     assert disturbed.met >= len(A_FEW)
 
 
 def test_memory_lives_the_same_life(memory_engine, dynoxide_client):
-    assert a_life(memory_engine.runs()) == a_life(DynamoEngine(dynoxide_client).runs())
+    assert a_life(memory_engine.runs()) == a_life(DynamoImageEngine(dynoxide_client).runs())

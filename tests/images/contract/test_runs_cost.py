@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from engines import DynamoEngine
 from meter import Meter
 from runs_contract import RegionState, begin, done, ended, regions, states
+
+from image_engines import DynamoImageEngine
 
 
 @pytest.fixture
 def stage(dynoxide):
     client = dynoxide.client()
-    engine = DynamoEngine(client)
+    engine = DynamoImageEngine(client)
     yield Meter(client), engine, engine.runs()
     client.close()
 

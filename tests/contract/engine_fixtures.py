@@ -1,0 +1,39 @@
+"""Clients of the engines of the contract suite, as fixtures for its conftest files."""
+
+from __future__ import annotations
+
+import platform
+
+import boto3
+import pytest
+from engines import Dynoxide, OneAtATime
+from moto import mock_aws
+
+BUILDS = {("Linux", "x86_64")}
+"""Where npm has the engine; elsewhere memory and moto alone pass the contract."""
+
+
+@pytest.fixture(scope="session")
+def dynoxide():
+    if (platform.system(), platform.machine()) not in BUILDS:
+        pytest.skip("Dynoxide is built for Linux on x86_64 only; CI proves the rest there")
+    engine = Dynoxide()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="session")
+def dynoxide_client(dynoxide):
+    client = dynoxide.client()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def moto_client():
+    with mock_aws():
+        client = boto3.session.Session().client(
+            "dynamodb", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
+        )
+        yield OneAtATime(client)
+        client.close()
