@@ -41,7 +41,7 @@ NEVER = {
     "planner": {"time", "os", "socket", "boto3", "botocore", "random"},
     "service": {"os", "boto3", "botocore"},
 }
-MAX_MODULES = 16
+MAX_MODULES = 14
 MAX_FUNCTION_LINES = 50
 
 

@@ -14,7 +14,7 @@ from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.elastic import rendezvous as domain
 from trainmaster.domain.jobs import attempt
-from trainmaster.domain.requests import elastic
+from trainmaster.domain.requests.elastic import bounds as elastic
 from trainmaster.worker.container import restart_budget
 from trainmaster.worker.rendezvous import state
 from trainmaster.worker.rendezvous.control import read_control

@@ -6,13 +6,13 @@ functions accept any JSON object nevertheless and raise nothing but `InvalidRequ
 
 from __future__ import annotations
 
-from trainmaster.domain.requests.elastic import elastic_of
-from trainmaster.domain.requests.elastic_rules import check_pools, elastic_warnings, form_problems
+from trainmaster.domain.requests.elastic.bounds import elastic_of
+from trainmaster.domain.requests.elastic.resized import member_request, with_instances
+from trainmaster.domain.requests.elastic.rules import check_pools, elastic_warnings, form_problems
 from trainmaster.domain.requests.fields import Problem, did_you_mean, shown
 from trainmaster.domain.requests.option_rules import limit_problems, option_problems
 from trainmaster.domain.requests.options import OPTIONS, Options
 from trainmaster.domain.requests.pools import demand_in, for_pool, pool_warnings
-from trainmaster.domain.requests.resized import member_request, with_instances
 from trainmaster.domain.requests.resource_text import sendable
 from trainmaster.domain.requests.resources import demand_of, named_types, resource_problems
 from trainmaster.domain.requests.storage import storage_warnings

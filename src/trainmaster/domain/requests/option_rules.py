@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.domain.requests.elastic import elastic_problems
+from trainmaster.domain.requests.elastic.bounds import elastic_problems
 from trainmaster.domain.requests.fields import Problem, text
 from trainmaster.domain.requests.options import Options
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX

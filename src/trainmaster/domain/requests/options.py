@@ -15,8 +15,8 @@ from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.job import ParentRule
 from trainmaster.domain.policy.declaration import LARGEST_COUNT
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, FailureClass, PreemptionOverrides
+from trainmaster.domain.requests.elastic.sizes import sizes_in, wrong_with_sizes
 from trainmaster.domain.requests.resource_text import resources_in, wrong_with
-from trainmaster.domain.requests.sizes import sizes_in, wrong_with_sizes
 from trainmaster.domain.requests.values import (
     EVENT,
     MAX_LABEL_LENGTH,

@@ -11,7 +11,7 @@ from trainmaster import ApiClient, ElasticOptions, route_to_queue
 from trainmaster.client.sdk.elastic import TAGS
 from trainmaster.client.sdk.request_defaults import with_session_defaults
 from trainmaster.domain.requests import OPTIONS
-from trainmaster.domain.requests.elastic import ELASTIC_OPTIONS
+from trainmaster.domain.requests.elastic.bounds import ELASTIC_OPTIONS
 
 ASKED = "accelerators=8,accelerator=nvidia"
 TAG = {"Key": "trainmaster:resources", "Value": ASKED}

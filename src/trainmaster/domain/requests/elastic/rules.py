@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.elastic.sizes import Elastic, Hook, RestartBudget
-from trainmaster.domain.requests.elastic import sizes_shown
+from trainmaster.domain.requests.elastic.bounds import sizes_shown
 from trainmaster.domain.requests.fields import Problem, entries, part, shown, text, whole
 from trainmaster.domain.requests.resources import CONFIG, GROUPS, PREFERENCES
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX

@@ -1,0 +1,1 @@
+"""Sizes of elastic jobs in requests: bounds, rules, lists of values, and requests at another size."""
