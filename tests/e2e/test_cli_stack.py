@@ -84,7 +84,7 @@ def test_a_pool_is_drained_and_resumed(deployed, trainmaster, pool, request_file
     deployed.state("cli-drained", "completed")
 
     assert trainmaster("submit", request_file("cli-later")).returncode == 0
-    assert "being drained" in trainmaster("why", "cli-later").stdout
+    assert "is draining and starts no jobs" in trainmaster("why", "cli-later").stdout
     refused = trainmaster("pools", "remove", pool)
     assert (refused.returncode, "1 waiting job could run nowhere else" in refused.stderr) == (4, True)
     assert trainmaster("pools", "resume", pool).stdout == f"{pool}: In use; jobs start there.\n"

@@ -70,7 +70,7 @@ def test_the_demo_shows_the_articles_tables_and_each_jobs_attempts(checkout):
     with started(checkout, "whole") as demo:
         shown, said = demo.communicate(timeout=240)
     assert demo.returncode == 0, said
-    tables, _, attempts = shown.partition("\nEvery attempt, and the steps that it counted\n")
+    tables, _, attempts = shown.partition("\nAll attempts, and the steps that each counted\n")
     assert tables == TABLES
     rows = [line.split() for line in attempts.splitlines()[3:]]
     assert [row[:4] for row in rows] == [

@@ -85,7 +85,7 @@ def test_an_infeasible_job_waits_until_a_pool_is_made_for_it_which_is_retired(
     assert f"infeasible: needs 1 x ({HUGE})" in trainmaster("why", "huge").stdout
     assert MADE not in pool_rows(trainmaster)
     planned = trainmaster("plan", request_file("huge-too"), "--resources", HUGE).stdout
-    assert f"With expansion.enabled=true the manager would make the pool {MADE}" in planned
+    assert f"With expansion.enabled=true, the queue would create the pool {MADE}" in planned
 
     expansion()
 

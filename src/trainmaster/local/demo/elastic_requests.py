@@ -24,7 +24,7 @@ SECONDS_PER_STEP = 0.3
 IMMEDIATE_GROWTH = {"resizes": {"payback": 0}}
 """Settings: scale up as soon as there is room. The queue would learn from such short jobs that no resize pays."""
 _WAITS = 'while [ ! -e "$0" ]; do sleep 0.2; done'
-_RENDEZVOUS = "interval=3,attempts=10"
+_RENDEZVOUS = "keep_alive_interval=3,keep_alive_max_attempt=10"
 """Long timeouts: on a busy machine, importing torch in three containers stops everything else for seconds."""
 
 
