@@ -86,7 +86,7 @@ def test_a_pool_is_drained_and_resumed(deployed, trainmaster, pool, request_file
     assert trainmaster("submit", request_file("cli-later")).returncode == 0
     assert "is draining and starts no jobs" in trainmaster("why", "cli-later").stdout
     refused = trainmaster("pools", "remove", pool)
-    assert (refused.returncode, "1 waiting job could run nowhere else" in refused.stderr) == (4, True)
+    assert (refused.returncode, "1 waiting job could run only in" in refused.stderr) == (4, True)
     assert trainmaster("pools", "resume", pool).stdout == f"{pool}: In use; jobs start there.\n"
     deployed.state("cli-later", "completed")
 
