@@ -29,7 +29,7 @@ READS_IMAGES = "trainmaster.images.pixels.wiring"
 """Imported late, and only by functions with the layer ImagingLayer; the bundles of the others end before it."""
 WITHOUT = {"ApiFunction": (READS_IMAGES,), "ManagerFunction": (READS_IMAGES,)}
 UNUSED = ("bin", "**/tests", "**/*.pyi", "*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED")
-"""What pip installs and no function reads. METADATA stays, for importlib.metadata, and so do the licenses."""
+"""Files that pip installs and no function reads. METADATA stays, for importlib.metadata, and so do the licenses."""
 LAMBDA_FOLDER = "/var/task"
 """Where Lambda unpacks a bundle; compiled files name their sources there, whatever folder they were built in."""
 
