@@ -1,13 +1,20 @@
-"""What all tests share. Its place here puts `tests/` on the import path: `from builders import a_job`."""
+"""Fixtures of all tests. Its place here puts `tests/` on the import path: `from builders import a_job`."""
 
 import logging
+import signal
 
 import pytest
 
 
+def pytest_configure():
+    """Take SIGINT where a shell's background job ignores it: the programs that tests interrupt inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture
 def quiet():
-    """Thousands of warnings about injected trouble say nothing."""
+    """Silence the thousands of warnings about injected faults."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
