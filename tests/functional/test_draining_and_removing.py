@@ -103,7 +103,7 @@ def test_jobs_that_wait_for_a_pool_that_goes_run_in_another():
     submit(world, "late", f"{P5} other", training_seconds=60)
     done = remove_pool(world.api_context, P5)
     assert [job.name for job in done.impact.stranded] == []
-    assert sorted(done.settings.pools) == ["other"]
+    assert sorted(done.change.settings.pools) == ["other"]
     world.run_until_ended("either", "late")
     assert {name: dict(world.job(name).attempts[-1].units) for name in ("either", "late")} == {
         "either": {"other": 1},

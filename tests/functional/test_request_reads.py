@@ -14,9 +14,10 @@ from benchmarks.common.engine import engine
 from benchmarks.common.world import make_table
 
 from api_world import ApiWorld, CountingStore
-from builders import P5, a_held_job, a_job, a_request, a_running_job, at
+from builders import G5, P5, a_held_job, a_job, a_request, a_running_job, at, pools_of
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.policy.settings import Budget, Policy, Share, WhenSpent
 
 TABLE = "reads"
@@ -72,6 +73,8 @@ def dynamo_world(dynamodb):
     return fill(world)
 
 
+P5_POOL = {"instanceType": P5, "cap": 2}
+G4 = "ml.g4dn.xlarge"
 REQUESTS = {
     "DELETE": ("DELETE", "/jobs/waiting-0", None, 200, 0),
     "DELETE of a job that runs": ("DELETE", "/jobs/running", None, 202, 0),
@@ -103,6 +106,12 @@ REQUESTS = {
         202,
         0,
     ),
+    "a pool's new cap": ("PATCH", f"/pools/{P5}", {"cap": 3}, 200, 1),
+    "pools, none of which is new": ("PUT", "/pools", {"pools": [P5_POOL]}, 200, 1),
+    "pools, one of which is new": ("PUT", "/pools", {"pools": [P5_POOL, {"instanceType": G5, "cap": 1}]}, 200, 1),
+    "a new pool": ("PUT", "/pools/lab", {"instanceType": G5, "cap": 1}, 200, 1),
+    "a pool of another type": ("PUT", "/pools/lab", {"instanceType": G4, "cap": 1}, 200, 1),
+    "removal of a pool": ("DELETE", "/pools/lab", None, 200, 1),
 }
 """Method, path, body, expected status, and the snapshots that the request reads; in an order in which all succeed."""
 
@@ -144,3 +153,16 @@ def test_the_calls_of_a_cancellation_and_of_a_submission_are_these(dynamo_world,
     dynamodb.counts.clear()
     dynamo_world.submit("again", priority=1)
     assert dynamodb.counts == {"GetItem": 2, "TransactWriteItems": 1, "snapshot": 1, "Query WAIT": 1}
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_the_answer_about_changed_pools_counts_the_external_jobs_that_these_pools_count(counted):
+    """It is made from the snapshot that was read before the change."""
+    world = ApiWorld(pools=pools_of(Pool(P5, 4, count_foreign=not counted)))
+    world.memory.update_external_jobs({"external": {P5: 1, G5: 2}})
+    both = [{"instanceType": name, "cap": 4, "countForeign": counted} for name in (P5, G5)]
+    answer = world.put("/pools", {"pools": both}).body
+    assert {pool["name"]: pool["foreign"] for pool in answer["pools"]} == (
+        {P5: 1, G5: 2} if counted else {P5: 0, G5: 0}
+    )
+    assert answer["pools"] == world.get("/pools").body["pools"]

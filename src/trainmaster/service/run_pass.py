@@ -7,7 +7,6 @@ then committed in a transaction of its own, and only committed decisions are car
 from __future__ import annotations
 
 import logging
-import random
 from dataclasses import replace
 
 from trainmaster.domain.capacity.units import total
@@ -19,6 +18,7 @@ from trainmaster.planner.schedule import schedule
 from trainmaster.service import dependencies
 from trainmaster.service.apply_plan import PassReport, apply_plan
 from trainmaster.service.context import ManagerContext
+from trainmaster.service.randomness import pass_rng
 from trainmaster.service.reconcile import reconcile
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def run_pass(context: ManagerContext, *, tick: bool = False) -> PassReport:
     context = replace(context, policy=snapshot.policy, pools=snapshot.pools, faults=faults)
     try:
         snapshot = report.snapshot = reconcile(context, snapshot, tick=tick)
-        report.plan = schedule(snapshot, context.clock.now(), _rng(snapshot))
+        report.plan = schedule(snapshot, context.clock.now(), pass_rng(snapshot))
         snapshot = apply_plan(context, snapshot, report)
     except Fenced:
         report.fenced = True
@@ -50,11 +50,6 @@ def run_pass(context: ManagerContext, *, tick: bool = False) -> PassReport:
     if tick and dependencies.sweep_is_due(context.clock.now()):
         report.more_to_do |= dependencies.sweep(context.store, snapshot, context.clock.now(), faults)
     return report
-
-
-def _rng(snapshot: Snapshot) -> random.Random:
-    """Return the pass's source of randomness; explanations of the next pass draw from the same one."""
-    return random.Random(snapshot.pass_number)  # noqa: S311 -- spreads choices, guards nothing
 
 
 def _more_to_do(snapshot: Snapshot, report: PassReport) -> bool:

@@ -182,11 +182,8 @@ class Routes:
     def set_pools(self, settings: Annotated[pool_models.PoolSettings, Body()]) -> Response[str]:
         """Replace the pools. Jobs beyond a lowered cap and in removed pools keep running; no new jobs start there."""
         asked = [pool_views.pool_asked(each) for each in settings.pools]
-        return json_response(
-            pool_views.pools(
-                self._parts.api_context, set_pools(self._parts.api_context, asked, version=settings.version)
-            )
-        )
+        changed = set_pools(self._parts.api_context, asked, version=settings.version)
+        return json_response(pool_views.changed_pools(self._parts.api_context, changed))
 
     @operation(
         "PUT",
@@ -198,7 +195,7 @@ class Routes:
     def set_pool(self, name: Pool, pool: Annotated[pool_models.NamedPool, Body()]) -> Response[str]:
         """Create or replace a pool. Omitted members have their defaults; other pools stay as they are."""
         done = put_pool(self._parts.api_context, pool_views.named_pool_asked(name, pool), version=pool.version)
-        return json_response(pool_views.one_pool(self._parts.api_context, done, name))
+        return json_response(pool_views.changed_pool(self._parts.api_context, done, name))
 
     @operation(
         "PATCH",
@@ -211,7 +208,7 @@ class Routes:
         """Change a pool; omitted members stay as they are. A draining pool starts no jobs and lets running ones end."""
         asked = pool_views.change_asked(change_)
         done = change_pool(self._parts.api_context, name, asked, version=change_.version)
-        return json_response(pool_views.one_pool(self._parts.api_context, done, name))
+        return json_response(pool_views.changed_pool(self._parts.api_context, done, name))
 
     @operation(
         "DELETE", "/pools/<name>", "Remove a pool", {200: ("The pool is removed.", pool_models.Removal)}, (404, 409)

@@ -16,17 +16,26 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.handlers.models import pools as pool_models
 from trainmaster.ports.store import QueueSettings
 from trainmaster.service.capacity.pool_usage import Usage, Waiting, pool_usage, state_of, waiting_for, weights
-from trainmaster.service.capacity.pools import Removal
+from trainmaster.service.capacity.pools import PoolsChange, Removal
 from trainmaster.service.change import ApiContext
 
 _FIELDS = {"accelerators": "accelerators_per_unit"}
 """Fields of a pool that are called otherwise when they travel."""
 
 
-def pools(context: ApiContext, in_force: QueueSettings, *, history: bool = False) -> pool_models.Pools:
-    """Return the state of the pools; with `history` also the manager's recent changes to managed pools."""
+def pools(
+    context: ApiContext, in_force: QueueSettings, *, history: bool = False, snapshot: Snapshot | None = None
+) -> pool_models.Pools:
+    """Return the state of the pools.
+
+    Args:
+        context: the dependencies.
+        in_force: the settings in force.
+        history: whether to add the manager's recent changes to managed pools.
+        snapshot: a snapshot that has been read for the same request; None to read one.
+    """
     return pool_models.Pools(
-        pools=use_of_pools(in_force, context.store.read_snapshot(), context.clock.now()),
+        pools=use_of_pools(in_force, snapshot or context.store.read_snapshot(), context.clock.now()),
         version=in_force.version,
         history=[event_view(event) for event in reversed(in_force.history)] if history else None,
     )
@@ -42,14 +51,19 @@ def deed_view(event: PoolEvent) -> pool_models.ManagedPoolChange:
     return pool_models.ManagedPoolChange(**_deed(event))
 
 
-def one_pool(context: ApiContext, in_force: QueueSettings, name: str) -> pool_models.Pool:
-    """Return the state of one pool."""
-    return next(pool for pool in pools(context, in_force).pools if pool.name == name)
+def changed_pools(context: ApiContext, changed: PoolsChange) -> pool_models.Pools:
+    """Return the state of the pools after a change."""
+    return pools(context, changed.settings, snapshot=changed.snapshot)
+
+
+def changed_pool(context: ApiContext, changed: PoolsChange, name: str) -> pool_models.Pool:
+    """Return the state of one pool after a change."""
+    return next(pool for pool in changed_pools(context, changed).pools if pool.name == name)
 
 
 def removal(context: ApiContext, done: Removal) -> pool_models.Removal:
     """Return the result of a pool's removal."""
-    left, found = pools(context, done.settings), done.impact
+    left, found = changed_pools(context, done.change), done.impact
     return pool_models.Removal(
         pools=left.pools,
         version=left.version,

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.domain.capacity.pools import as_made, pool_problems, problems_of_one, service_problem, with_windows
-from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.capacity.units import Pool, foreign_units
 from trainmaster.domain.capacity.warm_pools import counting
 from trainmaster.domain.errors import PoolInUse, PoolNotFound
 from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.problems import policy_problems
 from trainmaster.domain.requests.fields import shown
-from trainmaster.ports.store import QueueSettings
+from trainmaster.ports.store import QueueSettings, Store
 from trainmaster.service.capacity.pool_usage import RemovalImpact, removal_impact
 from trainmaster.service.change import ApiContext, change_settings
 
@@ -26,14 +27,39 @@ MAX_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
-    """Result of removing a pool: the settings in force, and the jobs affected."""
+class PoolsChange:
+    """Result of a change of the pools.
+
+    Attributes:
+        settings: the settings in force.
+        snapshot: the snapshot that the change was checked against; None if it needed none.
+    """
 
     settings: QueueSettings
+    snapshot: Snapshot | None
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Result of removing a pool, and the jobs affected."""
+
+    change: PoolsChange
     impact: RemovalImpact
 
 
-def set_pools(context: ApiContext, pools: Sequence[Pool], *, version: int | None = None) -> QueueSettings:
+@dataclass(slots=True)
+class _Reader:
+    """Reads the snapshot for the checks of one change, and keeps it for the answer."""
+
+    store: Store
+    snapshot: Snapshot | None = None
+
+    def read(self) -> Snapshot:
+        self.snapshot = self.store.read_snapshot()
+        return self.snapshot
+
+
+def set_pools(context: ApiContext, pools: Sequence[Pool], *, version: int | None = None) -> PoolsChange:
     """Replace all pools; jobs beyond a lowered cap, and jobs of a removed pool, continue to run.
 
     Raises `InvalidRequest`; `PoolInUse` if a share names a pool that would be removed, or if jobs hold instances of a
@@ -41,32 +67,32 @@ def set_pools(context: ApiContext, pools: Sequence[Pool], *, version: int | None
     """
     for problem in pool_problems(pools):
         raise problem.refusal()
+    reader = _Reader(context.store)
 
     def change(now: QueueSettings) -> Iterable[Pool]:
         _check_named(now, now.pools.keys() - {pool.name for pool in pools})
-        _check_type(context, pools, now.pools)
+        _check_type(reader, pools, now.pools)
         return pools
 
-    return _change(context, change, version)
+    return _change(context, change, version, reader)
 
 
-def put_pool(context: ApiContext, pool: Pool, *, version: int | None = None) -> QueueSettings:
+def put_pool(context: ApiContext, pool: Pool, *, version: int | None = None) -> PoolsChange:
     """Create a pool, or replace the one of its name.
 
     Raises `InvalidRequest`; `PoolInUse` if that one has another type and jobs hold instances of it; `VersionConflict`.
     """
+    reader = _Reader(context.store)
 
     def change(now: QueueSettings) -> Iterable[Pool]:
         after = _with(pool, now.pools)
-        _check_type(context, [pool], now.pools)
+        _check_type(reader, [pool], now.pools)
         return after
 
-    return _change(context, change, version)
+    return _change(context, change, version, reader)
 
 
-def change_pool(
-    context: ApiContext, name: str, given: Mapping[str, Any], *, version: int | None = None
-) -> QueueSettings:
+def change_pool(context: ApiContext, name: str, given: Mapping[str, Any], *, version: int | None = None) -> PoolsChange:
     """Change these fields of a pool and leave the others; also starts or ends draining it.
 
     Raises `PoolNotFound`, `InvalidRequest`, `VersionConflict`.
@@ -75,7 +101,7 @@ def change_pool(
     def change(now: QueueSettings) -> Iterable[Pool]:
         return _with(replace(_existing(now, name), **given), now.pools)
 
-    return _change(context, change, version)
+    return _change(context, change, version, _Reader(context.store))
 
 
 def remove_pool(context: ApiContext, name: str, *, force: bool = False, version: int | None = None) -> Removal:
@@ -89,29 +115,34 @@ def remove_pool(context: ApiContext, name: str, *, force: bool = False, version:
 
     Raises `PoolNotFound`, `PoolInUse`, `VersionConflict`.
     """
-    found = RemovalImpact()
+    found, reader = RemovalImpact(), _Reader(context.store)
 
     def change(now: QueueSettings) -> Iterable[Pool]:
         nonlocal found
         pool = _existing(now, name)
         _check_named(now, {name})
-        found = removal_impact(replace(context.store.read_snapshot(), pools=now.pools), name)
+        found = removal_impact(replace(reader.read(), pools=now.pools), name)
         if not force:
             _check_held(pool, found)
             _check_stranded(pool, found)
         return [other for other in now.pools.values() if other.name != name]
 
-    settings = _change(context, change, version)
-    return Removal(settings, found)
+    changed = _change(context, change, version, reader)
+    return Removal(changed, found)
 
 
 def _change(
-    context: ApiContext, change: Callable[[QueueSettings], Iterable[Pool]], version: int | None
-) -> QueueSettings:
+    context: ApiContext, change: Callable[[QueueSettings], Iterable[Pool]], version: int | None, reader: _Reader
+) -> PoolsChange:
     """Commit a change of the pools, and keep what only the manager sets: windows of plans, and why a pool was made."""
-    return change_settings(
+    settings = change_settings(
         context, lambda now: (as_made(with_windows(change(now), now.pools), now.pools), None), version
     )
+    if reader.snapshot is None:
+        return PoolsChange(settings, None)
+    # Which external jobs count, and in which pools, depends on the pools in force.
+    foreign = foreign_units(context.store.update_external_jobs({}), settings.pools)
+    return PoolsChange(settings, replace(reader.snapshot, foreign=foreign))
 
 
 def _with(pool: Pool, pools: Mapping[str, Pool]) -> list[Pool]:
@@ -140,7 +171,7 @@ def _check_named(now: QueueSettings, gone: Collection[str]) -> None:
             raise PoolInUse(wrong, field=problem.field, hint="Remove it from the settings first (PUT /settings).")
 
 
-def _check_type(context: ApiContext, pools: Iterable[Pool], before: Mapping[str, Pool]) -> None:
+def _check_type(reader: _Reader, pools: Iterable[Pool], before: Mapping[str, Pool]) -> None:
     """Raise `PoolInUse` if a pool's type would change while instances of it are held.
 
     Jobs of a removed pool count again in a new pool of its name, so that must be of their type as well.
@@ -148,7 +179,7 @@ def _check_type(context: ApiContext, pools: Iterable[Pool], before: Mapping[str,
     changed = [pool for pool in pools if pool.name not in before or _identity(pool) != _identity(before[pool.name])]
     if not changed:
         return
-    snapshot = context.store.read_snapshot()
+    snapshot = reader.read()
     warm = counting(snapshot.warm, snapshot.active)
     for pool in changed:
         name, exists = pool.name, pool.name in before

@@ -15,7 +15,8 @@ from trainmaster.domain.plan import Expand, Plan, Snapshot, Start, Wait
 from trainmaster.planner.expansion.expand import plan_expansion
 from trainmaster.planner.forecast.forecast import delays
 from trainmaster.planner.schedule import schedule
-from trainmaster.service.explain.explain import next_pass_rng, with_jobs
+from trainmaster.service.explain.explain import with_jobs
+from trainmaster.service.randomness import pass_rng
 
 MAX_DELAYED = 20
 """Jobs behind the new one whose delay is computed, those considered next first."""
@@ -68,10 +69,10 @@ def consequences(snapshot: Snapshot, now: datetime, job: Job) -> Consequences:
         job: one that is not in the snapshot.
     """
     after = with_jobs(snapshot, [job])
-    plans = [schedule(queue, now, next_pass_rng(snapshot)) for queue in (snapshot, after)]
+    plans = [schedule(queue, now, pass_rng(snapshot)) for queue in (snapshot, after)]
     started = [[start.job.name for start in plan.starts] for plan in plans]
     wanted = frozenset(_considered_after(job, plans[1]))
-    later = delays(snapshot, after, now, next_pass_rng(snapshot), schedule, wanted)
+    later = delays(snapshot, after, now, pass_rng(snapshot), schedule, wanted)
     return Consequences(
         tuple(name for name in started[1] if name not in started[0]),
         tuple(Delay(name, *starts) for name, starts in later.items()),

@@ -5,7 +5,6 @@ Nothing is stored; an explanation holds only until the queue changes.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -24,6 +23,7 @@ from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Store
+from trainmaster.service.randomness import pass_rng
 
 MAX_ROWS = 4_000
 """Approximate number of waiting jobs to read if some lie deeper in their lanes than a pass reads."""
@@ -103,13 +103,13 @@ def explain_in(
     last_read = _last_read(whole or snapshot)
     near = with_jobs(snapshot, (job for job in wanted.values() if job.name not in deep))
     whole = near if whole is None else with_jobs(whole, wanted.values())
-    plan = schedule(near, now, next_pass_rng(snapshot))
+    plan = schedule(near, now, pass_rng(snapshot))
     reasons = {wait.job.name: wait.reason for wait in plan.waits}
     starting = {start.job.name: start.units for start in plan.starts}
     positions = _positions(_considered(whole, plan, now), {job.name for job in last_read.values()})
     # An estimate beyond the next pass would be too early if not all jobs before it were read.
     sure = frozenset(name for name in wanted if name in starting or positions[name][0] is not None)
-    estimates = estimate(whole, now, next_pass_rng(snapshot), schedule, sure) if sure else {}
+    estimates = estimate(whole, now, pass_rng(snapshot), schedule, sure) if sure else {}
     return {
         name: _explanation(
             Explanation(
@@ -147,11 +147,6 @@ def with_jobs(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:
     known = {job.name for job in snapshot.waiting}
     more = [job for job in jobs if job.name not in known]
     return resolve(replace(snapshot, waiting=tuple(in_order([*snapshot.waiting, *more]))) if more else snapshot)
-
-
-def next_pass_rng(snapshot: Snapshot) -> random.Random:
-    """Return the randomness that the next pass would use."""
-    return random.Random(snapshot.pass_number)  # noqa: S311 -- seeds a policy's choice, guards nothing
 
 
 def _explanation(found: Explanation, range_: Estimate | None, deadline: Outlook | None) -> Explanation:

@@ -27,7 +27,8 @@ from trainmaster.domain.reasons.reason import Reason
 from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.capacity.pool_usage import pool_usage
-from trainmaster.service.explain.explain import next_pass_rng, with_jobs
+from trainmaster.service.explain.explain import with_jobs
+from trainmaster.service.randomness import pass_rng
 
 MAX_HOLDERS = 10
 """Jobs to list by name, those first that are expected to end first."""
@@ -130,12 +131,12 @@ class _WhatIf:
     def plan(self, changed: Job) -> Plan:
         """Return the plan with the job replaced."""
         waiting = tuple(changed if job.name == self.job.name else job for job in self.snapshot.waiting)
-        return schedule(replace(self.snapshot, waiting=waiting), self.now, next_pass_rng(self.snapshot))
+        return schedule(replace(self.snapshot, waiting=waiting), self.now, pass_rng(self.snapshot))
 
     def with_pool(self, pool: Pool) -> str | None:
         """Return the outcome for an infeasible job if this pool existed; None if that does not help."""
         pools = {**self.snapshot.pools, pool.name: pool}
-        plan = schedule(replace(self.snapshot, pools=pools), self.now, next_pass_rng(self.snapshot))
+        plan = schedule(replace(self.snapshot, pools=pools), self.now, pass_rng(self.snapshot))
         return _feasible_outcome(plan, self.job)
 
     def outcome(self, changed: Job) -> str | None:
