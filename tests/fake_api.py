@@ -265,7 +265,7 @@ class FakeApi:
         if not request.get("imageUrls"):
             raise Refusal(400, "InvalidRequest", "imageUrls is missing.", "imageUrls", "Add it.")
         old = self.jobs.get(request["jobId"])
-        warnings = [f"{name} means nothing here, and is left out." for name in request if name == "colour"]
+        warnings = [f"{name} has no effect here and is ignored." for name in request if name == "colour"]
         state = old["jobState"] if old else "received"
         return (200 if old else 202), {"jobName": request["jobId"], "state": state, "warnings": warnings}
 
@@ -413,7 +413,7 @@ class FakeApi:
             raise Refusal(404, "JobNotFound", self.refused[name], "name", "GET /jobs lists the names.")
         if name not in self.jobs:
             hint = "GET /jobs lists the names."
-            raise Refusal(404, "JobNotFound", f"The queue knows no job {name}.", "name", hint)
+            raise Refusal(404, "JobNotFound", f"There is no job {name}.", "name", hint)
         return self.jobs[name]
 
 

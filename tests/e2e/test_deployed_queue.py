@@ -134,7 +134,7 @@ def test_a_job_that_its_user_stops_at_sagemaker_is_not_resumed(deployed, instanc
     assert [attempt["outcome"] for attempt in stopped["attempts"]] == ["stopped"]
 
 
-def test_a_message_that_means_nothing_is_set_aside_and_blocks_nobody(deployed, instance_type):
+def test_a_message_without_meaning_is_set_aside_and_blocks_no_other(deployed, instance_type):
     sqs = deployed.aws("sqs")
     sqs.send_message(
         QueueUrl=deployed.address.outputs["WakeQueueUrl"],
@@ -156,7 +156,7 @@ def raise_cap(api, instance_type, cap):
     api.set_pools(changed, version=shown["version"])
 
 
-def test_raising_a_cap_starts_who_waited(deployed, instance_type):
+def test_raising_a_cap_starts_waiting_jobs(deployed, instance_type):
     for name in ("first", "second"):
         deployed.api.submit(a_request(name, instance_type, seconds=600))
     deployed.state("first", "running")

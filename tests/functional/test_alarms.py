@@ -99,7 +99,7 @@ def test_every_alarm_on_metrics_of_ours_watches_what_the_handlers_write(told):
             assert metric in told, name
 
 
-def test_what_the_alarms_set_against_each_other_is_of_the_same_decisions(told):
+def test_alarms_compare_metrics_of_the_same_decisions(told):
     """A pass and a request that was looked at are two decisions; a duration's threshold is in milliseconds."""
     (duration,) = (told[metric] for metric in watched(ALARMS["ImageDurationAlarm"]))
     assert duration[0] == "Milliseconds"

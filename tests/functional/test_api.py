@@ -193,7 +193,7 @@ def test_a_submitted_job_waits_for_the_next_pass(world):
     assert world.publisher.wakes == [0]
 
 
-def test_a_submission_says_whom_it_would_preempt_and_what_to_beware_of(busy):
+def test_a_submission_returns_its_victims_and_warnings(busy):
     reply = busy.post("/add-job", a_request("job4", priority=3, checkpoint=False))
     assert reply.status == 202
     assert reply.body["wouldPreempt"] == ["job1"]
@@ -303,7 +303,7 @@ def test_a_plan_tells_what_would_happen_and_stores_nothing(busy, priority, expec
     assert busy.publisher.wakes == []
 
 
-def test_a_plan_tells_whom_it_would_delay_and_by_how_much(busy):
+def test_a_plan_lists_delayed_jobs_and_their_delays(busy):
     """The new job outlives job2, so job1, which it preempts, resumes before job3 can start."""
     request = a_request("new", priority=3) | {"StoppingCondition": {"MaxRuntimeInSeconds": 2 * 86_400}}
     plan = busy.post("/plan", request).body
@@ -372,7 +372,7 @@ def test_a_waiting_job_is_shown_with_its_standing(busy):
     assert {name: shown[name] for name in JOB3} == JOB3
 
 
-def test_the_queue_shows_who_waits_for_what(busy):
+def test_the_queue_shows_the_reason_of_each_waiting_job(busy):
     reply = busy.get("/queue")
     assert reply.status == 200
     assert reply.body == {"jobs": [JOB3], "nextCursor": None, "pools": [POOL]}
@@ -480,7 +480,7 @@ def test_pools_of_one_type_have_kinds_and_names(world):
     ]
 
 
-def test_what_is_known_of_a_plan_outlives_a_change_of_the_pools(world):
+def test_training_plan_details_survive_a_change_of_the_pools(world):
     plan = {"instanceType": P5, "cap": 4, "kind": "training-plan", "trainingPlanArn": PLAN}
     world.put("/pools", {"pools": [plan]})
     known = {"plan_status": PlanStatus.ACTIVE, "starts_at": NOW, "ends_at": UNTIL}
@@ -502,7 +502,7 @@ def test_pools_are_changed_only_from_the_version_that_was_read(world):
     assert world.put("/pools", {"pools": [], "version": 0}).kind == (409, "VersionConflict", "version")
 
 
-def test_what_others_hold_is_shown_where_it_counts():
+def test_external_units_are_shown_for_pools_that_count_them():
     world = ApiWorld(pools=pools_of(a_pool(P5, 2, count_foreign=True), a_pool(G5, 2)))
     world.memory.update_external_jobs({"theirs": {P5: 1, G5: 1}})
     shown = {pool["name"]: (pool["foreign"], pool["free"]) for pool in world.get("/pools").body["pools"]}
@@ -512,7 +512,7 @@ def test_what_others_hold_is_shown_where_it_counts():
 # ---------------------------------------------------------------- who asks
 
 
-def test_the_caller_is_who_iam_says(world):
+def test_the_caller_comes_from_iam(world):
     world.event("POST", "/add-job", a_request("job1"), caller="arn:aws:iam::111122223333:user/bob")
     assert world.get("/jobs/job1").body["submittedBy"] == "arn:aws:iam::111122223333:user/bob"
 

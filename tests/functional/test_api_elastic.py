@@ -86,7 +86,7 @@ def test_a_growth_shows_its_members_each_in_its_state():
     assert (told["size"], told["instanceStep"]) == (4, 1)
 
 
-def test_a_shrink_shows_who_leaves_and_for_whom():
+def test_a_shrink_shows_the_leaving_members_and_the_beneficiary():
     job = grown(running())
     for member in job.attempt.members:
         job = resizing.member_at_work(job, member.training_job_name, b.at(200), b.at(200))
@@ -148,7 +148,7 @@ def test_a_pool_shows_what_elastic_jobs_could_give_and_what_they_are_giving():
     assert figures(b.a_running_job(units={b.P5: 2})) == [2, 0, 0]
 
 
-def test_who_gives_instances_back_is_told_to_the_job_that_waits_for_them():
+def test_a_waiting_job_names_the_jobs_that_shrink_for_it():
     world = ApiWorld(pools=b.pools_of(b.a_pool(cap=4)))
     four = resizing.resize(of_four(Hook.RESTART), 2, Cause.SHRINK, b.at(100), until=b.at(1_000))
     world.seed(four, b.a_job("new", units={b.P5: 2}, priority=9))
@@ -181,7 +181,7 @@ def test_an_ended_job_has_no_size_and_keeps_its_bounds():
 
 
 class TestRendezvous:
-    def test_of_a_job_that_nobody_knows_there_is_none(self):
+    def test_an_unknown_job_has_no_rendezvous(self):
         assert ApiWorld().get("/jobs/stranger/rendezvous").kind == (404, "JobNotFound", "name")
 
     @pytest.mark.parametrize(("job", "run"), [(b.a_job(), None), (running(), "job1")])
@@ -214,7 +214,7 @@ class TestRendezvous:
             {"trainingJobName": "job1-qstamp-1-m1", "host": "algo-1", "role": "spare", "rank": None, "beats": 3},
         ]
 
-    def test_what_nobody_can_read_is_told_as_that(self):
+    def test_an_unreadable_rendezvous_is_reported(self):
         world = ApiWorld()
         world.seed(running())
         world.rendezvous.set_state("job1", b"\x80\x04pickled")

@@ -32,7 +32,7 @@ def shown(world, name):
     return next(pool for pool in world.get("/pools").body["pools"] if pool["name"] == name)
 
 
-def test_what_the_manager_did_is_told_where_it_is_asked_for_newest_first(world):
+def test_the_history_of_pools_is_returned_on_request_newest_first(world):
     made = PoolEvent(
         NOW, PoolAction.EXPAND, "g6", "ml.g6.2xlarge", 0, 2, 1.95, "2 x (vcpus=4)", ("job1",), 3, "jobs wait"
     )
@@ -86,7 +86,7 @@ def test_a_pool_takes_the_place_of_the_one_of_its_name(world):
     assert caps(world) == {P5: 5, G5: 4}
 
 
-def test_what_an_instance_has_travels_both_ways(world):
+def test_resources_of_instances_round_trip_through_the_api(world):
     said = {
         "vcpus": 7,
         "memoryGib": 12.5,
@@ -102,7 +102,7 @@ def test_what_an_instance_has_travels_both_ways(world):
     assert world.put("/pools", {"pools": [made["setting"]]}).body["pools"] == [made]
 
 
-def test_a_pool_whose_type_nobody_knows_says_so(world):
+def test_a_pool_of_an_unknown_type_says_so(world):
     made = world.put("/pools/ml.x9.large", {"cap": 1}).body
     told = ("vcpus", "memoryGib", "accelerators", "accelerator", "acceleratorMemoryGib", "onDemandPrice", "price")
     assert [made[member] for member in told] == [0, 0.0, 0, None, 0.0, 0.0, 0.0]
@@ -174,7 +174,7 @@ def test_changes_of_pools_that_are_not_there_or_not_right_are_refused(world):
     assert caps(world) == {P5: 2, G5: 4}
 
 
-def test_a_change_is_tried_again_where_somebody_else_was_faster(world):
+def test_a_change_is_retried_after_a_conflict(world):
     taken = iter([3, 4])
     change, commit = world.memory.set_settings, world.store
 
@@ -194,7 +194,7 @@ def test_a_change_is_tried_again_where_somebody_else_was_faster(world):
     assert caps(world) == {P5: 9, G5: 4, "ml.m5.3xlarge": 3, "ml.m5.4xlarge": 4}
 
 
-def test_a_change_gives_up_where_somebody_else_is_always_faster(world):
+def test_a_change_gives_up_after_repeated_conflicts(world):
     world.store.failing["set_settings"] = VersionConflict("changed")
     assert world.patch(f"/pools/{P5}", {"cap": 9}).kind == (429, "Throttled", None)
     assert world.patch(f"/pools/{P5}", {"cap": 9, "version": 0}).status == 409
@@ -237,7 +237,7 @@ def test_another_pool_that_drains_is_no_way_out(world):
     assert world.delete(f"/pools/{G5}").body["moved"] == 1
 
 
-def test_what_could_not_run_there_anyway_is_not_counted(world):
+def test_jobs_that_could_not_run_in_the_pool_are_not_counted(world):
     world.seed(a_job("large", units={G5: 5}))
     assert world.delete(f"/pools/{G5}").body["stranded"] == 0
 
@@ -286,7 +286,7 @@ def test_a_removal_can_name_the_version_that_was_seen(world):
 # ---------------------------------------------------------------- who waits
 
 
-def test_each_pool_shows_who_could_run_there(world):
+def test_each_pool_counts_the_waiting_jobs_that_can_run_there(world):
     world.seed(a_job("job1", units={P5: 2}), a_job("job2", units={P5: 3}), a_job("job3", demand=EITHER))
     world.memory.submit(a_job("job4", demand=BY_RESOURCE), {})
     told = ("waiting", "waitingUnits", "waitingMore")

@@ -159,7 +159,7 @@ def test_a_job_waits_until_its_plan_is_active():
     assert outcomes(world, "job1") == [("completed", "spring")]
 
 
-def test_what_runs_when_the_plan_ends_waits_again_and_goes_on_elsewhere():
+def test_a_job_running_at_the_plans_end_waits_again_and_continues_elsewhere():
     world = World(**CALM)
     plan = a_plan(world, (0, 2))
     set_pools(world.api_context, [plan, Pool(P5, 1)])
@@ -221,7 +221,7 @@ def test_a_plan_of_two_reserved_capacities_keeps_its_jobs():
     assert outcomes(world, "job1") == [("completed", "spring")]
 
 
-def test_a_plan_that_sagemaker_will_not_tell_of_keeps_its_jobs_waiting_and_nobody_else():
+def test_a_plan_that_cannot_be_described_delays_only_its_own_jobs():
     world = World(**CALM)
     plan = a_plan(world, (0, 8))
     set_pools(world.api_context, [plan, Pool(P5, 1)])
@@ -274,7 +274,7 @@ def test_a_job_that_got_no_spot_instances_in_time_is_tried_again():
 # ---------------------------------------------------------------- checkpoints
 
 
-def test_what_a_preemption_would_lose_is_what_was_done_since_the_newest_checkpoint():
+def test_the_cost_of_a_preemption_is_the_work_since_the_newest_checkpoint():
     world = a_world(Pool(P5, 2))
     submit(world, "job1", training_seconds=30_000)
     submit(world, "job2", training_seconds=30_000)
@@ -383,7 +383,7 @@ def test_a_job_of_lower_priority_waits_until_it_ends_by_itself():
     assert outcomes(world, "low") == [("completed", P5)]
 
 
-def test_one_that_somebody_ends_elsewhere_is_forgotten():
+def test_a_warm_pool_ended_elsewhere_is_forgotten():
     world = a_world(Pool(P5, 1), limits={P5: 1})
     left(world)
     config = {"KeepAlivePeriodInSeconds": 0}
@@ -392,7 +392,7 @@ def test_one_that_somebody_ends_elsewhere_is_forgotten():
     assert warm_of(world) == []
 
 
-def test_one_that_somebody_keeps_for_longer_counts_for_longer():
+def test_a_warm_pool_that_is_extended_counts_for_longer():
     world = a_world(Pool(P5, 1), limits={P5: 1})
     left(world, keep_alive=600)
     world.simulator.call("UpdateTrainingJob", TrainingJobName="job1", ResourceConfig={"KeepAlivePeriodInSeconds": 3000})

@@ -100,9 +100,7 @@ def test_a_request_is_read_from_a_pipe(world: FakeApi, environ: dict[str, str]) 
     assert json.loads(_run(environ, "show", "job1", "--request").stdout) == request
 
 
-def test_what_travels_from_one_command_to_another_needs_no_special_encoding(
-    world: FakeApi, environ: dict[str, str]
-) -> None:
+def test_output_piped_between_commands_needs_no_special_encoding(world: FakeApi, environ: dict[str, str]) -> None:
     world.add("job1", jobDetails=a_request("job2", HyperParameters={"name": "größer"}))
     ascii_only = environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     shown = _run(ascii_only, "show", "job1", "--request")

@@ -55,7 +55,7 @@ def test_a_far_deadline_waits_for_its_turn(world):
     assert world.opened == ["first", "early", "due"]
 
 
-def test_a_deadline_that_left_no_time_to_wait_goes_before_nobody(world):
+def test_a_deadline_without_time_to_wait_passes_no_job(world):
     submit_request(world, "first", seconds=500)
     submit_request(world, "early", seconds=100)
     submit_request(world, "due", deadline=2 * LIMIT - 1)

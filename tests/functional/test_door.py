@@ -190,7 +190,7 @@ class TestBudgets:
         entrance.clock.moment = renews
         assert entrance.submit(share="vision").new
 
-    def test_what_runs_counts_as_well(self):
+    def test_running_jobs_count_against_the_budget(self):
         entrance = Entrance(with_budget())
         entrance.store.submit(a_running_job("now", share="vision", now=NOW, digest="x"), {})
         assert entrance.submit("early", share="vision").new
@@ -213,7 +213,7 @@ class TestBudgets:
         entrance.ran("vision", hours=20)
         assert entrance.submit(share="vision").job.state is JobState.PENDING
 
-    def test_whoever_asks_again_for_a_job_that_was_let_in_gets_the_same_answer(self):
+    def test_repeating_an_accepted_submission_returns_the_same_answer(self):
         entrance = Entrance(with_budget())
         assert entrance.submit(share="vision").new
         entrance.ran("vision", hours=2)
@@ -234,13 +234,13 @@ class TestDeadlines:
         [
             ({"deadline": "2026-11-21T22:00Z"}, ""),
             ({"deadline": "2026-11-21T13:30Z"}, "it left less time to wait than it may run"),
-            ({"deadline": "2026-11-21T12:30Z"}, "only if it is quicker than most of its like"),
+            ({"deadline": "2026-11-21T12:30Z"}, "only if it is faster than most similar jobs"),
             ({"deadline": "2026-11-21T11:30Z"}, "can no longer be done by 2026-11-21T11:30:00Z"),
             ({"deadline": "2026-11-21T22:00Z", "not_before": "2026-11-21T20:30Z"}, "it left less time to wait"),
             ({"deadline": "2026-11-21T22:00Z", "not_before": "2026-11-21T21:30Z"}, "only if it is quicker"),
         ],
     )
-    def test_what_to_beware_of(self, options, said):
+    def test_warnings(self, options, said):
         entrance = Entrance()
         _, planned, _ = plan(entrance.api_context, DOOR, asking("job1", **options), ALICE)
         submitted = entrance.submit(**options).warnings

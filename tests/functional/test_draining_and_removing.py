@@ -186,7 +186,7 @@ class Deep(MemoryStore):
         return replace(super().read_snapshot(), waiting=Queue(super().read_snapshot().waiting))
 
 
-def test_whether_it_may_does_not_depend_on_who_waits_however_deep_the_queue():
+def test_acceptance_does_not_depend_on_the_waiting_jobs():
     store = Deep(default_pools={"lab": LAB, "other": OTHER})
     api_context = replace(a_world(LAB, OTHER).api_context, store=store)
     store.submit(

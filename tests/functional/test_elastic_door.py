@@ -81,7 +81,7 @@ class TestTheJob:
         (asking(2, max_instances="4", graceful_shutdown_timeout="5h"), "Tags[2].Value"),
     ],
 )
-def test_what_breaks_a_rule_is_refused_with_its_field(request_, field):
+def test_violations_are_rejected_with_their_field(request_, field):
     with pytest.raises(InvalidRequest) as refused:
         admitted(request_)
     assert refused.value.field == field
@@ -113,7 +113,7 @@ class TestAdvice:
         request = asking(2, max_instances="4")
         assert self.warned(request) == ""
         del request["CheckpointConfig"]
-        assert "with every change of its size it would begin again from nothing" in self.warned(request)
+        assert "with every change of its size it would start over" in self.warned(request)
 
     def test_members_are_not_told_to_have_sagemaker_copy_their_checkpoints(self):
         request = asking(2, {"VpcConfig": VPC}, max_instances="4", resize_by="members", preemptible="true")

@@ -119,7 +119,7 @@ def test_a_job_of_one_size_has_a_fair_share_of_the_time():
     assert searched([rigid("a", gpus=8), a_job("b")], {0: 8}, cap=8).cost(0, 8) == 0.5
 
 
-def test_free_gpus_go_to_those_who_wait_first_and_are_shared_evenly_then():
+def test_free_gpus_go_to_waiting_jobs_first_and_are_then_shared_evenly():
     search = searched([a_job("a"), a_job("b"), rigid("c", gpus=1)], {}, cap=7)
     search.fill()
     assert search.sizes == {0: 3, 1: 3, 2: 1}
@@ -140,7 +140,7 @@ def test_a_job_that_runs_at_its_only_size_keeps_it():
     assert search.sizes == {0: 4}
 
 
-def test_gpus_move_to_whom_they_help_more_unless_the_reallocation_costs_more():
+def test_gpus_move_to_jobs_that_gain_more_than_the_reallocation_costs():
     jobs = [a_job("a", sizes=range(1, 9)), a_job("b", sizes=range(1, 9))]
     search = searched(jobs, {0: 7, 1: 1}, cap=8, now=1000.0)
     search.exchange()
@@ -150,7 +150,7 @@ def test_gpus_move_to_whom_they_help_more_unless_the_reallocation_costs_more():
     assert search.sizes == {0: 7, 1: 1}
 
 
-def test_nobody_gets_more_than_twice_what_it_ever_had():
+def test_no_job_more_than_doubles_its_largest_size():
     # Asked at 0: the least size, then on the grid once something has changed, or after an hour.
     jobs = [a_job("a", duration=20_000.0, gpus=1, sizes=range(1, 9))]
     (course,) = PoolSimulation(jobs, terms(cap=8), Pollux()).play()

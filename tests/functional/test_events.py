@@ -107,7 +107,7 @@ def test_an_api_event_is_answered(path):
     assert "error" not in reply.body
 
 
-def test_what_the_event_about_settings_asks_for_is_done():
+def test_the_settings_event_changes_the_settings():
     world = a_world()
     for name in ("set-settings", "get-settings"):
         said = read(answer(lambda: world.app, load(EVENTS / f"api-{name}.json"), Context())).body
@@ -115,7 +115,7 @@ def test_what_the_event_about_settings_asks_for_is_done():
         assert said["shares"]["vision"]["nominal"] == {P5: 1}
 
 
-def test_what_the_api_events_ask_for_is_done():
+def test_api_events_are_carried_out():
     world = a_world()
 
     def play(name):
@@ -148,7 +148,7 @@ def test_the_event_that_answers_a_resize_gives_the_job_its_size():
     assert (said["jobState"], said["attempts"][-1]["units"]) == ("running", {P5: 2})
 
 
-def test_what_the_events_about_one_pool_ask_for_is_done():
+def test_events_about_one_pool_are_carried_out():
     world = a_world()
 
     def play(name):

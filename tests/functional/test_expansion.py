@@ -83,7 +83,7 @@ def queue():
     return Queue(a_world())
 
 
-def test_an_infeasible_job_gets_a_pool_runs_in_it_and_the_pool_goes_when_nobody_needs_it(queue):
+def test_an_infeasible_job_runs_in_a_created_pool_which_is_removed_when_unused(queue):
     queue.ask("job1", 2, training_seconds=300)
     queue.world.run(30)
     assert queue.made == {G5: 2}
@@ -197,7 +197,7 @@ def test_a_pool_that_a_share_has_come_to_name_while_a_pass_decides_stays(queue):
     assert run_pass(manager_context).removed_pools == []
 
 
-def test_the_history_tells_what_was_done_for_whom_what_it_costs_and_why(queue):
+def test_the_history_records_change_beneficiary_cost_and_reason(queue):
     queue.expand(Expansion(enabled=True, types=(G5, G6), max_instances=4, max_per_type=4, retire_after=IDLE))
     queue.ask("job1", 3, training_seconds=60)
     queue.ask("job2", 1, training_seconds=3000)
@@ -216,7 +216,7 @@ def test_the_history_tells_what_was_done_for_whom_what_it_costs_and_why(queue):
     assert "guardrail" in given.why
 
 
-def test_what_people_set_while_a_pass_decides_wins_and_nothing_starts_in_what_was_not_made():
+def test_a_concurrent_change_of_pools_wins_and_no_job_starts_in_an_uncreated_pool():
     """Somebody changes the pools after the manager has read them; the next pass makes the pool among theirs."""
     number, overtaken, seen = 0, True, set()
     while overtaken:

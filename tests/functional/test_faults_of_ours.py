@@ -209,7 +209,7 @@ def test_one_that_was_created_in_spite_of_it_is_not_given_up():
     assert world.job("bad").state not in ENDED
 
 
-def test_a_pass_tells_of_whom_it_met_and_not_what(caplog):
+def test_a_pass_logs_the_job_and_not_the_error_text(caplog):
     world = FaultyWorld(profile=BRISK)
     world.meets({"bad"}, "create")
     world.submit("bad")
@@ -248,6 +248,6 @@ def test_an_event_that_meets_one_is_set_aside_and_those_behind_it_are_heard():
 
 
 @pytest.mark.parametrize("error", [Fenced("later"), Killed(), KeyboardInterrupt()])
-def test_what_is_meant_to_end_a_pass_still_ends_it(error):
+def test_exceptions_that_end_the_process_pass_through(error):
     with pytest.raises(type(error)), isolate_fault("job1"):
         raise error

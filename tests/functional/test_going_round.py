@@ -62,7 +62,7 @@ def test_the_smooth_round_gives_a_pool_of_twice_the_size_twice_the_turns():
     assert cursors_of(world).weights == pytest.approx({"large": 0, "small": 0})
 
 
-def test_a_pool_that_is_removed_and_comes_back_begins_anew_in_the_smooth_round():
+def test_a_pool_that_is_removed_and_created_again_restarts_its_smooth_weight():
     world = a_world(Placement.SMOOTH_WEIGHTED_ROUND_ROBIN)
     submit(world, "job0")
     assert cursors_of(world).weights == pytest.approx({"a": -2, "b": 1, "c": 1})

@@ -86,7 +86,7 @@ class TestNotBefore:
     def test_a_time_that_has_passed_holds_nothing(self, world):
         assert submit_request(world, "job1", not_before=in_(-60)).state is JobState.PENDING
 
-    def test_what_is_said_before_it_is_submitted(self, world):
+    def test_plan_before_submission_of_a_job_with_a_start_time(self, world):
         said, *_ = plan(world.api_context, world.admission, asking("job1", not_before=in_(300)), ADA)
         assert (said.position, said.starts, said.reason) == (None, False, NotBefore(EPOCH + timedelta(seconds=300)))
 
@@ -98,7 +98,7 @@ class TestNotBefore:
         world.run_until_ended("job1")
         assert submit_to(world.api_context, world.admission, request, ADA).job.state is JobState.COMPLETED
 
-    def test_a_person_cannot_release_what_nobody_holds(self, world):
+    def test_releasing_a_job_without_a_users_hold_is_rejected(self, world):
         submit_request(world, "job1", not_before=in_(300))
         with pytest.raises(
             IllegalTransition, match="job job1 has no hold to release: it starts no earlier than 2026-11-21T12:05:00Z"
@@ -163,7 +163,7 @@ class TestAfter:
         ("rule", "state"),
         [("cancel", JobState.CANCELLED), ("fail", JobState.FAILED), ("run", JobState.COMPLETED)],
     )
-    def test_what_becomes_of_it_when_a_parent_fails(self, world, rule, state):
+    def test_a_failed_parent_cancels_its_dependents(self, world, rule, state):
         submit_request(world, "parent", outcome="failed")
         submit_request(world, "child", after="parent", after_failure=rule)
         world.run_until_ended("child")

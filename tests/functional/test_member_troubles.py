@@ -78,7 +78,7 @@ def test_a_slow_manager_leaves_members_alone_that_another_has_buried():
     assert members_of(world) == ()
 
 
-def test_who_has_left_stays_asked_to_until_its_training_job_has_ended():
+def test_a_departed_node_stays_drained_until_its_training_job_ends():
     """Else its container could join again while others are on their way out, and take the new world down with it."""
     world = ElasticWorld(policy=EAGER, pools=f"{P5}=4")
     world.elastic("elastic", "members", most=3, training_seconds=4000)

@@ -54,14 +54,14 @@ def test_the_document_is_valid():
 
 
 @pytest.mark.parametrize("script", ["openapi.py", "client_types.py"])
-def test_what_is_committed_is_what_the_code_makes(script):
+def test_the_committed_document_equals_the_generated_one(script):
     run = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / script), "--check"], capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_what_is_served_is_what_is_committed():
+def test_the_served_document_equals_the_committed_one():
     assert ImageApiWorld().get("/openapi.json").body == committed()
 
 

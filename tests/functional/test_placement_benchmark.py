@@ -157,7 +157,7 @@ def run_of(throughput, completion):
     }
 
 
-def test_whoever_does_now_better_and_now_worse_by_the_same_factor_gains_nothing():
+def test_equal_gains_and_losses_cancel_out():
     assert gains([1.0, 4.0, 1.0, 4.0], [2.0, 2.0, 2.0, 2.0]).value == pytest.approx(0.0)
     assert gains([1.0, 4.0], [2.0, 2.0], less_is_better=True).value == pytest.approx(0.0)
     assert differences([0.0, 10.0], [20.0, 10.0]).value == 10.0

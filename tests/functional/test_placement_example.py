@@ -85,7 +85,7 @@ def test_a_round_of_the_articles_weights_goes_as_the_page_says():
     assert f"{float(sum(row[2] for row in rows)):g}" in NUMBERS.partition("| pool |")[0]
 
 
-def test_what_the_page_says_of_the_pools_is_in_the_catalogue():
+def test_the_pools_of_the_page_are_in_the_catalogue():
     for name, _, *figures in table(EXAMPLE, "pool"):
         kind = Catalogue().type_of(plain(name))
         assert kind is not None

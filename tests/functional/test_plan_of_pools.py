@@ -46,14 +46,14 @@ def test_with_expansion_off_it_would_wait_and_is_told_what_would_be_made(world):
     assert (plan["wouldCreate"], plan["wouldTake"]) == (created(2, added=2), {})
 
 
-def test_what_is_beyond_the_guard_rails_creates_nothing_and_says_why(world):
+def test_demands_beyond_the_guardrails_create_no_pool_and_report_the_guardrail(world):
     world.put("/settings", ON)
     plan = world.post("/plan", asking(instances=5)).body
     assert plan["wouldCreate"] == []
     assert f"5 x {G5} would exceed the maximum instances of a type, 4" in plan["reason"]["message"]
 
 
-def test_what_would_be_beyond_them_is_told_before_expansion_is_turned_on(world):
+def test_guardrails_are_reported_even_while_expansion_is_off(world):
     world.put("/settings", OFF)
     plan = world.post("/plan", asking(instances=5)).body
     assert f"5 x {G5} would exceed" in plan["wouldCreateNone"]
@@ -80,7 +80,7 @@ def test_a_job_that_its_share_could_not_start_there_creates_nothing_and_is_told_
     assert "share default has spent" in world.post("/plan", asking()).body["wouldCreateNone"]
 
 
-def test_what_becomes_of_made_pools_counts_in_the_estimate_and_what_goes_lowers_it(world):
+def test_changes_of_managed_pools_count_in_the_cost_estimate(world):
     made = Pool(G6, 4, type_=G6, made_for="1 x (vcpus=4)", made_at=NOW, price=0.5)
     world.memory.set_settings(pools=[a_pool(P5, 4), made])
     world.put("/settings", ON)

@@ -157,7 +157,7 @@ def test_the_worst_case_decides_and_the_better_store_is_compared():
     assert found["a drained node exits cleanly, and no restart is charged"] == ("exit 0, 0 charged", "yes")
 
 
-def test_whoever_died_once_has_no_median():
+def test_no_median_without_completed_runs():
     host = [went_on(HOST, TRAINMASTER, 10.0), ended(HOST, C10D, "died"), went_on(HOST, C10D, 5.0)]
     found = verdicts(*host)
     assert found["alive after the store's host is lost"] == ("trainmaster: went on; c10d: died, went on", "yes")

@@ -257,7 +257,7 @@ def test_a_comparison_gives_ratios_to_skipping(trace, capsys):
         (HEADER + "1,2\n", "line 2: num_gpus is None"),
     ],
 )
-def test_what_is_wrong_with_a_trace_is_told_with_line_and_column(tmp_path, capsys, text, message):
+def test_errors_in_a_trace_name_line_and_column(tmp_path, capsys, text, message):
     path = tmp_path / "trace.csv"
     path.write_text(text)
     assert message in printed(capsys, str(path), "--cap", "8", code=2)

@@ -301,12 +301,12 @@ class TestSomebodyElse:
         no = Answer(token=token, outcome=Answers.REFUSED)
         assert answer_resize(world.api_context, "elastic", no).state is JobState.STOPPED
 
-    def test_nobody_answers_for_a_resize_that_never_was(self, world):
+    def test_an_answer_without_a_resize_is_rejected(self, world):
         self.asked(world)
-        with pytest.raises(IllegalTransition, match="this job has no resize of this token"):
+        with pytest.raises(IllegalTransition, match="this job has no resize with this token"):
             answer_resize(world.api_context, "elastic", Answer(token="guessed", outcome=Answers.DONE, instances=3))
 
-    def test_who_does_not_give_way_steps_aside(self, world):
+    def test_a_job_that_does_not_shrink_is_preempted(self, world):
         world = a_world()
         world.elastic("elastic", "custom", most=4, training_seconds=600)
         world.run_until(lambda: runs_with(world, 4))

@@ -129,7 +129,7 @@ class TestRefusing:
                     }
                 },
                 "ResourceConfig.InstancePreferences[1].InstanceCount",
-                "the first count 1",
+                "the first count is 1",
             ),
             (
                 {"config": {"InstanceGroups": [{"InstanceType": P4, "InstanceCount": 1, "InstanceGroupName": "a"}]}},
@@ -151,7 +151,7 @@ class TestRefusing:
             ),
         ],
     )
-    def test_what_contradicts_the_resources(self, more, field, said):
+    def test_contradictions_of_the_resources_are_rejected(self, more, field, said):
         refused = refusal(asking(**more))
         assert (type(refused), refused.field, said in refused.message) == (InvalidRequest, field, True), refused.message
         assert refused.hint
@@ -168,7 +168,7 @@ class TestRefusing:
             ("accelerators=16,accelerator=nvidia,memory_gib=8000", "the maximum memory_gib is"),
         ],
     )
-    def test_what_no_instance_type_has_with_what_the_largest_have(self, resources, said):
+    def test_resources_beyond_all_types_are_rejected_with_the_maxima(self, resources, said):
         refused = refusal(asking(resources))
         assert (type(refused), refused.field) == (NeverFits, "Tags[0].Value")
         assert said in str(refused.hint)
@@ -177,7 +177,7 @@ class TestRefusing:
         pool = Pool("odd", 1, type_=P5, accelerators_per_unit=64)
         assert demand(asking("accelerators=64"), pools=pools_of(pool)).alternatives == ({"odd": 1},)
 
-    def test_what_ec2_has_told_counts_before_what_ships(self):
+    def test_values_from_ec2_take_precedence_over_the_shipped_table(self):
         told = Catalogue(learned={P5: InstanceType(name=P5, accelerators=64)})
         assert demand(asking("accelerators=64"), catalogue=told).alternatives == ({"big": 1},)
 
@@ -361,7 +361,7 @@ def test_a_job_takes_what_it_lists_first_and_spills_over_where_that_is_full():
     assert not config.get("InstancePreferences")
 
 
-def test_an_infeasible_job_waits_blocks_nobody_and_runs_once_there_is_a_pool():
+def test_an_infeasible_job_blocks_no_other_and_runs_after_a_pool_is_added():
     world = a_world(Pool(P4, 1))
     submit(world, "huge", HUGE, priority=100, training_seconds=60)
     submit(world, "plain", training_seconds=60)
@@ -394,7 +394,7 @@ def test_a_job_whose_only_pool_is_drained_says_so():
     assert reason(world, "job1") == Draining((P4,))
 
 
-def test_what_waits_has_a_place_and_an_estimate_with_the_pools_of_now():
+def test_waiting_jobs_have_a_position_and_an_estimate_for_current_pools():
     world = a_world(Pool(P4, 1))
     submit(world, "first", training_seconds=600)
     world.settle()

@@ -69,7 +69,7 @@ class Life:
 IN_FULL = f"AlgorithmError: {FULL_RESTART_PREFIX}: 3 restarts within 3600 seconds, 2 allowed before it"
 
 
-def test_what_an_attempt_has_used_when_it_restarts_in_full_counts_in_the_next_one():
+def test_restarts_before_a_full_restart_count_in_the_next_attempt():
     life = Life()
     assert life.start().used == 0
     assert life.ends(3, IN_FULL).state is JobState.PENDING
@@ -90,7 +90,7 @@ def test_restarts_before_a_preemption_count_and_the_preemption_does_not():
 
 
 @pytest.mark.parametrize("unknown", [None, "no state of ours"])
-def test_a_full_restart_counts_as_one_where_nobody_can_read_how_many_there_were(unknown):
+def test_a_full_restart_counts_as_one_if_its_restarts_cannot_be_read(unknown):
     life = Life()
     life.start()
     life.ends(unknown, IN_FULL)
@@ -124,7 +124,7 @@ def test_an_end_whose_count_cannot_be_asked_for_now_is_taken_over_later():
     assert life.start().used == 3
 
 
-def test_nobody_asks_where_there_is_no_total():
+def test_restarts_are_not_read_without_a_total_limit():
     life = Life(RestartBudget(before_full=2, most_full=9))
     life.start()
     life.ends(3, IN_FULL)

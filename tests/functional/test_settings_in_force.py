@@ -29,13 +29,13 @@ def world():
     return ApiWorld()
 
 
-def test_a_queue_that_nobody_has_set_tells_its_defaults(world):
+def test_an_unconfigured_queue_returns_the_default_settings(world):
     reply = world.get("/settings")
     assert reply.status == 200
     assert reply.body == {**settings_document(Policy()), "version": 0}
 
 
-def test_what_is_set_is_in_force_and_the_manager_is_woken(world):
+def test_new_settings_take_effect_and_wake_the_manager(world):
     reply = world.put("/settings", {**TWO_SHARES, "preemption": {"maxPreemptions": None}, "version": 0})
     assert (reply.status, reply.body["version"]) == (200, 1)
     assert reply.body["shares"]["vision"]["nominal"] == {P5: 1}
@@ -45,12 +45,12 @@ def test_what_is_set_is_in_force_and_the_manager_is_woken(world):
     assert world.memory.begin_pass().policy.shares["text"].weight == 2
 
 
-def test_what_is_not_said_is_as_by_default_again(world):
+def test_omitted_settings_return_to_their_defaults(world):
     world.put("/settings", {**TWO_SHARES, "order": "fifo"})
     assert world.put("/settings", {}).body == {**settings_document(Policy()), "version": 2}
 
 
-def test_what_was_got_can_be_put(world):
+def test_settings_from_get_can_be_put(world):
     world.put("/settings", {**TWO_SHARES, "order": "fair"})
     got = world.get("/settings").body
     assert world.put("/settings", got).body == {**got, "version": got["version"] + 1}
@@ -79,7 +79,7 @@ def test_pools_that_shares_name_may_be_lowered_and_the_next_settings_have_to_men
     assert world.put("/settings", got).kind == (400, "InvalidRequest", f"shares.vision.nominal.{P5}")
 
 
-def test_a_share_is_for_those_whom_its_roles_name(world):
+def test_a_share_accepts_only_callers_of_its_roles(world):
     others = "arn:aws:sts::111122223333:assumed-role/others"
     assert world.put("/settings", {"shares": {"vision": {"roles": [others]}}}).status == 200
     refused = world.post("/add-job", a_request("job1", options={"share": "vision"}))
@@ -170,7 +170,7 @@ def test_a_wrong_setting_is_refused_by_its_path_and_those_in_force_stay(world, d
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
-def test_what_is_no_number_is_refused_by_its_path(world, number):
+def test_invalid_numbers_are_rejected_with_their_path(world, number):
     body = f'{{"shares": {{"vision": {{"weight": {number}}}}}}}'
     assert world.event("PUT", "/settings", body).kind == (400, "InvalidRequest", "shares.vision.weight")
 

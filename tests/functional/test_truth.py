@@ -52,7 +52,7 @@ def test_a_job_cancelled_while_it_starts_never_trains():
     assert world.training_jobs["job1"].get("TrainingStartTime") is None
 
 
-def test_a_waiting_job_that_is_cancelled_reaches_nobody():
+def test_cancelling_a_waiting_job_calls_no_aws_service():
     world = World(pools=f"{P5}=1")
     world.submit("job1", training_seconds=500)
     world.submit("job2")
@@ -230,7 +230,7 @@ def test_instance_preferences_charge_every_pool_until_sagemaker_has_chosen():
     assert world.job("any").attempts[-1].instance_type == G5
 
 
-def test_one_bad_message_blocks_nobody_and_is_set_aside_with_the_reason():
+def test_one_bad_message_is_set_aside_with_its_reason_and_blocks_no_other():
     world = World()
     world.queue.send("this is no JSON")
     world.submit("job1", training_seconds=30)
@@ -322,7 +322,7 @@ def test_a_waiting_job_starts_within_the_range_that_it_was_told():
     assert told["next"].latest_start < told["last"].latest_start
 
 
-def test_what_would_help_helps():
+def test_suggested_remedies_work():
     world = World(pools=f"{P5}=2,{G5}=1")
     world.submit("job1", count=2, training_seconds=5000, priority=3)
     world.run(60)

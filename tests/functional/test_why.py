@@ -68,7 +68,7 @@ class TestWhoIsInTheWay:
         assert [holder["jobName"] for holder in story["inTheWay"]] == [f"r{n:02}" for n in range(11, 1, -1)]
         assert story["jobsInTheWay"] == 12
 
-    def test_what_is_reserved_for_it(self):
+    def test_reserved_units_are_listed(self):
         world = a_world(running("a", 4, now=NOW), a_job("waits", units={P5: 3}), a_job("next", entry_time=at(5)))
         assert why(world, "waits")["reserved"] == {"instances": {P5: 3}, "at": "2026-11-22T12:00:00Z"}
         assert why(world, "next")["reserved"] is None
@@ -99,7 +99,7 @@ class TestWhatWouldHelp:
         reason = world.patch("/jobs/waits", {"priority": advice["priority"]}).body["reason"]
         assert (reason["type"], reason["victims"]) == ("Preempts", ["r1", "r2"])
 
-    def test_no_priority_where_nobody_may_be_preempted(self):
+    def test_no_priority_is_suggested_if_no_job_can_be_preempted(self):
         world = a_world(running("r", 4, preemptible=False), a_job("waits"), pools=[a_pool(P5, 4)])
         assert self.advice(world) == []
 
@@ -116,7 +116,7 @@ class TestWhatWouldHelp:
         assert advice["message"] == f"ask for 3 x {G5} instead: it starts with the next pass"
         assert advice["pool"] == G5
 
-    def test_not_what_is_kept_for_somebody_else(self):
+    def test_units_reserved_for_another_job_are_not_suggested(self):
         ahead = a_job("ahead", units={P5: 4}, priority=1)
         waits = a_job("waits", units={P5: 3}, max_runtime=timedelta(days=2), preemptible=False)
         world = a_world(running("r", 2, now=NOW), ahead, waits, pools=[a_pool(P5, 4)])
@@ -165,7 +165,7 @@ class TestWhatWouldHelpAJobThatNoPoolCouldHold:
         messages = [message for message, _, _ in self.advice(world)]
         assert f"raise the cap of {P5} from 4 to 6: it is no longer infeasible" in messages
 
-    def test_what_holds_instances_that_it_could_use_is_told_of_the_pools_of_now(self):
+    def test_holders_are_listed_for_current_pools(self):
         world = a_world(running("r", 4, preemptible=False), asking(), pools=[a_pool(P5, 4)])
         assert [holder["jobName"] for holder in why(world, "waits")["inTheWay"]] == ["r"]
 
@@ -276,12 +276,12 @@ class TestPositions:
 
 
 class TestPlans:
-    def test_who_would_start_with_it(self):
+    def test_other_jobs_that_would_start_with_it(self):
         """A patient job of its own size blocks the others; the new one, in its way, changes nothing for them."""
         world = a_world(running("r", 3), a_job("waits", units={P5: 2}))
         assert world.post("/plan", a_request("new")).body["wouldStart"] in ([], ["new"])
 
-    def test_a_plan_for_a_job_that_is_there_already_delays_nobody(self):
+    def test_a_plan_for_an_existing_job_delays_no_other(self):
         world = a_world(running("r", 4))
         world.submit("job1", priority=1)
         plan = world.post("/plan", a_request("job1", priority=1)).body

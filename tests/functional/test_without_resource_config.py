@@ -58,7 +58,7 @@ def test_a_misspelt_tag_is_told_as_that_and_not_as_a_missing_type(key):
     )
 
 
-def test_what_no_pool_covers_yet_is_held_against_the_rules_for_the_instances_that_it_would_get():
+def test_rules_apply_to_the_instances_that_expansion_would_provide():
     seen = []
     door = AdmissionPolicy(shape_problems=lambda request: seen.append(request) or [], allowed_roles=("*",))
     door.admit(bare(), ALICE, SMALL, NOW)
@@ -74,7 +74,7 @@ def test_the_api_takes_them(path):
 
 
 @pytest.mark.parametrize("options", [EIGHT, ELASTIC])
-def test_run_once_there_is_a_pool_and_hold_up_nobody(options):
+def test_run_after_a_pool_is_added_and_block_no_other(options):
     world = World(pools=f"{G5}=4", profile=BRISK)
     request = world_request("early", training_seconds=30)
     del request["ResourceConfig"]

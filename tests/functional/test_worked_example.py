@@ -99,7 +99,7 @@ def test_everything_happens_as_the_page_says(example, told):
     assert table(example, "at") == told.lines, f"the page should say:\n{now}"
 
 
-def test_what_the_page_says_each_would_lose_is_what_was_compared(example, told):
+def test_losses_on_the_page_equal_the_compared_losses(example, told):
     snapshot, at = told.preempted_from, NOW + hour("12:25")
     candidates = Candidates.of(snapshot, at, Ranking(snapshot, at).rank)
     costs = {name: f"{candidate.cost:,.0f} GPU-seconds" for name, candidate in candidates.by_name.items()}

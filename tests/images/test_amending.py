@@ -32,19 +32,19 @@ def with_a_variant(endpoint):
     return None if endpoint is None else replace(endpoint, variants=(Variant(name="blue"),))
 
 
-def test_what_others_have_kept_meanwhile_stays():
+def test_concurrent_updates_are_kept():
     memory = Busy(others=MAX_TRIES - 1)
     amend(memory, "ships", with_a_variant, memory.kept)
     assert memory.kept == Endpoint(key="ships", variants=(Variant(name="blue"),), instance_concurrency=MAX_TRIES - 1)
 
 
-def test_who_is_overtaken_again_and_again_gives_up():
+def test_repeated_conflicts_end_in_an_error():
     memory = Busy(others=1_000)
     amend(memory, "ships", with_a_variant, memory.kept)
     assert (memory.tries, memory.kept.variants) == (MAX_TRIES, ())
 
 
-def test_what_changes_nothing_is_not_written():
+def test_unchanged_values_are_not_written():
     memory = Busy(others=0)
     amend(memory, "ships", lambda endpoint: endpoint, memory.kept)
     amend(memory, "ships", lambda _: None, memory.kept)

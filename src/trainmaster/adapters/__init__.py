@@ -1,1 +1,1 @@
-"""AWS services behind the ports, one service a file; each gets its client handed in and decides nothing."""
+"""AWS services behind the ports, one service per file; each receives its client as an argument."""

@@ -1,7 +1,7 @@
 """Asks IAM whether a caller may pass a role to SageMaker.
 
-So the queue gives no caller a role that the caller could not use without it. The policy for unknown answers lies with
-the service, the roles that the deployment allows in `domain/policy/roles.py`.
+A caller therefore gets no role through the queue that the caller could not pass without it. The service decides when
+IAM's answer is unknown; `domain/policy/roles.py` has the roles that the deployment allows.
 
 `iam:SimulatePrincipalPolicy` ignores session policies (it answers for the session's role) and context keys other than
 `iam:PassedToService`.
@@ -65,14 +65,14 @@ class PassRoleChecker:
         try:
             return self._answer(caller_arn, role_arn)
         except (ClientError, BotoCoreError, _CannotTellError) as error:
-            _LOG.warning("IAM cannot say whether %r may pass %r: %s", caller_arn, role_arn, error)
+            _LOG.warning("IAM could not determine whether %r may pass %r: %s", caller_arn, role_arn, error)
             return None
 
     def _answer(self, caller_arn: str, role_arn: str) -> bool:
         caller = _USER.fullmatch(caller_arn) or _SESSION.fullmatch(caller_arn)
         role = _ROLE.fullmatch(role_arn)
         if caller is None or role is None:
-            raise _CannotTellError("the caller is no IAM user or role session, or the role's ARN is invalid")
+            raise _CannotTellError("the caller is not an IAM user or role session, or the role's ARN is invalid")
         if caller["account"] != role["account"]:
             return False
         # Sessions of one role share an answer, because the simulator evaluates the role.

@@ -1,7 +1,4 @@
-"""Makes boto3's clients, for our own account and under roles, with the patience that a manager has.
-
-It must not know what they are for.
-"""
+"""Makes boto3 clients, for the queue's own account and under other roles, with its time-outs and retries."""
 
 from __future__ import annotations
 

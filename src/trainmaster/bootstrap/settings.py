@@ -115,7 +115,7 @@ def _kinds(text: str) -> dict[str, dict[str, str]]:
 def _seconds(text: str) -> int:
     seconds = int(text)
     if not _TIMEOUT.setting.allows(seconds):
-        raise ValueError(f"{seconds} is out of range: give {_TIMEOUT.wanted()}")
+        raise ValueError(f"{seconds} is out of range: specify {_TIMEOUT.wanted()}")
     return seconds
 
 
@@ -127,7 +127,7 @@ def parse_pools(text: str) -> dict[str, Pool]:
         if not equals or not cap.strip().isdecimal() or not name.strip().startswith("ml."):
             raise ValueError(f"{part!r} is not of the form ml.TYPE=CAP")
         if name.strip() in pools:
-            raise ValueError(f"{name.strip()} is given twice")
+            raise ValueError(f"{name.strip()} is specified twice")
         pools[name.strip()] = Pool(name.strip(), int(cap))
     return pools
 

@@ -1,6 +1,6 @@
-"""Snapshots, which a pass reads, and plans, which it decides, as values.
+"""Snapshots, which a pass reads, and plans, which the planner returns, as values.
 
-Acting, explaining and dry runs are readers of the same plan.
+Applying, explaining and forecasting read the same plan.
 """
 
 from __future__ import annotations

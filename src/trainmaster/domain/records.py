@@ -1,7 +1,6 @@
 """Records of ended attempts: run times, and usage of shares.
 
-They are small enough for one row of the table. A store books an attempt in the commit that ends it, or that changes
-its units.
+They fit into one row of the table. The store books an attempt in the transaction that ends it or changes its units.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The Lambda functions: parse what arrives, ask one use case, render its answer.
+"""The Lambda functions: each parses an event or a request, calls one use case, and renders the response.
 
-They know services, domain and Powertools; never an adapter, which `bootstrap` puts in place.
+They use services, the domain and Powertools; `bootstrap` provides the adapters.
 """
 
 import gc

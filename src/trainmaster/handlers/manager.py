@@ -86,7 +86,7 @@ def _take_over_all(application: bootstrap.Application, records: list[dict[str, A
         try:
             _take_over_or_set_aside(application, record, work)
         except ServiceError:
-            logger.exception("could not take over a message; it comes again")
+            logger.exception("could not process a message; SQS delivers it again")
             work.failed = tuple(r["messageId"] for r in records[index:])
             break
     if work.faults:
@@ -118,9 +118,9 @@ def _parsed(record: dict[str, Any]) -> dict[str, Any]:
     try:
         message = json.loads(record["body"])
     except (ValueError, RecursionError) as error:
-        raise InvalidRequest(f"the message is no JSON: {error}") from error
+        raise InvalidRequest(f"the message is not JSON: {error}") from error
     if not isinstance(message, dict):
-        raise InvalidRequest("the message is no JSON object")
+        raise InvalidRequest("the message is not a JSON object")
     return message
 
 

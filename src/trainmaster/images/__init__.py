@@ -1,1 +1,1 @@
-"""Image jobs, whole: images looked at by models behind SageMaker endpoints. The core never imports this package."""
+"""Image jobs: models behind SageMaker endpoints process images. The core never imports this package."""

@@ -1,4 +1,4 @@
-"""Connects the adapters of image jobs to their ports, on top of the queue's own `bootstrap`."""
+"""Connects the adapters of image jobs to their ports; extends the queue's `bootstrap`."""
 
 from __future__ import annotations
 

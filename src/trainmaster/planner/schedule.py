@@ -1,7 +1,7 @@
 """The planner's one public function: `schedule(snapshot, now, rng) -> Plan`.
 
-Decides about each waiting job once, in turn; jobs equivalent to a blocked one wait for the same reason. All that the
-plan depends on is in the snapshot, and all that a later pass needs is in the plan.
+Decides about each waiting job once, in turn; jobs equivalent to a blocked one wait for the same reason. The snapshot
+contains all inputs of the plan, and the plan all that a later pass needs.
 """
 
 from __future__ import annotations

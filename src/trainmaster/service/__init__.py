@@ -15,6 +15,6 @@
     explain/        positions, reasons, estimates: readers of the next pass's plan
     resizing/       carry out resizes of elastic jobs
 
-They use the domain, the planner and the ports, never an AWS client. Import each module by its own name: a Lambda
-function that makes no plan must not load the planner.
+They use the domain, the planner and the ports, never an AWS client. Import each module by its own name, so that a
+Lambda function that makes no plan does not load the planner.
 """

@@ -99,7 +99,7 @@ def change_settings(
             continue
         wake(context.store, context.publisher)
         return changed
-    raise Throttled("the settings are changing too fast; try again")
+    raise Throttled("the settings are changing too often; try again")
 
 
 def _cancelled(context: ApiContext, job: Job, who: str) -> Job:
@@ -131,7 +131,7 @@ def change_job(context: ApiContext, name: str, changed: Callable[[Job], Job]) ->
     for _ in range(MAX_TRIES):
         before = context.store.find(name)
         if before is None:
-            raise JobNotFound(f"the queue knows no job {name}", field="name", hint="see GET /jobs for the names")
+            raise JobNotFound(f"there is no job {name}", field="name", hint="see GET /jobs for the names")
         after = changed(before)
         if after == before:
             return before
@@ -140,4 +140,4 @@ def change_job(context: ApiContext, name: str, changed: Callable[[Job], Job]) ->
                 dependencies.release_dependents(context.store, after, context.clock.now())
             wake(context.store, context.publisher)
             return after
-    raise Throttled(f"job {name} is changing too fast; try again")
+    raise Throttled(f"job {name} is changing too often; try again")

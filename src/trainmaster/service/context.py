@@ -88,7 +88,7 @@ def for_each_job(
             with isolate_fault(job.name, context.faults):
                 result[index] = step(context, job)
         except Throttled as error:
-            log.warning("AWS throttles; the next pass goes on", extra={"job": job.name, "cause": str(error)})
+            log.warning("AWS throttles requests; the next pass continues", extra={"job": job.name, "cause": str(error)})
             break
         except Fenced:
             raise

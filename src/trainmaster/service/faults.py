@@ -36,7 +36,7 @@ def isolate_fault(name: str, faults: list[str] | None = None) -> Iterator[None]:
 
 def record_fault(error: Exception, name: str, faults: list[str] | None = None) -> None:
     """Log an unexpected exception; the arguments are those of `isolate_fault`."""
-    log.error("an unexpected error; other jobs go on", extra={"job": name, **log_fields(error)})
+    log.error("an unexpected error; other jobs continue", extra={"job": name, **log_fields(error)})
     if faults is not None:
         faults.append(name)
 

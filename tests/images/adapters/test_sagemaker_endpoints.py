@@ -72,7 +72,7 @@ def test_w17_how_an_endpoint_stands_is_read(script, endpoints, status, serves):
     assert is_serving(endpoints.describe("ships")) is serves
 
 
-def test_what_is_missing_while_an_endpoint_is_being_made_is_one_instance_of_weight_one(script, endpoints):
+def test_a_creating_endpoint_defaults_to_one_instance_of_weight_one(script, endpoints):
     tells(script, an_answer({"VariantName": "blue"}, {"VariantName": "green", "DesiredInstanceCount": 4}), {})
     blue, green = endpoints.describe("ships").variants
     assert (blue.instances, blue.weight) == (1, 1.0)

@@ -83,7 +83,7 @@ def test_half_a_character_breaks_nothing_where_it_is_sent(images):
         images.send("\ud800" * LARGEST_REQUEST * 2)
 
 
-def test_what_is_set_aside_is_as_it_came_with_the_reason_beside_it(sqs, queues, images):
+def test_dead_letters_are_unchanged_and_carry_their_reason(sqs, queues, images):
     """W10: what is in the dead-letter queue can be mended and sent again, and says why it is there."""
     body = '{"jobId":\t"a" }'
     images.set_aside(body, "no such image\x00", attributes={"Field": "imageUrls[0]"})
@@ -92,7 +92,7 @@ def test_what_is_set_aside_is_as_it_came_with_the_reason_beside_it(sqs, queues, 
     assert told(message) == {"Reason": "no such image?", "Field": "imageUrls[0]"}
 
 
-def test_what_sqs_does_not_take_is_set_aside_with_escapes_and_means_the_same(sqs, queues, images):
+def test_characters_that_sqs_rejects_are_escaped_in_dead_letters(sqs, queues, images):
     request = {"jobId": "a", "note": "\uffff \ud800 gr\u00fc\u00dfe \U0001f6a2"}
     images.set_aside(json.dumps(request, ensure_ascii=False), "no")
     (message,) = received(sqs, queues[1])
@@ -129,7 +129,7 @@ def test_regions_are_dispatched_ten_at_a_time(sqs, queues):
     assert {(body["job"], body["attempt"]) for body in bodies} == {("scene", 2)}
 
 
-def test_nothing_to_dispatch_asks_nobody():
+def test_dispatching_nothing_calls_no_service():
     client = Batches()
     SqsRegions(client, "url", lambda seconds: None).dispatch("scene", 1, [])
     assert client.sent == []
@@ -150,7 +150,7 @@ def test_only_what_was_not_taken_is_sent_again():
 
 
 @pytest.mark.parametrize(("code", "error"), [("InternalError", Unavailable), ("RequestThrottled", Throttled)])
-def test_what_is_never_taken_is_told(code, error):
+def test_messages_that_sqs_never_accepts_are_reported(code, error):
     client = Batches(*[{"r0": code}] * 3)
     with pytest.raises(error, match="1 regions"):
         SqsRegions(client, "url", lambda seconds: None).dispatch("scene", 1, [0, 1])

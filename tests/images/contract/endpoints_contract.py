@@ -47,7 +47,7 @@ class KnownEndpointsContract:
         assert store.known(["ships", URL]) == {}
         assert store.known([]) == {}
 
-    def test_what_is_remembered_comes_back_as_it_was(self, store, other_store):
+    def test_stored_endpoints_round_trip(self, store, other_store):
         assert store.remember(EVERYTHING, None)
         bare = Endpoint(key=URL, http=True)
         assert store.remember(bare, None)
@@ -71,7 +71,7 @@ class KnownEndpointsContract:
         assert other_store.remember(second, first)
         assert store.known(["ships"]) == {"ships": second}
 
-    def test_who_has_not_seen_the_newest_loses_and_changes_nothing(self, store, other_store):
+    def test_a_stale_write_loses_and_changes_nothing(self, store, other_store):
         first = an_endpoint()
         second, third = (replace(first, described_at=b.at(seconds)) for seconds in (300, 600))
         assert store.remember(first, None)
@@ -127,7 +127,7 @@ class EndpointPoolsContract:
         store.submit(an_image_job("image2", endpoint=URL, variant=""), {})
         assert image_pools(store.begin_pass()) == {SHIPS: 2, pool_name(URL, ""): 10}
 
-    def test_what_a_deployment_says_of_endpoints_holds(self, engine):
+    def test_the_deployments_endpoint_settings_apply(self, engine):
         store = engine.open(caps=lambda endpoint, named: {pool_name(endpoint.key, each): 77 for each in named})
         store.submit(an_image_job("image1"), {})
         assert image_pools(store.begin_pass()) == image_pools(store.read_snapshot()) == {SHIPS: 77}
@@ -164,7 +164,7 @@ class EndpointPoolsContract:
         assert len(snapshot.waiting) == 33
         assert snapshot.cut_lanes == {snapshot.waiting[0].lane}
 
-    def test_w15_of_a_full_endpoints_lane_a_pass_reads_few_and_who_answers_questions_reads_more(self, store):
+    def test_w15_a_pass_reads_few_jobs_of_a_full_endpoints_lane_and_queries_read_more(self, store):
         self.fill(store)
         snapshot = store.begin_pass()
         assert len(snapshot.waiting) == FIRST_OF_FULL

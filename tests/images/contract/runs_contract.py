@@ -94,7 +94,7 @@ class RunsContract:
         runs.stop("scene", 1)
         assert runs.create("scene", 1, regions()).stopped
 
-    def test_another_attempt_keeps_what_is_done_and_tries_the_rest_anew(self, runs):
+    def test_another_attempt_keeps_completed_regions_and_restarts_the_others(self, runs):
         runs.create("scene", 1, regions(4))
         done(runs, 0, features=7)
         begin(runs, 1)
@@ -119,7 +119,7 @@ class RunsContract:
         runs.stop("scene", 1)
         assert runs.create("scene", 1, regions()) == run == runs.run("scene")
 
-    def test_a_worker_takes_a_region_that_nobody_has(self, runs):
+    def test_a_worker_takes_an_unclaimed_region(self, runs):
         runs.create("scene", 1, regions())
         taken = begin(runs, 1)
         assert taken == record(runs, 1)
@@ -138,7 +138,7 @@ class RunsContract:
         runs.create("scene", 1, regions(3))
         assert begin(runs, 3) is None
 
-    def test_what_is_done_or_failed_is_not_taken_again(self, runs):
+    def test_completed_or_failed_regions_are_not_taken_again(self, runs):
         runs.create("scene", 1, regions())
         done(runs, 0)
         begin(runs, 1)
@@ -171,7 +171,7 @@ class RunsContract:
         assert runs.finish(claim(0, "another"), LATER, features=6).left == 2
         assert record(runs, 0).features == 6
 
-    def test_what_is_finished_says_so_and_how_many_are_left(self, runs):
+    def test_finishing_a_region_returns_the_number_left(self, runs):
         runs.create("scene", 1, regions(2))
         assert done(runs, 0, at=LATER, features=3) == 1
         assert done(runs, 1) == 0
@@ -179,7 +179,7 @@ class RunsContract:
         assert (ended.state, ended.features, ended.tiles_done) == (RegionState.DONE, 3, 4)
         assert (ended.worker, ended.beat_at, ended.tries) == ("", LATER, 1)
 
-    def test_what_is_finished_twice_counts_once(self, runs):
+    def test_a_region_finished_twice_counts_once(self, runs):
         runs.create("scene", 1, regions(3))
         assert done(runs, 0) == 2
         assert runs.finish(claim(0), NOW, features=1) is None
@@ -315,7 +315,7 @@ class RunsContract:
         assert runs.finish(claim(MERGE), NOW, features=9) == Rest(left=0)
         assert record(runs, MERGE).features == 9
 
-    def test_the_merging_of_another_attempt_waits_for_what_that_one_tries_anew(self, runs):
+    def test_merging_waits_for_the_regions_that_the_attempt_restarts(self, runs):
         runs.create("scene", 1, regions(2))
         done(runs, 0)
         begin(runs, 1)
@@ -325,7 +325,7 @@ class RunsContract:
         assert done(runs, 1, attempt=2) == 0
         assert begin(runs, MERGE, attempt=2) is not None
 
-    def test_nobody_begins_or_goes_on_with_what_is_stopped(self, runs):
+    def test_workers_neither_begin_nor_continue_a_stopped_run(self, runs):
         runs.create("scene", 1, regions(3))
         begin(runs, 0)
         runs.stop("scene", 1)
@@ -335,7 +335,7 @@ class RunsContract:
         assert not runs.beat(claim(0), NOW, tiles_done=2)
         assert record(runs, 0).state is RegionState.RUNNING
 
-    def test_what_was_all_but_done_when_it_was_stopped_still_counts(self, runs):
+    def test_a_region_that_finishes_after_the_stop_still_counts(self, runs):
         runs.create("scene", 1, regions(3))
         begin(runs, 0)
         begin(runs, 1)
@@ -344,7 +344,7 @@ class RunsContract:
         assert runs.leave(claim(1), NOW, reason="", final=False) == Rest(left=2)
         assert states(runs.run("scene")) == [RegionState.DONE, *[RegionState.PENDING] * 3]
 
-    def test_what_was_forgotten_is_not_laid_out_by_a_late_call(self, runs):
+    def test_a_late_call_does_not_create_forgotten_regions(self, runs):
         runs.create("scene", 1, regions(3))
         begin(runs, 0)
         runs.forget("scene")
@@ -389,7 +389,7 @@ class RunsContract:
         assert [each.region for each in run.records[:-1]] == many
         assert done(runs, 0) == 102
 
-    def test_whoever_begins_while_it_is_stopped_is_seen_or_does_not_begin(self, runs):
+    def test_a_worker_that_races_with_a_stop_is_seen_or_does_not_begin(self, runs):
         """Otherwise a stopped run's capacity would be given away while a worker goes on."""
         for number in range(6):
             job, took, seen = f"scene-{number}", [], []

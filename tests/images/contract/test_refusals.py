@@ -21,7 +21,7 @@ class RefusalsContract:
     def clock(self):
         return StillClock()
 
-    def test_nothing_is_known_of_what_nobody_refused(self, refusals):
+    def test_no_refusal_is_stored_for_other_requests(self, refusals):
         assert refusals.of("harbour-7") is None
 
     def test_the_newest_of_a_name_comes_back(self, refusals):

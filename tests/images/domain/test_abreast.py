@@ -30,7 +30,7 @@ def test_as_many_regions_are_at_work_as_the_job_holds_requests_for(load, held, c
     assert (concurrency or 1) * requests <= held
 
 
-def test_how_many_abreast_is_not_said_where_it_keeps_nobody_back():
+def test_the_concurrency_is_not_written_if_it_limits_no_region():
     assert [effective_concurrency(concurrency, (4, 5, 6)) for concurrency in (None, 2, 3, 4)] == [None, 2, None, None]
 
 

@@ -91,7 +91,7 @@ def test_a_wrong_variable_is_refused_by_its_name(name, text):
     with pytest.raises(InvalidRequest) as caught:
         limits_of({name: text})
     assert caught.value.field == name
-    assert caught.value.hint == f"It takes {VARIABLES[name].takes}."
+    assert caught.value.hint == f"It must be {VARIABLES[name].takes}."
 
 
 def test_an_endpoints_tags_say_more_than_the_settings():
@@ -123,7 +123,7 @@ def test_a_region_makes_no_more_than_64_requests_at_once_whatever_a_tag_says(tex
         workers,
         [] if workers else ["osml:tile-workers"],
     )
-    assert [problem.hint for problem in wrong] == ["It takes a whole number from 1 to 64."] * len(wrong)
+    assert [problem.hint for problem in wrong] == ["It must be a whole number from 1 to 64."] * len(wrong)
 
 
 @pytest.mark.parametrize("text", ["1.6", "-1", "nan"])

@@ -50,7 +50,7 @@ def fields(**changes):
         {"distillation": Distillation(iou=1.0, skip_box=1.0)},
     ],
 )
-def test_what_makes_sense_is_taken(changes):
+def test_valid_values_are_accepted(changes):
     assert fields(**changes) == []
 
 

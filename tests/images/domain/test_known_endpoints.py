@@ -40,7 +40,7 @@ def test_throttling_lowers_it_for_a_time():
 
 
 @pytest.mark.parametrize("status", ["OutOfService", "Creating", "Deleting", "Failed"])
-def test_w17_nothing_is_started_at_an_endpoint_that_answers_nobody(status):
+def test_w17_no_job_starts_at_an_endpoint_that_throttles_every_request(status):
     caps = caps_of(Limits(), lambda: b.NOW)
     known = {"ships": an_endpoint(status=status), "cars": an_endpoint("cars", status="Updating")}
     pools = endpoint_pools({"ships": ["blue"], "cars": ["blue"]}, known, caps)

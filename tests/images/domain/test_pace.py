@@ -20,7 +20,7 @@ def test_more_requests_never_make_more_turns_and_those_beyond_the_load_make_none
 
 
 @given(count=st.floats(BESIDES, 1e9), elapsed=st.floats(0, 1e12), quantile=QUANTILES)
-def test_who_has_worked_that_long_is_never_expected_to_have_ended(count, elapsed, quantile):
+def test_expected_ends_are_never_in_the_past(count, elapsed, quantile):
     total = unknown(count, elapsed, quantile)
     assert total >= elapsed * (1 - 1e-6)
     assert unknown(count, elapsed * 2, quantile) >= total * (1 - 1e-6)

@@ -62,7 +62,7 @@ def seen(run, after=0.0):
         (a_run(DONE, DONE, merging=DONE, stopped=True), Status.COMPLETED),
     ],
 )
-def test_a_run_is_over_once_its_results_are_merged_or_nobody_is_at_what_was_stopped(run, status):
+def test_a_run_ends_with_its_merge_or_after_its_stopped_workers(run, status):
     assert seen(run).status is status
 
 
@@ -77,7 +77,7 @@ def test_a_run_is_at_work_from_its_first_region_on():
     assert seen(changed(a_run(PENDING, PENDING), 1, tries=1)).at_work
 
 
-def test_a_later_attempt_is_at_work_only_once_somebody_has_begun_under_it():
+def test_an_attempt_is_running_only_after_a_worker_begins_under_it():
     run = replace(a_run(DONE, PENDING, PENDING), attempt=2, line=(1, 2))
     assert not seen(run).at_work
     assert seen(changed(run, 2, state=RUNNING, tries=1, beat_at=b.NOW)).at_work
@@ -85,7 +85,7 @@ def test_a_later_attempt_is_at_work_only_once_somebody_has_begun_under_it():
     assert seen(changed(replace(run, line=()), MERGE, tries=1)).at_work
 
 
-def test_what_is_left_is_what_open_regions_ask_for_and_none_asks_for_more_than_it_has_tiles():
+def test_the_remaining_load_is_that_of_open_regions_limited_by_their_tiles():
     run = changed(a_run(RUNNING, PENDING, DONE, FAILED), 2, tiles_done=9)
     assert seen(run).progress == RunProgress(done=1, failed=1, left=2 + 4, tiles_done=9)
 
@@ -98,7 +98,7 @@ def test_a_failure_tells_how_much_of_it_and_why():
     assert seen(merging).failure_reason == "the regions' results could not be merged: no bucket"
 
 
-def test_what_nobody_has_begun_is_dispatched_and_the_merging_last():
+def test_unclaimed_regions_are_dispatched_and_the_merging_last():
     assert dispatchable(a_run(PENDING, RUNNING, DONE, PENDING)) == (0, 3)
     assert dispatchable(a_run(DONE, RUNNING)) == ()
     assert dispatchable(a_run(DONE, FAILED)) == (MERGE,)
@@ -130,13 +130,13 @@ def again(run, minutes):
     return silent(run, b.at(60 * minutes), b.NOW, DEAD, 3)
 
 
-def test_what_is_silent_is_dispatched_again_ever_more_seldom():
+def test_silent_regions_are_dispatched_again_at_growing_intervals():
     run = a_run(RUNNING, PENDING)
     assert [minute for minute in range(40) if again(run, minute) == (0, 1)] == [2, 4, 8, 16, 32]
     assert [minute for minute in range(40) if again(a_run(DONE), minute)] == [2, 4, 8, 16, 32]
 
 
-def test_while_somebody_is_at_work_what_nobody_has_begun_waits_in_the_workers_queue():
+def test_unclaimed_regions_stay_queued_while_workers_are_active():
     run = changed(a_run(RUNNING, PENDING, RUNNING), 2, beat_at=b.at(200))
     assert again(run, 4) == (0,)
 
@@ -151,12 +151,12 @@ def test_with_a_window_a_region_whose_message_was_never_sent_is_missed_though_ot
     assert again(a_run(RUNNING, PENDING, PENDING, concurrency=2), 2) == (0, 1), "of those first in line since the start"
 
 
-def test_what_rests_is_not_silent():
+def test_paused_regions_are_not_silent():
     run = changed(a_run(PENDING), 0, beat_at=b.at(0), pauses=6)
     assert [minute for minute in range(40) if again(run, minute)] == [15 + 2, 15 + 4, 15 + 8, 15 + 16]
 
 
-def test_what_its_workers_die_of_is_not_tried_for_ever():
+def test_a_region_that_kills_its_workers_is_given_up():
     run = changed(a_run(RUNNING, PENDING), 0, tries=3)
     assert again(run, 2) == (1,)
     assert exhausted(run, b.NOW, 3) == (0,)

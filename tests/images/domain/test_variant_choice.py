@@ -59,7 +59,7 @@ def test_a_job_gets_the_same_variant_whenever_it_is_looked_at():
 
 
 @given(st.text(max_size=70), st.lists(st.floats(0, 1e6), min_size=1, max_size=5))
-def test_whoever_weighs_nothing_is_never_chosen(job, weights):
+def test_a_variant_of_weight_zero_is_never_chosen(job, weights):
     endpoint = weighing(zero=0.0, heavy=1.0, **{f"v{index}": weight for index, weight in enumerate(weights)})
     chosen = choose_variant(endpoint, None, job)
     assert {variant.name: variant.weight for variant in endpoint.variants}[chosen] > 0
@@ -96,7 +96,7 @@ def test_w13_no_job_goes_without_a_variant_to_an_endpoint_that_must_have_one():
     assert refused(weighing()).field == "imageProcessor.name"
 
 
-def test_w18_of_an_endpoint_that_nobody_could_describe_none_is_chosen_yet():
+def test_w18_no_variant_is_chosen_before_the_endpoint_is_described():
     assert choose_variant(never_described("m"), None, "job") == choose_variant(never_described("m"), "", "job") == ""
 
 

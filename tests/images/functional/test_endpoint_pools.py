@@ -47,7 +47,7 @@ def test_a_pool_of_an_endpoint_is_shown_as_long_as_image_jobs_need_it(world):
     assert SHIPS in pools_table(world.get("/pools").body["pools"])
 
 
-def test_what_a_larger_image_waits_for_is_all_of_its_endpoint(world):
+def test_a_larger_image_waits_for_its_whole_endpoint(world):
     world.memory.submit(an_image_job("image1", 400), {"jobId": "image1"})
     shown = next(pool for pool in world.get("/pools").body["pools"] if pool["name"] == SHIPS)
     assert (shown["waiting"], shown["waitingUnits"]) == (1, 20)
@@ -60,7 +60,7 @@ def test_what_a_larger_image_waits_for_is_all_of_its_endpoint(world):
         ({"name": "ships", "instanceType": P5, "kind": "service", "cap": 9}, "pools[0].kind"),
     ],
 )
-def test_nobody_sets_one(world, pool, field):
+def test_pools_of_endpoints_cannot_be_set(world, pool, field):
     reply = world.put("/pools", {"pools": [pool]})
     assert (reply.status, reply.body["error"]["field"]) == (400, field)
     assert "cannot be set" in reply.body["error"]["message"]
@@ -68,7 +68,7 @@ def test_nobody_sets_one(world, pool, field):
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-def test_nobody_makes_changes_drains_or_removes_one(world, method):
+def test_pools_of_endpoints_cannot_be_created_changed_drained_or_removed(world, method):
     world.memory.submit(an_image_job("image1"), {"jobId": "image1"})
     body = {"PUT": {"cap": 9, "instanceType": P5}, "PATCH": {"draining": True}, "DELETE": None}[method]
     path = f"/pools/{SHIPS.replace('/', '%2F')}"

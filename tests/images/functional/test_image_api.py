@@ -39,7 +39,7 @@ def test_a_request_is_sent_to_the_image_queue_as_it_is_with_its_caller():
         {
             "jobName": "harbour-7",
             "state": "received",
-            "warnings": ["colour means nothing here, and is left out."],
+            "warnings": ["colour has no effect here and is ignored."],
         },
     )
     ((text, caller),) = world.image_queue.sent
@@ -63,7 +63,7 @@ def test_w1_what_the_intake_would_set_aside_for_its_form_is_refused_with_the_fie
     assert world.image_queue.sent == []
 
 
-def test_what_the_api_has_taken_the_intake_takes_and_knows_who_asked():
+def test_the_intake_accepts_requests_of_the_api_with_their_caller():
     world, images = ImageApiWorld(), ImageWorld()
     world.post("/image-jobs", an_image_request())
     ((text, caller),) = world.image_queue.sent
@@ -173,7 +173,7 @@ def test_image_jobs_and_training_jobs_are_in_one_list_and_one_queue():
     assert found == "train-1"
 
 
-def test_what_a_running_job_has_done_is_shown():
+def test_a_running_job_shows_its_progress():
     world = with_a_job()
     job = world.memory.find("harbour-7")
     started = lifecycle.start(job, {job.work.pool: 4}, (), NOW)
@@ -213,14 +213,14 @@ def test_why_an_image_job_waits_is_told():
     assert world.event("GET", "/jobs/harbour-7", query={"why": "true"}).status == 200
 
 
-def test_who_asks_for_the_job_of_a_refused_request_is_told_when_and_why_it_was_refused():
+def test_looking_up_a_rejected_request_returns_time_and_reason():
     world = ImageApiWorld()
     assert world.get("/jobs/harbour-7").kind == (404, "JobNotFound", "name")
     world.refusals.note(Refusal(job="harbour-7", at=NOW, reason="There are 2 images.", field="imageUrls"))
     reply = world.get("/jobs/harbour-7")
     assert reply.kind == (404, "JobNotFound", "name")
     assert reply.error["message"] == (
-        "The queue knows no job harbour-7. A request of that name was refused at 2026-11-21T12:00:00Z for its field "
+        "There is no job harbour-7. A request of that name was refused at 2026-11-21T12:00:00Z for its field "
         "imageUrls, and is in the image dead-letter queue: There are 2 images."
     )
     assert world.get("/jobs/harbour-8").kind == (404, "JobNotFound", "name")

@@ -116,7 +116,7 @@ def test_a_manager_overtaken_by_another_after_any_call_does_no_harm(chunk):
         check_story(world, names)
 
 
-def test_what_dead_workers_have_left_is_done_by_others():
+def test_other_workers_complete_the_regions_of_dead_workers():
     """W7, W8: a job that lasts is not ended for that, and one whose workers die is tried again."""
     world = ImageRunsWorld(fate=lambda begun: (7, None) if begun in (1, 4, 6) else (None, None))
     check_story(world, story(world))
@@ -270,7 +270,7 @@ def test_a_manager_killed_at_any_call_while_an_image_larger_than_its_endpoint_ru
         check_large(world)
 
 
-def test_the_tick_calls_the_regions_that_workers_who_died_after_theirs_have_not():
+def test_the_tick_dispatches_the_successors_of_workers_that_died():
     for dropped in ({0}, {0, 1}, {2, 3}, {4, 5}, {*range(6)}):
         world = large(drops=lambda claim, dropped=dropped: claim.number in dropped)
         check_large(world)
@@ -293,7 +293,7 @@ def test_an_image_larger_than_its_endpoint_that_steps_aside_goes_on_with_what_is
     assert {number for job, number in world.finished if job == "large"} == {*range(6), MERGE}
 
 
-def test_a_job_is_running_as_soon_as_somebody_has_begun_with_a_region():
+def test_a_job_is_running_after_a_worker_begins_a_region():
     world = ImageRunsWorld(seconds=40)
     world.enter("one")
     world.settle()

@@ -148,7 +148,7 @@ def test_a_role_for_reading_that_cannot_be_assumed_is_refused_by_its_field():
     assert field == "imageReadRole"
 
 
-def test_what_the_intake_itself_may_not_read_comes_again_once_somebody_permits_it():
+def test_a_request_without_permission_is_retried_until_it_is_granted():
     world = ImageWorld()
     world.images.headers[f"{BUCKET}small.tif"] = NotPermitted("a policy of ours is missing")
     assert world.deliver(an_image_request()) == ["m0"]
@@ -195,7 +195,7 @@ def test_w12_a_narrow_strip_of_which_modelrunner_makes_no_region_is_processed():
     assert world.store.find("harbour-7").work.regions == 1
 
 
-def test_w1_a_header_that_claims_too_much_costs_nobody_the_memory():
+def test_w1_a_header_with_huge_sizes_uses_no_memory():
     world = ImageWorld()
     world.images.headers[f"{BUCKET}liar.tif"] = a_header(2**31, 2**31)
     liar = an_image_request("liar", imageUrls=[f"{BUCKET}liar.tif"])
@@ -324,7 +324,7 @@ def test_w11_a_stored_request_still_has_the_settings_of_its_distillation():
 
 
 @pytest.mark.parametrize("trouble", [Throttled("slow down"), Unavailable("away")])
-def test_aws_trouble_makes_a_message_come_again_and_nobody_else(trouble):
+def test_an_aws_error_repeats_only_its_own_message(trouble):
     world = ImageWorld()
     world.images.headers[f"{BUCKET}late.tif"] = trouble
     late = an_image_request("late", imageUrls=[f"{BUCKET}late.tif"])
@@ -366,7 +366,7 @@ def test_all_messages_of_a_batch_may_come_again():
     assert world.deliver(an_image_request("a"), an_image_request("b")) == ["m0", "m1"]
 
 
-def test_what_cannot_be_set_aside_comes_again():
+def test_messages_that_cannot_be_set_aside_are_delivered_again():
     world = ImageWorld()
     world.image_queue.failing = Unavailable("the dead-letter queue is away")
     assert world.deliver("not JSON", an_image_request()) == ["m0"]
@@ -426,7 +426,7 @@ def test_many_requests_at_once_for_an_endpoint_that_is_not_known_ask_for_it_once
     assert world.endpoints.described == [("ships", None)]
 
 
-def test_an_old_description_is_made_anew_and_keeps_what_throttling_has_taught():
+def test_an_old_description_is_refreshed_and_keeps_the_throttling_state():
     world = ImageWorld()
     world.deliver(an_image_request("job1"))
     before = world.store.known(["ships"])["ships"]
@@ -488,7 +488,7 @@ def test_the_tick_is_told_the_role_of_an_endpoint_that_could_not_be_described():
     assert world.store.known(["222222222222:ships"])["222222222222:ships"].role == role
 
 
-def test_a_model_on_a_private_host_is_refused_and_one_of_which_nobody_can_tell_now_is_left_to_the_workers():
+def test_a_model_on_a_private_host_is_rejected_and_an_unresolvable_one_is_left_to_the_workers():
     world = ImageWorld()
     private, unknown = "http://169.254.169.254/m", "http://models.example/m"
     world.unreachable = {private: InvalidRequest("no public address", field="imageProcessor.name")}
@@ -657,7 +657,7 @@ def test_a_refused_request_is_remembered_by_its_job_with_time_field_and_reason()
     world.deliver(an_image_request(imageUrls=[f"{BUCKET}small.tif", f"{BUCKET}second.tif"]))
     found = world.refusals.of("harbour-7")
     assert (found.job, found.at, found.field) == ("harbour-7", world.clock.now(), "imageUrls")
-    assert found.reason.startswith("There are 2 images; a job is for one.")
+    assert found.reason.startswith("There are 2 images; a job processes one.")
 
 
 @pytest.mark.parametrize("body", ["no JSON", "[1]", "{}", '{"jobId": 7}', '{"jobId": "../../etc"}'])

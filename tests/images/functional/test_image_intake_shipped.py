@@ -158,7 +158,7 @@ def test_a_batch_is_taken_in_by_all_that_is_shipped(application, session):
     assert image_parts(application).known_endpoints.known(["ships"])["ships"].instance_concurrency == 5
 
 
-def test_what_the_shipped_api_sends_the_shipped_intake_takes(application, session):
+def test_the_shipped_intake_accepts_requests_of_the_shipped_api(application, session):
     app = build_app(application)
     reply = read(app.resolve(rest_event("POST", "/image-jobs", an_image_request("by-api")), CONTEXT))
     assert (reply.status, reply.body["state"]) == (202, "received")

@@ -119,14 +119,14 @@ def test_waiting_jobs_hold_nothing_and_keep_no_larger_image_from_starting_alone(
     assert {start.job.name: start.units for start in plan.starts} == {"large": {pool_name("ships", "blue"): 30}}
 
 
-def test_who_is_kept_waiting_is_told_what_it_asks_for_and_what_is_free():
+def test_a_waiting_job_reports_needed_and_free_requests():
     plan = plan_of(pools_at(taking(20)), active=[a_running_image("a", 16)], waiting=[an_image_job("b", 40)])
     assert plan.starts == ()
     (wait,) = plan.waits
     assert wait.reason.message().startswith("waits for 16 of 20 requests at endpoint/ships/blue: 4 free for it now")
 
 
-def test_who_starts_has_a_line_in_its_history_with_its_requests():
+def test_a_started_job_records_its_requests_in_its_history():
     change = next(change for change in a_running_image("a", 12).history if change.after is JobState.STARTING)
     assert (change.attempt, change.reason) == (1, "takes 12 requests at endpoint/ships/blue")
 

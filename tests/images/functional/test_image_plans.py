@@ -81,7 +81,7 @@ def test_the_size_has_to_be_said_and_to_be_one(world):
 
 
 @pytest.mark.parametrize("case", ["no processor", "several images", "a share that breaks keys"])
-def test_what_a_submission_would_be_refused_for_is_refused(world, case):
+def test_a_plan_rejects_what_a_submission_rejects(world, case):
     members, field = POISON[case]
     if "imageProcessor" in members:
         members = members | {"imageUrls": ["s3://images/small.tif"]}
@@ -99,7 +99,7 @@ def test_shares_variants_and_names_are_checked(world):
     assert plan(world, trainmaster={"share": "teams"}).kind == (400, "InvalidRequest", "trainmaster.share")
 
 
-def test_an_endpoint_that_nobody_has_described_has_the_defaults_and_that_is_told(world):
+def test_a_plan_uses_defaults_for_an_undescribed_endpoint_and_warns(world):
     told = plan(world, imageProcessor={"name": "new"}).body
     assert (told["decision"], told["wouldTake"]) == ("start", {"endpoint/new/AllTraffic": 2})
     (warning,) = told["warnings"]

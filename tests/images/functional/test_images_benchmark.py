@@ -37,7 +37,7 @@ def test_starts_are_a_call_each_and_two_for_all_and_read_nothing_but_their_pass(
     assert starts["refused"] == 0
 
 
-def test_each_endpoint_that_somebody_waits_for_costs_a_query_and_its_own_row():
+def test_each_endpoint_with_waiting_jobs_costs_a_query_and_a_row():
     one, four = (measure(160, endpoints, running=RUNNING)["pass"] for endpoints in (1, 4))
     assert four["calls"] - one["calls"] == 3
     assert four["lanes"] == 4

@@ -98,7 +98,7 @@ def test_a_job_that_waits_for_capacity_is_throttled_once_however_many_passes_mee
     assert a_pass(meter, a_snapshot([running], [first, second]), 80).throttles == {"ships": 1}
 
 
-def test_another_process_does_not_count_again_who_has_waited_for_long():
+def test_another_process_does_not_count_long_waits_again():
     running, waiting = a_running_image("running", 8), an_image_job("waiting", 8)
     assert a_pass(Meter(), a_snapshot([running], [waiting]), 60).throttles == {"ships": 1}
     assert a_pass(Meter(), a_snapshot([running], [waiting]), 120).throttles == {}
@@ -116,7 +116,7 @@ def test_throttles_are_a_share_of_the_jobs_that_start_at_once_or_begin_to_wait()
     assert a_pass(Meter(), a_snapshot(waiting=[waiting]), 200).requests == 0
 
 
-def test_who_starts_is_not_throttled_and_counts_as_running():
+def test_a_starting_job_counts_as_running_and_not_as_throttled():
     figures = a_pass(Meter(), a_snapshot(waiting=[an_image_job("one", 8)], cap=16))
     assert (figures.throttles, figures.buffered, figures.visible) == ({}, 1, 0)
     assert figures.utilization == {"ships": 50.0}
@@ -146,7 +146,7 @@ def test_the_manager_tells_its_figures_and_its_errors(told):
     assert max(found["Duration", "Milliseconds", OPERATION]) < 2_000
 
 
-def test_a_message_about_a_run_that_nobody_knows_is_harmless_and_one_that_names_none_is_set_aside():
+def test_a_message_about_an_unknown_run_is_ignored_and_one_without_a_run_is_set_aside():
     world = ImageRunsWorld()
     world.queue.send(json.dumps({"kind": "image", "run": "image:nobody"}))
     world.queue.send(json.dumps({"kind": "image", "run": "training-job"}))

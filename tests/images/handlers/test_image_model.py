@@ -78,7 +78,7 @@ def test_every_member_of_modelrunners_requests_is_read():
     )
 
 
-def test_what_is_absent_or_null_is_as_modelrunners_page_says_and_not_an_error_as_in_its_code():
+def test_absent_or_null_members_have_the_defaults_of_modelrunners_page():
     """Its page promises tiles of 1024 pixels that overlap by 50; its code raises where they are missing."""
     least = {"jobId": "j", "imageUrls": ["https://host/a.ntf"], "imageProcessor": {"name": "https://host/model"}}
     nulls = dict.fromkeys(
@@ -102,7 +102,7 @@ def test_the_old_form_of_outputs_is_taken_and_yields_to_the_new_one():
     assert read_request(old).request.outputs == (Output(bucket="old", prefix="there"),)
     both = read_request(old | {"outputs": [{"type": "S3", "bucket": "new"}]})
     assert both.request.outputs == (Output(bucket="new"),)
-    assert both.warnings == ("outputBucket is left out, since there are outputs.",)
+    assert both.warnings == ("outputBucket is ignored, since there are outputs.",)
 
 
 def test_the_text_of_a_number_is_taken_for_the_number():
@@ -110,7 +110,7 @@ def test_the_text_of_a_number_is_taken_for_the_number():
     assert (request.tile_size, request.tile_overlap) == (512, 0)
 
 
-def test_what_is_not_honoured_is_named_and_left_out():
+def test_unknown_members_are_named_and_ignored():
     body = an_image_request(
         jobName="no warning",
         jobArn="no warning either",
@@ -121,10 +121,10 @@ def test_what_is_not_honoured_is_named_and_left_out():
     )
     reading = read_request(body)
     assert reading.warnings == (
-        "colour means nothing here, and is left out.",
-        "imageProcessor.size means nothing here, and is left out.",
-        "outputs[0].region means nothing here, and is left out.",
-        "postProcessing[0].algorithm.speed means nothing here, and is left out.",
+        "colour has no effect here and is ignored.",
+        "imageProcessor.size has no effect here and is ignored.",
+        "outputs[0].region has no effect here and is ignored.",
+        "postProcessing[0].algorithm.speed has no effect here and is ignored.",
     )
 
 

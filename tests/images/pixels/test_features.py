@@ -65,7 +65,7 @@ def test_older_properties_are_moved_as_well():
     assert properties["detection"]["pixelCoordinates"] == [107, 58]
 
 
-def test_what_the_model_gave_is_left_as_it_was():
+def test_the_models_properties_are_kept():
     given = {"imageBBox": [1, 2, 3, 4], "feature_types": {"ship": 0.9}}
     one(given)
     assert given == {"imageBBox": [1, 2, 3, 4], "feature_types": {"ship": 0.9}}
@@ -84,7 +84,7 @@ def test_the_shape_on_earth_has_the_type_and_the_place_of_the_shape_in_the_image
     assert (x[0], y[0]) == pytest.approx((WEST + 105.5 * STEP, NORTH - 56.25 * STEP), abs=0.001)
 
 
-def test_what_has_no_shape_is_kept_without_a_place(where):
+def test_features_without_a_shape_are_kept_without_a_position(where):
     found = one({"note": "fog"}, where)
     assert found["geometry"] is None
     assert box_of(found) is None

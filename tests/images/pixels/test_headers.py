@@ -190,7 +190,7 @@ def test_a_host_that_cannot_be_resolved_is_not_let_through(trouble, error):
 
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".example", "a..example", "\u00fc" * 70 + ".example"])
-def test_what_can_be_no_name_of_a_host_is_refused_for_good(host):
+def test_invalid_host_names_are_rejected(host):
     with pytest.raises(InvalidRequest, match="no name of a host") as caught:
         check_host(f"https://{host}/a.tif", field="imageUrls")
     assert caught.value.field == "imageUrls"
@@ -201,7 +201,7 @@ def test_public_addresses_are_let_through():
         check_host("https://images.example/a.tif", field="imageUrls", resolve=lambda host, it=address: [it])
 
 
-def test_what_is_not_there_or_no_image_is_refused(headers, web, s3):
+def test_missing_objects_and_other_files_are_rejected(headers, web, s3):
     web.files["page.html"] = b"<html>" * 100
     s3.put_object(Bucket=BUCKET, Key="empty.tif", Body=b"")
     for url in (f"{web.url}/none.tif", f"s3://{BUCKET}/none.tif", "s3://no-such-bucket-here/a.tif"):
@@ -225,7 +225,7 @@ def test_an_image_that_refers_to_files_of_this_machine_is_no_image(headers, web,
 def test_an_image_that_leads_elsewhere_is_refused_before_gdal_follows(headers, web):
     web.files["inner.tif"] = geotiff(picture(*SIZE, []))
     web.leads["a.tif"] = f"{web.url}/inner.tif"
-    with pytest.raises(InvalidRequest, match="leads to another address"):
+    with pytest.raises(InvalidRequest, match="redirects to another address"):
         headers.read(f"{web.url}/a.tif")
     assert "/inner.tif" not in {path for _, path, _ in web.asked}
 

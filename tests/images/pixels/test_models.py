@@ -221,7 +221,7 @@ def test_redirects_are_not_followed(browser, endpoint):
         b"[" * 9_999,
     ],
 )
-def test_what_is_no_collection_of_features_is_refused(said):
+def test_answers_other_than_feature_collections_are_rejected(said):
     with pytest.raises(RequestRefused, match="the model's answer"):
         features_of(said)
 
@@ -268,7 +268,7 @@ def test_patience_ends_after_so_many_tries_or_when_it_is_told_to():
     assert stopped.calls == 1
 
 
-def test_what_will_not_pass_is_not_asked_again():
+def test_permanent_errors_are_not_retried():
     model = Busy(RequestRefused("no"))
     with pytest.raises(RequestRefused):
         RetryingModel(model, wait=lambda _: False, spread=lambda: 0.5).features(b"")
@@ -283,7 +283,7 @@ def test_no_credentials_of_a_models_url_come_into_the_log(endpoint, caplog):
     assert "s3cr3t" not in caplog.text
 
 
-def test_what_a_model_says_of_its_trouble_moves_no_terminal(endpoint, browser):
+def test_control_characters_in_a_models_error_are_removed(endpoint, browser):
     endpoint.answers = [(400, None, b"\x1b[2J\x1b]0;owned\x07\nFAKE LINE \xc2\x9b2J")]
     with pytest.raises(RequestRefused, match="FAKE LINE") as caught:
         HttpModel(browser, endpoint.url, content_type="image/png").features(b"tile")

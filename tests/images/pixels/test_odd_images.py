@@ -57,7 +57,7 @@ def points(*at):
     ],
     ids=["degenerate", "no number", "workshop", "geocentric", "moon", "one point", "equal points", "point without row"],
 )
-def test_what_leads_nowhere_on_earth_is_no_georeference(source, imaging, web):
+def test_invalid_coordinates_give_no_georeference(source, imaging, web):
     web.files["a.tif"] = source
     header = imaging.headers.read(f"{web.url}/a.tif", interest="POINT (10 45)")
     assert header.part == Window(0, 0, 80, 60)
@@ -71,7 +71,7 @@ def test_what_leads_nowhere_on_earth_is_no_georeference(source, imaging, web):
     ("crs", "transform"),
     [("EPSG:4326", from_origin(179.99, 10, 0.0005, 0.0005)), ("EPSG:32660", from_origin(828_000, 1_107_000, 50, 50))],
 )
-def test_what_lies_across_the_antimeridian_is_cut_there_and_found_from_both_sides(crs, transform):
+def test_geometries_across_the_antimeridian_are_cut_and_found_from_both_sides(crs, transform):
     where = where_of(geotiff(picture(80, 60, []), crs=crs, transform=transform))
     middle = float(where.image(np.array([[180.0, where.world(np.array([[0.0, 30.0]]))[0, 1]]]))[0, 0])
     (found,) = placed(
@@ -92,7 +92,7 @@ def test_what_lies_across_the_antimeridian_is_cut_there_and_found_from_both_side
     assert part.height <= 14
 
 
-def test_what_lies_on_one_side_of_the_antimeridian_is_told_by_that_side():
+def test_geometries_beside_the_antimeridian_keep_their_side():
     where = where_of(geotiff(picture(80, 60, []), crs="EPSG:4326", transform=from_origin(179.99, 10, 0.0005, 0.0005)))
     (found,) = placed([{"properties": {"imageBBox": [60, 20, 70, 30]}}], Window(0, 0, 80, 60), where, NOWHERE)
     assert found["geometry"]["type"] == "Polygon"
@@ -100,7 +100,7 @@ def test_what_lies_on_one_side_of_the_antimeridian_is_told_by_that_side():
     assert found["bbox"][2] == pytest.approx(-179.975)
 
 
-def test_what_lies_off_the_earth_has_no_geometry_and_keeps_its_pixels():
+def test_features_off_the_earth_have_no_geometry_and_keep_their_pixels():
     """A full disk, as weather satellites see it, has corners that show nothing but sky."""
     seen = "+proj=geos +h=35785831 +lon_0=0 +sweep=y"
     disk = geotiff(picture(100, 100, []), crs=seen, transform=from_origin(-5.6e6, 5.6e6, 112_000, 112_000))

@@ -48,7 +48,7 @@ def sticky():
     server.server_close()
 
 
-def test_what_one_job_was_given_as_a_cookie_goes_with_no_request_of_another(sticky):
+def test_cookies_are_not_shared_between_jobs(sticky):
     for name in ("first", "second"):
         assert Ranges(sticky.client, ImageLocation(f"{sticky.url}/{name}.tif")).read(0, 9) == DATA[:9]
     assert [cookie for _, cookie in sticky.asked] == [None, None]

@@ -210,7 +210,7 @@ def test_each_function_may_do_all_that_it_does_and_nothing_besides_with_the_tabl
 
 
 @pytest.mark.parametrize("key", ["STATE", "WAIT", "HELD", "AFTER#job1", "JOB#job1", "rdzv#job1"])
-def test_whoever_works_on_images_can_change_no_job_and_no_setting(key):
+def test_image_workers_cannot_change_jobs_or_settings(key):
     write = Call("dynamodb:PutItem", "QueueTable", key)
     assert permits("ManagerRole", write)
     assert not permits("RegionRole", write)

@@ -71,7 +71,7 @@ def test_it_is_told_again_after_half_a_minute_where_it_goes_on(scene):
     assert scene.factor() < 0.5
 
 
-def test_what_was_answered_long_ago_hides_no_refusals(scene):
+def test_old_answers_hide_no_throttling(scene):
     scene.ask(500)
     scene.ask(5, *[Throttled("slow down")] * 5)
     assert scene.factor() == 0.5

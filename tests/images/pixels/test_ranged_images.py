@@ -40,7 +40,7 @@ def test_a_server_that_leads_elsewhere_at_any_request_of_a_read_is_not_followed(
         assert {path for _, path, _ in web.asked} == {"/a"}
         if told is None:
             break
-        assert "leads to another address" in str(told)
+        assert "redirects to another address" in str(told)
         assert told.field == "imageUrls"
     assert 2 <= good < 98
 
@@ -139,7 +139,7 @@ def test_bytes_are_asked_for_by_blocks_and_once():
     assert ranges.read(len(DATA), 9) == ranges.read(len(DATA) + 9, 9) == b""
 
 
-def test_who_reads_on_has_ever_more_read_ahead():
+def test_sequential_reads_read_ahead_more_and_more():
     server = Server()
     file = server.ranges().open()
     assert b"".join(iter(lambda: file.read(4096), b"")) == DATA
@@ -266,7 +266,7 @@ def test_an_image_that_changes_while_it_is_read_is_refused(before, after, change
         ranges.read(5 * BLOCK, 9)
 
 
-def test_what_the_first_answer_of_an_image_left_out_a_later_one_tells():
+def test_a_later_response_completes_the_version_of_an_image():
     ranges = Server({}, {"headers": {"ETag": '"a"'}}, {}, {"headers": {"ETag": '"b"'}}).ranges()
     for number in (0, 2, 4):
         ranges.read(number * BLOCK, 9)
@@ -293,7 +293,7 @@ def test_more_than_any_block_has_is_not_read():
     assert server.asked == []
 
 
-def test_what_was_not_used_for_longest_is_forgotten_first():
+def test_the_least_recently_used_entry_is_evicted_first():
     server = Server()
     ranges = server.ranges(kept=3 * BLOCK)
     for number in (0, 1, 2, 0, 3, 0, 1):

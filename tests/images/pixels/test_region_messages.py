@@ -126,7 +126,7 @@ def test_one_that_cannot_be_read_comes_again_and_its_neighbours_are_done(world, 
 @pytest.mark.parametrize(
     "body", ["", "[]", "7", '{"job":1,"attempt":1,"region":1}', '{"job":"a","attempt":true,"region":0}']
 )
-def test_what_names_no_region_is_refused(body):
+def test_a_message_without_a_region_is_rejected(body):
     with pytest.raises(InvalidRequest, match="names no region"):
         claim_of(body, "w")
 
@@ -136,7 +136,7 @@ def test_w3_messages_of_others_attempts_and_of_jobs_that_are_gone_do_nothing(wor
     assert web.tiles == []
 
 
-def test_a_region_for_which_there_is_no_time_is_dispatched_anew_untouched(world, play):
+def test_a_region_without_time_left_is_dispatched_again_unchanged(world, play):
     assert deliver(world, about(0), left=30_000) == []
     assert play.messages.sent == [(JOB, 1, 0, 0.0)]
     assert play.run.records[0].tries == 0
@@ -157,7 +157,7 @@ def test_trouble_of_the_table_brings_its_own_message_again_only(world, play):
     assert play.run.records[1].state is RegionState.DONE
 
 
-def test_an_end_that_the_table_does_not_take_is_told_again_without_asking_the_model_anew(world, play, web):
+def test_a_failed_write_of_the_end_is_retried_without_calling_the_model(world, play, web):
     """ModelRunner marks such a region, and its image, as failed."""
 
     class Troubled:

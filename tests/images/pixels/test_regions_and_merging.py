@@ -133,7 +133,7 @@ def test_soft_nms_tells_every_object_once_where_skip_box_is_above_what_is_left(p
     assert boxes_of(play.run_all()) == squares(objects)
 
 
-def test_what_the_request_adds_and_where_it_comes_from_is_in_every_feature(play):
+def test_every_feature_has_the_requests_properties_and_its_source(play):
     play.task = replace(play.task, request=replace(play.request, feature_properties=({"mission": "m-1"}, {"level": 2})))
     properties = play.run_all()["features"][0]["properties"]
     assert (properties["mission"], properties["level"]) == ("m-1", 2)
@@ -394,9 +394,7 @@ def test_an_endpoint_that_never_takes_anything_fails_the_region_in_the_end(play,
     play.queue.clock.sleep(900)
     assert play.turn(0) is Outcome.FAILED
     reason = play.run.records[0].reason
-    assert reason.startswith(
-        "its workers were told to slow down 29 times in a row, for over 6 hours: the model answered"
-    )
+    assert reason.startswith("its workers were throttled 29 times in a row, for over 6 hours: the model answered")
 
 
 def test_trouble_of_another_kind_after_a_pause_counts_as_before(play, web):
@@ -466,7 +464,7 @@ def test_tiles_that_do_not_come_back_in_time_are_given_up_and_never_counted_as_d
     assert play.turn(0) is Outcome.DONE
 
 
-def test_trouble_that_nobody_thought_of_gives_the_region_back_too(play):
+def test_unexpected_errors_release_the_region(play):
     play.create()
 
     class Broken:
@@ -524,7 +522,7 @@ def test_an_image_that_was_replaced_by_a_smaller_one_fails_the_region(play):
     assert "smaller than when it was submitted" in play.run.records[0].reason
 
 
-def test_a_stopped_run_is_left_off_and_nobody_begins_any_more(play, web):
+def test_a_stopped_run_ends_and_no_worker_begins(play, web):
     play.task = replace(play.task, cut=WHOLE)
     play.create()
     web.trouble = lambda number: play.runs.stop(JOB, 1) if number == 3 else None

@@ -136,7 +136,7 @@ def test_equal_points_are_one_and_others_are_not():
     assert box(points[0]) == (5, 5, 5, 5)
 
 
-def test_what_says_nothing_of_its_place_stays():
+def test_features_without_a_position_stay():
     nowhere = {"type": "Feature", "geometry": None, "properties": {"note": "fog"}}
     assert keep([nowhere, a_feature((0, 0, 3, 3)), nowhere]) == [a_feature((0, 0, 3, 3)), nowhere, nowhere]
 
@@ -145,13 +145,13 @@ def test_no_features_are_no_features():
     assert keep([]) == keep([], SOFT) == []
 
 
-def test_what_an_edge_cut_off_is_left_out_where_a_neighbour_shows_the_whole_however_sure_the_model_was():
+def test_features_cut_by_an_edge_are_dropped_if_a_neighbour_shows_the_whole():
     whole, rest = a_feature((10, 10, 30, 20), 0.6), a_feature((10, 10, 15, 20), 0.95)
     assert keep([rest, whole], clipped=[True, False]) == [whole]
     assert len(keep([rest, whole], clipped=[False, False])) == 2
 
 
-def test_two_rests_of_one_thing_that_nobody_shows_whole_both_stay():
+def test_two_cut_parts_that_no_tile_shows_whole_both_stay():
     """It is larger than the tiles' overlap."""
     rests = [a_feature((10, 10, 40, 20)), a_feature((30, 10, 60, 20))]
     assert keep(rests, clipped=[True, True]) == rests
@@ -202,7 +202,7 @@ def covers(whole, rest):
 
 
 @given(features, st.randoms(use_true_random=False), st.sampled_from([0.0, 0.2, 0.5, 0.75, 1.0]))
-def test_what_is_left_is_what_comparing_all_pairs_leaves(found, rng, share):
+def test_the_result_equals_a_comparison_of_all_pairs(found, rng, share):
     found = list({box(each): each for each in found}.values())
     clipped = [rng.random() < 0.4 for _ in found]
     for how in (Distillation(iou=share), SOFT):

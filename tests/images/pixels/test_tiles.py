@@ -72,7 +72,7 @@ def test_pixels_come_out_as_they_went_in_where_the_format_loses_nothing(form, co
         (TileFormat.NITF, Compression.J2K, 1),
     ],
 )
-def test_what_loses_a_little_loses_little(form, compression, bands):
+def test_a_small_overlap_lowers_the_score_little(form, compression, bands):
     pixels = picture(300, 200, [(30, 40)], bands=bands)
     with opened(tile_of(geotiff(pixels), form, compression)) as tile:
         assert np.abs(tile.read().astype(int) - pixels[:, 30:78, 20:84]).mean() < 3
@@ -186,7 +186,7 @@ def test_a_tile_of_a_tile_still_knows_where_it_is():
     assert found == pytest.approx(np.array([[10 + (25 - 20.5) * 1e-4, 45 - (35 - 10.5) * 1e-4]]), abs=1e-6)
 
 
-def test_what_has_no_place_stays_without_one():
+def test_features_without_a_place_stay_without_one():
     with opened(tile_of(geotiff(a_ramp("uint8"), crs=None, transform=None), TileFormat.GEOTIFF)) as tile:
         assert georeference_of(tile) is None
 

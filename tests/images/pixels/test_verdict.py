@@ -26,7 +26,7 @@ def test_after_trouble_it_is_tried_so_often_and_later_each_time(progress):
     assert found == [(False, 0, 5.0), (False, 0, 10.0), (True, 0, 0.0)]
 
 
-def test_what_the_request_makes_impossible_is_not_tried_again():
+def test_permanent_errors_of_the_request_are_not_retried():
     assert after(InvalidRequest("no such image"), tries=1) == (True, 0, 0.0)
 
 
@@ -36,7 +36,7 @@ def test_short_time_spends_a_try_only_where_nothing_was_done_in_it():
     assert after(TimeUp(), tries=9, progress=True) == (False, 0, 0.0)
 
 
-def test_who_is_told_to_slow_down_pauses_whatever_the_tries_but_not_for_ever():
+def test_throttled_workers_pause_without_spending_a_retry_up_to_a_limit():
     assert after(SLOW, tries=9, pauses=1) == (False, 2, pause(2).total_seconds())
     assert after(SLOW, tries=9, pauses=7, progress=True) == (False, 1, pause(1).total_seconds())
     assert after(SLOW, tries=1, pauses=MAX_PAUSES) == (True, 0, 0.0)

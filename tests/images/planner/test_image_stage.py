@@ -98,7 +98,7 @@ def test_an_image_that_is_larger_than_its_endpoint_starts_alone_and_takes_all_of
 
 
 @pytest.mark.parametrize("load", [4, 400])
-def test_w17_a_job_waits_where_its_endpoint_answers_nobody_and_others_start(load):
+def test_w17_a_job_waits_for_its_throttled_endpoint_and_others_start(load):
     waiting = [an_image_job("b", load), an_image_job("c", 4, endpoint="cars")]
     queue = a_queue(active=[a_running_image("a", 2)], waiting=waiting)
     out = replace(queue.pools[SHIPS], draining=True, status="OutOfService")
@@ -122,7 +122,7 @@ def test_w13_variants_of_one_endpoint_take_nothing_from_each_other():
     assert started(queue) == ["b"]
 
 
-def test_a_cap_that_was_lowered_below_what_runs_stops_nobody_and_starts_nobody():
+def test_a_cap_below_the_used_units_stops_and_starts_no_job():
     plan = plan_of(a_queue(active=[a_running_image("a", 8)], waiting=[an_image_job("b", 1)], caps={"ships": 4}))
     assert (plan.starts, plan.preemptions) == ((), ())
 
@@ -212,7 +212,7 @@ def test_w6_load_is_a_part_of_what_the_endpoint_takes():
     assert started(queue) == ["ship", "car"]
 
 
-def test_what_the_plan_itself_starts_counts_as_load():
+def test_jobs_that_the_plan_starts_count_as_load():
     waiting = [
         *(an_image_job(f"ship{number}", 4, entry_time=b.at(-100 + number)) for number in range(2)),
         *(an_image_job(f"car{number}", 2, endpoint="cars", entry_time=b.at(-50 + number)) for number in range(3)),
@@ -250,7 +250,7 @@ def test_training_jobs_keep_their_places_and_pools_their_order():
     assert [job.name for job in ordered] == ["train1", "car", "train2", "ship1", "ship2"]
 
 
-def test_without_endpoints_nobody_is_asked_for_anything():
+def test_without_endpoints_no_service_is_called():
     queue = b.a_snapshot(waiting=[b.a_job("a"), b.a_job("b")])
 
     def tier(job):
@@ -289,7 +289,7 @@ def test_no_share_takes_an_endpoint_back_from_another():
         assert plan_of(a_queue(active=active, waiting=waiting, policy=Policy(shares=shares))).preemptions == ()
 
 
-def test_a_share_takes_its_own_of_an_endpoint_back_from_who_borrows_it():
+def test_a_share_reclaims_its_endpoint_units_from_borrowers():
     """The owner has lent 5 of its 6 requests; no priority is needed to have them again, nor serves to have more."""
     shares = {"team": Share(name="team", nominal={SHIPS: 6})}
     active = [a_running_image("a", 4, now=b.at(-7200)), a_running_image("b", 3, now=b.at(-7200), priority=9)]
@@ -299,7 +299,7 @@ def test_a_share_takes_its_own_of_an_endpoint_back_from_who_borrows_it():
         assert {victim.name for each in plan.preemptions for victim in each.victims} == victims
 
 
-def test_what_a_share_reserves_of_an_endpoint_nobody_else_has_however_idle_it_is():
+def test_reserved_endpoint_units_are_never_lent():
     shares = {"team": Share(name="team", nominal={SHIPS: 6}, lending=Lending.RESERVE)}
     theirs = [an_image_job("a", 2), an_image_job("b", 1, entry_time=b.at(1))]
     policy = Policy(shares=shares)
@@ -393,7 +393,7 @@ def test_before_anything_is_known_an_image_takes_a_second_a_tile_of_each_request
     assert waits[0] > 30
 
 
-def test_what_images_of_an_endpoint_took_is_told_by_their_tiles_and_the_requests_that_they_were_given():
+def test_run_times_of_an_endpoint_scale_with_tiles_per_request():
     history = learned(1_000)
     turns = 81 / 4 + 10  # of those that were learned of: 162 tiles at 8 requests
     for tiles, given in ((162, 8), (1_620, 8), (16_200, 4)):
@@ -434,7 +434,7 @@ def test_its_position_reason_and_start_are_told_as_for_any_other_job():
     assert b.at(2) < found["first"].estimated_start < found["second"].estimated_start < b.at(3_600)
 
 
-def test_nobody_is_advised_to_ask_an_endpoint_for_instances_or_an_image_for_fewer_requests():
+def test_no_advice_concerns_endpoint_instances_or_fewer_requests():
     waiting = [an_image_job("image", 8), b.a_job("train", units={b.P5: 2})]
     active = [a_running_image("a", 4), b.a_running_job("p5", units={b.P5: 2})]
     queue = a_queue(active=active, waiting=waiting)

@@ -99,7 +99,7 @@ def test_on_a_failure_the_last_good_answer_holds_and_the_error_is_told(refresher
     assert (kept.described_at, kept.tried_at) == (b.at(0), b.at(400))
 
 
-def test_what_was_never_described_counts_as_one_instance_of_the_default(refresher, store, aws):
+def test_an_undescribed_endpoint_counts_as_one_default_instance(refresher, store, aws):
     """W18: the guess follows from the settings."""
     aws.answers["ships"] = Unavailable("down")
     assert refresher.refresh(jobs("ships")) == ("ships",)
@@ -169,7 +169,7 @@ def test_an_endpoint_of_another_account_is_asked_after_under_its_role(refresher,
     assert store.known(["444455556666:ships"])["444455556666:ships"].role == role
 
 
-def test_what_throttling_taught_stays_also_when_it_is_learned_meanwhile(store, clock):
+def test_the_throttling_state_survives_a_concurrent_refresh(store, clock):
     pressure = {"blue": Pressure(factor=0.5, since=b.NOW)}
 
     class Slow(Aws):

@@ -176,7 +176,7 @@ def test_while_the_endpoint_takes_less_the_regions_that_end_are_followed_by_fewe
     assert all(record.state is RegionState.DONE for record in scene.runs.run("scene").records[:-1])
 
 
-def test_a_cap_that_stays_or_that_keeps_nobody_back_writes_nothing():
+def test_an_unchanged_or_ineffective_cap_writes_nothing():
     class Counting(MemoryRuns):
         def narrow(self, job, attempt, narrowed):
             written.append(narrowed)
@@ -202,7 +202,7 @@ def test_a_narrowed_run_has_at_least_one_region_at_work_and_comes_to_its_end():
     assert [workers.end() for _ in range(12)] == [4, 3, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0]
 
 
-def test_what_a_tick_has_called_and_could_not_send_is_sent_by_a_later_one():
+def test_regions_that_a_tick_could_not_send_are_sent_by_a_later_one():
     scene = Scene(units=20, regions=12)
     scene.create()
     workers = Workers(scene)
@@ -264,7 +264,7 @@ def test_stopping_waits_for_the_workers_and_then_nobody_begins(scene):
     assert scene.images.describe(NAME).status is Status.STOPPED
 
 
-def test_a_run_at_which_nobody_works_has_stopped_at_once(scene):
+def test_a_run_without_workers_stops_at_once(scene):
     scene.create()
     assert not scene.images.stop(NAME)
     assert not scene.images.stop("image:nobody")
@@ -280,7 +280,7 @@ def test_the_tick_dispatches_what_a_dead_worker_has_left(scene):
     assert scene.tend(after=60) == [0, 2]
 
 
-def test_the_tick_dispatches_the_merging_that_nobody_was_told_of(scene):
+def test_the_tick_dispatches_an_undispatched_merging(scene):
     scene.create()
     for number in (0, 1, 2):
         scene.finish(number)
@@ -378,7 +378,7 @@ def test_a_job_has_not_failed_before_its_request_is_set_aside(scene):
 
 
 @pytest.mark.parametrize("trouble", [NotPermitted("no"), RequestRefused("InvalidMessageContents")])
-def test_what_will_never_be_sent_to_the_dead_letters_keeps_no_job_from_its_end(scene, trouble):
+def test_a_failing_dead_letter_queue_delays_no_jobs_end(scene, trouble):
     manager_context, _, failed = a_failing(scene, trouble)
     assert commit(manager_context, scene.job, failed).state is JobState.FAILED
     assert scene.store.find("scene").state is JobState.FAILED

@@ -94,7 +94,7 @@ def test_w17_our_own_load_is_never_taken_for_others(scene):
     assert scene.known().others == {}, "nothing is left to remember"
 
 
-def test_what_others_ask_beside_ours_is_the_difference(scene):
+def test_external_load_is_the_difference_from_the_queues_own(scene):
     scene.figures.says = {("ships", "blue"): 4.5}
     scene.look(a_running_image("one", 6), a_running_image("two", 4))
     assert scene.cap() == 20 - (18 - 10)
@@ -195,7 +195,7 @@ def test_our_own_load_is_never_taken_for_others_where_it_came_and_went_between_t
     assert {cap_of(scene.store.known([key])[key], "blue", LIMITS, scene.clock.now()) for key in asked} == {20}
 
 
-def test_what_workers_note_meanwhile_is_kept(scene):
+def test_concurrent_updates_of_workers_are_kept(scene):
     pressure = {"blue": Pressure(factor=0.5, since=b.NOW)}
 
     class Slow(Figures):

@@ -89,16 +89,16 @@ REFUSED = [
     ("TrainingJobName", "a" * 64, "", "At most 63"),
     ("TrainingJobName", "", "", "At least 1"),
     ("TrainingJobName", "a-", "", "match the pattern"),
-    ("TrainingJobName", "job\n", "", "Leave out the line breaks."),
-    ("TrainingJobName", None, "", "Leave the field out"),
-    ("TrainingJobName", 5, "", "Give a string."),
+    ("TrainingJobName", "job\n", "", "Remove the line breaks."),
+    ("TrainingJobName", None, "", "Omit the field"),
+    ("TrainingJobName", 5, "", "Specify a string."),
     ("RoleArn", "arn:aws:iam::1:role/xxxxxxxxx", "", "match the pattern"),
     ("RoleArn", "arn:aws:iam::" + "\u0661" * 12 + ":role/x", "", "match the pattern"),
-    ("ResourceConfig", [], "", "Give an object."),
-    ("ResourceConfig.InstanceCount", True, "", "Give a whole number."),
-    ("ResourceConfig.InstanceCount", 1.0, "", "Give a whole number."),
-    ("ResourceConfig.InstanceCount", float("nan"), "", "Give a whole number."),
-    ("ResourceConfig.InstanceCount", "1", "", "Give a whole number."),
+    ("ResourceConfig", [], "", "Specify an object."),
+    ("ResourceConfig.InstanceCount", True, "", "Specify a whole number."),
+    ("ResourceConfig.InstanceCount", 1.0, "", "Specify a whole number."),
+    ("ResourceConfig.InstanceCount", float("nan"), "", "Specify a whole number."),
+    ("ResourceConfig.InstanceCount", "1", "", "Specify a whole number."),
     ("ResourceConfig.InstanceCount", -1, "", "from 0 to 2147483647"),
     ("ResourceConfig.InstanceCount", 2**31, "", "from 0 to 2147483647"),
     ("ResourceConfig.InstanceCount", 10**400, "", "from 0 to 2147483647"),
@@ -111,19 +111,19 @@ REFUSED = [
     ("ResourceConfig.InstancePreferences", [{}], "[0].InstanceType", "Add it; it is a string."),
     ("ResourceConfig.InstancePreferences", [], "", "At least 1"),
     ("ResourceConfig.InstancePreferences", [{"InstanceType": P5}] * 6, "", "At most 5"),
-    ("EnableManagedSpotTraining", "true", "", "Give true or false."),
-    ("EnableManagedSpotTraining", 1, "", "Give true or false."),
+    ("EnableManagedSpotTraining", "true", "", "Specify true or false."),
+    ("EnableManagedSpotTraining", 1, "", "Specify true or false."),
     ("InputDataConfig.0.ShuffleConfig", {"Seed": 2**63}, ".Seed", "from -9223372036854775808 to 9223372036854775807"),
     ("InputDataConfig.0.ChannelName", "a b", "", "match the pattern"),
     ("InputDataConfig.0.InputMode", "file", "", "Did you mean 'File'? The values are: "),
-    ("InputDataConfig", {}, "", "Give a list."),
+    ("InputDataConfig", {}, "", "Specify a list."),
     ("OutputDataConfig.S3OutputPath", "ftp://bucket", "", "match the pattern"),
     ("Tags.0.Key", "#", "", "match the pattern"),
     ("Tags.0.Value", "\U0001f600", "", "match the pattern"),
     ("Tags.0.Value", "\ud800", "", "Send valid Unicode."),
-    ("HyperParameters.a", 0.1, "", "Give a string."),
+    ("HyperParameters.a", 0.1, "", "Specify a string."),
     ("HyperParameters.a", "x" * 2501, "", "At most 2500"),
-    ("HyperParameters.a", "two\u2028lines", "", "Leave out the line breaks."),
+    ("HyperParameters.a", "two\u2028lines", "", "Remove the line breaks."),
     ("HyperParameters." + "k" * 257, "", None, "At most 256"),
     ("HyperParameters", {f"k{number}": "" for number in range(101)}, "", "At most 100"),
     ("Environment", {"1a": "x"}, "['1a'] (key)", "match the pattern"),
@@ -155,7 +155,7 @@ class TestTable:
     @pytest.mark.parametrize("value", [None, [], "x", 3, 1.5, True])
     def test_a_request_that_is_no_object(self, value: Any) -> None:
         (problem,) = problems(value)
-        assert (problem.field, problem.hint) == ("request", "Give an object.")
+        assert (problem.field, problem.hint) == ("request", "Specify an object.")
 
     def test_all_are_collected_missing_ones_first(self) -> None:
         request = a_request(RoleArn=1, Tags={}, Nonsense=1)
@@ -248,7 +248,7 @@ class TestModel:
         assert list(_check(shape, {"A": "x"}, "u")) == []
         for value in ({}, {"A": "x", "B": "y"}):
             (problem,) = _check(shape, value, "u")
-            assert problem.hint == "Give exactly one of: A, B."
+            assert problem.hint == "Specify exactly one of: A, B."
 
     @pytest.mark.parametrize(
         ("pattern", "text", "matches"),

@@ -36,7 +36,7 @@ def test_submit_knows_an_image_request_by_its_members(world: FakeApi, run: Termi
     result = run("submit", str(file))
     assert (result.exit_code, result.stdout) == (
         0,
-        "Received harbour-7: its image is looked at, then it waits in the queue.\n",
+        "Received harbour-7: its image is read first; then the job waits in the queue.\n",
     )
     assert world.calls == [("POST", "/image-jobs", a_body())]
 
@@ -57,7 +57,7 @@ def test_wishes_that_are_no_object_are_refused_before_anything_is_sent(world: Fa
 def test_what_is_not_honoured_is_told_beside_the_answer(world: FakeApi, run: Terminal) -> None:
     result = run("submit", "-", "--json", stdin=json.dumps(a_body(colour="red")))
     assert json.loads(result.stdout)["state"] == "received"
-    assert result.stderr == "Warning: colour means nothing here, and is left out.\n"
+    assert result.stderr == "Warning: colour has no effect here and is ignored.\n"
 
 
 def test_a_request_that_is_refused_is_told_with_its_field(world: FakeApi, run: Terminal) -> None:
@@ -149,7 +149,7 @@ def test_show_and_why_tell_when_a_running_image_is_expected_to_be_done(world: Fa
 def test_show_tells_of_a_job_whose_results_are_kept_nowhere(world: FakeApi, run: Terminal) -> None:
     world.add("harbour-7", jobDetails=a_body(outputs=[]), **an_image())
     (line,) = [line for line in run("show", "harbour-7").stdout.splitlines() if line.startswith("Results")]
-    assert line.endswith("kept nowhere: the request names no outputs")
+    assert line.endswith("not stored: the request names no outputs")
     for kept in ({"outputs": [{"type": "S3", "bucket": "results"}]}, {"outputBucket": "results"}):
         world.add("harbour-8", jobDetails=a_body(**kept), **an_image())
         assert "kept nowhere" not in run("show", "harbour-8").stdout
@@ -195,9 +195,7 @@ def test_a_size_that_is_none_is_refused_before_anything_is_sent(
     assert "WIDTHxHEIGHT" in result.stderr
 
 
-REFUSED = (
-    "The queue knows no job harbour-7. A request of that name was refused at 2026-11-20T13:00:00Z: There are 2 images."
-)
+REFUSED = "There is no job harbour-7. A request of that name was refused at 2026-11-20T13:00:00Z: There are 2 images."
 
 
 @pytest.mark.parametrize("command", ["show", "wait", "why"])

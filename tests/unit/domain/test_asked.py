@@ -66,9 +66,9 @@ class TestRefusing:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("", "nothing is asked for"),
-            (" + ", "nothing is asked for"),
-            ("accelerators=0+memory_gib=0.0", "nothing is asked for"),
+            ("", "no resource is requested"),
+            (" + ", "no resource is requested"),
+            ("accelerators=0+memory_gib=0.0", "no resource is requested"),
             ("vcpu=4", "no member 'vcpu'"),
             ("8", "no member '8'"),
             ("vcpus", "vcpus has no value"),
@@ -76,7 +76,7 @@ class TestRefusing:
             ("vcpus=-4", "vcpus is '-4'"),
             ("vcpus=4.5", "vcpus is '4.5'"),
             ("vcpus=10001", "vcpus is '10001'"),
-            ("vcpus=4,vcpus=8", "vcpus is given twice"),
+            ("vcpus=4,vcpus=8", "vcpus is specified twice"),
             ("vcpus=4=5", "vcpus is '4=5'"),
             ("vcpus=\u0664", "vcpus is"),
             ("accelerators=1001", "accelerators is '1001'"),
@@ -103,7 +103,7 @@ class TestRefusing:
 
     def test_every_member_says_what_it_takes(self):
         for each in fields(Resources):
-            assert str(refusal(f"{each.name}=!").hint).startswith("It takes ")
+            assert str(refusal(f"{each.name}=!").hint).startswith("It must be ")
 
 
 class TestSending:

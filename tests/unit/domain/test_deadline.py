@@ -122,9 +122,9 @@ class TestOutlook:
     @pytest.mark.parametrize(
         ("hours", "prospect", "said"),
         [
-            (0, Prospect.IN_TIME, "it goes before its equals from 2026-11-21T18:0"),
-            (7, Prospect.URGENT, "; it goes before its equals"),
-            (8.11, Prospect.LATE, "only if it is quicker than most of its like"),
+            (0, Prospect.IN_TIME, "it goes ahead of jobs of equal priority from 2026-11-21T18:0"),
+            (7, Prospect.URGENT, "; it goes ahead of jobs of equal priority"),
+            (8.11, Prospect.LATE, "only if it is faster than most similar jobs"),
             (8.5, Prospect.LOST, "can no longer be done by 2026-11-21T21:00:00Z"),
         ],
     )

@@ -128,7 +128,7 @@ class TestRules:
         assert list(wrong(min_instances="4", max_instances="2")) == ["max-instances"]
         assert "the request's number of instances, 5" in wrong(5, max_instances="2")["max-instances"]
         found = wrong(4, min_instances="4", max_instances="2", instance_values="2+4")
-        assert "fewer than min-instances" in found["max-instances"]
+        assert "less than min-instances" in found["max-instances"]
 
     @pytest.mark.parametrize("step", ["2", "5"])
     def test_the_step_leads_from_the_least_to_the_most(self, step):
@@ -162,13 +162,13 @@ class TestRules:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("4+2", "2 stands behind 4"),
-            ("2+2", "2 is there twice"),
-            ("2,4", "'2,4' is no number of instances"),
-            ("0+2", "'0' is no number of instances"),
-            ("-2", "'-2' is no number of instances"),
-            ("", "there is no size"),
-            ("+ ", "there is no size"),
+            ("4+2", "2 follows 4"),
+            ("2+2", "2 appears twice"),
+            ("2,4", "'2,4' is not a number of instances"),
+            ("0+2", "'0' is not a number of instances"),
+            ("-2", "'-2' is not a number of instances"),
+            ("", "no size is specified"),
+            ("+ ", "no size is specified"),
         ],
     )
     def test_values_are_sorted_and_distinct_numbers(self, text, message):
@@ -217,7 +217,7 @@ class TestRules:
     def test_an_option_of_elastic_jobs_means_nothing_to_others(self, name, text):
         found = wrong(**{name.replace("-", "_"): text})
         assert list(found) == [name]
-        assert "means nothing without 'trainmaster:max-instances'" in found[name]
+        assert "has no effect without 'trainmaster:max-instances'" in found[name]
 
     def test_the_period_is_of_restarts_that_are_counted(self):
         assert list(wrong(max_instances="4", eval_period="1h")) == ["eval-period"]

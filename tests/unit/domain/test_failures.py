@@ -83,7 +83,7 @@ class TestByDefault:
         for number, wait in ((1, 60), (2, 120), (3, 240)):
             job = failing(job, SERVICE)
             assert (job.state, job.retry_at, job.attempt.outcome) == (JobState.PENDING, at(wait), Outcome.FAILED)
-            assert f"new try {number} of at most 3" in job.history[-1].reason
+            assert f"retry {number} of at most 3" in job.history[-1].reason
             job = run_again(job)
         assert failing(job, SERVICE).state is JobState.FAILED
 

@@ -173,7 +173,7 @@ class TestRefusing:
         request["Tags"].append({"Key": f"trainmaster:{name}", "Value": text})
         (problem,) = tag_problems(request)
         assert problem.field == "Tags[1].Value"
-        assert problem.hint == f"It takes {OPTIONS[name].takes}."
+        assert problem.hint == f"It must be {OPTIONS[name].takes}."
         assert len(problem.message) < 150
 
     @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ class TestClashes:
     )
     def test_an_option_without_the_one_that_it_is_about(self, name: str, text: str, other: str) -> None:
         ((field, message),) = clashes(**{name: text})
-        assert (field, f"nothing without 'trainmaster:{other}'" in message) == ("Tags[0].Value", True)
+        assert (field, f"no effect without 'trainmaster:{other}'" in message) == ("Tags[0].Value", True)
 
     def test_a_deadline_before_the_job_may_begin(self) -> None:
         ((field, message),) = clashes(not_before="2026-11-22T08:00Z", deadline="2026-11-22T08:00Z")

@@ -76,7 +76,7 @@ def test_what_is_wrong_is_named(pool, field):
 def test_two_pools_of_a_type_and_kind_need_names():
     spot = Pool(default_name(P5, Kind.SPOT), 1, type_=P5, kind=Kind.SPOT)
     (problem,) = pool_problems([spot, spot])
-    assert (problem.field, "need names of their own" in problem.hint) == ("pools[1].name", True)
+    assert (problem.field, "different names" in problem.hint) == ("pools[1].name", True)
     (problem,) = pool_problems([SPOT, replace(SPOT, type_=G5)])
     assert problem.hint == "Name each pool once."
 

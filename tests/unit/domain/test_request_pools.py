@@ -196,7 +196,7 @@ class TestWarnings:
         (spot,) = self.warned("p5-spot", checkpoint=False)
         assert "spot instances and has no CheckpointConfig" in spot
         (plan,) = self.warned("spring", checkpoint=False)
-        assert "only where it is expected to end half an hour before the plan does" in plan
+        assert "only if it is expected to end half an hour before the plan does" in plan
 
     def test_no_warm_pool_after_spot(self):
         config = {"InstanceType": P5, "InstanceCount": 1, "VolumeSizeInGB": 1, "KeepAlivePeriodInSeconds": 60}

@@ -53,7 +53,7 @@ def test_where_the_text_went_wrong_is_told():
 
 
 def test_a_key_that_is_there_twice_is_named():
-    with pytest.raises(InvalidRequest, match="'priority' is there twice"):
+    with pytest.raises(InvalidRequest, match="'priority' appears twice"):
         parse_body('{"a": {"priority": 1, "x": 2, "priority": 3}}')
 
 

@@ -41,7 +41,7 @@ def read_request(table: Table, name: str) -> Request:
     """Return the request as submitted. Raises `JobNotFound`."""
     identity = table.get(job_key(name))
     if identity is None:
-        raise JobNotFound(f"The queue knows no job named {name}.", field="jobName")
+        raise JobNotFound(f"There is no job named {name}.", field="jobName")
     if "jobDetails" in identity:
         return _decompress([identity])
     rows = list(table.all_rows(job_key(name)[0], **span(REQUEST_ROWS)))

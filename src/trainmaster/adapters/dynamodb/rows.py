@@ -86,7 +86,7 @@ def waiting_key(lane: str, order: QueuePlace) -> str:
     """Return the sort key that orders a lane's rows by `Job.order`. Raises `InvalidRequest` beyond the limit."""
     rank, entry_time, name = order
     if abs(rank) > PRIORITY_LIMIT:
-        raise InvalidRequest(f"Priorities are within plus and minus {PRIORITY_LIMIT}.", field="priority")
+        raise InvalidRequest(f"Specify a priority from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}.", field="priority")
     return f"{lane}#{PRIORITY_LIMIT + rank:07d}#{moment(entry_time)}#{name}"
 
 

@@ -227,7 +227,7 @@ def _parse_token(token: str | None) -> tuple[Any, str]:
     """Return the status whose list the token belongs to, and SageMaker's own token in it, "" at its beginning."""
     status, _, mark = (token or "InProgress:").partition(":")
     if status not in ("InProgress", "Stopping"):
-        raise InvalidRequest("The token does not come from this list.", field="token")
+        raise InvalidRequest("The token is not valid for this list.", field="token")
     return status, mark
 
 

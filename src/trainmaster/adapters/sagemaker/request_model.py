@@ -46,7 +46,7 @@ def _structure(rule: Any, value: object, path: str) -> Found:
         return
     members = rule.members
     if rule.is_tagged_union and len(value) != 1:
-        yield _problem(path, f"has {len(value)} members.", f"Give exactly one of: {_named(members)}.")
+        yield _problem(path, f"has {len(value)} members.", f"Specify exactly one of: {_named(members)}.")
     for name in rule.required_members:
         if name not in value:
             yield Problem(_join(path, name), f"{name} is missing.", f"Add it; it is {_KINDS[members[name].type_name]}.")
@@ -103,7 +103,7 @@ def _number(rule: Any, value: object, path: str) -> Found:
     limit: int = 2 ** _BITS[rule.type_name]
     minimum, maximum = rule.metadata.get("min", -limit), rule.metadata.get("max", limit - 1)
     if not minimum <= value <= maximum:
-        yield _problem(path, f"is {shown(value)}.", f"Give a whole number from {minimum} to {maximum}.")
+        yield _problem(path, f"is {shown(value)}.", f"Specify a whole number from {minimum} to {maximum}.")
 
 
 def _boolean(rule: Any, value: object, path: str) -> Found:
@@ -137,16 +137,16 @@ def _size(rule: Any, length: int, path: str, unit: str) -> Found:
     if length < minimum:
         yield _problem(path, f"has {length} {unit}.", f"At least {minimum} are needed.")
     elif maximum is not None and length > maximum:
-        yield _problem(path, f"has {length} {unit}.", f"At most {maximum} are possible.")
+        yield _problem(path, f"has {length} {unit}.", f"At most {maximum} are allowed.")
 
 
 def _pattern(pattern: str, value: str, path: str) -> Found:
     # One string of the model has no maximum length, and a match takes time.
     if len(value) > _MAX_MATCHED_LENGTH:
-        yield _problem(path, f"has {len(value)} characters.", f"At most {_MAX_MATCHED_LENGTH} are possible.")
+        yield _problem(path, f"has {len(value)} characters.", f"At most {_MAX_MATCHED_LENGTH} are allowed.")
     elif not matches(pattern, value):
         broken = matches(pattern, LINE_END.sub("", value))
-        hint = "Leave out the line breaks." if broken else f"It has to match the pattern {pattern}"
+        hint = "Remove the line breaks." if broken else f"It has to match the pattern {pattern}"
         yield _problem(path, f"is {shown(value)}.", hint)
 
 
@@ -171,7 +171,7 @@ def _problem(path: str, wrong: str, hint: str) -> Problem:
 
 def _wrong_type(rule: Any, value: object, path: str) -> Problem:
     wanted = _KINDS[rule.type_name]
-    hint = "Leave the field out instead of sending null." if value is None and path else f"Give {wanted}."
+    hint = "Omit the field instead of sending null." if value is None and path else f"Specify {wanted}."
     return _problem(path, f"is {shown(value)}, not {wanted}.", hint)
 
 

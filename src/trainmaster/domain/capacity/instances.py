@@ -1,7 +1,7 @@
 """Accelerators of instance types, for counting GPU-seconds and GPU-hours.
 
-Taken from the shipped table, or from a pool's own `accelerators`, but not from the catalogue: amounts that have been
-counted must not change when the catalogue does.
+The numbers come from the shipped table, or from a pool's own `accelerators`, but not from the catalogue, so that
+amounts already counted do not change when the catalogue does.
 """
 
 from __future__ import annotations

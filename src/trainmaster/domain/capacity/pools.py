@@ -87,8 +87,8 @@ def problems_of_one(pool: Pool, others: Iterable[Pool]) -> Iterator[Problem]:
 
 def _plan_taken(pool: Pool, others: Iterable[Pool], path: str) -> Iterator[Problem]:
     if pool.plan_arn is not None and any(pool.plan_arn == other.plan_arn for other in others):
-        wrong = "The training plan has a pool already."
-        yield Problem(f"{path}trainingPlanArn", wrong, "Give every training plan one pool.")
+        wrong = "The training plan already has a pool."
+        yield Problem(f"{path}trainingPlanArn", wrong, "Use one pool for each training plan.")
 
 
 def service_problem(pool: Pool, path: str = "") -> Problem | None:
@@ -96,7 +96,7 @@ def service_problem(pool: Pool, path: str = "") -> Problem | None:
     named = is_service_pool(pool.name)
     if not named and pool.kind is not Kind.SERVICE:
         return None
-    wrong = "A pool of kind service is what a service takes of requests at once: it cannot be set, drained or removed."
+    wrong = "A pool of kind service counts the concurrent requests of a service: it cannot be set, drained or removed."
     hint = "Change the service, its tags, or the jobs that use it."
     return Problem(f"{path}{'name' if named else 'kind'}", wrong, hint)
 
@@ -108,31 +108,33 @@ def _own_problems(pool: Pool, path: str) -> Iterator[Problem]:
     yield from _name_problems(pool, path)
     yield from _plan_problems(pool, path)
     if not _TYPE.fullmatch(pool.instance_type):
-        wrong = f"{shown(pool.instance_type)} is no ML instance type."
-        yield Problem(f"{path}instanceType", wrong, "Give one such as ml.p5.48xlarge.")
+        wrong = f"{shown(pool.instance_type)} is not an ML instance type."
+        yield Problem(f"{path}instanceType", wrong, "Specify one such as ml.p5.48xlarge.")
     if not 0 <= pool.cap <= LARGEST_CAP:
         yield Problem(f"{path}cap", f"The cap {shown(pool.cap)} is out of range.", f"Use 0 to {LARGEST_CAP}.")
     if not (math.isfinite(pool.price) and 0 <= pool.price <= HIGHEST_PRICE):
         wrong = f"The price {shown(pool.price)} is out of range."
-        yield Problem(f"{path}price", wrong, "Give dollars for an hour of one instance, or 0 for none.")
+        yield Problem(f"{path}price", wrong, "Specify dollars per hour of one instance, or 0 for no price.")
     if not 0 <= pool.accelerators_per_unit <= MAX_ACCELERATORS:
         wrong = f"{shown(pool.accelerators_per_unit)} accelerators are out of range."
-        yield Problem(f"{path}accelerators", wrong, f"Use 1 to {MAX_ACCELERATORS}, or 0 for what the type has.")
+        yield Problem(
+            f"{path}accelerators", wrong, f"Use 1 to {MAX_ACCELERATORS}, or 0 to use the value of the instance type."
+        )
     yield from _resource_problems(pool, path)
 
 
 def _resource_problems(pool: Pool, path: str) -> Iterator[Problem]:
     if not 0 <= pool.vcpus <= MAX_VCPUS:
         wrong = f"{shown(pool.vcpus)} vCPUs are out of range."
-        yield Problem(f"{path}vcpus", wrong, f"Use 1 to {MAX_VCPUS}, or 0 for what the type has.")
+        yield Problem(f"{path}vcpus", wrong, f"Use 1 to {MAX_VCPUS}, or 0 to use the value of the instance type.")
     sizes = (("memoryGib", pool.memory_gib), ("acceleratorMemoryGib", pool.accelerator_memory_gib))
     for member, size in sizes:
         if not (math.isfinite(size) and 0 <= size <= MAX_GIB):
             wrong = f"{shown(size)} GiB are out of range."
-            yield Problem(f"{path}{member}", wrong, f"Give GiB of one instance, at most {MAX_GIB}, or 0.")
+            yield Problem(f"{path}{member}", wrong, f"Specify GiB of one instance, at most {MAX_GIB}, or 0.")
     if pool.accelerator and not _MAKER.fullmatch(pool.accelerator):
-        wrong = f"{shown(pool.accelerator)} is no maker of accelerators."
-        yield Problem(f"{path}accelerator", wrong, "Give one in small letters: nvidia, aws, amd or habana.")
+        wrong = f"{shown(pool.accelerator)} is not a manufacturer of accelerators."
+        yield Problem(f"{path}accelerator", wrong, "Specify one in lower case: nvidia, aws, amd or habana.")
 
 
 def _name_problems(pool: Pool, path: str) -> Iterator[Problem]:
@@ -145,8 +147,8 @@ def _name_problems(pool: Pool, path: str) -> Iterator[Problem]:
     elif _TYPE.fullmatch(pool.name) and (pool.name != pool.instance_type or pool.kind is not Kind.ON_DEMAND):
         yield Problem(
             f"{path}name",
-            f"{pool.name} names an instance type, and this is not the pool of that type on demand.",
-            "Give it another name.",
+            f"{pool.name} is the name of an instance type, and only the on-demand pool of that type may have it.",
+            "Specify another name.",
         )
 
 
@@ -156,7 +158,9 @@ def _plan_problems(pool: Pool, path: str) -> Iterator[Problem]:
         if pool.plan_arn is not None:
             yield Problem(field, f"A pool of kind {pool.kind} has no training plan.", "Set kind to training-plan.")
     elif pool.plan_arn is None:
-        yield Problem(field, "A pool of kind training-plan needs its plan.", "Give the ARN of the training plan.")
+        yield Problem(
+            field, "A pool of kind training-plan requires a training plan.", "Specify the ARN of the training plan."
+        )
     elif not _PLAN.fullmatch(pool.plan_arn):
         hint = "It looks like arn:aws:sagemaker:us-east-1:111122223333:training-plan/my-plan."
         yield Problem(field, f"{shown(pool.plan_arn)} is not the ARN of a training plan.", hint)
@@ -164,5 +168,7 @@ def _plan_problems(pool: Pool, path: str) -> Iterator[Problem]:
 
 def _twice(pool: Pool, path: str) -> Problem:
     same = pool.name == default_name(pool.instance_type, pool.kind)
-    hint = f"Pools of one type and kind need names of their own: this one's is {pool.name} unless it has another."
-    return Problem(f"{path}.name", f"The pool {pool.name} is given twice.", hint if same else "Name each pool once.")
+    hint = f"Give pools of the same type and kind different names: the default name is {pool.name}."
+    return Problem(
+        f"{path}.name", f"The pool {pool.name} is specified twice.", hint if same else "Name each pool once."
+    )

@@ -1,7 +1,6 @@
 """Capacity in units: pools and demands.
 
-A unit is one instance; in a service's pool it is one concurrent request. It must not know jobs,
-states or AWS.
+A unit is one instance; in a pool of kind service it is one concurrent request.
 """
 
 from __future__ import annotations

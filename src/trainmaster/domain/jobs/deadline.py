@@ -6,8 +6,8 @@ A deadline moves a job ahead of jobs of equal rank only
 - in the last quarter of the time between the job's entry and its latest start;
 - for as long as the job can still be done in time.
 
-So a job is passed only by jobs that have waited for three quarters of their own time limit or more: the rule can only
-favour jobs that have waited long for their length (the response ratio; Brinch Hansen, 1971). SageMaker stops a job at
+So only jobs that have waited for at least three quarters of their own time limit move ahead: the rule favours jobs that
+have waited long for their length (the response ratio; Brinch Hansen, 1971). SageMaker stops a job at
 its limit, so setting a limit that is too short brings no advantage.
 """
 
@@ -86,13 +86,15 @@ class Outlook:
         if self.prospect is Prospect.LOST:
             return f"can no longer be done by {end}"
         if self.prospect is Prospect.LATE:
-            return f"is done by {end} only if it is quicker than most of its like"
+            return f"is done by {end} only if it is faster than most similar jobs"
         must = f"has to start by {clock(self.latest_start)} to be done by {end}"
         if self.prospect is Prospect.URGENT:
-            return f"{must}; it goes before its equals"
+            return f"{must}; it goes ahead of jobs of equal priority"
         if self.urgent_from is None:
-            return f"{must}; it left less time to wait than it may run, so it does not go before its equals"
-        return f"{must}; it goes before its equals from {clock(self.urgent_from)} on"
+            return (
+                f"{must}; it left less time to wait than it may run, so it does not go ahead of jobs of equal priority"
+            )
+        return f"{must}; it goes ahead of jobs of equal priority from {clock(self.urgent_from)} on"
 
 
 def outlook(job: Job, history: History, now: datetime) -> Outlook | None:

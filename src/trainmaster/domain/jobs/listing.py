@@ -105,9 +105,9 @@ class Cursor:
             return _read(_unpacked(text))
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise InvalidRequest(
-                "This cursor is not one that the queue gave out.",
+                "The cursor is not valid.",
                 field="cursor",
-                hint="Leave it out to begin with the first page, or hand back a nextCursor unchanged.",
+                hint="Omit it to start with the first page, or pass a nextCursor unchanged.",
             ) from error
 
 
@@ -149,7 +149,7 @@ def page_of(jobs: Iterable[Job], matches: Callable[[Job], bool], limit: int) -> 
 def check_limit(limit: int) -> None:
     """Raise `InvalidRequest` for an invalid page length."""
     if not 1 <= limit <= MAX_LISTED:
-        raise InvalidRequest(f"A page has 1 to {MAX_LISTED} jobs.", field="limit")
+        raise InvalidRequest(f"A page can have 1 to {MAX_LISTED} jobs.", field="limit")
 
 
 def _unpacked(text: str) -> list[Any]:

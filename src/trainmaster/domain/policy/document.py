@@ -28,7 +28,7 @@ def policy_of(given: Mapping[str, Any], default: Policy = _DEFAULT) -> Policy:
     try:
         return value_of(Policy, _merged(document(default), given))
     except (ValueError, TypeError, OverflowError, AttributeError) as error:
-        raise InvalidRequest(f"These are no settings: {error}") from error
+        raise InvalidRequest(f"The settings are not valid: {error}") from error
 
 
 def differences(policy: Policy, default: Policy) -> Document:

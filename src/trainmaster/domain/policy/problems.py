@@ -50,12 +50,12 @@ def _value_problems(path: str, value: Any, member: Member) -> Iterator[Problem]:
         for key, inner in value.items() if isinstance(value, Mapping) else ():
             yield from _value_problems(f"{path}.{key}", inner, member)
     elif not (value is None and member.optional) and not _within(value, number_type(member.type), member.setting):
-        yield Problem(path, f"{path} is {_text(value)}.", f"Give {member.wanted()}.")
+        yield Problem(path, f"{path} is {_text(value)}.", f"Specify {member.wanted()}.")
 
 
 def _too_many(path: str, count: int, setting: Setting) -> Iterator[Problem]:
     if setting.max_items is not None and count > setting.max_items:
-        yield Problem(path, f"{path} has {count} items.", f"Give at most {setting.max_items}.")
+        yield Problem(path, f"{path} has {count} items.", f"Specify at most {setting.max_items}.")
 
 
 def _within(value: object, kind: type, setting: Setting) -> bool:
@@ -86,7 +86,7 @@ def _expansion_problems(rules: Expansion, catalogue: Catalogue) -> Iterator[Prob
         alone = Expansion(types=(pattern,))
         if not any(alone.allows(kind.name) for kind in catalogue.types):
             wrong = f"No known instance type matches {shown(pattern)}."
-            yield Problem(f"expansion.types[{index}]", wrong, "Give names such as ml.g5.2xlarge or ml.g5.*.")
+            yield Problem(f"expansion.types[{index}]", wrong, "Specify names such as ml.g5.2xlarge or ml.g5.*.")
     if rules.max_per_type > rules.max_instances:
         most = f"more than expansion.maxInstances, which is {rules.max_instances}"
         wrong = f"expansion.maxPerType is {rules.max_per_type}, {most}."
@@ -156,7 +156,7 @@ def _lending_problems(path: str, share: Share) -> Iterator[Problem]:
             yield Problem(f"{path}.lends.{name}", wrong, "Omit lends, or set lending to lend.")
         elif count > own:
             wrong = f"Share {share.name} lends {count} x {name}, more than its quota, which is {own}."
-            yield Problem(f"{path}.lends.{name}", wrong, f"Give at most {own}, or raise nominal.")
+            yield Problem(f"{path}.lends.{name}", wrong, f"Specify at most {own}, or raise nominal.")
     if share.lending is not Lending.LEND_AND_BORROW:
         for name in share.borrows:
             wrong = f"Share {share.name} does not borrow: its lending is {share.lending}."
@@ -165,14 +165,14 @@ def _lending_problems(path: str, share: Share) -> Iterator[Problem]:
 
 def _budget_problems(path: str, budget: Budget) -> Iterator[Problem]:
     if budget.gpu_hours is None and budget.dollars is None:
-        yield Problem(path, "The budget has no bound.", "Give gpuHours, dollars or both, or no budget.")
+        yield Problem(path, "The budget has no limit.", "Specify gpuHours, dollars or both, or omit the budget.")
 
 
 def _role_problems(path: str, roles: tuple[str, ...]) -> Iterator[Problem]:
     for index, pattern in enumerate(roles):
         if not is_caller_pattern(pattern):
             wrong = f"{shown(pattern)} matches no caller."
-            hint = "Give a caller's ARN, such as arn:aws:sts::111122223333:assumed-role/vision-*."
+            hint = "Specify a caller's ARN, such as arn:aws:sts::111122223333:assumed-role/vision-*."
             yield Problem(f"{path}[{index}]", wrong, hint)
 
 

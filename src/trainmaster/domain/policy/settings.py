@@ -301,7 +301,8 @@ class Resizes:
         bool, Setting("Whether a waiting job can shrink running jobs of its own priority to their minimum size.")
     ] = False
     payback: Annotated[
-        float, Setting("How many times the work that its pause costs a growth must be expected to bring; 0 for always.")
+        float,
+        Setting("Minimum expected gain of a growth, as a multiple of the work that its pause costs; 0 for no minimum."),
     ] = 2.0
 
 

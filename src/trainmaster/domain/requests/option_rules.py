@@ -28,7 +28,7 @@ def option_problems(request: Object, options: Options) -> Iterator[Problem]:
         yield from _needs(request, "max-concurrent", "group")
     if options.not_before and options.deadline and options.deadline <= options.not_before:
         wrong = f"The deadline is {clock(options.deadline)}, not after not-before, {clock(options.not_before)}."
-        yield _problem(request, "deadline", wrong, "Give a later deadline or an earlier not-before.")
+        yield _problem(request, "deadline", wrong, "Specify a later deadline or an earlier not-before.")
     yield from elastic_problems(request, options)
 
 
@@ -43,24 +43,24 @@ def limit_problems(request: Object, options: Options, policy: Policy) -> Iterato
     )
     least = policy.preemption.delay
     if options.preemption_delay is not None and options.preemption_delay < least:
-        wrong = f"A job of this queue preempts nobody before it has waited {_words(least)}."
-        yield _problem(request, "preemption-delay", wrong, f"Give at least {_words(least)}, or leave the tag out.")
+        wrong = f"A job of this queue cannot preempt other jobs before it has waited {_words(least)}."
+        yield _problem(request, "preemption-delay", wrong, f"Specify at least {_words(least)}, or omit the tag.")
     fewest = limits.min_max_preemptions
     if options.max_preemptions is not None and options.max_preemptions < fewest:
-        wrong = f"A job of this queue is protected after {fewest} preemptions at the earliest."
-        yield _problem(request, "max-preemptions", wrong, f"Give at least {fewest}, or tag it preemptible=false.")
+        wrong = f"In this queue, 'max-preemptions' must be at least {fewest}."
+        yield _problem(request, "max-preemptions", wrong, f"Specify at least {fewest}, or tag it preemptible=false.")
 
 
 def _too_long(request: Object, name: str, asked: timedelta | None, longest: timedelta) -> Iterator[Problem]:
     if asked is not None and asked > longest:
-        wrong = f"The option '{OPTION_PREFIX}{name}' is {_words(asked)}; this queue grants at most {_words(longest)}."
-        yield _problem(request, name, wrong, f"Give at most {_words(longest)}.")
+        wrong = f"The option '{OPTION_PREFIX}{name}' is {_words(asked)}; this queue allows at most {_words(longest)}."
+        yield _problem(request, name, wrong, f"Specify at most {_words(longest)}.")
 
 
 def _needs(request: Object, name: str, other: str) -> Iterator[Problem]:
     if gives(request, name):
-        wrong = f"The option '{OPTION_PREFIX}{name}' means nothing without '{OPTION_PREFIX}{other}'."
-        yield _problem(request, name, wrong, f"Give '{OPTION_PREFIX}{other}' as well, or leave both out.")
+        wrong = f"The option '{OPTION_PREFIX}{name}' has no effect without '{OPTION_PREFIX}{other}'."
+        yield _problem(request, name, wrong, f"Also specify '{OPTION_PREFIX}{other}', or omit both.")
 
 
 def _problem(request: Object, name: str, wrong: str, hint: str) -> Problem:

@@ -115,7 +115,7 @@ class Option:
 
     Attributes:
         read: Returns the value of a text; None if it is invalid.
-        takes: Valid values, in words that follow "It takes".
+        takes: Valid values, in words that follow "It must be".
         wrong: Returns the problem with an invalid text, and a hint, for options whose texts have parts.
     """
 
@@ -137,11 +137,11 @@ def _period(text: str) -> timedelta | None:
 
 
 _DURATION = "a time of at most 28 days: seconds such as '1800', or units such as '30m', '2h', '1h30m' or '1d'"
-_MOMENT = "a moment in ISO 8601 with its zone, such as '2026-11-22T08:00:00Z' or '2026-11-22T09:00:00+01:00'"
+_MOMENT = "a time in ISO 8601 with its time zone, such as '2026-11-22T08:00:00Z' or '2026-11-22T09:00:00+01:00'"
 _LABEL = f"a name of letters, digits, '-', '_' and '.', at most {MAX_LABEL_LENGTH}, the first a letter or digit"
 _FROM_0 = f"a whole number from 0 to {LARGEST_COUNT}"
 _FROM_1 = f"a whole number from 1 to {LARGEST_COUNT}"
-_TRIES = f"how often the job is tried again: a whole number from 0 to {LARGEST_COUNT}"
+_TRIES = f"the maximum number of retries: a whole number from 0 to {LARGEST_COUNT}"
 
 OPTIONS: Mapping[str, Option] = {
     "preemptible": Option(switch, "'true' or 'false'"),
@@ -171,7 +171,7 @@ OPTIONS: Mapping[str, Option] = {
     "faulty-scale-down-timeout": Option(duration, _DURATION),
     "scale-up-snooze": Option(duration, _DURATION),
     "max-restarts": Option(count, _FROM_0),
-    "eval-period": Option(_period, f"{_DURATION}, and longer than none"),
+    "eval-period": Option(_period, f"{_DURATION}, longer than 0"),
     "max-total-restarts": Option(count, _FROM_0),
     "restarts-before-full": Option(positive, _FROM_1),
     "max-full-restarts": Option(count, _FROM_0),

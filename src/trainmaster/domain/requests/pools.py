@@ -82,9 +82,9 @@ def _by_resources(request: Object, listed: Demand, asked: Resources, pools: Pool
         missing = list(shortfalls(asked, known or InstanceType(name=name)))
         if missing:
             raise InvalidRequest(
-                f"{name} does not have what '{OPTION_PREFIX}resources' asks for: it has {', '.join(missing)}.",
+                f"{name} does not meet '{OPTION_PREFIX}resources': it has {', '.join(missing)}.",
                 field=fields[0 if by_pool else index],
-                hint="Name only what covers it, or nothing: the queue finds the pools that do.",
+                hint="Name only pools that meet it, or omit the pools: the queue finds them.",
             )
     demand = replace(listed, queue_selects_pool=True, resources=asked, listed=len(listed.alternatives))
     return resolved(demand, Offers(pools, catalogue))
@@ -128,7 +128,7 @@ def _named(request: Object, named: Sequence[str], pools: Pools) -> Demand:
             raise InvalidRequest(
                 f"{other} cannot be combined with the option '{OPTION_PREFIX}pools'.",
                 field=f"{CONFIG}.{other}",
-                hint="Give one InstanceType and InstanceCount: the chosen pool's type replaces it.",
+                hint="Specify one InstanceType and InstanceCount: the chosen pool's type replaces it.",
             )
     for name in named:
         if name not in pools:
@@ -164,7 +164,7 @@ def _of_plan(arn: str, type_: str, pools: Pools) -> str:
     raise NeverFits(
         f"The training plan {shown(arn.rpartition('/')[2])} {wrong}.",
         field=f"{CONFIG}.TrainingPlanArn",
-        hint="Have a pool of kind training-plan added (PUT /pools)." if pool is None else "Use the plan's type.",
+        hint="Add a pool of kind training-plan (PUT /pools)." if pool is None else "Use the plan's type.",
     )
 
 
@@ -191,20 +191,20 @@ def _spot_warnings(request: Object, demand: Demand, kinds: set[Kind], *, saves: 
     if request.get("EnableManagedSpotTraining") is True and not demand.queue_selects_pool and Kind.SPOT not in kinds:
         yield (
             f"There is no spot pool for {', '.join(demand.pools)}, so this spot job counts against the cap of "
-            "instances on demand: have a pool of kind spot added (PUT /pools)."
+            "on-demand instances: add a pool of kind spot (PUT /pools)."
         )
     if Kind.SPOT in kinds and not saves:
         yield (
-            "This job may run on spot instances and has no CheckpointConfig, so it would begin again from nothing "
-            "whenever SageMaker takes them away: set CheckpointConfig.S3Uri and save checkpoints."
+            "This job may run on spot instances and has no CheckpointConfig, so it would start over "
+            "whenever SageMaker reclaims them: set CheckpointConfig.S3Uri and save checkpoints."
         )
     if Kind.SPOT in kinds and whole(part(request, CONFIG), "KeepAlivePeriodInSeconds"):
-        yield "Where this job runs on spot instances it keeps no warm pool: SageMaker does not allow it."
+        yield "On spot instances this job keeps no warm pool: SageMaker does not support it."
 
 
 def _plan_warnings(kinds: set[Kind], *, saves: bool) -> Iterator[str]:
     if Kind.TRAINING_PLAN in kinds and not saves:
         yield (
-            "This job may run in a training plan and has no CheckpointConfig, so it is started there only where it is "
+            "This job may run in a training plan and has no CheckpointConfig, so it starts there only if it is "
             "expected to end half an hour before the plan does: set CheckpointConfig.S3Uri and save checkpoints."
         )

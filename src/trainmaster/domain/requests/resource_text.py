@@ -30,7 +30,7 @@ _TAKES: Mapping[str, str] = {
     "accelerator_memory_gib": f"GiB of all accelerators of an instance, with at most one decimal, up to {MAX_GIB}",
     "vcpus": f"a whole number up to {MAX_VCPUS}",
     "memory_gib": f"GiB with at most one decimal, up to {MAX_GIB}",
-    "accelerator": "who makes them: 'nvidia', 'aws', 'amd' or 'habana'",
+    "accelerator": "their manufacturer: 'nvidia', 'aws', 'amd' or 'habana'",
 }
 _EXAMPLE = "'accelerators=8+vcpus=96+memory_gib=768'"
 _Wrong = tuple[str, str]
@@ -80,13 +80,13 @@ def _read(value: str) -> Resources | _Wrong:
         if name not in MEMBERS:
             return _unknown(name)
         if name in given:
-            return f"{name} is given twice", "Give each member once."
+            return f"{name} is specified twice", "Specify each member once."
         number = _value(name, amount) if equals else None
         if number is None:
-            return f"{name} is {shown(amount)}" if equals else f"{name} has no value", f"It takes {_TAKES[name]}."
+            return f"{name} is {shown(amount)}" if equals else f"{name} has no value", f"It must be {_TAKES[name]}."
         given[name] = number
     if not any(given.values()):
-        return "nothing is asked for", f"Write members such as {_EXAMPLE}, or leave the tag out and name a type."
+        return "no resource is requested", f"Specify members such as {_EXAMPLE}, or omit the tag and name a type."
     return Resources(**given)
 
 

@@ -97,7 +97,7 @@ def resource_problems(request: Object) -> list[Problem]:
 
 _SERVERLESS = Problem(
     "ServerlessJobConfig",
-    "A serverless job takes no instances from a pool, so there is nothing for it to wait for.",
+    "The queue does not accept serverless jobs, which use no instances of a pool.",
     "Send it to SageMaker directly with CreateTrainingJob.",
 )
 
@@ -105,7 +105,7 @@ _SERVERLESS = Problem(
 def _read_only(config: Object) -> Iterator[Problem]:
     for name in _READ_ONLY:
         if name in config:
-            yield Problem(f"{CONFIG}.{name}", f"{name} is SageMaker's to set.", "Leave it out.")
+            yield Problem(f"{CONFIG}.{name}", f"{name} is set by SageMaker.", "Omit it.")
 
 
 def _instances(config: Object) -> Iterator[Problem]:
@@ -125,7 +125,7 @@ def _by_resources(request: Object, config: Object) -> Iterator[Problem]:
     """Yield what a request by resources must not contain, since the queue chooses the type."""
     if entries(config, GROUPS):
         wrong = f"{GROUPS} cannot be combined with the option '{RESOURCES_TAG}'."
-        yield Problem(f"{CONFIG}.{GROUPS}", wrong, f"Leave out {GROUPS}, or the tag.")
+        yield Problem(f"{CONFIG}.{GROUPS}", wrong, f"Omit {GROUPS}, or the tag.")
     if preferences := entries(config, PREFERENCES):
         yield from _exclusive(config, PREFERENCES, (_TYPE, "InstancePlacementConfig"))
         yield from _listed_problems(preferences, config)
@@ -140,13 +140,13 @@ def _other_kinds(request: Object, config: Object) -> Iterator[Problem]:
         yield Problem(
             "EnableManagedSpotTraining",
             f"A job with the option '{RESOURCES_TAG}' runs on demand, unless it names other pools.",
-            f"Leave it out, or name spot pools in '{OPTION_PREFIX}pools'.",
+            f"Omit it, or name spot pools in '{OPTION_PREFIX}pools'.",
         )
     if config.get(_PLAN) is not None and not text(config, _TYPE):
         yield Problem(
             f"{CONFIG}.{_PLAN}",
-            "A training plan is of one instance type, and the request names none.",
-            f"Give {_TYPE}, or name the plan's pool in '{OPTION_PREFIX}pools'.",
+            "A training plan has one instance type, but the request names none.",
+            f"Specify {_TYPE}, or name the plan's pool in '{OPTION_PREFIX}pools'.",
         )
 
 
@@ -154,14 +154,14 @@ def _agreeing(request: Object, config: Object) -> Iterator[Problem]:
     """Yield a problem if the numbers of instances in the request differ."""
     needed = instances_of(request)
     if not 1 <= needed <= LARGEST_COUNT:
-        hint = f"Give a whole number from 1 to {LARGEST_COUNT}."
+        hint = f"Specify a whole number from 1 to {LARGEST_COUNT}."
         yield Problem(next(path for path, _ in _counts(config)), f"{_COUNT} is {shown(needed)}.", hint)
         return
     source = f"'{_INSTANCES}'" if gives(request, "instances") else "the first count"
     for path, count in _counts(config):
         if count != needed or isinstance(count, bool):
-            wrong = f"{_COUNT} is {shown(count)}, and {source} {needed}."
-            yield Problem(path, wrong, f"Give one number of instances, best as '{_INSTANCES}'.")
+            wrong = f"{_COUNT} is {shown(count)}, but {source} is {needed}."
+            yield Problem(path, wrong, f"Specify one number of instances, preferably as '{_INSTANCES}'.")
 
 
 def _exclusive(config: Object, kind: str, others: Sequence[str]) -> Iterator[Problem]:
@@ -169,8 +169,8 @@ def _exclusive(config: Object, kind: str, others: Sequence[str]) -> Iterator[Pro
         if config.get(other) is not None:
             yield Problem(
                 f"{CONFIG}.{other}",
-                f"{other} and {kind} cannot be given together.",
-                f"Leave out {other}, or leave out {kind}.",
+                f"{other} and {kind} cannot be specified together.",
+                f"Omit {other}, or omit {kind}.",
             )
 
 
@@ -179,8 +179,8 @@ def _typed(entry: Object, path: str) -> Iterator[Problem]:
         yield Problem(
             f"{path}.{_TYPE}",
             "The request names no instance type.",
-            f"Give {_TYPE} and {_COUNT}, or {GROUPS}, or {PREFERENCES}, in {CONFIG}; or say with the tag "
-            f"'{RESOURCES_TAG}' what instances must have.",
+            f"Specify {_TYPE} and {_COUNT}, or {GROUPS}, or {PREFERENCES}, in {CONFIG}; or specify the required "
+            f"resources with the tag '{RESOURCES_TAG}'.",
         )
 
 
@@ -188,7 +188,7 @@ def _counted(entry: Object, path: str) -> Iterator[Problem]:
     count = whole(entry, _COUNT)
     if count is None or count < 1:
         wrong = f"is {shown(entry[_COUNT])}" if _COUNT in entry else "is missing"
-        yield Problem(f"{path}.{_COUNT}", f"{_COUNT} {wrong}.", "Give a whole number of at least 1.")
+        yield Problem(f"{path}.{_COUNT}", f"{_COUNT} {wrong}.", "Specify a whole number of at least 1.")
 
 
 def _group_problems(groups: Sequence[Object]) -> Iterator[Problem]:
@@ -199,8 +199,8 @@ def _group_problems(groups: Sequence[Object]) -> Iterator[Problem]:
     for index in repeated(text(group, name) for group in groups):
         yield Problem(
             f"{CONFIG}.{GROUPS}[{index}].{name}",
-            f"The instance group {shown(groups[index].get(name))} is there twice.",
-            "Give each group a name of its own.",
+            f"The instance group {shown(groups[index].get(name))} appears twice.",
+            "Give each group a unique name.",
         )
 
 
@@ -217,7 +217,7 @@ def _listed_problems(preferences: Sequence[Object], config: Object) -> Iterator[
     for index in repeated(text(preference, _TYPE) for preference in preferences):
         yield Problem(
             f"{path}[{index}].{_TYPE}",
-            f"The instance type {shown(preferences[index].get(_TYPE))} is there twice.",
+            f"The instance type {shown(preferences[index].get(_TYPE))} appears twice.",
             "Name each instance type once.",
         )
     yield from _preference_plans(preferences, config, path)
@@ -232,8 +232,8 @@ def _preference_counts(preferences: Sequence[Object], config: Object, path: str)
     elif own:
         yield Problem(
             f"{path}[{own[0]}].{_COUNT}",
-            f"{_COUNT} is given both here and in {CONFIG}.",
-            f"Give one {_COUNT} in {CONFIG}, or one in every entry of {PREFERENCES}.",
+            f"{_COUNT} is specified both here and in {CONFIG}.",
+            f"Specify one {_COUNT} in {CONFIG}, or one in every entry of {PREFERENCES}.",
         )
     else:
         yield from _counted(config, CONFIG)
@@ -244,6 +244,6 @@ def _preference_plans(preferences: Sequence[Object], config: Object, path: str) 
     if own and config.get(_PLAN) is not None:
         yield Problem(
             f"{path}[{own[0]}].TrainingPlanArns",
-            f"Training plans are given both here and in {CONFIG}.TrainingPlanArn.",
-            "Give the plan in one of the two places.",
+            f"Training plans are specified both here and in {CONFIG}.TrainingPlanArn.",
+            "Specify the plan in one of the two places.",
         )

@@ -36,14 +36,15 @@ def storage_warnings(
     without = [kind.name for kind in kinds if kind.vcpus and not kind.storage_gb]
     if text(config, "VolumeKmsKeyId") and local:
         yield (
-            f"VolumeKmsKeyId is given, which SageMaker does not take for types with local storage such as "
-            f"{_named(local)}: a job that gets one fails. Such storage is encrypted by its hardware; leave the key "
-            "out, or ask for types without."
+            f"VolumeKmsKeyId is not supported by types with local storage such as {_named(local)}: a job on such a "
+            "type "
+            "fails. The hardware encrypts this storage; omit the key, or request types without local storage."
         )
     if not whole(config, "VolumeSizeInGB") and without:
         yield (
-            f"VolumeSizeInGB is not given, which SageMaker wants for types without local storage such as "
-            f"{_named(without)}: a job that gets one may fail. Give it: types with local storage do not mind."
+            f"VolumeSizeInGB is missing, and is required by types without local storage such as {_named(without)}: a "
+            "job "
+            "on such a type may fail. Types with local storage accept it too."
         )
 
 

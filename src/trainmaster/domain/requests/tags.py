@@ -67,8 +67,8 @@ def _too_many(tags: Sequence[object]) -> Iterator[Problem]:
     if len(tags) > MAX_TAGS:
         yield Problem(
             "Tags",
-            f"The request has {len(tags)} tags; at most {MAX_TAGS} are possible.",
-            f"Leave out {len(tags) - MAX_TAGS}: SageMaker takes 50 tags a job, and the queue adds "
+            f"The request has {len(tags)} tags; at most {MAX_TAGS} are allowed.",
+            f"Remove {len(tags) - MAX_TAGS}: SageMaker allows 50 tags for each job, and the queue adds "
             f"{len(ATTEMPT_TAGS)} of its own.",
         )
 
@@ -76,7 +76,7 @@ def _too_many(tags: Sequence[object]) -> Iterator[Problem]:
 def _repeated_keys(tags: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
     for index in repeated(text(tag, "Key") for tag in tags):
         key = shown(tags[index].get("Key"))
-        yield Problem(f"Tags[{index}].Key", f"The tag {key} is given twice.", "Give each tag once.")
+        yield Problem(f"Tags[{index}].Key", f"The tag {key} is specified twice.", "Specify each tag once.")
 
 
 def _each(tags: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
@@ -105,14 +105,14 @@ def _priority_problems(tag: Mapping[str, object], field: str) -> Iterator[Proble
 
 
 def _reserved(key: str, field: str) -> Problem:
-    return Problem(field, f"The tag {shown(key)} has a prefix that AWS keeps for itself.", "Use a key without 'aws:'.")
+    return Problem(field, f"The tag {shown(key)} has a prefix that AWS reserves.", "Use a key without 'aws:'.")
 
 
 def _set_by_queue(key: str, field: str) -> Problem:
     return Problem(
         field,
         f"The tag {shown(key)} is set by the queue.",
-        "Leave it out; the queue puts it on every attempt.",
+        "Omit it; the queue adds it to every attempt.",
     )
 
 
@@ -127,7 +127,7 @@ def _option_problems(key: str, tag: Mapping[str, object], field: str) -> Iterato
 
 def _unreadable(option: Option, key: str, given: object, value: str, field: str) -> Problem:
     if option.wrong is None:
-        return Problem(field, f"The option {shown(key)} is {shown(given)}.", f"It takes {option.takes}.")
+        return Problem(field, f"The option {shown(key)} is {shown(given)}.", f"It must be {option.takes}.")
     wrong, hint = option.wrong(value)
     return Problem(field, f"In the option {shown(key)} {wrong}.", hint)
 

@@ -1,7 +1,7 @@
 """Requests that SageMaker or the queue would refuse although every field is well formed.
 
-Each rule has its source, and none refuses what SageMaker accepts. Found now, a problem costs a 400; found by SageMaker,
-it would cost a wait in the queue first. `resources` checks instances, `tags` checks tags.
+Each rule cites its source, and none rejects a request that SageMaker accepts. A problem found here is a 400 at once;
+SageMaker would report it only after the job has waited in the queue. `resources` checks instances, `tags` checks tags.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _name(request: Object) -> Iterator[Problem]:
     if STAMP in (text(request, "TrainingJobName") or ""):
         yield Problem(
             "TrainingJobName",
-            f"The name contains '{STAMP}', which marks the queue's later attempts of a job.",
+            f"The name contains '{STAMP}', which the queue uses in the names of later attempts.",
             "Choose a name without it.",
         )
 
@@ -49,11 +49,11 @@ def _algorithm(request: Object) -> Iterator[Problem]:
     field = "AlgorithmSpecification"
     specification = part(request, field)
     given = [name for name in ("TrainingImage", "AlgorithmName") if specification.get(name) is not None]
-    hint = f"Give either {field}.TrainingImage or {field}.AlgorithmName."
+    hint = f"Specify either {field}.TrainingImage or {field}.AlgorithmName."
     if not given:
         yield Problem(field, "The request names neither a training image nor an algorithm.", hint)
     elif len(given) > 1:
-        wrong = "TrainingImage and AlgorithmName cannot be given together."
+        wrong = "TrainingImage and AlgorithmName cannot be specified together."
         yield Problem(f"{field}.AlgorithmName", wrong, hint)
 
 
@@ -63,7 +63,7 @@ def _runtime(request: Object) -> Iterator[Problem]:
         yield Problem(
             "StoppingCondition.MaxRuntimeInSeconds",
             f"MaxRuntimeInSeconds is {shown(runtime)}, longer than 28 days.",
-            f"Give at most {MAX_RUNTIME}.",
+            f"Specify at most {MAX_RUNTIME}.",
         )
 
 
@@ -76,7 +76,7 @@ def _spot(request: Object) -> Iterator[Problem]:
         yield Problem(
             _KEEP_ALIVE,
             "A warm pool cannot be kept after a spot job.",
-            "Leave out KeepAlivePeriodInSeconds, or set EnableManagedSpotTraining to false.",
+            "Omit KeepAlivePeriodInSeconds, or set EnableManagedSpotTraining to false.",
         )
     if entries(config, PREFERENCES):
         yield Problem(
@@ -98,7 +98,7 @@ def _spot_wait(condition: Object) -> Iterator[Problem]:
         wrong = f"MaxWaitTimeInSeconds is {shown(wait)}, less than {source}, {shown(needed)}."
     else:
         return
-    yield Problem(_MAX_WAIT, wrong, f"Give at least {shown(needed)}: it counts waiting and running together.")
+    yield Problem(_MAX_WAIT, wrong, f"Specify at least {shown(needed)}: it counts waiting and running together.")
 
 
 def _not_spot(request: Object) -> Iterator[Problem]:
@@ -108,7 +108,7 @@ def _not_spot(request: Object) -> Iterator[Problem]:
         yield Problem(
             _MAX_WAIT,
             "MaxWaitTimeInSeconds is for spot jobs only.",
-            "Leave it out, or set EnableManagedSpotTraining to true.",
+            "Omit it, or set EnableManagedSpotTraining to true.",
         )
 
 
@@ -119,7 +119,7 @@ def _heterogeneous(request: Object) -> Iterator[Problem]:
         yield Problem(
             _KEEP_ALIVE,
             f"A warm pool cannot be kept after a job with {GROUPS}.",
-            "Leave out KeepAlivePeriodInSeconds.",
+            "Omit KeepAlivePeriodInSeconds.",
         )
 
 
@@ -128,8 +128,8 @@ def _channel_names(request: Object) -> Iterator[Problem]:
     for index in repeated(text(channel, "ChannelName") for channel in channels):
         yield Problem(
             f"{_CHANNELS}[{index}].ChannelName",
-            f"The channel {shown(channels[index].get('ChannelName'))} is there twice.",
-            "Give each channel a name of its own.",
+            f"The channel {shown(channels[index].get('ChannelName'))} appears twice.",
+            "Give each channel a unique name.",
         )
 
 

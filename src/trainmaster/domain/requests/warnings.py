@@ -1,6 +1,6 @@
-"""Warnings: what a request may say, but its submitter will probably regret.
+"""Warnings about valid requests that will probably not do what their submitters want.
 
-Each says what will happen and what to do about it. It must refuse nothing.
+Each names the effect and the remedy. Warnings never reject a request.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ def _preemption(request: Object) -> Iterator[str]:
     if not text(part(request, "CheckpointConfig"), "S3Uri") and _asks_for(request, "resize-by", "members"):
         yield (
             "This job may be preempted: unless its script writes checkpoints to S3 or a shared file system by itself, "
-            "it would begin again from nothing."
+            "it would start over."
         )
     elif not text(part(request, "CheckpointConfig"), "S3Uri"):
         yield (
-            "This job may be preempted and has no CheckpointConfig, so it would begin again from nothing: set "
+            "This job may be preempted and has no CheckpointConfig, so it would start over: set "
             "CheckpointConfig.S3Uri and save checkpoints, or tag it 'trainmaster:preemptible' = 'false'."
         )
     if whole(part(request, "ResourceConfig"), "KeepAlivePeriodInSeconds"):
         yield (
             "This job may be preempted, and keeps a warm pool: if it is preempted, the queue sets "
-            "KeepAlivePeriodInSeconds to 0 so that the instances go to the job that needs them. Do not rely on what "
-            "is in the pool's cache."
+            "KeepAlivePeriodInSeconds to 0 so that the instances go to the job that needs them. Do not rely on the "
+            "pool's cache."
         )
 
 

@@ -1,7 +1,7 @@
 """Request bodies: text that must be one JSON object with a single meaning (no duplicate members).
 
-Duplicate keys, NaN and infinite numbers pass Python's reader and mean something else to the next one, so they are
-refused. It must not know any route or field, nor repeat the body's text in a message: it may hold secrets.
+Python's reader accepts duplicate keys, NaN and infinite numbers, which other readers interpret differently, so they
+are rejected. Messages never quote the body, which may contain secrets.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def parse_body(text: str) -> dict[str, Any]:
         # Numbers that are none stay in it until their place can be told.
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=float)
     except json.JSONDecodeError as error:
-        wrong = f"The body is no JSON: {error.msg} (line {error.lineno}, column {error.colno})."
+        wrong = f"The body is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})."
         raise InvalidRequest(wrong, hint=_HINT) from None
     except RecursionError:
         raise _too_deep() from None
     except ValueError:
         # Python reads integers of some thousand digits at most.
-        raise InvalidRequest("The body has a number too long to read.", hint=_HINT) from None
+        raise InvalidRequest("The body contains a number that is too long.", hint=_HINT) from None
     if not isinstance(value, dict):
         hint = _TWICE_ENCODED if isinstance(value, str) else _HINT
         raise InvalidRequest(f"The body is {_kind(value)}, not a JSON object.", hint=hint)
@@ -83,14 +83,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise InvalidRequest(f"The key {shown(twice)} is there twice in one object.", hint="Give each key once.")
+        raise InvalidRequest(f"The key {shown(twice)} appears twice in one object.", hint="Specify each key once.")
     return found
 
 
 def _check_numbers(value: Any, where: tuple[str | int, ...]) -> None:
     if isinstance(value, float) and not math.isfinite(value):
-        wrong = "The body has a value that is no number, or too large a one."
-        raise InvalidRequest(wrong, field=path_of(where), hint="Give a number, or leave the field out.")
+        wrong = "The body contains NaN or a number that is too large."
+        raise InvalidRequest(wrong, field=path_of(where), hint="Specify a number, or omit the field.")
     for key, child in _members(value):
         _check_numbers(child, (*where, key))
 
@@ -111,7 +111,7 @@ def _check_depth(value: Any) -> None:
 
 
 def _too_deep() -> InvalidRequest:
-    return InvalidRequest("The body is nested too deeply.", hint=f"At most {DEEPEST} levels are read.")
+    return InvalidRequest("The body is nested too deeply.", hint=f"At most {DEEPEST} levels are allowed.")
 
 
 def _kind(value: object) -> str:

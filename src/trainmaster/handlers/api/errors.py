@@ -1,7 +1,6 @@
-"""Every error's HTTP status, by type, and the one shape that all of them travel in.
+"""Converts errors to HTTP responses: the status by the error's type, and one body for all of them.
 
-Which status is a table's business, never a matter of words. It must not raise, nor let through anything that the
-caller should not see: what an AWS service said, what the code was doing, what the body held.
+Responses contain no message of an AWS service, no stack trace and no content of the request's body.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ STATUS: Mapping[type[errors.TrainmasterError], HTTPStatus] = {
 }
 """By type; a type that is not here has its nearest base's status."""
 
-_BUSY = "The queue is asked for more than it can do at once."
-_AWAY = "The queue cannot do this now: a service that it needs is in trouble."
-_UNEXPECTED = "The queue failed; this is not the request's fault."
+_BUSY = "The queue receives more requests than it can handle."
+_AWAY = "The queue cannot do this now: an AWS service that it needs is unavailable."
+_UNEXPECTED = "The queue failed with an internal error."
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +105,8 @@ def no_route(path_known: Sequence[str]) -> Trouble:
     if not path_known:
         return Trouble(HTTPStatus.NOT_FOUND, "RouteNotFound", "There is no such route.", hint=_SEE_DOCUMENT)
     methods = ", ".join(sorted(path_known))
-    hint = f"This route takes {methods}."
-    wrong = "This route does not take this method."
+    hint = f"This route allows {methods}."
+    wrong = "This route does not allow this method."
     return Trouble(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", wrong, hint=hint, headers={"Allow": methods})
 
 
@@ -131,10 +130,12 @@ def _refused(error: errors.Refused) -> Trouble:
 def _service_trouble(error: errors.ServiceError, request_id: str) -> Trouble:
     kind, status = _entry(type(error))
     cause = type(error.__cause__).__name__ if error.__cause__ else None
-    log.error("a service is in trouble", extra={"error_type": type(error).__name__, "text": str(error), "cause": cause})
+    log.error(
+        "a service is unavailable", extra={"error_type": type(error).__name__, "text": str(error), "cause": cause}
+    )
     if status is HTTPStatus.TOO_MANY_REQUESTS:
-        return Trouble(status, kind, _BUSY, hint="Try again in some seconds.", headers={"Retry-After": "2"})
-    hint = f"Try again; if it goes on, tell whoever runs the queue: request {request_id}."
+        return Trouble(status, kind, _BUSY, hint="Try again in a few seconds.", headers={"Retry-After": "2"})
+    hint = f"Try again; if the error persists, contact the queue's administrator and name request {request_id}."
     return Trouble(status, kind, _AWAY, hint=hint, headers={"Retry-After": "5"})
 
 
@@ -143,7 +144,7 @@ def unexpected(error: Exception, request_id: str) -> Trouble:
     # The text of a foreign exception may repeat what it choked on, so the log gets types and places only.
     text = str(error) if isinstance(error, errors.TrainmasterError) else None
     log.error("failed", extra={**log_fields(error), "text": text})
-    hint = f"Tell whoever runs the queue: request {request_id}."
+    hint = f"Contact the queue's administrator and name request {request_id}."
     return Trouble(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", _UNEXPECTED, hint=hint)
 
 
@@ -182,9 +183,9 @@ _MESSAGES = {
 }
 _HINTS = {
     "missing": "Add it.",
-    "extra_forbidden": "Leave it out; GET /openapi.json lists the members.",
+    "extra_forbidden": "Omit it; GET /openapi.json lists the members.",
     "list_type": 'Write it in brackets: ["a", "b"].',
-    "bool_type": "Give true or false.",
-    "int_type": "Give a whole number, without quotes.",
-    "int_parsing": "Give a whole number.",
+    "bool_type": "Specify true or false.",
+    "int_type": "Specify a whole number, without quotes.",
+    "int_parsing": "Specify a whole number.",
 }

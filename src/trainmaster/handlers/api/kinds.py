@@ -107,4 +107,4 @@ class NotDeployed:
 
     @property
     def _refusal(self) -> NotOffered:
-        return NotOffered(f"This queue takes no {self.jobs}.", hint=self.hint)
+        return NotOffered(f"This queue does not accept {self.jobs}.", hint=self.hint)

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the routes and their models."""
+"""Generates the OpenAPI document from the routes and their models."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _ANY = (400, 429, 500, 503)
 _REFUSALS = {
     400: "`InvalidRequest`: a value of the wrong type, form or meaning; `field` names it.",
     403: "`RoleNotAllowed`, `ShareNotAllowed`: the caller may not pass this role, or not use this share.",
-    404: "`JobNotFound`, `PoolNotFound`: the queue knows no job, or has no pool, of this name.",
+    404: "`JobNotFound`, `PoolNotFound`: there is no job or pool of this name.",
     409: (
         "`NameTaken`, `IllegalTransition`, `VersionConflict`, `PoolInUse`, `BudgetExhausted` or `NotOffered`: "
         "the current state does not allow it."

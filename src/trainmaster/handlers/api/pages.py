@@ -109,7 +109,7 @@ def found(context: ApiContext, name: str, kinds: Iterable[ApiKind] = ()) -> Job:
     job = context.store.find(name)
     if job is None:
         refusals = [refusal for kind in kinds if (refusal := kind.refusal(name)) is not None]
-        message = " ".join((f"The queue knows no job {name}.", *refusals))
+        message = " ".join((f"There is no job {name}.", *refusals))
         raise JobNotFound(message, field="name", hint="GET /jobs lists the names.")
     return job
 

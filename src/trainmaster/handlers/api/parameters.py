@@ -1,4 +1,4 @@
-"""Parameters of paths and queries: what they may say, and what the OpenAPI document says of them."""
+"""Parameters of paths and queries: their checks, and their descriptions in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _name(text: str) -> str:
 def wrong_name(name: str) -> InvalidRequest:
     """Return the error for a name that no job can have."""
     return InvalidRequest(
-        f"{shown(name)} is no name of a job.",
+        f"{shown(name)} is not a valid job name.",
         field="name",
         hint=f"Names have letters, digits and inner hyphens, at most {MAX_NAME} characters.",
     )
@@ -65,33 +65,37 @@ JobName = Annotated[
     Path(description="The job's name.", json_schema_extra={"pattern": NAME_PATTERN, "maxLength": MAX_NAME}),
 ]
 Pool = Annotated[str, AfterValidator(unquote), Path(description="The pool's name.")]
-History = Annotated[bool, Query(description="Whether to tell what the manager has lately done to its own pools, too.")]
+History = Annotated[bool, Query(description="Whether to include the recent changes of managed pools.")]
 Force = Annotated[
     bool,
-    Query(description="Remove it though jobs run there, which run on, or can run nowhere else, which then wait."),
+    Query(
+        description=(
+            "Whether to remove the pool even if jobs hold it (they continue) or can run nowhere else (they keep "
+            "waiting)."
+        )
+    ),
 ]
 SettingsVersion = Annotated[
-    int | None, Query(ge=0, alias="version", description="Where given, refused (409) unless it is still in force.")
+    int | None,
+    Query(ge=0, alias="version", description="Expected version in force; otherwise the request is rejected (409)."),
 ]
 States = Annotated[
     list[JobState | Literal["infeasible"]],
     BeforeValidator(_states),
     Query(
-        description="Only jobs in these states; several with commas between them, or the parameter repeated. "
+        description="Only jobs in these states; separated by commas, or with the parameter repeated. "
         "`infeasible` are waiting jobs that no pool could hold, even when empty."
     ),
 ]
 Share = Annotated[str | None, Query(description="Only jobs of this share.", max_length=_MAX_WORD_LENGTH)]
 Why = Annotated[
     bool,
-    Query(description="Tell also what stands in a waiting job's way, and what would help; it takes a while."),
+    Query(description="Whether to include what blocks a waiting job and what would help; takes longer."),
 ]
-PoolName = Annotated[
-    str | None, Query(description="Only jobs that could take instances from this pool.", max_length=_MAX_WORD_LENGTH)
-]
-Limit = Annotated[int, Query(description="Most jobs of the page; it may have fewer.", ge=1, le=MAX_LISTED)]
+PoolName = Annotated[str | None, Query(description="Only jobs that can run in this pool.", max_length=_MAX_WORD_LENGTH)]
+Limit = Annotated[int, Query(description="Maximum number of jobs on the page; it may have fewer.", ge=1, le=MAX_LISTED)]
 Cursor = Annotated[
-    str | None, Query(description="The `nextCursor` of the page before, unchanged.", max_length=_MAX_CURSOR_LENGTH)
+    str | None, Query(description="The `nextCursor` of the previous page, unchanged.", max_length=_MAX_CURSOR_LENGTH)
 ]
 
 
@@ -108,6 +112,6 @@ def known_parameters_only(app: APIGatewayRestResolver, next_middleware: NextMidd
 
 def _unknown(name: str, known: list[str]) -> InvalidRequest:
     meant = did_you_mean(name, known)
-    listed = f"The parameters are: {', '.join(known)}." if known else "This route takes none."
+    listed = f"The parameters are: {', '.join(known)}." if known else "This route has no parameters."
     hint = f"Did you mean '{meant}'? {listed}" if meant else listed
     return InvalidRequest(f"There is no parameter {shown(name)}.", field=name, hint=hint)

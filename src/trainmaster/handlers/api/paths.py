@@ -1,7 +1,4 @@
-"""Places in bodies, as errors name them.
-
-It must not know any route or field.
-"""
+"""Formats paths of fields in request bodies, as errors name them."""
 
 from __future__ import annotations
 

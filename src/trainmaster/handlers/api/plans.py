@@ -1,4 +1,4 @@
-"""Answers `POST /plan`: what would happen to a request if it were submitted now, of any kind of jobs."""
+"""Answers `POST /plan`: the forecast for a request of any kind of jobs, as if it were submitted now."""
 
 from __future__ import annotations
 

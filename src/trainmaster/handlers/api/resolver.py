@@ -1,4 +1,4 @@
-"""Powertools' resolver: all errors get the one shape, and a wrong method is told from a wrong path."""
+"""Powertools' resolver, extended: all errors have the same body, and a wrong method is a 405 instead of a 404."""
 
 from __future__ import annotations
 

@@ -33,13 +33,17 @@ class Deadline(ResponseModel):
     deadline: datetime
     prospect: Annotated[
         Literal["in time", "urgent", "late", "lost"],
-        Field(description="Urgent: it goes before its equals. Late: most similar jobs would not end in time."),
+        Field(
+            description=(
+                "Urgent: it goes ahead of jobs of equal priority. Late: most similar jobs would not end in time."
+            )
+        ),
     ]
     latest_start: Annotated[
         datetime, Field(description="Latest start with which nine in ten similar jobs end in time.")
     ]
     urgent_from: Annotated[
-        datetime | None, Field(description="Time from which it goes before its equals; null: never.")
+        datetime | None, Field(description="Time from which it goes ahead of jobs of equal priority; null: never.")
     ]
     message: Annotated[str, Field(description="Prospect as a sentence.")]
 

@@ -1,4 +1,4 @@
-"""API models of pools: what may be set of them, and their use; `handlers.views.pools` fills them."""
+"""API models of pools: their settings and their use; `handlers.views.pools` fills them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Answers about elastic jobs: sizes, members, resizes, and the rendezvous of their nodes.
-
-It must not read anything, decide anything or know HTTP.
-"""
+"""Builds responses about elastic jobs: sizes, members, resizes, and the rendezvous of their nodes."""
 
 from __future__ import annotations
 

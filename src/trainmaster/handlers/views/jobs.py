@@ -1,7 +1,4 @@
-"""Answers made of the domain's values: jobs, what is said of them, plans.
-
-It must not read anything, decide anything or know HTTP.
-"""
+"""Builds responses about jobs and plans from values of the domain, without I/O."""
 
 from __future__ import annotations
 

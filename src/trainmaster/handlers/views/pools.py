@@ -1,6 +1,6 @@
-"""Answers about pools, and pools as callers ask for them: between the domain's values and what travels.
+"""Converts pools between the domain and the API: responses about pools, and pools in requests.
 
-It must not decide anything. Of the store it reads one survey for all pools.
+It reads the store once for all pools.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def known_endpoints(table: Table, keys: Collection[str]) -> dict[str, Endpoint]:
 def remember(table: Table, endpoint: Endpoint, before: Endpoint | None) -> bool:
     """Store an endpoint in place of `before`; see `images.ports.KnownEndpoints`. Raises `TooLarge`."""
     if len(endpoint.key.encode()) > _MAX_KEY_LENGTH:
-        raise TooLarge("The endpoint's name is more than the queue can keep.", field="imageProcessor.name")
+        raise TooLarge("The endpoint's name is too long for the queue.", field="imageProcessor.name")
     row = table.get(endpoint_key(endpoint.key))
     if (None if row is None else endpoint_of(row)) != before:
         return False

@@ -47,9 +47,9 @@ class SageMakerEndpoints:
         except AWS_ERRORS as error:
             if _is_missing(error):
                 raise InvalidRequest(
-                    f"SageMaker knows no endpoint {name}.",
+                    f"SageMaker has no endpoint {name}.",
                     field="imageProcessor.name",
-                    hint="It has to be in the queue's Region, and in the account of assumedRole where one is given.",
+                    hint="It must be in the queue's Region, and in the account of assumedRole if the request has one.",
                 ) from error
             raise call_error(error) from error
         variants = tuple(map(_variant, answer.get("ProductionVariants", ())))
@@ -77,7 +77,9 @@ def _with_tags(client: SageMakerClient, endpoint: Endpoint, arn: str) -> Endpoin
         return replace(endpoint, tags_unread=True)
     for problem in wrong:
         cause = f"{problem.message} {problem.hint}"
-        log.warning("an endpoint's tag is wrong; the default holds", extra={"endpoint": endpoint.key, "cause": cause})
+        log.warning(
+            "an endpoint's tag is invalid; the default applies", extra={"endpoint": endpoint.key, "cause": cause}
+        )
     return read
 
 

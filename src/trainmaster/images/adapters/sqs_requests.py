@@ -42,7 +42,7 @@ class SqsImages:
         size = len(body.encode(errors="replace")) + _size(attributes)
         if size > LARGEST_REQUEST:
             hint = "Most of it is usually in featureProperties or regionOfInterest: shorten those."
-            raise TooLarge(f"The request has {size} bytes; its queue takes {LARGEST_REQUEST}.", hint=hint)
+            raise TooLarge(f"The request has {size} bytes; its queue accepts {LARGEST_REQUEST}.", hint=hint)
         with translate_errors():
             self._client.send_message(QueueUrl=self._queue_url, MessageBody=body, MessageAttributes=attributes)
 

@@ -57,8 +57,8 @@ def with_options(request: Mapping[str, Any], priority: int | None, options: Mapp
         return dict(request)
     own = request.get(_OWN) or {}
     if not isinstance(own, dict):
-        hint = 'Write it so: {"priority": 5, "share": "vision"}.'
-        raise Refused("The request's wishes are no object.", type="InvalidRequest", field=_OWN, hint=hint)
+        hint = 'Use the form {"priority": 5, "share": "vision"}.'
+        raise Refused("The member trainmaster is not an object.", type="InvalidRequest", field=_OWN, hint=hint)
     return {**request, _OWN: {**own, **new}}
 
 
@@ -81,7 +81,7 @@ def submit(api: ApiClient, request: Mapping[str, Any]) -> Mapping[str, Any]:
 def received_sentence(answer: Mapping[str, Any]) -> str:
     """Return the answer to a submission as a sentence."""
     if answer["state"] == "received":
-        return f"Received {answer['jobName']}: its image is looked at, then it waits in the queue."
+        return f"Received {answer['jobName']}: its image is read first; then the job waits in the queue."
     return f"{answer['jobName']} is there already: {answer['state']}."
 
 
@@ -120,4 +120,4 @@ def facts(job: JobDetailView, now: datetime) -> list[tuple[str, str]]:
 def _results(request: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return a warning about a request without outputs; a request sent to the image queue itself gets no answer."""
     kept = request.get("outputs") or request.get("outputBucket")
-    return [] if kept else [("Results", "kept nowhere: the request names no outputs")]
+    return [] if kept else [("Results", "not stored: the request names no outputs")]

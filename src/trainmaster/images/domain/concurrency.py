@@ -1,9 +1,9 @@
 """Number of a run's regions at work at once, and the next region when one ends.
 
-An image that needs more than its endpoint takes gets the whole endpoint, and must not exceed it. So only as many of its
-regions are dispatched as may be at work, and each that ends calls the next in line. The number of ended regions alone
-determines that next region: nothing is stored, two regions that end at once dispatch both successors twice rather than
-none, and a worker that repeats the call after a crash dispatches the same regions.
+An image that needs more requests than its endpoint accepts gets the whole endpoint and must not exceed it. So only as
+many of its regions are dispatched as may work at once, and each that ends dispatches the next in line. The number of
+ended regions alone determines that next region: nothing is stored, two regions that end at once dispatch both
+successors twice rather than none, and a worker that repeats the call after a crash dispatches the same regions.
 """
 
 from __future__ import annotations

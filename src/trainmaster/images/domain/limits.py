@@ -105,5 +105,5 @@ def _read(settings: Mapping[str, _Setting], texts: Mapping[str, str]) -> tuple[d
         if value is not None:
             found[setting.member] = value
         elif text:
-            wrong.append(Problem(name, f"{name} is {shown(text)}.", f"It takes {setting.takes}."))
+            wrong.append(Problem(name, f"{name} is {shown(text)}.", f"It must be {setting.takes}."))
     return found, tuple(wrong)

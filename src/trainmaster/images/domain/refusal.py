@@ -1,4 +1,4 @@
-"""A refused request for an image job that came by SQS, where its sender gets no answer."""
+"""A rejected request for an image job that came through SQS, so its sender gets no response."""
 
 from __future__ import annotations
 

@@ -182,20 +182,20 @@ def problems(request: ImageRequest) -> Iterator[Problem]:
     yield from _distillation_problems(request.distillation)
     for index, given in enumerate(request.feature_properties):
         for name in sorted(RESERVED & given.keys()):
-            wrong = f"{name} tells which feature it is, and cannot be the same for all."
-            yield Problem(f"featureProperties[{index}].{name}", wrong, "Give it another name.")
+            wrong = f"{name} identifies a feature, so it cannot be the same for all."
+            yield Problem(f"featureProperties[{index}].{name}", wrong, "Specify another name.")
 
 
 def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
     path = "imageProcessorParameters"
     if len(parameters) > _MAX_PARAMETERS:
         wrong = f"There are {len(parameters)} parameters."
-        yield Problem(path, wrong, f"Give at most {_MAX_PARAMETERS}: those of InvokeEndpoint.")
+        yield Problem(path, wrong, f"Specify at most {_MAX_PARAMETERS}: those of InvokeEndpoint.")
     for name, value in parameters.items():
         text = value if isinstance(value, str) else repr(value)
         if len(name) > _MAX_PARAMETER_LENGTH or len(text) > _MAX_PARAMETER_LENGTH:
             wrong = f"A parameter, or its name, has more than {_MAX_PARAMETER_LENGTH} characters."
-            yield Problem(path, wrong, "Give shorter ones.")
+            yield Problem(path, wrong, "Specify shorter ones.")
         elif not _HEADER.fullmatch(text):
             wrong = f"{shown(text)} cannot be sent: it goes into a header of HTTP."
             yield Problem(f"{path}.{name}", wrong, "Use printable ASCII, without line breaks.")
@@ -203,14 +203,14 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _output_problems(outputs: Sequence[Output]) -> Iterator[Problem]:
     if len(outputs) > MAX_OUTPUTS:
-        yield Problem("outputs", f"There are {len(outputs)} outputs.", f"Give at most {MAX_OUTPUTS}.")
+        yield Problem("outputs", f"There are {len(outputs)} outputs.", f"Specify at most {MAX_OUTPUTS}.")
     for index, output in enumerate(outputs):
         if not _BUCKET.fullmatch(output.bucket):
-            wrong = f"{shown(output.bucket)} is no name of a bucket."
-            yield Problem(f"outputs[{index}].bucket", wrong, "Give the bucket alone; what follows goes into prefix.")
+            wrong = f"{shown(output.bucket)} is not a bucket name."
+            yield Problem(f"outputs[{index}].bucket", wrong, "Specify only the bucket here, and the rest as prefix.")
         if len(output.prefix.encode()) > _MAX_PREFIX_LENGTH or any(ord(each) < ord(" ") for each in output.prefix):
             wrong = f"{shown(output.prefix)} cannot begin a key."
-            hint = f"Give at most {_MAX_PREFIX_LENGTH} bytes, without control characters."
+            hint = f"Specify at most {_MAX_PREFIX_LENGTH} bytes, without control characters."
             yield Problem(f"outputs[{index}].prefix", wrong, hint)
 
 
@@ -228,13 +228,13 @@ def _url_problems(field_: str, url: str, schemes: tuple[str, ...]) -> Iterator[P
         # Reading an invalid port raises ValueError.
         whole = bool(parts.hostname) and (len(parts.path) > 1 if parts.scheme == "s3" else parts.port != 0)
     except ValueError:
-        yield Problem(field_, f"{shown(url)} is no URL.", f"Give one that begins with {kinds}.")
+        yield Problem(field_, f"{shown(url)} is not a URL.", f"Specify one that begins with {kinds}.")
         return
     if parts.scheme not in schemes or not url.isprintable():
-        yield Problem(field_, f"{shown(url)} cannot be read.", f"Give a URL that begins with {kinds}.")
+        yield Problem(field_, f"{shown(url)} cannot be read.", f"Specify a URL that begins with {kinds}.")
     elif not whole:
-        hint = "Give s3://bucket/key." if parts.scheme == "s3" else f"Name the host behind {kinds}."
-        yield Problem(field_, f"{shown(url)} is not all of a URL.", hint)
+        hint = "Specify s3://bucket/key." if parts.scheme == "s3" else f"Name the host behind {kinds}."
+        yield Problem(field_, f"{shown(url)} is not a complete URL.", hint)
 
 
 def _processor_problems(processor: Processor) -> Iterator[Problem]:
@@ -243,37 +243,37 @@ def _processor_problems(processor: Processor) -> Iterator[Problem]:
         yield from found
         if not found and len(key_of(processor.name).encode()) > _MAX_KEY_LENGTH:
             text = f"The model's URL has more than {_MAX_KEY_LENGTH} bytes before its query."
-            yield Problem(_MODEL_FIELD, text, "Give a shorter one; what is behind '?' does not count.")
+            yield Problem(_MODEL_FIELD, text, "Specify a shorter one; the query does not count.")
     elif not _ENDPOINT.fullmatch(processor.name):
-        wrong = f"{shown(processor.name)} is no name of a SageMaker endpoint."
-        yield Problem(_MODEL_FIELD, wrong, "Give an endpoint's name, or a URL that begins with http(s)://.")
+        wrong = f"{shown(processor.name)} is not the name of a SageMaker endpoint."
+        yield Problem(_MODEL_FIELD, wrong, "Specify an endpoint's name, or a URL that begins with http(s)://.")
     yield from _role_problems("imageProcessor.assumedRole", processor.assumed_role)
 
 
 def _role_problems(field_: str, role: str | None) -> Iterator[Problem]:
     """Yield a problem for an invalid role; ModelRunner's own requests have "" for none."""
     if role and not is_role(role):
-        hint = "Give its ARN, such as arn:aws:iam::111122223333:role/reader."
-        yield Problem(field_, f"{shown(role)} is no IAM role.", hint)
+        hint = "Specify its ARN, such as arn:aws:iam::111122223333:role/reader."
+        yield Problem(field_, f"{shown(role)} is not the ARN of an IAM role.", hint)
 
 
 def _tile_problems(request: ImageRequest) -> Iterator[Problem]:
     size, overlap = request.tile_size, request.tile_overlap
     if size < 1:
-        yield Problem("imageProcessorTileSize", f"Tiles have {shown(size)} pixels per axis.", "Give 1 or more.")
+        yield Problem("imageProcessorTileSize", f"Tiles have {shown(size)} pixels per axis.", "Specify 1 or more.")
     elif not 0 <= overlap < size:
         wrong = f"The overlap of tiles is {shown(overlap)} pixels, and the tiles have {shown(size)}."
-        yield Problem("imageProcessorTileOverlap", wrong, f"Give a whole number from 0 to {size - 1}.")
+        yield Problem("imageProcessorTileOverlap", wrong, f"Specify a whole number from 0 to {size - 1}.")
     known = COMPRESSIONS.get(request.tile_format)
     if known is not None and request.tile_compression not in known:
-        wrong = f"No {request.tile_format} tile is compressed as {request.tile_compression}."
-        yield Problem("imageProcessorTileCompression", wrong, f"{request.tile_format} takes {', '.join(known)}.")
+        wrong = f"{request.tile_format} tiles cannot be compressed as {request.tile_compression}."
+        yield Problem("imageProcessorTileCompression", wrong, f"{request.tile_format} supports {', '.join(known)}.")
 
 
 def _distillation_problems(rules: Distillation) -> Iterator[Problem]:
     path = "postProcessing[0].algorithm"
     for member, number in (("iouThreshold", rules.iou), ("skipBoxThreshold", rules.skip_box)):
         if not 0 <= number <= 1:
-            yield Problem(f"{path}.{member}", f"{member} is {shown(number)}.", "Give a number from 0 to 1.")
+            yield Problem(f"{path}.{member}", f"{member} is {shown(number)}.", "Specify a number from 0 to 1.")
     if not 0 < rules.sigma < math.inf:
-        yield Problem(f"{path}.sigma", f"sigma is {shown(rules.sigma)}.", "Give a number more than 0; 0.1 is usual.")
+        yield Problem(f"{path}.sigma", f"sigma is {shown(rules.sigma)}.", "Specify a number more than 0; 0.1 is usual.")

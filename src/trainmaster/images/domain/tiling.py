@@ -143,28 +143,28 @@ def _axes(part: Window, cut: Cut) -> tuple[_Axis, _Axis]:
     across, down = (_axis(*each, full=full) for each in sizes)
     if across.regions * down.regions > MAX_REGIONS:
         wrong = f"The image would be cut into {across.regions * down.regions} regions, more than {MAX_REGIONS}."
-        hint = "Give larger tiles or a smaller overlap, or ask for a smaller part of the image (regionOfInterest)."
+        hint = "Specify larger tiles or a smaller overlap, or request a smaller part of the image (regionOfInterest)."
         raise InvalidRequest(wrong, field="imageProcessorTileOverlap", hint=hint)
     return across, down
 
 
 def _check(part: Window, cut: Cut) -> None:
     if part.width < 1 or part.height < 1:
-        hint = "Give an image, or a regionOfInterest, that has some."
-        raise InvalidRequest("What is asked for of the image has no pixels.", field="imageUrls[0]", hint=hint)
+        hint = "Specify an image, or a regionOfInterest, that has pixels."
+        raise InvalidRequest("The requested part of the image has no pixels.", field="imageUrls[0]", hint=hint)
     for region, tile, overlap in zip(cut.region, cut.tile, cut.overlap, strict=True):
         if not 0 <= overlap < tile:
             wrong = f"The overlap of tiles is {overlap} pixels, and the tiles have {tile}."
-            hint = "Give an overlap from 0 on that is less than imageProcessorTileSize."
+            hint = "Specify an overlap of at least 0 and less than imageProcessorTileSize."
             raise InvalidRequest(wrong, field="imageProcessorTileOverlap", hint=hint)
         if tile > region:
             wrong = f"A tile of {tile} pixels does not fit into a region, which has {region}."
-            hint = f"Give at most {min(cut.region)}, or set a larger REGION_SIZE."
+            hint = f"Specify at most {min(cut.region)}, or set a larger REGION_SIZE."
             raise InvalidRequest(wrong, field="imageProcessorTileSize", hint=hint)
     most = Window(0, 0, min(part.width, cut.region[0]), min(part.height, cut.region[1]))
     if (found := _tile_count(most, cut)) > MAX_TILES:
         wrong = f"A region would be cut into {found} tiles, more than {MAX_TILES}."
-        hint = "Give larger tiles or a smaller overlap."
+        hint = "Specify larger tiles or a smaller overlap."
         raise InvalidRequest(wrong, field="imageProcessorTileSize", hint=hint)
 
 

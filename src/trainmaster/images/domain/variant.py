@@ -35,7 +35,7 @@ def choose_variant(endpoint: Endpoint, asked: str | None, job: str) -> str:
     if not endpoint.variants:
         if endpoint.described_at is None:
             return ""
-        wrong = f"No production variant is known of the endpoint {shown(endpoint.key)}."
+        wrong = f"The endpoint {shown(endpoint.key)} has no known production variant."
         hint = "Try again once the endpoint is in service."
         raise InvalidRequest(wrong, field="imageProcessor.name", hint=hint)
     if len(endpoint.variants) == 1:

@@ -126,8 +126,8 @@ def _size_of(given: object) -> tuple[int, int] | None:
     match given:
         case [int(width), int(height)] if all(_is_length(each) for each in (width, height)):
             return width, height
-    hint = "Give its width and height in pixels, such as [20480, 20480]."
-    raise InvalidRequest("This is no size of an image.", field=SIZE_FIELD, hint=hint)
+    hint = "Specify its width and height in pixels, such as [20480, 20480]."
+    raise InvalidRequest("This is not the size of an image.", field=SIZE_FIELD, hint=hint)
 
 
 def _is_length(number: int) -> bool:

@@ -1,7 +1,7 @@
-"""The intake Lambda: consumes the queue of image requests, looks at their images in parallel, and enters their jobs.
+"""The intake Lambda: consumes the queue of image requests, reads image headers in parallel, and enters jobs.
 
-What cannot be mended by trying again is set aside at once, as it came, with the reason; what can be comes again. No
-message has a say in what becomes of its neighbours. It must not decide anything, nor log what a request holds.
+Messages that a retry cannot help go to the dead-letter queue at once, unchanged, with the reason; SQS delivers others
+again. Each message succeeds or fails on its own. The log never contains the contents of a request.
 """
 
 from __future__ import annotations
@@ -157,7 +157,10 @@ class Batch:
         body = parse_body(record.body)
         reading = read_request(body)
         if reading.warnings:
-            logger.info("not all is honoured", extra={"job": reading.request.job_id, "warnings": reading.warnings})
+            logger.info(
+                "some members of the request are not honoured",
+                extra={"job": reading.request.job_id, "warnings": reading.warnings},
+            )
         # A dead letter that SQS moves back keeps its attributes.
         again = REASON in record.message_attributes
         return IncomingRequest(reading.request, body, self._caller(record), _sent_at(record), again)
@@ -190,7 +193,7 @@ class Batch:
         try:
             note_refused(intake.store, self.parts.refusals, refusal)
         except ServiceError:
-            logger.exception("a refusal could not be noted", extra={"job": name})
+            logger.exception("a refusal could not be stored", extra={"job": name})
 
 
 def _sent_at(record: SQSRecord) -> datetime | None:

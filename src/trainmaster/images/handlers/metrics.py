@@ -1,7 +1,7 @@
-"""The figures of image jobs as embedded metrics, under the names and dimensions of ModelRunner's guide.
+"""Metrics of image jobs in embedded metric format, under the names and dimensions of ModelRunner's guide.
 
-CloudWatch adds nothing up over dimensions, so each figure is written with `Operation` alone, which is what the guide's
-alarms ask for, and with `Operation` and `ModelName`. It must not take figures.
+CloudWatch does not aggregate over dimensions, so each metric is written twice: with `Operation` alone, as the guide's
+alarms expect, and with `Operation` and `ModelName`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Requests for image jobs as they travel: ModelRunner's JSON, and beside it an object `trainmaster` of our own.
+"""API models of requests for image jobs: ModelRunner's JSON, and the queue's own object `trainmaster` beside it.
 
-What ModelRunner takes is taken, also the old form of outputs. Members that mean nothing are left out with a warning,
-as ModelRunner leaves them out; those of `trainmaster` are refused, since no other software writes them. It must
-not read an image, nor ask for an endpoint.
+Requests that ModelRunner accepts are accepted, including the old form of outputs. Unknown members are ignored with a
+warning, as ModelRunner ignores them; unknown members of `trainmaster` are rejected, since no other software writes
+them.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from trainmaster.images.domain.request import (
 
 _SILENT = frozenset({"jobName", "jobArn"})
 """Members that ModelRunner's own clients send and that its code does not read either."""
-_NO_OUTPUT = "The request names no outputs, so nothing of what the model finds is kept."
-_OUTPUT_HINT = 'Give an output of type S3: {"type": "S3", "bucket": "...", "prefix": "..."}.'
+_NO_OUTPUT = "The request names no outputs, so the features that the model finds are not stored."
+_OUTPUT_HINT = 'Specify an output of type S3: {"type": "S3", "bucket": "...", "prefix": "..."}.'
 _DISTILLATION = Distillation()
 _WKT = re.compile(r"\s*[A-Za-z]+(\s+[A-Za-z]+)?\s*\([-+0-9eE.,()\s]+\)\s*")
 """A kind of geometry, perhaps with its dimensions, and its coordinates."""
@@ -201,15 +201,15 @@ def _only(urls: Sequence[str]) -> str:
     """Return the only image; ModelRunner uses the first of several and ignores the others."""
     if len(urls) > 1:
         hint = "Send a request of its own, with a jobId of its own, for each image."
-        raise InvalidRequest(f"There are {len(urls)} images; a job is for one.", field="imageUrls", hint=hint)
+        raise InvalidRequest(f"There are {len(urls)} images; a job processes one.", field="imageUrls", hint=hint)
     return urls[0]
 
 
 def _interest(text: str | None) -> str | None:
     """Check the form only; the reader of the image checks the meaning."""
     if text and not _WKT.fullmatch(text):
-        hint = "Give longitudes and latitudes as WKT: POLYGON ((7 53, 8 53, 8 54, 7 54, 7 53))."
-        raise InvalidRequest(f"{shown(text)} is no WKT.", field="regionOfInterest", hint=hint)
+        hint = "Specify longitudes and latitudes as WKT: POLYGON ((7 53, 8 53, 8 54, 7 54, 7 53))."
+        raise InvalidRequest(f"{shown(text)} is not WKT.", field="regionOfInterest", hint=hint)
     return text or None
 
 
@@ -220,7 +220,7 @@ def _outputs(given: _Body) -> Iterator[Output]:
             raise InvalidRequest(wrong, field=f"outputs[{index}].type", hint=_OUTPUT_HINT)
         if not output.bucket:
             field = f"outputs[{index}].bucket"
-            raise InvalidRequest(f"{field} is missing.", field=field, hint="Name the bucket that results are for.")
+            raise InvalidRequest(f"{field} is missing.", field=field, hint="Specify the bucket for the results.")
         yield Output(bucket=output.bucket, prefix=output.prefix)
     if not given.outputs and given.output_bucket:
         yield Output(bucket=given.output_bucket, prefix=given.output_prefix)
@@ -241,16 +241,16 @@ def _distillation(steps: Sequence[_Step]) -> Distillation:
 def _share(name: str) -> str:
     """Check that it has the characters of the option `share`, since it becomes a part of keys."""
     if label(name) is None:
-        hint = f"It takes {OPTIONS['share'].takes}."
-        raise InvalidRequest("This is no name of a share.", field="trainmaster.share", hint=hint)
+        hint = f"It must be {OPTIONS['share'].takes}."
+        raise InvalidRequest("This is not a valid share name.", field="trainmaster.share", hint=hint)
     return name
 
 
 def _warnings(given: _Body) -> Iterator[str]:
     for where in _unknown(given, ()):
-        yield f"{path_of(where)} means nothing here, and is left out."
+        yield f"{path_of(where)} has no effect here and is ignored."
     if given.outputs and given.output_bucket:
-        yield "outputBucket is left out, since there are outputs."
+        yield "outputBucket is ignored, since there are outputs."
     if not given.outputs and not given.output_bucket:
         yield _NO_OUTPUT
 

@@ -1,7 +1,7 @@
-"""The region Lambda: works on regions of images, one message each, as far as its time goes.
+"""The region Lambda: processes regions of images, one per message, within its time limit.
 
-A message that comes twice, or late, does nothing. One that cannot be read comes again until it is dead-lettered;
-trouble with AWS brings only its own message again. It must not decide anything: `imaging` does the work.
+A duplicate or late message does nothing. SQS delivers a malformed message again until it goes to the dead-letter queue;
+after an error of AWS it delivers only the affected message again. `pixels.work` does the work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The shapes of the API's answers about image jobs."""
+"""Builds the API's responses about image jobs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,23 @@ class ImageDetails(ResponseModel):
     """An image job's endpoint, load and progress: the member `details` of a job of kind `image`."""
 
     endpoint: Annotated[
-        str, Field(description="Its name, behind the account where that is another; of a model behind a URL the URL.")
+        str,
+        Field(
+            description=(
+                "Name of the endpoint, after the account if it is in another one; for a model behind a URL, the URL."
+            )
+        ),
     ]
     variant: Annotated[
-        str | None, Field(description="Chosen once, when the job entered; null of a model behind a URL.")
+        str | None, Field(description="Chosen once, when the job entered; null for a model behind a URL.")
     ]
-    load: Annotated[int, Field(description="Requests that all its regions make at once.")]
-    load_left: Annotated[int, Field(description="The same of the regions that are not done.")]
-    tiles: Annotated[int, Field(description="Of all regions.")]
+    load: Annotated[int, Field(description="Concurrent requests of all its regions.")]
+    load_left: Annotated[int, Field(description="The same for the regions that are not done.")]
+    tiles: Annotated[int, Field(description="Tiles of all regions.")]
     regions: Regions
     expected_end: Annotated[
         datetime | None,
-        Field(description="When all is expected to be done, by the regions that are; null while it holds no requests."),
+        Field(description="Expected end, estimated from the regions done so far; null while it holds no requests."),
     ]
 
 
@@ -43,6 +48,6 @@ class Received(ResponseModel):
     job_name: str
     state: Annotated[
         str,
-        Field(description="`received`: its image is being looked at. Any other: the state of the job that is there."),
+        Field(description="`received`: its image is being read. Any other value is the state of the existing job."),
     ]
-    warnings: Annotated[list[str], Field(description="What of the request is not honoured.")]
+    warnings: Annotated[list[str], Field(description="Members of the request that are not honoured.")]

@@ -89,8 +89,10 @@ def _build_job(
     """Return the job that the request would create for an image of this size."""
     if size is None:
         example = f'"{SIZE_FIELD}": [20480, 20480]'
-        hint = f"Give its width and height, of the region of interest where there is one: {example}."
-        raise InvalidRequest("No image is read for this, so its size has to be said.", field=SIZE_FIELD, hint=hint)
+        hint = f"Specify its width and height, or those of the region of interest if there is one: {example}."
+        raise InvalidRequest(
+            "A plan does not read the image, so the request must specify its size.", field=SIZE_FIELD, hint=hint
+        )
     request = asked.request
     key = key_of(request.processor.name, role=request.processor.assumed_role, account=dry_run.account)
     endpoint = dry_run.known.known([key]).get(key) or never_described(key)
@@ -105,8 +107,8 @@ def _variant(endpoint: Endpoint, asked: IncomingRequest) -> tuple[str, tuple[str
     if endpoint.http or endpoint.variants or endpoint.described_at is not None:
         return choose_variant(endpoint, request.target_variant, request.job_id), ()
     variant = request.target_variant or USUAL_VARIANT
-    taken = f"it is taken to have the variant {variant} with one instance."
-    return variant, (f"Nothing is known of the endpoint {endpoint.key} yet: {taken}",)
+    taken = f"it is assumed to have the variant {variant} with one instance."
+    return variant, (f"The endpoint {endpoint.key} is not known yet: {taken}",)
 
 
 def _with_its_endpoint(snapshot: Snapshot, dry_run: DryRunContext, job: Job, now: datetime) -> Snapshot:

@@ -1,7 +1,7 @@
 """Measures the requests of callers other than the queue's own jobs at endpoints, with each tick, beside the passes.
 
-AWS's metrics count all callers. The queue's own part is not measured but taken as all that jobs held in those minutes,
-so that its own load never counts as external.
+AWS's metrics count all callers. The queue's own part is not measured: all requests that its jobs held in those minutes
+count as its own, so that its own load never counts as external.
 """
 
 from __future__ import annotations
@@ -72,10 +72,12 @@ class ExternalLoadMonitor:
         try:
             return self.concurrency.least(places, self.clock.now(), role=role)
         except NotPermitted as error:
-            log.info("others' requests may not be read", extra={"role": role, "cause": str(error)})
+            log.info(
+                "not permitted to read metrics of other callers' requests", extra={"role": role, "cause": str(error)}
+            )
             return {}
         except ServiceError as error:
-            log.warning("others' requests cannot be read", extra={"role": role, "cause": str(error)})
+            log.warning("could not read metrics of other callers' requests", extra={"role": role, "cause": str(error)})
             return None
 
     def _remember(

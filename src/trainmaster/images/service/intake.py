@@ -172,7 +172,7 @@ def note_refused(store: Store, refusals: Refusals, refusal: Refusal) -> None:
 def _check_not_ended(there: Job, asked: IncomingRequest) -> None:
     """Raise `NameTaken` for a dead letter that was sent back although its job has ended without success."""
     if asked.again and there.state in ENDED - {JobState.COMPLETED}:
-        wrong = f"The job {there.name} is {there.state}, and a job that has ended does not run again."
+        wrong = f"The job {there.name} is {there.state}, and an ended job cannot run again."
         raise NameTaken(wrong, field="jobId", hint="Send the request with another jobId.")
 
 
@@ -287,8 +287,10 @@ def _unreachable(request: ImageRequest, error: NotPermitted) -> InvalidRequest:
     return InvalidRequest(
         f"{who} does not let the queue describe the endpoint {request.processor.name}: {error}",
         field="imageProcessor.name" if role is None else "imageProcessor.assumedRole",
-        hint="It needs sagemaker:DescribeEndpoint and sagemaker:ListTags, and the queue sts:AssumeRole where it is not "
-        "its own.",
+        hint=(
+            "It needs sagemaker:DescribeEndpoint and sagemaker:ListTags, and the queue sts:AssumeRole if that is not "
+            "its own."
+        ),
     )
 
 

@@ -147,7 +147,7 @@ class ImageLauncher:
         try:
             self.runs.forget(job.name)
         except ServiceError as error:
-            log.warning("could not clear up after an image job", extra={"job": job.name, "cause": str(error)})
+            log.warning("could not clean up after an image job", extra={"job": job.name, "cause": str(error)})
 
     def _set_aside(self, job: Job) -> None:
         reason = (job.attempt.reason if job.attempt is not None else None) or job.history[-1].reason

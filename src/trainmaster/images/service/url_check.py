@@ -1,6 +1,6 @@
 """Checks the URL of a model when a request arrives, in the API and in the intake.
 
-The caller passes the check: the API reads literal addresses only, the intake resolves names too.
+The caller passes the check to use: the API checks literal addresses only, the intake also resolves names.
 """
 
 from __future__ import annotations

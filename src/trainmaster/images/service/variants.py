@@ -1,7 +1,7 @@
-"""Chooses variants for jobs that entered before their endpoint could be described, once it has been.
+"""Chooses variants for waiting jobs that entered before their endpoint could be described, after it has been.
 
-Until then such a job waits for the endpoint as a whole, a pool that does not count the requests of jobs on its
-variants. Jobs that have started meanwhile continue without a variant: SageMaker spreads their requests by weight.
+Until then such a job waits for the endpoint as a whole, a pool of its own that does not count requests to variants.
+Jobs that have already started continue without a variant: SageMaker distributes their requests by weight.
 """
 
 from __future__ import annotations
@@ -57,5 +57,5 @@ def settle_variants(store: Store, known: KnownEndpoints, clock: Clock, jobs: Ite
 
 def on_variant(job: Job, work: ImageWork, variant: str, now: datetime) -> Job:
     """Return the waiting job with its variant."""
-    reason = f"the endpoint could be described by now, and its variant {variant} was chosen"
+    reason = f"its endpoint has been described, and the variant {variant} was chosen"
     return lifecycle.with_work(job, replace(work, variant=variant), now, reason)

@@ -173,7 +173,7 @@ class MemoryStore:
         """Return the request as submitted; see `ports.Store`."""
         with self._lock:
             if name not in self._table.requests:
-                raise JobNotFound(f"The queue knows no job named {name}.", field="jobName")
+                raise JobNotFound(f"There is no job named {name}.", field="jobName")
             request: Request = json.loads(self._table.requests[name])
             return request
 

@@ -1,4 +1,4 @@
-"""Installs the packages of a Lambda layer once, beside the builds; the deployed layer only points there.
+"""Installs the packages of a Lambda layer once, beside the builds; the deployed layer only refers to them.
 
 ministack unpacks the layers of a function for each of its processes, which takes too long for 170 MB. The same Makefile
 installs the same packages as for AWS, for the same platform.

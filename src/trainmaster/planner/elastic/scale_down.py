@@ -1,7 +1,7 @@
-"""The elastic jobs that shrink for another job, and by how much: the cheapest first, no further than needed.
+"""Chooses the elastic jobs that shrink for another job, and their sizes: the cheapest first, only as far as needed.
 
-A shrink costs a job the same whatever it releases, so few jobs release much. What legal sizes release beyond need is
-kept as small as possible.
+A shrink costs a job the same however many units it releases, so the choice prefers few jobs that release many units,
+and as few units beyond the need as legal sizes allow.
 """
 
 from __future__ import annotations

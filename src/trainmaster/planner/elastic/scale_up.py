@@ -1,7 +1,7 @@
-"""The last step of a plan: idle units go to elastic jobs once every waiting job is decided.
+"""The last step of a plan: idle units go to elastic jobs after every waiting job is decided.
 
-First to jobs that lost a member, then to jobs that this plan starts, then to running jobs: the best rank first, and
-among equals the job that gains most. They take no units that are kept for a job, and none that a waiting job could
+They go first to jobs that lost a member, then to jobs that this plan starts, then to running jobs: the best rank first,
+and among equals the job that gains most. They take no units that are kept for a job, and none that a waiting job could
 reclaim at once.
 """
 

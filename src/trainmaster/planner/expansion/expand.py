@@ -1,8 +1,8 @@
 """Pools that the manager makes for demands that no pool could ever hold, and removes when they are no longer used.
 
 Vertical expansion (Liu et al., Journal of Software 33(3), 2022, section 3.3, algorithm 5, equations 10 to 12). A node
-of the article is an instance, and a node type a pool. Configured pools are never changed. The plan goes on as if the
-made pools had always been there.
+of the article is an instance, and a node type a pool. Configured pools are never changed. The rest of the
+plan treats new pools like configured ones.
 """
 
 from __future__ import annotations

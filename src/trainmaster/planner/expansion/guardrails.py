@@ -148,7 +148,7 @@ class ManagedPools:
             f"the maximum instances in all, {rules.max_instances} (expansion.maxInstances)",
         )
         if (quota := self.catalogue.quotas.get(kind.name)) is not None:
-            yield quota - self._quota_used(kind, own_pool), f"what is left of the account's quota of {quota}"
+            yield quota - self._quota_used(kind, own_pool), f"the remaining account quota of {quota}"
         if rules.dollars_per_hour is not None:
             spent = sum(pool.cap * self.catalogue.of_pool(pool).price for pool in others)
             price = kind.price if own_pool is None else self.catalogue.of_pool(own_pool).price

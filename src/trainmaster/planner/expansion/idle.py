@@ -1,4 +1,4 @@
-"""Instances of made pools that are neither used, nor waited for, nor kept."""
+"""Idle instances of managed pools, which no job uses or waits for and no rule keeps."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Estimated starts of waiting jobs: the same planner, run forward over expected run times.
 
-Three simulations: in the first all jobs are fast for their class, in the second typical, in the third slow; moving
-together makes up for the unknown, such as future submissions (docs/explanation/estimated-start.md). No job runs beyond
-its limit. Each step is `schedule` and the transitions of the lifecycle. A queue too long for that is approximated.
+There are three simulations: in the first all jobs are fast for their class, in the second typical, in the third slow.
+That all move together makes up for unknowns such as future submissions (docs/explanation/estimated-start.md). No job
+runs beyond its limit. Each step is `schedule` and the transitions of the lifecycle. A queue too long for that is
+approximated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The interface of an order: what the planner's stages ask of the setting `order`."""
+"""The interface of an order, by which the planner's stages use the setting `order`."""
 
 from __future__ import annotations
 

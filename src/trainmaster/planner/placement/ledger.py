@@ -1,7 +1,7 @@
 """The ledger of one plan: units that are free, units that are being released, and claims on both.
 
-Units that stopping or shrinking jobs release are free only once SageMaker reports Stopped: no job starts on them, but
-no job is preempted for what they will bring either.
+Units that stopping or shrinking jobs release are free only after SageMaker reports Stopped: no job starts on them
+before, and no job is preempted for units that are already being released.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recent capacity shortages: pools for which AWS had or granted no instances, though the caps left room.
+"""Recent capacity shortages: pools for which AWS provided no instances although their caps left room.
 
 A shortage that one job met counts for other jobs that ask for at least as many of the same instances; otherwise each
 job would find out for itself and wait in between.

@@ -1,4 +1,4 @@
-"""Warm pools in a plan: which jobs start on them, and which are ended for a job.
+"""Warm pools in a plan: the jobs that start on them, and the warm pools that are ended for a job.
 
 They count against the caps until SageMaker reports that they are gone.
 """

@@ -1,6 +1,6 @@
 """The candidates that a job may preempt, and the rank up to which it needs them.
 
-Sums by rank answer cheaply when there are not enough; single candidates are looked at only after that.
+Sums by rank show cheaply that there are not enough; only after that does the search examine single candidates.
 """
 
 from __future__ import annotations

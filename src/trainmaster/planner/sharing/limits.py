@@ -1,4 +1,4 @@
-"""Limits that hold however idle the pools are: of users, groups and budgets."""
+"""Limits of users, groups and budgets, which apply even if pools are idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build the job from a checked request: everything of it that the queue needs from then on."""
+"""Build a job from a checked request, with all values that the queue needs later."""
 
 from __future__ import annotations
 

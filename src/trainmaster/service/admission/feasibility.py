@@ -81,7 +81,7 @@ class FeasibilityCheck:
             raise NeverFits(
                 f"No instance type has {asked}.",
                 field=option_field(request, "resources"),
-                hint=f"Ask for less of each instance: {'; '.join(self._largest(asked))}.",
+                hint=f"Request less of each instance: {'; '.join(self._largest(asked))}.",
             )
         remedies = ", or ".join(self._remedies(demand, types))
         missing = f"no pool, even when empty, can hold {count} x ({asked})"
@@ -108,7 +108,7 @@ class FeasibilityCheck:
             wanted = getattr(asked, name)
             if isinstance(wanted, str) and wanted:
                 makers = sorted({kind.accelerator for kind in kinds if kind.accelerator})
-                yield f"known makers of accelerators: {', '.join(makers) or 'none'}"
+                yield f"known manufacturers of accelerators: {', '.join(makers) or 'none'}"
             elif wanted and kinds:
                 best = max(kinds, key=lambda kind: (getattr(kind, name), kind.name))
                 yield f"the maximum {name} is {getattr(best, name):g} ({best.name})"
@@ -121,10 +121,10 @@ def _never_fits(units: Units, caps: Mapping[str, int]) -> Refused:
         return NeverFits(
             f"There is no pool for {pool}.",
             field="ResourceConfig",
-            hint=f"The pools are: {known}. Use one of their types, or have a pool added (PUT /pools).",
+            hint=f"The pools are: {known}. Use one of their types, or add a pool (PUT /pools).",
         )
     return NeverFits(
         f"The job needs {needed} x {pool}, and the pool's cap is {caps[pool]}.",
         field="ResourceConfig",
-        hint="Ask for fewer instances, or have the cap raised (PUT /pools).",
+        hint="Request fewer instances, or raise the cap (PUT /pools).",
     )

@@ -150,7 +150,7 @@ class AdmissionPolicy:
         raise InvalidRequest(
             "This queue does not accept jobs that may not be preempted.",
             field=option_field(request, "preemptible"),
-            hint="Leave the tag out, or ask the queue's administrator to set AllowNonPreemptible.",
+            hint="Omit the tag, or ask the queue's administrator to set AllowNonPreemptible.",
         )
 
     def _check_role(self, role: str, caller: str | None) -> None:
@@ -165,7 +165,7 @@ class AdmissionPolicy:
             return
         answer = self.may_pass_role(caller or "", role)
         if not answer:
-            why = "may not pass" if answer is False else "could not be shown to be allowed to pass"
+            why = "may not pass" if answer is False else "could not be confirmed to have permission to pass"
             raise RoleNotAllowed(
                 f"{caller or 'An unknown caller'} {why} the role {role}.",
                 field="RoleArn",

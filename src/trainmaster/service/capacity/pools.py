@@ -215,7 +215,10 @@ def _check_held(pool: Pool, found: RemovalImpact) -> None:
     raise PoolInUse(
         f"The pool is in use: {' and '.join(held + warm)}.",
         field="name",
-        hint=f"{first}, or force it: jobs then run on, and count in no pool until one of its name and type is created.",
+        hint=(
+            f"{first}, or force it: jobs then continue, and count toward no pool until one of its name and type is "
+            "created."
+        ),
     )
 
 

@@ -1,6 +1,6 @@
 """Refresh what ticks learn about capacity: training plans' windows, reclaim times, and the jobs' newest checkpoints.
 
-It only improves later decisions, so an error of AWS costs the news of one tick.
+The values only improve later decisions, so after an error of AWS the next tick tries again.
 """
 
 from __future__ import annotations

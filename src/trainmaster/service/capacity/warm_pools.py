@@ -96,7 +96,10 @@ def _poll_all(
             with isolate_fault(name, context.faults):
                 yield pool, _poll(context, pool, users)
         except Throttled as error:
-            log.warning("SageMaker throttles; the next pass goes on", extra={"trainingJob": name, "cause": str(error)})
+            log.warning(
+                "SageMaker throttles requests; the next pass continues",
+                extra={"trainingJob": name, "cause": str(error)},
+            )
             return
         except (Unavailable, NotPermitted) as error:
             log.warning("could not poll a warm pool", extra={"trainingJob": name, "cause": str(error)})

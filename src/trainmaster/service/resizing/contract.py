@@ -113,7 +113,7 @@ def _size(job: Job, answer: Answer) -> int:
     if size is None or size == under_way.before or size not in elastic.sizes or not low <= size <= high:
         legal = [str(other) for other in elastic.sizes if low <= other <= high and other != under_way.before]
         raise InvalidRequest(
-            f"instances is {shown(size)}: the job was to go from {under_way.before} to {under_way.after}",
+            f"instances is {shown(size)}: the resize was from {under_way.before} to {under_way.after}",
             field="instances",
             hint=f"give the instances that it has now, {' or '.join(legal)}; if nothing changed, answer 'refused'",
         )
@@ -146,4 +146,4 @@ def _end_of(job: Job, token: str) -> Change | None:
         if begins and line.attempt is not None and token_of(job.name, line.attempt, line.at) == token:
             return next((later for later in lines if later.before is JobState.RESIZING is not later.after), None)
     hint = f"job {job.name} is {job.state}"
-    raise IllegalTransition("this job has no resize of this token", field="token", hint=hint)
+    raise IllegalTransition("this job has no resize with this token", field="token", hint=hint)

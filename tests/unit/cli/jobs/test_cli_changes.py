@@ -217,7 +217,7 @@ def test_one_job_that_cannot_be_changed_does_not_keep_the_others_from_it(world: 
     assert result.stdout == "waits: Cancelled while waiting in the queue.\n"
     assert result.stderr == (
         "Error: IllegalTransition: job over is completed\n"
-        "Error: JobNotFound: The queue knows no job nope. See `trainmaster ls --all`.\n"
+        "Error: JobNotFound: There is no job nope. See `trainmaster ls --all`.\n"
     )
 
 

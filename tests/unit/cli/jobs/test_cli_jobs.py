@@ -223,7 +223,7 @@ def test_why_as_json_has_the_facts_and_the_words(world: FakeApi, run: Terminal) 
 def test_a_job_that_does_not_exist_is_told_in_one_line(run: Terminal, command: str) -> None:
     result = run(command, "nope")
     assert (result.exit_code, result.stdout) == (3, "")
-    assert result.stderr == "Error: JobNotFound: The queue knows no job nope. See `trainmaster ls --all`.\n"
+    assert result.stderr == "Error: JobNotFound: There is no job nope. See `trainmaster ls --all`.\n"
 
 
 def _names(table: str) -> list[str]:

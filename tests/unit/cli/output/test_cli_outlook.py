@@ -25,7 +25,7 @@ A_DEADLINE = {
     "prospect": "late",
     "latestStart": _at(1),
     "urgentFrom": None,
-    "message": f"is done by {_at(9)} only if it is quicker than most of its like",
+    "message": f"is done by {_at(9)} only if it is faster than most similar jobs",
 }
 A_STORY: dict[str, Any] = {
     "inTheWay": [
@@ -129,7 +129,7 @@ def test_why_tells_the_whole_story() -> None:
         f"Reserved for it: 4 x {P5}, expected to be free at 2026-11-20 14:00:00 UTC (in 60 minutes).",
         f"Suggestions: raise its priority above 5: it preempts a; or ask for 1 instance of {P5}: it starts.",
         "It is expected to start at 2026-11-20 16:00:00 UTC (in 3 hours), probably between",
-        "It is done by 2026-11-20 22:00:00 UTC (in 9 hours) only if it is quicker than most of its like.",
+        "It is done by 2026-11-20 22:00:00 UTC (in 9 hours) only if it is faster than most similar jobs.",
     ]
     places = [text.index(each) for each in told]
     assert places == sorted(places)
@@ -172,6 +172,6 @@ def test_plan_tells_whom_it_delays_and_by_how_much(world: FakeApi, run: Terminal
     text = run("plan", str(file)).stdout
     assert "It would delay late2 by 2 hours, late3 by 3 hours, late4 by 4 hours and 2 more." in text
     assert "It would also start rest." in text
-    assert text.endswith("only if it is quicker than most of its like.\n")
+    assert text.endswith("only if it is faster than most similar jobs.\n")
     world.planned["warnings"] = [f"This job {A_DEADLINE['message']}."]
     assert "only if it is quicker" not in run("plan", str(file)).stdout

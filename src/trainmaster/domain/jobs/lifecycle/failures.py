@@ -55,7 +55,7 @@ def failed_as(job: Job, failure: FailureClass, now: datetime, reason: str, retri
         return give_back(counted, now, reason, retries)
     bound = "" if limit is None else f" of at most {limit}"
     tried = replace(counted, attempt=closed(job, Outcome.FAILED, now, reason))
-    return _wait_again(tried, now, f"{reason} (new try {times}{bound}, class {failure})", back_off(times, retry))
+    return _wait_again(tried, now, f"{reason} (retry {times}{bound}, class {failure})", back_off(times, retry))
 
 
 def fail(job: Job, now: datetime, reason: str) -> Job:

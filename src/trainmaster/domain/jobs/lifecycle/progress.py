@@ -1,4 +1,4 @@
-"""Progress of jobs of other kinds than training: what is done, what units are given back for it, a pool found late.
+"""Progress of jobs of other kinds than training: finished work, released units, and pools discovered later.
 
 Finished parts of the work give their units back at once, so that other jobs start while the rest goes on.
 """

@@ -28,7 +28,7 @@ def reprioritise(job: Job, priority: int, now: datetime, who: str) -> Job:
 
 def pool_made(job: Job, now: datetime, size: str) -> Job:
     """Note that the manager created or enlarged a pool of this size for the job."""
-    return note(job, now, f"a pool of {size} was made for it")
+    return note(job, now, f"a pool of {size} was created for it")
 
 
 def hold(job: Job, now: datetime, who: str) -> Job:
@@ -66,7 +66,7 @@ def enqueue_if_due(job: Job, now: datetime) -> Job | None:
     """Enqueue a job that only its own times and parents held; return None if something still holds it."""
     if job.state is not JobState.HELD or job.held_by is not None or _held_by_rules(job, now):
         return None
-    return _enqueue(job, now, "its time has come")
+    return _enqueue(job, now, "its start time has come")
 
 
 def parent_ended(job: Job, parent: Job, now: datetime) -> Job | None:

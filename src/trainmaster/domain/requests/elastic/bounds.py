@@ -69,7 +69,7 @@ def elastic_of(request: Object, options: Options) -> Elastic | None:
 def elastic_problems(request: Object, options: Options) -> Iterator[Problem]:
     """Yield everything wrong with the options that make a job elastic or that only elastic jobs may have."""
     if not is_elastic(request):
-        yield from _needs(request, _OTHERS, _BOUNDS, "Give '{0}' (or '{1}') as well, or leave it out.")
+        yield from _needs(request, _OTHERS, _BOUNDS, "Also specify '{0}' (or '{1}'), or omit it.")
         return
     bad = [*(_values(request, options) if options.instance_values else _steps(request, options))]
     yield from bad or _count(request, options)
@@ -114,40 +114,42 @@ def _steps(request: Object, options: Options) -> Iterator[Problem]:
     step = options.instance_step or 1
     if most < least:
         source = "min-instances" if options.min_instances else "the request's number of instances"
-        wrong = f"The most instances are {most}, fewer than {source}, {least}."
-        yield _problem(request, "max-instances", wrong, f"Give at least {least}, or fewer with 'min-instances'.")
+        wrong = f"The maximum number of instances, {most}, is less than {source}, {least}."
+        yield _problem(request, "max-instances", wrong, f"Specify at least {least}, or a smaller 'min-instances'.")
     elif (most - least) % step:
         reached = most - (most - least) % step
-        wrong = f"From {least} to {most} there is no whole number of steps of {step}."
-        hint = f"Give a step that divides {most - least}, or {reached} or {reached + step} as 'max-instances'."
+        wrong = f"The range from {least} to {most} is not a multiple of the step, {step}."
+        hint = f"Specify a step that divides {most - least}, or {reached} or {reached + step} as 'max-instances'."
         yield _problem(request, "instance-step", wrong, hint)
     elif (sizes := (most - least) // step + 1) > MAX_SIZES:
-        wrong = f"The job has {sizes} sizes; at most {MAX_SIZES} are possible."
-        yield _problem(request, "max-instances", wrong, "Give fewer, or a larger 'instance-step'.")
+        wrong = f"The job has {sizes} sizes; at most {MAX_SIZES} are allowed."
+        yield _problem(request, "max-instances", wrong, "Specify a smaller maximum, or a larger 'instance-step'.")
     elif step > 1 and len(",".join(map(str, range(least, most + 1, step)))) > MAX_LIST_LENGTH:
-        wrong = f"The job has {sizes} sizes, more than its nodes can be told."
-        yield _problem(request, "instance-step", wrong, "Give a larger step, a step of 1, or fewer 'max-instances'.")
+        wrong = f"The job has {sizes} sizes, too many to pass to its nodes."
+        yield _problem(
+            request, "instance-step", wrong, "Specify a larger step, a step of 1, or a smaller 'max-instances'."
+        )
 
 
 def _values(request: Object, options: Options) -> Iterator[Problem]:
     """Yield problems of sizes that are all given; the bounds must be the first and the last of them."""
     values, least, most = options.instance_values, options.min_instances, options.max_instances
     if options.instance_step is not None:
-        wrong = f"'{OPTION_PREFIX}instance-step' and '{OPTION_PREFIX}instance-values' cannot be given together."
-        yield _problem(request, "instance-step", wrong, "Leave out one of them: the values are all sizes already.")
+        wrong = f"'{OPTION_PREFIX}instance-step' and '{OPTION_PREFIX}instance-values' cannot be specified together."
+        yield _problem(request, "instance-step", wrong, "Omit one of them: 'instance-values' already lists all sizes.")
     if least is not None and most is not None and most < least:
-        wrong = f"The most instances are {most}, fewer than min-instances, {least}."
-        yield _problem(request, "max-instances", wrong, f"Give at least {least}, or fewer with 'min-instances'.")
+        wrong = f"The maximum number of instances, {most}, is less than min-instances, {least}."
+        yield _problem(request, "max-instances", wrong, f"Specify at least {least}, or a smaller 'min-instances'.")
     elif least is not None and values[0] < least:
         wrong = f"The size {values[0]} is less than min-instances, {least}."
-        yield _problem(request, "instance-values", wrong, f"Leave it out, or give {values[0]} as 'min-instances'.")
+        yield _problem(request, "instance-values", wrong, f"Omit it, or specify {values[0]} as 'min-instances'.")
     elif most is not None and values[-1] > most:
         wrong = f"The size {values[-1]} is more than max-instances, {most}."
-        yield _problem(request, "instance-values", wrong, f"Leave it out, or give {values[-1]} as 'max-instances'.")
+        yield _problem(request, "instance-values", wrong, f"Omit it, or specify {values[-1]} as 'max-instances'.")
     for name, bound, size in (("min-instances", least, values[0]), ("max-instances", most, values[-1])):
         if bound is not None and bound not in values:
-            wrong = f"{bound} is none of the sizes, {'+'.join(map(str, values[:_MAX_SHOWN]))}."
-            yield _problem(request, name, wrong, f"Give {size}, leave it out, or add {bound} to 'instance-values'.")
+            wrong = f"{bound} is not one of the sizes, {'+'.join(map(str, values[:_MAX_SHOWN]))}."
+            yield _problem(request, name, wrong, f"Specify {size}, omit it, or add {bound} to 'instance-values'.")
 
 
 def _count(request: Object, options: Options) -> Iterator[Problem]:
@@ -157,9 +159,9 @@ def _count(request: Object, options: Options) -> Iterator[Problem]:
         return
     by_tag = gives(request, "instances")
     name = f"'{OPTION_PREFIX}instances'" if by_tag else "InstanceCount"
-    wrong = f"{name} is {count}, which is no size of this job: {sizes_shown(elastic)}."
+    wrong = f"{name} is {count}, which is not a size of this job: {sizes_shown(elastic)}."
     field = option_field(request, "instances") if by_tag else _count_field(request)
-    yield Problem(field, wrong, f"Give {elastic.least}, or another of its sizes.")
+    yield Problem(field, wrong, f"Specify {elastic.least} or another of its sizes.")
 
 
 def _count_field(request: Object) -> str:
@@ -168,36 +170,34 @@ def _count_field(request: Object) -> str:
 
 
 def _budget_problems(request: Object, options: Options) -> Iterator[Problem]:
-    yield from _needs(request, ("eval-period",), _COUNTED, "Give '{0}' or '{1}' as well, or leave it out.")
+    yield from _needs(request, ("eval-period",), _COUNTED, "Also specify '{0}' or '{1}', or omit it.")
     full = ("restarts-before-full",)
-    yield from _needs(request, ("max-full-restarts",), full, "Give '{0}' as well, or leave it out.")
+    yield from _needs(request, ("max-full-restarts",), full, "Also specify '{0}', or omit it.")
     before = options.restarts_before_full
     for name, bound in zip(_COUNTED, (options.max_restarts, before), strict=True):
         if bound is not None and bound > MAX_COUNTED:
-            wrong = f"No more than {MAX_COUNTED} restarts within a period are counted, and this is a bound of {bound}."
-            yield _problem(request, name, wrong, f"Give at most {MAX_COUNTED}, or leave it out.")
+            wrong = f"At most {MAX_COUNTED} restarts within a period are counted; the limit here is {bound}."
+            yield _problem(request, name, wrong, f"Specify at most {MAX_COUNTED}, or omit it.")
     if options.max_full_restarts is not None and options.max_full_restarts > MAX_FULL:
-        wrong = f"No more than {MAX_FULL} full restarts within a period are counted."
-        yield _problem(request, "max-full-restarts", wrong, f"Give at most {MAX_FULL}.")
+        wrong = f"At most {MAX_FULL} full restarts within a period are counted."
+        yield _problem(request, "max-full-restarts", wrong, f"Specify at most {MAX_FULL}.")
     for name, most in (("max-restarts", options.max_restarts), ("max-total-restarts", options.max_total_restarts)):
         if before is not None and most is not None and before > most:
             wrong = f"The job fails after {most} restarts ('{OPTION_PREFIX}{name}'), before {before} are counted."
-            yield _problem(request, full[0], wrong, f"Give at most {most}, or more as '{name}'.")
+            yield _problem(request, full[0], wrong, f"Specify at most {most}, or more as '{name}'.")
 
 
 def _target(request: Object, options: Options) -> Iterator[Problem]:
     custom = options.resize_by is Hook.CUSTOM
     if custom and options.resize_target is None:
-        wrong = f"The option '{OPTION_PREFIX}resize-by' is 'custom', and nobody is named who changes the size."
-        hint = f"Give the ARN of a Lambda function, or 'event', as '{OPTION_PREFIX}resize-target'."
+        wrong = f"The option '{OPTION_PREFIX}resize-by' is 'custom', which requires '{OPTION_PREFIX}resize-target'."
+        hint = f"Specify the ARN of a Lambda function, or 'event', as '{OPTION_PREFIX}resize-target'."
         yield _problem(request, "resize-by", wrong, hint)
     elif not custom and options.resize_target is not None:
         wrong = (
-            f"The option '{OPTION_PREFIX}resize-target' means nothing unless '{OPTION_PREFIX}resize-by' is 'custom'."
+            f"The option '{OPTION_PREFIX}resize-target' has no effect unless '{OPTION_PREFIX}resize-by' is 'custom'."
         )
-        yield _problem(
-            request, "resize-target", wrong, f"Give 'custom' as '{OPTION_PREFIX}resize-by', or leave it out."
-        )
+        yield _problem(request, "resize-target", wrong, f"Specify 'custom' as '{OPTION_PREFIX}resize-by', or omit it.")
 
 
 def _needs(request: Object, names: tuple[str, ...], others: tuple[str, ...], hint: str) -> Iterator[Problem]:
@@ -207,7 +207,7 @@ def _needs(request: Object, names: tuple[str, ...], others: tuple[str, ...], hin
     full = [OPTION_PREFIX + other for other in others]
     for name in names:
         if gives(request, name):
-            wrong = f"The option '{OPTION_PREFIX}{name}' means nothing without '{full[0]}'."
+            wrong = f"The option '{OPTION_PREFIX}{name}' has no effect without '{full[0]}'."
             yield _problem(request, name, wrong, hint.format(*full))
 
 

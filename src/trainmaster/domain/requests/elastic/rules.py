@@ -27,7 +27,7 @@ OWN_ENVIRONMENT = 16
 _PLACEMENT = "InstancePlacementConfig"
 _BY_MEMBERS = f"A job with '{OPTION_PREFIX}resize-by' = 'members'"
 _OTHER_WAY = f"or resize it by '{Hook.RESTART}'"
-_ONE_GROUP = "has to let everything in that comes from the group itself (a rule whose source is the same group)"
+_ONE_GROUP = "allows all inbound traffic from itself (a rule whose source is the same group)"
 
 
 def form_problems(request: Object, elastic: Elastic) -> Iterator[Problem]:
@@ -36,7 +36,7 @@ def form_problems(request: Object, elastic: Elastic) -> Iterator[Problem]:
     environment = part(request, "Environment")
     if len(environment) > (most := MAX_ENVIRONMENT - OWN_ENVIRONMENT):
         wrong = f"There are {len(environment)} environment variables; an elastic job may have {most}."
-        hint = f"Leave some out: SageMaker takes {MAX_ENVIRONMENT}, and the queue adds its own."
+        hint = f"Remove some: SageMaker allows {MAX_ENVIRONMENT}, and the queue adds its own."
         yield Problem("Environment", wrong, hint)
     if elastic.hook is Hook.MEMBERS:
         yield from _members(request)
@@ -46,7 +46,7 @@ def check_pools(request: Object, elastic: Elastic, demand: Demand, pools: Mappin
     """Refuse pools that an elastic job cannot be resized in. Raises `InvalidRequest`."""
     spot = [name for name in demand.pools if name in pools and pools[name].kind is Kind.SPOT]
     if elastic.hook is Hook.MEMBERS and spot:
-        raise _spot(option_field(request, "pools"), f"The pool {spot[0]} is of spot instances.").refusal()
+        raise _spot(option_field(request, "pools"), f"The pool {spot[0]} is a spot pool.").refusal()
 
 
 def elastic_warnings(request: Object, elastic: Elastic, demand: Demand, pools: Mapping[str, Pool]) -> list[str]:
@@ -58,16 +58,18 @@ def elastic_warnings(request: Object, elastic: Elastic, demand: Demand, pools: M
 def _instances(request: Object) -> Iterator[Problem]:
     """Yield problems if the instances are not all alike and of one pool."""
     config = part(request, CONFIG)
-    hint = "Give one InstanceType and InstanceCount, or leave out what makes the job elastic."
+    hint = "Specify one InstanceType and InstanceCount, or remove the options that make the job elastic."
     if entries(config, GROUPS):
         yield Problem(f"{CONFIG}.{GROUPS}", f"A job with {GROUPS} cannot be resized.", hint)
     if entries(config, PREFERENCES) and not gives(request, "resources"):
-        wrong = f"SageMaker chooses among {PREFERENCES}, so the queue could not give the job more of the same."
-        other = f"Give one InstanceType, several pools in '{OPTION_PREFIX}pools', or '{OPTION_PREFIX}resources'."
+        wrong = f"SageMaker chooses among {PREFERENCES}, so the queue cannot add instances of the same type."
+        other = f"Specify one InstanceType, several pools in '{OPTION_PREFIX}pools', or '{OPTION_PREFIX}resources'."
         yield Problem(f"{CONFIG}.{PREFERENCES}", wrong, other)
     if part(config, _PLACEMENT):
-        wrong = f"{_PLACEMENT} fixes where each of a number of instances is, so the job cannot be resized."
-        yield Problem(f"{CONFIG}.{_PLACEMENT}", wrong, f"Leave out {_PLACEMENT}, or what makes the job elastic.")
+        wrong = f"{_PLACEMENT} places a fixed number of instances, so the job cannot be resized."
+        yield Problem(
+            f"{CONFIG}.{_PLACEMENT}", wrong, f"Omit {_PLACEMENT}, or remove the options that make the job elastic."
+        )
 
 
 def _members(request: Object) -> Iterator[Problem]:
@@ -75,13 +77,14 @@ def _members(request: Object) -> Iterator[Problem]:
     lacking = [name for name in ("Subnets", "SecurityGroupIds") if not network.get(name)]
     if lacking:
         field = "VpcConfig" if not network else f"VpcConfig.{lacking[0]}"
-        wrong = f"{_BY_MEMBERS} is several training jobs, which reach each other only inside your VPC."
+        wrong = f"{_BY_MEMBERS} runs as several training jobs, which can reach each other only inside your VPC."
         hint = (
-            f"Give VpcConfig with Subnets (one, for EFA) and SecurityGroupIds, a group that {_ONE_GROUP}, {_OTHER_WAY}."
+            f"Specify VpcConfig with Subnets (one, for EFA) and SecurityGroupIds, a group that {_ONE_GROUP}, "
+            f"{_OTHER_WAY}."
         )
         yield Problem(field, wrong, hint)
     if request.get("EnableNetworkIsolation") is True:
-        wrong = f"{_BY_MEMBERS} needs the network: its containers meet through DynamoDB and talk to each other."
+        wrong = f"{_BY_MEMBERS} requires network access: its containers connect to DynamoDB and to each other."
         yield Problem("EnableNetworkIsolation", wrong, f"Set EnableNetworkIsolation to false, {_OTHER_WAY}.")
     if request.get("EnableManagedSpotTraining") is True:
         yield _spot("EnableManagedSpotTraining", "This is a spot job.")
@@ -94,16 +97,16 @@ def _spot(field: str, wrong: str) -> Problem:
     training job keeps its place while SageMaker looks for other instances, so the queue could not tell lost capacity
     from working capacity. If the base is interrupted, all members wait and cost money.
     """
-    why = "SageMaker takes such instances from one of its training jobs and leaves the others waiting for it."
-    hint = f"Run it on demand, {_OTHER_WAY}: then the whole job is interrupted and goes on."
+    why = "SageMaker can reclaim the instances of one of its training jobs while the others wait for it."
+    hint = f"Run it on demand, {_OTHER_WAY}: then the whole job is interrupted and resumes."
     return Problem(field, f"{wrong} {_BY_MEMBERS} cannot run on spot instances: {why}", hint)
 
 
 def _restart_advice(request: Object, elastic: Elastic) -> Iterator[str]:
     if not text(part(request, "CheckpointConfig"), "S3Uri"):
         yield (
-            "This job is resized by being stopped and resumed, and has no CheckpointConfig, so with every change of "
-            "its size it would begin again from nothing: set CheckpointConfig.S3Uri and save checkpoints."
+            "Every resize stops and restarts this job, which has no CheckpointConfig, so it would start over each "
+            "time: set CheckpointConfig.S3Uri and save checkpoints."
         )
     if elastic.graceful_shutdown_timeout > timedelta(seconds=STOP_SECONDS) and gives(
         request, "graceful-shutdown-timeout"
@@ -118,21 +121,21 @@ def _members_advice(request: Object, _: Elastic) -> Iterator[str]:
     network = part(request, "VpcConfig")
     if text(part(request, "CheckpointConfig"), "S3Uri"):
         yield (
-            "Only this job's base has the CheckpointConfig: its members neither get these files nor send any, so let "
-            "one rank write checkpoints, and let members read them from S3, a shared file system, or that rank."
+            "SageMaker syncs checkpoints only for this job's base, not for its members: let one rank write "
+            "checkpoints, and let members read them from S3, a shared file system, or that rank."
         )
     for index, channel in enumerate(entries(request, "InputDataConfig")):
         if text(part(channel, "DataSource", "S3DataSource"), "S3DataDistributionType") == "ShardedByS3Key":
             yield (
-                f"InputDataConfig[{index}] is ShardedByS3Key: the base's instances get a part each, every member gets "
-                "all of it. Use FullyReplicated, and share the data out by rank."
+                f"InputDataConfig[{index}] is ShardedByS3Key: each instance of the base receives a shard, but every "
+                "member receives all data. Use FullyReplicated, and divide the data by rank."
             )
     if request.get("EnableInterContainerTrafficEncryption") is True:
-        yield "EnableInterContainerTrafficEncryption is for the containers of one training job, not between members."
+        yield "EnableInterContainerTrafficEncryption encrypts traffic within one training job, not between members."
     if len(network.get("Subnets") or ()) > 1:  # type: ignore[arg-type]  # the service model has checked it
         yield (
-            "This job's members may be in different subnets, which EFA does not cross and which costs time between "
-            "zones: give one subnet in VpcConfig.Subnets."
+            "This job's members may be in different subnets, which EFA does not support, and traffic between zones "
+            "is slower: specify one subnet in VpcConfig.Subnets."
         )
     yield from _clocks(request)
 
@@ -141,16 +144,16 @@ def _clocks(request: Object) -> Iterator[str]:
     runtime = whole(part(request, "StoppingCondition"), "MaxRuntimeInSeconds")
     if runtime is not None:
         yield (
-            f"Every member has a MaxRuntimeInSeconds of its own, {shown(runtime)} from its start: a job that goes on "
-            "beyond that loses its base first, and ends with it."
+            f"MaxRuntimeInSeconds ({shown(runtime)}) applies to each member from its own start: a job that runs "
+            "longer loses its base first, and ends with it."
         )
 
 
 def _budget_advice(elastic: Elastic) -> Iterator[str]:
     if elastic.hook is not Hook.MEMBERS and elastic.budget != RestartBudget():
         yield (
-            f"Restarts are counted where the nodes meet, so this job's bounds on them mean nothing unless "
-            f"'{OPTION_PREFIX}resize-by' is 'members': bound new attempts by '{OPTION_PREFIX}retry-algorithm'."
+            f"Restarts are counted in the rendezvous, so this job's limits on them have no effect unless "
+            f"'{OPTION_PREFIX}resize-by' is 'members': limit new attempts with '{OPTION_PREFIX}retry-algorithm'."
         )
 
 
@@ -160,4 +163,4 @@ def _size_advice(elastic: Elastic, demand: Demand, pools: Mapping[str, Pool]) ->
         yield f"This job has one size only, {elastic.least}: it is never resized."
     elif caps and max(caps) < elastic.most and demand.resources is None:
         reached = elastic.at_most(max(caps))
-        yield f"Of the sizes {sizes_shown(elastic)} no more than {reached} fit into the pool, whose cap is {max(caps)}."
+        yield f"Only sizes up to {reached} of {sizes_shown(elastic)} fit into the pool, whose cap is {max(caps)}."

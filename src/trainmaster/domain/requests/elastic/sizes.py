@@ -27,13 +27,13 @@ def wrong_with_sizes(text: str) -> tuple[str, str]:
     if read is None:
         bad = next(part for part in _parts(text) if positive(part) is None)
         takes = f"whole numbers from 1 to {LARGEST_COUNT} with spaces or '+' between them, such as '2+4+8'"
-        return f"{shown(bad)} is no number of instances", f"It takes {takes}."
+        return f"{shown(bad)} is not a number of instances", f"It must be {takes}."
     if not read:
-        return "there is no size", "Give at least one, such as '2+4+8', or leave the tag out."
-    hint = f"Write {'+'.join(map(str, sorted(set(read))))}, if that is what you mean."
+        return "no size is specified", "Specify at least one, such as '2+4+8', or omit the tag."
+    hint = f"Did you mean {'+'.join(map(str, sorted(set(read))))}?"
     for before, after in pairwise(read):
         if after <= before:
-            return (f"{after} is there twice" if after == before else f"{after} stands behind {before}"), hint
+            return (f"{after} appears twice" if after == before else f"{after} follows {before}"), hint
     return "", ""
 
 

@@ -71,17 +71,17 @@ def _placed(feature: Feature, tile: Window, where: Georeference | None, origin: 
             there = shapely.transform(found, lambda points: points + np.array([tile.column, tile.row]))
             moved |= {"imageGeometry": _json(there), "imageBBox": moved.get("imageBBox") or list(there.bounds)}
     except _SHAPE_ERRORS as error:
-        raise RequestRefused(f"the model's feature has a shape that is none: {error}") from error
+        raise RequestRefused(f"the model's feature has an invalid shape: {error}") from error
     _classes(moved)
     placed_ = {**feature, "type": "Feature", "geometry": feature.get("geometry"), "properties": moved}
     try:
         class_and_score(placed_)
     except _SHAPE_ERRORS as error:
-        raise RequestRefused(f"the model's feature has classes that are none: {error}") from error
+        raise RequestRefused(f"the model's feature has invalid classes: {error}") from error
     if found is not None and where is not None:
         placed_ |= _on_earth(there, moved["imageBBox"], where)
     elif not isinstance(placed_["geometry"], dict | None):
-        raise RequestRefused("the model's feature has a geometry that is no object")
+        raise RequestRefused("the model's feature has a geometry that is not an object")
     moved["image_id"] = f"{origin.job}:{without_secrets(origin.url)}"
     moved["inferenceMetadata"] = {"jobId": origin.job, "inferenceDT": origin.time}
     moved["sourceMetadata"] = [{"location": without_secrets(origin.url), "format": origin.format_}]
@@ -123,7 +123,7 @@ def image_geometry(properties: Mapping[str, Any]) -> BaseGeometry | None:
         return None
     found = shapely.force_2d(found)
     if found.is_empty or not np.isfinite(shapely.get_coordinates(found)).all():
-        raise ValueError("it is empty, or has coordinates that are no numbers")
+        raise ValueError("it is empty, or has coordinates that are not numbers")
     return found
 
 
@@ -162,7 +162,7 @@ def class_and_score(feature: Feature) -> tuple[str, float]:
         (str(each.get("iri", "")), float(each.get("score", 1.0) or 0.0)) for each in classes if isinstance(each, dict)
     ]
     if not all(math.isfinite(score) for _, score in known):
-        raise ValueError("a score is no number")
+        raise ValueError("a score is not a number")
     return min(known, key=lambda each: (-each[1], each[0]), default=("", 1.0))
 
 
@@ -190,7 +190,7 @@ def _shifted(nested: Any, x: int, y: int) -> Any:
 def _four(values: Any) -> tuple[float, float, float, float]:
     low_x, low_y, high_x, high_y = (float(each) for each in values)
     if not np.isfinite((low_x, low_y, high_x, high_y)).all():
-        raise ValueError("a box has coordinates that are no numbers")
+        raise ValueError("a box has coordinates that are not numbers")
     return min(low_x, high_x), min(low_y, high_y), max(low_x, high_x), max(low_y, high_y)
 
 

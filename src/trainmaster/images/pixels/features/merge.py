@@ -66,7 +66,9 @@ class Merging:
             try:
                 for record, found in zip(records, pool.map(self._load, records), strict=True):
                     if len(found.done) != record.region.tiles:
-                        raise InvalidRequest(f"the result of region {record.region.number} is gone", field="outputs")
+                        raise InvalidRequest(
+                            f"the result of region {record.region.number} no longer exists", field="outputs"
+                        )
                     self._keep_alive()
                     yield found
             finally:

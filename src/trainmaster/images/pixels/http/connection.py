@@ -144,7 +144,7 @@ class _TimedStream(httpcore.NetworkStream):
         """Return some bytes. Raises `httpcore.ReadTimeout` after the answer's time limit."""
         left = self._until - self._now()
         if left <= 0:
-            raise httpcore.ReadTimeout(f"no whole answer within {PATIENCE:.0f} seconds")
+            raise httpcore.ReadTimeout(f"no complete answer within {PATIENCE:.0f} seconds")
         return self._stream.read(max_bytes, left if timeout is None else min(left, timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:

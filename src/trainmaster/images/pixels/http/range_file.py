@@ -181,7 +181,7 @@ class Ranges:
                     if self._now() > until:
                         raise Unavailable(f"{self._place.shown}: no answer within {PATIENCE:.0f} seconds")
         except httpx.InvalidURL as error:
-            raise InvalidRequest(f"{self._place.shown} is no URL: {self._clean(error)}", field=_FIELD) from error
+            raise InvalidRequest(f"{self._place.shown} is not a URL: {self._clean(error)}", field=_FIELD) from error
         except httpx.HTTPError as error:
             raise Unavailable(f"{self._place.shown}: {type(error).__name__}: {self._clean(error)}") from error
         except InvalidRequest as error:
@@ -197,21 +197,21 @@ class Ranges:
         shown, found = self._place.shown, _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
         packed = answer.headers.get("Content-Encoding", "identity").strip().lower() != "identity"
         if answer.status_code != httpx.codes.PARTIAL_CONTENT or found is None or packed:
-            hint = "Put it where ranges of bytes are answered, as S3 does."
+            hint = "Store it on a server that supports byte ranges, such as S3."
             raise InvalidRequest(
-                f"{shown} cannot be read in parts: its server gives no ranges", field=_FIELD, hint=hint
+                f"{shown} cannot be read in parts: its server does not support byte ranges", field=_FIELD, hint=hint
             )
         begins, ends, size = (int(each) for each in found.groups())
         if begins != start or ends + 1 != min(stop, size) or size > _MAX_SIZE:
             raise InvalidRequest(
-                f"{shown} cannot be read: its server gives other ranges than it is asked for", field=_FIELD
+                f"{shown} cannot be read: its server returns other ranges than requested", field=_FIELD
             )
         told = Version.told(size, answer.headers)
         with self._lock:
             version = self._version.with_(told) if self._version is not None else told
             self._version = version or self._version
         if version is None:
-            hint = "Submit it again once it stays as it is."
+            hint = "Submit it again when the image no longer changes."
             raise InvalidRequest(f"{shown} has changed while it was read", field=_FIELD, hint=hint)
         return ends + 1 - begins
 
@@ -229,8 +229,8 @@ def _check_status(place: ImageLocation, answer: httpx.Response) -> None:
     if status >= httpx.codes.BAD_REQUEST:
         raise InvalidRequest(f"{place.shown} cannot be read: HTTP status {status}", field=_FIELD)
     if status >= httpx.codes.MULTIPLE_CHOICES:
-        hint = "Give the address that it leads to."
-        raise InvalidRequest(f"{place.shown} leads to another address", field=_FIELD, hint=hint)
+        hint = "Specify the address to which it redirects."
+        raise InvalidRequest(f"{place.shown} redirects to another address", field=_FIELD, hint=hint)
 
 
 def _runs(numbers: list[int]) -> Iterator[list[int]]:

@@ -23,7 +23,7 @@ MAX_URL_LENGTH = 2048
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_HINT = "Give s3://bucket/key, https://... or http://..."
+_HINT = "Specify s3://bucket/key, https://... or http://..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def image_location(url: str, *, loopback: bool = False, resolve: Resolver = addr
     if parts.scheme == "s3":
         bucket, key = parts.netloc, url.split("/", 3)[-1] if url.count("/") > 2 else ""
         if not _BUCKET.fullmatch(bucket) or not key:
-            raise InvalidRequest(f"{url} names no bucket and key", field="imageUrls", hint=_HINT)
+            raise InvalidRequest(f"{url} has no bucket and key", field="imageUrls", hint=_HINT)
         return ImageLocation(url, bucket, key)
     if parts.scheme not in ("http", "https"):
         message = f"images are read from S3 and HTTP only, not from {without_secrets(url)}"
@@ -111,7 +111,7 @@ def check_host(url: str, *, field: str, loopback: bool = False, resolve: Resolve
     """
     shown, host = without_secrets(url), _parts(url, field).hostname
     if not host:
-        raise InvalidRequest(f"{shown} names no host", field=field)
+        raise InvalidRequest(f"{shown} has no host", field=field)
     if loopback:
         return
     try:
@@ -126,7 +126,7 @@ def public_addresses(host: str, *, resolve: Resolver = addresses) -> list[str]:
     Raises `InvalidRequest` if there are none or others, `Unavailable` if that cannot be decided now.
     """
     if not _HOST.fullmatch(host) or host.rstrip(".").rpartition(".")[2].lower() == "localhost":
-        raise InvalidRequest(f"{host} leads to no public address")
+        raise InvalidRequest(f"{host} does not resolve to a public address")
     try:
         found = list(resolve(host))
         parsed = [ipaddress.ip_address(each.partition("%")[0]) for each in found]
@@ -135,11 +135,11 @@ def public_addresses(host: str, *, resolve: Resolver = addresses) -> list[str]:
             raise Unavailable(f"the address of {host} cannot be found now: {error}") from error
         raise InvalidRequest(f"the host {host} is not known") from error
     except UnicodeError as error:  # IDNA: such as a label of more than 63 characters
-        raise InvalidRequest(f"{host} is no name of a host: {error}") from error
+        raise InvalidRequest(f"{host} is not a host name: {error}") from error
     except (OSError, ValueError) as error:
         raise Unavailable(f"the address of {host} cannot be found now: {error}") from error
     if not found or not all(_is_public(each) for each in parsed):
-        raise InvalidRequest(f"{host} leads to no public address")
+        raise InvalidRequest(f"{host} does not resolve to a public address")
     return found
 
 
@@ -170,4 +170,4 @@ def _parts(url: str, field: str = "imageUrls") -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError as error:
-        raise InvalidRequest(f"{without_secrets(url)} is no URL: {error}", field=field) from error
+        raise InvalidRequest(f"{without_secrets(url)} is not a URL: {error}", field=field) from error

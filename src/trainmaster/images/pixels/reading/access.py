@@ -107,7 +107,7 @@ class Source:
         """Return the reason for GDAL's error."""
         plain = without_secrets_of(self._place.url, message.replace(self._path, self._place.shown))
         return InvalidRequest(
-            f"{self._place.shown} is no image that can be read: {one_line(plain)[:500]}", field=_FIELD
+            f"{self._place.shown} is not an image that can be read: {one_line(plain)[:500]}", field=_FIELD
         )
 
 

@@ -76,10 +76,10 @@ def encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
         return _encoded(pixels, placing, chip, _DRIVERS[form], options)
     except Exception as error:
         if placing.rpcs is not None:
-            log.warning("tiles go without the image's sensor model", extra={"cause": str(error)})
+            log.warning("tiles are sent without the image's sensor model", extra={"cause": str(error)})
             return encode(replace(chip, placing=Placing()), form, compression)
         # What GDAL raises here shares no public class.
-        message = f"{len(pixels)} bands of {pixels.dtype.name} do not go into {form} tiles: {error}"
+        message = f"{len(pixels)} bands of {pixels.dtype.name} cannot be encoded as {form} tiles: {error}"
         raise InvalidRequest(message, field="imageProcessorTileFormat") from error
 
 

@@ -53,11 +53,11 @@ class Georeference:
             row, column = chip_offset(image) or (0.0, 0.0)
             self._model, self._crs = _sensor_model(moved(image.rpcs, row, column)), WGS84
         if not (self._crs.is_geographic or self._crs.is_projected):
-            raise ValueError("its coordinates are none on a map")
+            raise ValueError("its coordinates are not on a map")
         middle = self.world(np.array([[image.width / 2, image.height / 2]]))
         self._middle = float(middle[0, 0])
         if not np.isfinite(middle).all() or not np.isfinite(self.image(middle)).all():
-            raise ValueError("its middle is nowhere")
+            raise ValueError("its center has no coordinates")
 
     def world(self, points: Numbers) -> Numbers:
         """Return longitude and latitude of points (n x 2) of the image in degrees; NaN for points without."""
@@ -177,7 +177,7 @@ def georeference_of(image: DatasetReader) -> Georeference | None:
         try:
             return Georeference(image)
         except Exception as error:  # noqa: BLE001 - what GDAL and PROJ raise here shares no public class
-            log.warning("the image says nowhere on earth", extra={"cause": str(error)[:500]})
+            log.warning("the image's georeference cannot be used", extra={"cause": str(error)[:500]})
             return None
     return None
 
@@ -219,7 +219,7 @@ def _points_of(interest: str) -> Numbers:
     try:
         shape = shapely.from_wkt(interest)
     except (shapely.errors.ShapelyError, ValueError, NotImplementedError) as error:  # the last for curves
-        raise InvalidRequest(f"the region of interest is no WKT: {error}", field=_INTEREST) from error
+        raise InvalidRequest(f"the region of interest is not WKT: {error}", field=_INTEREST) from error
     if shape is None or shape.is_empty:
         raise InvalidRequest("the region of interest is empty", field=_INTEREST)
     low_x, low_y, high_x, high_y = shape.bounds

@@ -112,7 +112,7 @@ def eight_bits(pixels: NDArray[Any], scale: Scale | None) -> NDArray[np.uint8]:
     if scale is None or pixels.dtype.kind == "c":
         kind = pixels.dtype.name
         hint = "Use NITF or GTIFF without JPEG compression, or put statistics into the image's header."
-        raise InvalidRequest(f"{kind} pixels have no range", field="imageProcessorTileFormat", hint=hint)
+        raise InvalidRequest(f"{kind} pixels have no known range", field="imageProcessorTileFormat", hint=hint)
     span = max(scale.high - scale.low, 1e-12)
     spread = (pixels.astype(np.float64) - scale.low) * (255.0 / span)
     found: NDArray[np.uint8] = np.nan_to_num(np.clip(np.rint(spread), 0, 255)).astype(np.uint8)

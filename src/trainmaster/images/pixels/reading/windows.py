@@ -163,7 +163,7 @@ def check_memory(image: DatasetReader, window: Window) -> None:
     size = window.width * window.height * (len(_COLOURS) if _is_paletted(image) else _depth(image))
     if size > LARGEST:
         colormap = f"a tile of {window.width} x {window.height} pixels has {size} bytes, more than {LARGEST}"
-        raise InvalidRequest(colormap, field="imageProcessorTileSize", hint="Make tiles smaller.")
+        raise InvalidRequest(colormap, field="imageProcessorTileSize", hint="Use smaller tiles.")
 
 
 def check_blocks(image: DatasetReader) -> None:

@@ -1,4 +1,4 @@
-"""Models: they take a tile and return GeoJSON features; behind a SageMaker endpoint, or behind a URL.
+"""Clients of models, behind a SageMaker endpoint or a URL: they send a tile and return GeoJSON features.
 
 Throttling is an error of its own (`Throttled`), so that the endpoint's target can be lowered.
 """
@@ -191,7 +191,7 @@ class HttpModel:
             raise Unavailable(f"{type(error).__name__}: {message}") from error
         except httpx.InvalidURL as error:
             message = without_secrets_of(self._url, str(error))
-            raise InvalidRequest(f"the model's URL is none: {message}", field="imageProcessor.name") from error
+            raise InvalidRequest(f"the model's URL is invalid: {message}", field="imageProcessor.name") from error
         except InvalidRequest as error:
             error.field = "imageProcessor.name"
             raise
@@ -236,10 +236,10 @@ def features_of(body: bytes) -> list[Feature]:
     try:
         found = json.loads(body, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError) as error:
-        raise RequestRefused(f"the model's answer is no JSON: {error}") from error
+        raise RequestRefused(f"the model's answer is not JSON: {error}") from error
     features = found.get("features") if isinstance(found, dict) else None
     if not isinstance(features, list) or not all(isinstance(each, dict) for each in features):
-        raise RequestRefused("the model's answer is no GeoJSON FeatureCollection")
+        raise RequestRefused("the model's answer is not a GeoJSON FeatureCollection")
     return features
 
 
@@ -250,7 +250,7 @@ def _finite(text: str) -> float:
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 class RetryingModel:

@@ -61,4 +61,4 @@ def note_throttling(queue: Queue, endpoint: str, variant: str) -> None:
     try:
         amend(queue.endpoints, endpoint, throttled, queue.endpoints.known([endpoint]).get(endpoint))
     except ServiceError:
-        log.exception("throttling could not be noted", extra={"endpoint": endpoint})
+        log.exception("throttling could not be stored", extra={"endpoint": endpoint})

@@ -63,7 +63,7 @@ def give_back(assignment: Assignment, why: BaseException, *, progress: bool) -> 
     found = verdict(assignment.record, why, attempts=queue.attempts, progress=progress)
     trace = None if isinstance(why, TrainmasterError | TimeUp) else why
     log_fields = {"region": claim.number, "cause": reason_of(why), "final": found.final}
-    log.warning("a region was not done", extra=log_fields, exc_info=trace)
+    log.warning("a region was not completed", extra=log_fields, exc_info=trace)
     now = queue.clock.now()
     rest = queue.runs.leave(claim, now, reason=found.reason, final=found.final, pauses=found.pauses)
     if rest is None:
@@ -143,14 +143,14 @@ def _report(queue: Queue, claim: Claim, number: int) -> None:
     try:
         queue.tell(run, number)
     except ServiceError:
-        log.exception("the queue was not told of a region", extra={"run": run})
+        log.exception("could not notify the queue of a region", extra={"run": run})
 
 
 def _reason_text(why: BaseException, pauses: int) -> str:
     if pauses <= MAX_PAUSES:
         return reason_of(why)
     hours = sum((pause(number) for number in range(1, MAX_PAUSES + 1)), timedelta(0)) / timedelta(hours=1)
-    return f"its workers were told to slow down {pauses} times in a row, for over {hours:.0f} hours: {reason_of(why)}"
+    return f"its workers were throttled {pauses} times in a row, for over {hours:.0f} hours: {reason_of(why)}"
 
 
 def _delay(why: BaseException, tries: int) -> float:
@@ -168,4 +168,4 @@ def _dispatch(queue: Queue, claim: Claim, numbers: Sequence[int], *, after: floa
     try:
         queue.regions.dispatch(claim.job, claim.attempt, numbers, after=after)
     except ServiceError:
-        log.exception("a region was not dispatched; the queue's tick does it", extra={"numbers": list(numbers)})
+        log.exception("a region was not dispatched; the next tick dispatches it", extra={"numbers": list(numbers)})

@@ -1,6 +1,6 @@
-"""Statistics of a model's answers to one worker: requests, and those that it was too busy for.
+"""Statistics of one worker's requests to a model: all requests, and those that the model throttled.
 
-Each try counts by itself, including retries.
+Retries count too.
 """
 
 from __future__ import annotations

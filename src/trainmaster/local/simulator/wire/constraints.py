@@ -1,7 +1,7 @@
 """Checks of values against the service model: types, required members, lengths, ranges, enums, patterns.
 
-botocore's own validator knows types and least sizes; this adds what only the service checks. Used on requests as
-they come in and, in tests, on answers as they go out. It must not know any operation by name.
+botocore's validator checks types and minimum sizes; this module adds the checks that only the service makes. It is
+applied to requests and, in tests, to responses, and is the same for all operations.
 """
 
 from __future__ import annotations

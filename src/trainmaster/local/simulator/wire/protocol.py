@@ -1,6 +1,6 @@
-"""AWS JSON 1.1 as SageMaker speaks it, read from botocore's service model: bodies in, bodies out.
+"""The protocol AWS JSON 1.1, from botocore's service model: parses and checks requests, and serializes responses.
 
-It must not know what an operation does: it hands a checked request on and writes the answer down.
+It is the same for all operations, which `simulator` implements.
 """
 
 from __future__ import annotations
