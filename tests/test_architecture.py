@@ -254,7 +254,7 @@ def test_nine_functions_in_ten_are_under_twenty_five_lines():
     assert sum(size < 25 for size in sizes) >= 0.9 * len(sizes)
 
 
-def test_nobody_patches():
+def test_no_test_patches():
     """Clocks, randomness and clients are handed in (rule 6)."""
     for path in (ROOT / "tests").rglob("*.py"):
         if path != Path(__file__):

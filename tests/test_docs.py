@@ -193,7 +193,7 @@ def test_again_refuses_figures_that_no_page_could_link_to(tmp_path):
         import_module(MEASURED["kueue"]).main(["--again", str(astray)])
 
 
-def test_what_figures_come_to_is_said_of_each_section_that_was_kept():
+def test_every_kept_section_has_its_figures():
     kept = json.loads(figures_of("figures").read_text())
     said = summary(kept)
     assert any(sentence.startswith("**Missed: the same with many running jobs.**") for sentence in said)

@@ -30,7 +30,7 @@ class GroupsContract:
     def test_a_run_to_which_no_node_has_come_has_no_group(self, groups):
         assert groups.get("bert") is None
 
-    def test_what_is_asked_of_a_run_makes_no_group_of_it(self, groups):
+    def test_setting_the_control_creates_no_rendezvous(self, groups):
         groups.set("bert", CONTROL)
         assert groups.get("bert") is None
 
@@ -67,7 +67,7 @@ class GroupsContract:
         assert asked("bert-qstamp-2") is None
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", '{"nodes": 3}', "\x80\x04cbuiltins\nexec"])
-    def test_what_no_node_of_ours_writes_is_told_as_such(self, groups, written, text):
+    def test_malformed_state_is_reported_as_unreadable(self, groups, written, text):
         written("bert", text)
         with pytest.raises(UnreadableRendezvous):
             groups.get("bert")

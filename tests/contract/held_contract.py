@@ -75,7 +75,7 @@ class DueContract:
         assert names(store, Filter(due=b.at(60.5), share="default")) == ["first", "second"]
         assert names(store, Filter(due=b.at(1e9))) == ["first", "a-third", "second", "later"]
 
-    def test_who_is_held_by_a_person_or_waits_for_a_job_is_never_due(self, store):
+    def test_jobs_held_by_a_user_or_a_parent_are_never_due(self, store):
         by_person = lifecycle.hold(hold_if_needed("by-person", seconds=1), b.at(0.5), "ada")
         stored(
             store,

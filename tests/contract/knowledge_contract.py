@@ -50,7 +50,7 @@ class KnowledgeContract:
             assert found.catalogue == Catalogue()
             assert found.catalogue.type_of(b.P5) == SHIPPED[b.P5]
 
-    def test_what_was_learned_comes_with_settings_and_snapshots(self, store, other_store):
+    def test_the_learned_catalogue_is_read_with_settings_and_snapshots(self, store, other_store):
         store.save_catalogue(LEARNED)
         assert store.settings().catalogue == other_store.settings().catalogue == LEARNED
         assert store.read_snapshot().catalogue == other_store.begin_pass().catalogue == LEARNED

@@ -173,7 +173,7 @@ class Creates:
             create(bench, StoppingCondition={"MaxRuntimeInSeconds": "long"})
         assert bench.launcher.describe("job1") is None
 
-    def test_what_is_not_there_is_none_and_holds_nothing(self, bench: Bench):
+    def test_an_absent_training_job_is_none_and_holds_nothing(self, bench: Bench):
         assert bench.launcher.describe("nobody") is None
         assert bench.launcher.units_of("nobody") == {}
 
@@ -198,7 +198,7 @@ class KeepsNamesUnique:
         job = a_job("job1", entry_time=bench.now() - timedelta(seconds=DONE))
         assert bench.launcher.create(job, an_attempt(), a_request("job1")) is CreateResult.ALREADY_THERE
 
-    def test_a_namesake_of_somebody_else_has_taken_the_name(self, bench: Bench):
+    def test_a_training_job_of_another_owner_takes_the_name(self, bench: Bench):
         bench.create_elsewhere(a_request("job1", priority=7))
         assert create(bench) is CreateResult.NAME_TAKEN
         assert "trainmaster:queue" not in bench.tags_of("job1")
@@ -403,7 +403,7 @@ class Chooses:
         assert (before.chosen_type, after.chosen_type) == (None, P5)
         assert bench.launcher.units_of("job1") == {P5: 2}
 
-    def test_what_the_attempt_leaves_out_is_never_chosen(self, bench: Bench):
+    def test_omitted_types_are_never_chosen(self, bench: Bench):
         create(bench, choices=(P4, G5), ResourceConfig=preferring(P5, P4, G5))
         assert bench.launcher.units_of("job1") == {P4: 1, G5: 1}
         bench.let(READY)
@@ -533,7 +533,7 @@ class Fails:
 
     @pytest.mark.parametrize("trouble", TROUBLES)
     @pytest.mark.parametrize("operation", ["DescribeTrainingJob", "ListTags"])
-    def test_while_it_cannot_be_told_whose_a_name_is_nobody_guesses(self, bench: Bench, operation: str, trouble: str):
+    def test_an_unknown_owner_of_a_name_is_an_error(self, bench: Bench, operation: str, trouble: str):
         create(bench)
         bench.next_call(operation, trouble)
         with pytest.raises(TROUBLES[trouble]):

@@ -86,7 +86,7 @@ class RecordsContract:
             wanted = booked(wanted, before, after, Policy(), b.pools_of())
         assert alike(store.begin_pass().records, wanted)
 
-    def test_what_is_charged_follows_from_the_settings_in_force(self, store):
+    def test_charges_follow_the_settings_in_force(self, store):
         pool = Pool("spot", 9, type_=b.P5, price=36.0)
         share = Share(name="vision", budget=Budget(dollars=1_000, period=HOUR))
         policy = Policy(shares={"vision": share}, usage_half_life=HOUR)
@@ -117,7 +117,7 @@ class RecordsContract:
             lambda job: (job, replace(job, version=job.version + 1)),
         ],
     )
-    def test_what_ends_no_attempt_is_not_booked(self, store, step):
+    def test_changes_that_end_no_attempt_are_not_booked(self, store, step):
         running = b.a_running_job()
         store.submit(running, b.a_request())
         assert store.transition([step(running)])
@@ -182,7 +182,7 @@ class RecordsContract:
             wanted = booked(wanted, before, after, Policy(), b.pools_of())
         assert alike(store.begin_pass().records, wanted)
 
-    def test_what_has_lost_is_not_booked(self, store):
+    def test_lost_transactions_are_not_booked(self, store):
         before, after = ended(store)
         records = store.begin_pass().records
         assert not store.transition([(before, after)])

@@ -70,7 +70,7 @@ AN_EVENT = PoolEvent(
 
 
 class SettingsContract:
-    def test_the_deployments_pools_hold_until_somebody_changes_them(self, store, other_store):
+    def test_the_deployments_pools_apply_until_a_user_changes_them(self, store, other_store):
         before = store.settings()
         assert before.pools == b.pools_of(b.a_pool(cap=2))
         changed = store.set_settings(
@@ -111,7 +111,7 @@ class SettingsContract:
         assert new.settings() == set_after
         assert set_after.version > deployed.version
 
-    def test_what_the_manager_did_to_pools_is_noted_with_it_and_read_where_it_is_asked_for(self, store, other_store):
+    def test_changes_of_managed_pools_are_recorded_with_the_write_and_read_on_request(self, store, other_store):
         before = store.settings()
         changed = store.set_settings(pools=[b.a_pool(cap=5)], version=before.version, events=[AN_EVENT])
         assert changed.history == store.settings().history == ()
@@ -123,7 +123,7 @@ class SettingsContract:
         store.set_settings(pools=[b.a_pool(cap=1)])
         assert store.settings(history=True).history == (AN_EVENT, gone)
 
-    def test_what_has_lost_is_not_noted(self, store, other_store):
+    def test_lost_writes_are_not_recorded(self, store, other_store):
         seen = store.settings().version
         other_store.set_settings(pools=[b.a_pool(cap=7)], version=seen)
         with pytest.raises(VersionConflict):
@@ -179,7 +179,7 @@ class SettingsContract:
         assert store.begin_pass().policy == other_store.read_snapshot().policy == A_POLICY
         assert store.set_settings(policy=Policy()).policy == other_store.settings().policy == Policy()
 
-    def test_what_is_not_given_stays(self, store, other_store):
+    def test_omitted_values_stay(self, store, other_store):
         store.set_settings(policy=A_POLICY)
         with_pools = other_store.set_settings(pools=[b.a_pool(cap=5)])
         assert with_pools.policy == A_POLICY
@@ -206,7 +206,7 @@ class SettingsContract:
         again = new.set_settings(policy=Policy())
         assert (again.pools[b.P5].cap, again.policy) == (9, Policy())
 
-    def test_what_a_deployment_sets_of_the_policy_it_goes_on_setting_until_people_say_otherwise(self, engine):
+    def test_the_deployments_policy_applies_until_a_user_sets_one(self, engine):
         day, week = Policy(reservation_timeout=timedelta(days=1)), Policy(reservation_timeout=timedelta(days=7))
         old = engine.open(policy=day)
         assert old.begin_pass().policy == day

@@ -68,7 +68,7 @@ class SubmitContract:
         assert store.transition([(first, now)])
         assert store.submit(b.a_job("job1"), b.a_request("job1")) == now
 
-    def test_nobody_knows_a_name_that_was_not_submitted(self, store):
+    def test_an_unsubmitted_name_is_not_found(self, store):
         assert store.find("nobody") is None
         with pytest.raises(JobNotFound):
             store.request_of("nobody")
@@ -111,7 +111,7 @@ class SubmitContract:
         assert store.begin_pass().waiting == (job,)
 
     @pytest.mark.parametrize("alternatives", [(), ({b.G5: 2}, {b.P5: 2})], ids=["no pool", "two pools"])
-    def test_what_a_job_asks_of_instances_is_kept(self, store, alternatives):
+    def test_requested_resources_are_stored(self, store, alternatives):
         asked = Resources(accelerators=8, accelerator_memory_gib=640, memory_gib=1.5, accelerator="nvidia")
         demand = Demand(
             alternatives, queue_selects_pool=True, resources=asked, instances=2, listed=len(alternatives) // 2
@@ -317,7 +317,7 @@ class FenceContract:
         store.transition([(job, lifecycle.hold(job, b.NOW, "ada"))])
         assert not store.transition([(job, lifecycle.start(job, {b.P5: 1}, (), b.NOW))], fence=fence)
 
-    def test_what_frees_capacity_needs_no_fence(self, store):
+    def test_changes_that_free_capacity_need_no_fence(self, store):
         job = b.a_running_job("job1")
         store.submit(job, b.a_request("job1"))
         store.begin_pass()

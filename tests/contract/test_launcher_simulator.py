@@ -130,7 +130,7 @@ class TestSimulator(
     """The SageMaker adapter over the simulator."""
 
 
-def test_every_group_of_the_contract_is_held_by_somebody():
+def test_every_group_of_the_contract_has_an_implementation():
     groups = {
         value
         for value in vars(launcher_contract).values()

@@ -70,7 +70,7 @@ class TestDynamoGroups(GroupsContract):
         assert {name: after[name] for name in before} == before
         assert after.keys() - before.keys() == {"control", "expires"}
 
-    def test_a_row_that_nobody_writes_any_more_expires(self, groups, table):
+    def test_an_abandoned_row_expires(self, groups, table):
         groups.set("bert", CONTROL)
         left = int(table.get(row_of_run("bert"))["expires"]["N"]) - SystemClock().now().timestamp()
         assert 0 <= ROW_LIFETIME.total_seconds() - left < 60

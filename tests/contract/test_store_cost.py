@@ -249,7 +249,7 @@ def remember(store, shares, images, ends):
     ("shares", "images", "ends", "kinds", "most"),
     [(1, 3, 50, 20, 700), (3, 4, 300, 30, 1_024), (5, 100, 3_000, 48, 1_500), (64, 100, 5_000, 48, 2_600)],
 )
-def test_what_is_remembered_is_small(dynoxide_engine, shares, images, ends, kinds, most):  # noqa: PLR0917
+def test_the_stored_records_are_small(dynoxide_engine, shares, images, ends, kinds, most):  # noqa: PLR0917
     """Up to a kilobyte costs two write units with every end, up to two four; of the reads of a pass it is a part."""
     store = dynoxide_engine.open()
     records, size = remember(store, shares, images, ends)

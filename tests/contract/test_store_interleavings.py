@@ -86,7 +86,7 @@ def test_a_history_that_is_put_apart_between_two_reads_is_found_whole(dynoxide_e
 
 
 @pytest.mark.parametrize("verb", ["begin_pass", "settings", "find", "request_of"])
-def test_what_decisions_rest_on_is_read_with_strong_consistency(dynoxide_engine, between, verb):
+def test_inputs_of_decisions_are_read_with_strong_consistency(dynoxide_engine, between, verb):
     store = dynoxide_engine.open(client=between.client)
     store.submit(b.a_job("job1"), b.a_request("job1"))
     between.asked.clear()

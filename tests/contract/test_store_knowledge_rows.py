@@ -66,7 +66,7 @@ def test_a_row_of_a_release_that_knew_no_prices_is_read():
     assert catalogue_of(row) == Catalogue(quotas={b.P5: 4}, learned_at=b.NOW)
 
 
-def test_what_is_as_it_ships_is_not_written():
+def test_shipped_values_are_not_written():
     """So that a later release, which may know better, is believed."""
     assert catalogue_of(catalogue_row(Catalogue(SHIPPED))) == Catalogue()
 

@@ -38,7 +38,7 @@ def engine(request):
     return request.getfixturevalue(f"{request.param}_engine")
 
 
-def test_of_sixteen_who_submit_one_name_one_wins(engine):
+def test_one_of_sixteen_concurrent_submissions_of_a_name_wins(engine):
     store = engine.open()
     jobs = [b.a_job("job1", digest=f"{n:064x}", priority=n) for n in range(16)]
     answers = at_once(16, lambda n: store.submit(jobs[n], b.a_request("job1", priority=n)))

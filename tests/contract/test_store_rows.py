@@ -125,14 +125,14 @@ def test_a_models_url_too_long_for_a_key_is_refused_by_the_field_that_names_it()
     assert caught.value.field == "imageProcessor.name"
 
 
-def test_what_a_newer_version_has_added_to_a_row_does_not_disturb():
+def test_unknown_attributes_of_a_newer_version_are_ignored():
     row = row_of(b.a_job("job1"))
     row["added"] = {"S": "later"}
     row["job"]["S"] = row["job"]["S"].replace("{", '{"added":"later",', 1)
     assert job_of(row) == b.a_job("job1")
 
 
-def test_what_a_newer_version_has_added_to_sizes_members_and_resizes_does_not_disturb():
+def test_unknown_members_of_sizes_and_resizes_are_ignored():
     budget = RestartBudget(most=3)
     job = b.a_running_job("job1", elastic=Elastic(least=1, most=3, hook=Hook.MEMBERS, budget=budget))
     job = resizing.resize(job, 2, Cause.GROW, b.at(10), until=b.at(20))

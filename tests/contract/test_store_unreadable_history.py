@@ -36,7 +36,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("kept", ["moto_engine", "dynoxide_engine"])
-def test_of_what_cannot_be_read_there_is_none_and_the_next_event_begins_it_anew(kept, request, caplog):
+def test_an_unreadable_history_is_empty_and_restarts_with_the_next_event(kept, request, caplog):
     engine = request.getfixturevalue(kept)
     store, table = engine.open(), Table(engine.client, engine.name, threading.Event().wait)
     for what, values in UNREADABLE.items():

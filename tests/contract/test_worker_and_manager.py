@@ -71,7 +71,7 @@ def test_nodes_remember_as_many_restarts_as_a_bound_can_be_on():
 
 
 @pytest.mark.parametrize("control", CONTROLS)
-def test_what_the_queue_asks_is_what_nodes_are_asked(groups, store, control):
+def test_the_control_reaches_the_nodes_unchanged(groups, store, control):
     groups.set(RUN, control)
     assert store.get_state() is None
     assert as_json(read_control(store.control)) == asdict(control)

@@ -95,7 +95,7 @@ def test_an_infeasible_job_waits_until_a_pool_is_made_for_it_which_is_retired(
     assert MADE in trainmaster("pools").stdout
     done = deployed.state("huge", "completed")
     assert [(attempt["units"], attempt["outcome"]) for attempt in done["attempts"]] == [({MADE: 1}, "completed")]
-    assert f"a pool of 1 x {MADE} was made for it" in trainmaster("show", "huge").stdout
+    assert f"a pool of 1 x {MADE} was created for it" in trainmaster("show", "huge").stdout
     assert given(deployed, "huge") == (MADE, 1)
     eventually(lambda: MADE not in pool_rows(trainmaster), seconds=SOME_TICKS)
     assert set(pools) <= pool_rows(trainmaster).keys()

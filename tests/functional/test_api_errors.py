@@ -350,7 +350,7 @@ def test_trouble_is_told_without_its_insides(call, error):
 
 
 def test_too_large_is_told_with_the_member(world):
-    world.store.failing["submit"] = errors.TooLarge("The request is more than the queue can keep.", field="Environment")
+    world.store.failing["submit"] = errors.TooLarge("The request is too large for the queue.", field="Environment")
     assert world.post("/add-job", a_request("new")).kind == (413, "TooLarge", "Environment")
 
 

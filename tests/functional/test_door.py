@@ -237,7 +237,7 @@ class TestDeadlines:
             ({"deadline": "2026-11-21T12:30Z"}, "only if it is faster than most similar jobs"),
             ({"deadline": "2026-11-21T11:30Z"}, "can no longer be done by 2026-11-21T11:30:00Z"),
             ({"deadline": "2026-11-21T22:00Z", "not_before": "2026-11-21T20:30Z"}, "it left less time to wait"),
-            ({"deadline": "2026-11-21T22:00Z", "not_before": "2026-11-21T21:30Z"}, "only if it is quicker"),
+            ({"deadline": "2026-11-21T22:00Z", "not_before": "2026-11-21T21:30Z"}, "only if it is faster"),
         ],
     )
     def test_warnings(self, options, said):

@@ -113,7 +113,7 @@ class TestAdvice:
         request = asking(2, max_instances="4")
         assert self.warned(request) == ""
         del request["CheckpointConfig"]
-        assert "with every change of its size it would start over" in self.warned(request)
+        assert "so it would start over each time" in self.warned(request)
 
     def test_members_are_not_told_to_have_sagemaker_copy_their_checkpoints(self):
         request = asking(2, {"VpcConfig": VPC}, max_instances="4", resize_by="members", preemptible="true")
@@ -128,15 +128,15 @@ class TestAdvice:
 
     def test_restarts_are_counted_where_nodes_meet(self):
         bound = {"max_instances": "4", "max_total_restarts": "3"}
-        assert "bounds on them mean nothing" in self.warned(asking(2, **bound))
-        assert "bounds on them" not in self.warned(asking(2, {"VpcConfig": VPC}, resize_by="members", **bound))
+        assert "limits on them have no effect" in self.warned(asking(2, **bound))
+        assert "limits on them" not in self.warned(asking(2, {"VpcConfig": VPC}, resize_by="members", **bound))
 
     def test_one_size_is_never_resized(self):
         assert "it is never resized" in self.warned(asking(2, max_instances="2"))
 
     def test_it_grows_as_far_as_its_pool_goes(self):
         told = self.warned(asking(2, instance_values="2+6+16"))
-        assert told == "Of the sizes 2, 6 or 16 no more than 6 fit into the pool, whose cap is 8."
+        assert told == "Only sizes up to 6 of 2, 6 or 16 fit into the pool, whose cap is 8."
 
     def test_members_may_run_on_demand_in_pools_that_the_queue_chooses(self):
         job = admitted(asking(2, {"VpcConfig": VPC}, max_instances="4", resize_by="members", pools=f"{P5} {G5}")).job
@@ -146,10 +146,10 @@ class TestAdvice:
     @pytest.mark.parametrize(
         ("members", "words"),
         [
-            ({}, "Only this job's base has the CheckpointConfig"),
-            ({}, "MaxRuntimeInSeconds of its own, 3600"),
+            ({}, "SageMaker syncs checkpoints only for this job's base"),
+            ({}, "MaxRuntimeInSeconds (3600) applies to each member"),
             ({"EnableInterContainerTrafficEncryption": True}, "not between members"),
-            ({"VpcConfig": VPC | {"Subnets": ["subnet-1", "subnet-2"]}}, "give one subnet"),
+            ({"VpcConfig": VPC | {"Subnets": ["subnet-1", "subnet-2"]}}, "specify one subnet"),
             (
                 {
                     "InputDataConfig": [

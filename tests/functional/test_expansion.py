@@ -88,7 +88,7 @@ def test_an_infeasible_job_runs_in_a_created_pool_which_is_removed_when_unused(q
     queue.world.run(30)
     assert queue.made == {G5: 2}
     assert queue.world.in_use() == {G5: 2}
-    assert queue.history("job1")[1] == f"a pool of 2 x {G5} was made for it"
+    assert queue.history("job1")[1] == f"a pool of 2 x {G5} was created for it"
     queue.world.run_until_ended("job1")
     ended = queue.world.job("job1").ended_at
     assert queue.world.states("job1") == {"job1": "completed"}
@@ -114,7 +114,7 @@ def test_a_job_that_names_a_type_without_a_pool_gets_one(queue):
     queue.world.submit("typed", kind=G5, count=2, training_seconds=30)
     queue.world.run_until_ended("typed")
     assert (queue.made, queue.world.peaks[G5]) == ({G5: 2}, 2)
-    assert f"a pool of 2 x {G5} was made for it" in queue.history("typed")
+    assert f"a pool of 2 x {G5} was created for it" in queue.history("typed")
 
 
 def test_a_job_beyond_the_guard_rails_is_told_which(queue):
@@ -141,7 +141,7 @@ def test_a_pool_whose_job_met_no_capacity_is_not_made_twice():
     queue.ask("job1", training_seconds=60)
     queue.world.run(1200, step=20)
     assert queue.made == {G5: 1}
-    assert queue.history("job1").count(f"a pool of 1 x {G5} was made for it") == 1
+    assert queue.history("job1").count(f"a pool of 1 x {G5} was created for it") == 1
 
 
 @pytest.mark.parametrize("error", [Throttled("busy"), Unavailable("gone"), VersionConflict("somebody else")])
@@ -287,7 +287,7 @@ def story(queue: Queue) -> None:
             break
     assert queue.made == {}
     assert queue.store.settings().version == version + 2, "a pool was made once, and removed once"
-    assert queue.history("job1").count(f"a pool of 2 x {G6} was made for it") == 1
+    assert queue.history("job1").count(f"a pool of 2 x {G6} was created for it") == 1
     noted = queue.store.settings(history=True).history
     assert [(each.deed, each.before, each.after) for each in noted] == [("expand", 0, 2), ("retire", 2, 0)]
     assert queue.world.states("job1") == {"job1": "completed"}

@@ -105,19 +105,19 @@ class TestRefusing:
     @pytest.mark.parametrize(
         ("more", "field", "said"),
         [
-            ({"config": {"InstanceType": G5}}, "ResourceConfig.InstanceType", f"{G5} does not have"),
+            ({"config": {"InstanceType": G5}}, "ResourceConfig.InstanceType", f"{G5} does not meet"),
             ({"config": {"InstanceType": CPU}}, "ResourceConfig.InstanceType", "accelerators=0, vcpus=4"),
             (
                 {"config": {"InstancePreferences": [{"InstanceType": P4}, {"InstanceType": G5}]}},
                 "ResourceConfig.InstancePreferences[1].InstanceType",
-                "does not have",
+                "does not meet",
             ),
-            ({"pools": f"big+{G5}"}, "Tags[1].Value", "does not have"),
+            ({"pools": f"big+{G5}"}, "Tags[1].Value", "does not meet"),
             ({"config": {"InstanceType": P4, "InstanceCount": 2}, "instances": 3}, "ResourceConfig.InstanceCount", "2"),
             (
                 {"config": {"InstancePreferences": [{"InstanceType": P4, "InstanceCount": 1}]}, "instances": 3},
                 "ResourceConfig.InstancePreferences[0].InstanceCount",
-                "'trainmaster:instances' 3",
+                "'trainmaster:instances' is 3",
             ),
             (
                 {
@@ -164,7 +164,7 @@ class TestRefusing:
         [
             ("accelerators=64", "the maximum accelerators is 16 (ml."),
             ("vcpus=9000,memory_gib=8", "the maximum vcpus is"),
-            ("accelerators=1,accelerator=graphcore", "known makers of accelerators"),
+            ("accelerators=1,accelerator=graphcore", "known manufacturers of accelerators"),
             ("accelerators=16,accelerator=nvidia,memory_gib=8000", "the maximum memory_gib is"),
         ],
     )

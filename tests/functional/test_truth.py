@@ -232,11 +232,11 @@ def test_instance_preferences_charge_every_pool_until_sagemaker_has_chosen():
 
 def test_one_bad_message_is_set_aside_with_its_reason_and_blocks_no_other():
     world = World()
-    world.queue.send("this is no JSON")
+    world.queue.send("this is not JSON")
     world.submit("job1", training_seconds=30)
     world.run_until_ended("job1")
     ((body, reason),) = world.queue.aside
-    assert (body, "no JSON" in reason) == ("this is no JSON", True)
+    assert (body, "not JSON" in reason) == ("this is not JSON", True)
 
 
 def test_a_burst_of_submissions_costs_one_pass():

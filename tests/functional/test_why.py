@@ -242,7 +242,7 @@ class TestDeadlines:
         request = a_request("new")
         plan = world.post("/plan", request | {"Tags": [*request.get("Tags", []), tag]}).body
         assert plan["deadline"]["prospect"] == "late"
-        assert any("only if it is quicker" in warning for warning in plan["warnings"])
+        assert any("only if it is faster" in warning for warning in plan["warnings"])
 
     def test_no_job_without_one_has_any(self):
         assert self.deadline(a_world(a_job("job1"))) is None

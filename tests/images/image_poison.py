@@ -28,7 +28,7 @@ POISON: Mapping[str, tuple[dict[str, Any], str]] = {
     "a tile of nothing": ({"imageProcessorTileSize": 0}, "imageProcessorTileSize"),
     "an overlap below nothing": ({"imageProcessorTileOverlap": -1}, "imageProcessorTileOverlap"),
     "an overlap as large as the tile": ({"imageProcessorTileOverlap": 1024}, "imageProcessorTileOverlap"),
-    "a region that is no WKT": ({"regionOfInterest": "the harbour"}, "regionOfInterest"),
+    "a region that is not WKT": ({"regionOfInterest": "the harbour"}, "regionOfInterest"),
     "a region that is an object": ({"regionOfInterest": {"type": "Polygon"}}, "regionOfInterest"),
     "a role that is none": ({"imageReadRole": "reader"}, "imageReadRole"),
     "a model's role that is none": (

@@ -74,7 +74,7 @@ def test_w17_other_callers_are_looked_after_unless_that_is_switched_off_or_capac
 @pytest.mark.parametrize("url", ["http://169.254.169.254/latest", "https://10.0.0.7:8443/m", "http://localhost/m"])
 def test_models_that_workers_would_not_call_are_refused_as_their_requests_come_in(session, url):
     parts = image_parts(an_application(session, IMAGE_QUEUE_URL=f"{SQS}images"))
-    with pytest.raises(InvalidRequest, match="no public address") as caught:
+    with pytest.raises(InvalidRequest, match="resolve to a public address") as caught:
         parts.intake.reachable(url)
     assert caught.value.field == "imageProcessor.name"
 

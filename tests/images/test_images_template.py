@@ -198,7 +198,7 @@ def test_the_manager_may_wake_itself_dispatch_regions_and_set_messages_aside():
     assert sent_to("ApiRole", images=True) == ["WakeQueue", "ImageQueue"]
 
 
-def test_those_who_open_images_may_send_to_whom_they_have_to_and_no_further():
+def test_image_functions_may_send_only_to_their_queues():
     assert sent_to("IntakeRole") == ["WakeQueue", "ImageDeadLetterQueue"]
     assert sent_to("RegionRole") == ["RegionQueue", "WakeQueue"]
     for role in OURS:
@@ -212,7 +212,7 @@ def test_those_who_open_images_may_send_to_whom_they_have_to_and_no_further():
         ("RegionRole", {"dynamodb:PutItem": {"image#*", "endpoints"}, "dynamodb:UpdateItem": {"image#*"}}),
     ],
 )
-def test_those_who_open_images_may_read_the_table_and_write_their_own_rows(role, written):
+def test_image_functions_may_read_the_table_and_write_their_own_rows(role, written):
     """That it is enough for them is proved in test_permissions.py."""
     found = {}
     for each in statements(role):
@@ -257,7 +257,7 @@ KMS = {"IntakeRole": {"kms:Decrypt"}, "RegionRole": {"kms:Decrypt", "kms:Generat
 
 
 @pytest.mark.parametrize("role", [*OURS, *of_type(CORE, "AWS::IAM::Role")])
-def test_keys_of_images_open_to_those_who_read_and_write_them_through_s3_alone(role):
+def test_image_functions_may_use_kms_keys_only_through_s3(role):
     found = [
         (condition, each)
         for condition, each in conditional_statements(role, images=True)

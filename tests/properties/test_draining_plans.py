@@ -44,7 +44,7 @@ def test_nothing_starts_in_nor_is_reserved_or_freed_of_a_pool_that_drains(snapsh
 
 
 @given(draining_snapshots())
-def test_whoever_steps_aside_frees_something_elsewhere(snapshot):
+def test_every_victim_frees_needed_units(snapshot):
     closed = draining(snapshot)
     for preemption in plan_of(snapshot).preemptions:
         assert all(victim.units.keys() - closed for victim in preemption.victims)

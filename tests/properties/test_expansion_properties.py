@@ -223,7 +223,7 @@ def test_pools_are_made_for_jobs_that_no_rule_keeps_from_starting_there(snapshot
 
 @BRIEF
 @given(queues(), st.integers(0, 3))
-def test_who_may_not_start_keeps_no_pool(snapshot, passes):
+def test_jobs_that_may_not_start_keep_no_pool(snapshot, passes):
     """Once nothing runs and all who wait are of shares whose budget is spent, every made pool goes with the time."""
     spent = {name: Share(name=name, budget=Budget(dollars=0)) for name in ["default", *SHARES]}
     done = lived(snapshot, passes)
@@ -235,7 +235,7 @@ def test_who_may_not_start_keeps_no_pool(snapshot, passes):
 
 @STEADY
 @given(queues(), st.integers(1, 3))
-def test_what_nobody_uses_goes_and_is_not_made_again(snapshot, passes):
+def test_unused_pools_are_removed_and_not_created_again(snapshot, passes):
     """Once all have ended, and the time has passed, every pool that was made is gone, and nothing comes of that."""
     idle = replace(lived(snapshot, passes), active=(), waiting=(), records=Records())
     later = b.at(1000) + idle.policy.expansion.retire_after
@@ -246,7 +246,7 @@ def test_what_nobody_uses_goes_and_is_not_made_again(snapshot, passes):
 
 @BRIEF
 @given(queues(), st.integers(2, 4))
-def test_what_has_given_takes_nothing_back_while_nobody_comes_or_ends(snapshot, passes):
+def test_a_pool_that_shrank_does_not_grow_without_new_events(snapshot, passes):
     """No pool becomes smaller and larger again by turns, and none becomes smaller than what runs there."""
     gave: set[str] = set()
     for number in range(passes):
@@ -264,7 +264,7 @@ def test_what_has_given_takes_nothing_back_while_nobody_comes_or_ends(snapshot, 
 
 @BRIEF
 @given(queues(), st.integers(1, 3))
-def test_what_nobody_uses_or_waits_for_stops_no_demand(snapshot, passes):
+def test_idle_managed_pools_block_no_demand(snapshot, passes):
     """A guard rail stops nobody who would have passed it had the idle pools never been made."""
     snapshot = lived(snapshot, passes)
     idle = replace(snapshot, active=(), waiting=(), policy=replace(snapshot.policy, shares={}))

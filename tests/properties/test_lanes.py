@@ -48,5 +48,5 @@ def test_names_are_as_tables_have_them():
 
 
 @pytest.mark.parametrize("text", ["", "team", "team/pool@", "team/pool+x"])
-def test_what_is_no_lanes_name_has_no_parts(text):
+def test_an_invalid_lane_name_has_no_parts(text):
     assert lane_parts(text) is None

@@ -128,7 +128,7 @@ def obeyed(play, rules):
 
 @given(comers, without_levels, queue_rules, stops)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_by_priority_nobody_is_displaced_in_turn_under_any_rules_and_orders(jobs, order, rules, stop):
+def test_preemptions_by_priority_never_cycle(jobs, order, rules, stop):
     play = played(jobs, Policy(order=order, preemption=rules), stop)
     pairs = {(swap.victim, swap.winner) for swap in play.swaps}
     assert not {(victim, winner) for victim, winner in pairs if (winner, victim) in pairs}
@@ -161,7 +161,7 @@ def team_shares(draw):
 
 @given(comers, without_levels, queue_rules, stops, team_shares())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_between_shares_nobody_goes_back_and_forth(jobs, order, rules, stop, shares):
+def test_preemptions_between_shares_never_cycle(jobs, order, rules, stop, shares):
     """An owner may take back what its own borrower was displaced for, once; nobody does it twice to the same job."""
     play = played(jobs, Policy(order=order, preemption=rules, shares=shares), stop)
     pairs = Counter((swap.victim, swap.winner) for swap in play.swaps)

@@ -143,7 +143,7 @@ def test_no_victim_is_needless(snapshot, job):
 
 
 @given(snapshots(), waiting_jobs("the one"))
-def test_nobody_is_preempted_for_a_job_that_fits_or_soon_will(snapshot, job):
+def test_no_job_is_preempted_for_one_that_fits_or_soon_will(snapshot, job):
     alone = replace(snapshot, waiting=(replace(job, reservation=None),))
     there = total([free_in(alone), coming_in(alone)])
     if any(covers(there, alternative) for alternative in job.demand.alternatives):
@@ -151,7 +151,7 @@ def test_nobody_is_preempted_for_a_job_that_fits_or_soon_will(snapshot, job):
 
 
 @given(snapshots(), waiting_jobs("the one"))
-def test_nobody_is_preempted_for_a_job_that_could_not_start_even_then(snapshot, job):
+def test_no_job_is_preempted_for_one_that_could_still_not_start(snapshot, job):
     alone = replace(snapshot, waiting=(replace(job, reservation=None),))
     could_go = [j.units for j in alone.active if may_be_preempted(j) and j.priority < job.priority]
     most = total([free_in(alone), coming_in(alone), *could_go])

@@ -188,7 +188,7 @@ def test_the_cheapest_set_of_the_lowest_cutoff_steps_aside(snapshot, job, missin
 
 @given(snapshots(), newcomers, lacking, ranks)
 @with_examples(80)
-def test_nobody_steps_aside_who_may_not_or_need_not(snapshot, job, missing, rank):
+def test_only_eligible_and_needed_jobs_are_preempted(snapshot, job, missing, rank):
     choice = choose(snapshot, job, missing, rank)
     for victim in choice.victims:
         assert rank(victim) < rank(job)
@@ -199,7 +199,7 @@ def test_nobody_steps_aside_who_may_not_or_need_not(snapshot, job, missing, rank
 
 @given(snapshots(), newcomers, lacking, ranks)
 @with_examples(80)
-def test_where_only_the_rules_are_in_the_way_it_says_whom_they_protect_and_until_when(snapshot, job, missing, rank):
+def test_protection_alone_is_reported_with_jobs_and_time(snapshot, job, missing, rank):
     choice = choose(snapshot, job, missing, rank)
     lower = [other for other in snapshot.active if could_go(other) and rank(other) < rank(job)]
     assert bool(choice.victims or choice.protected) == frees(lower, missing)
@@ -308,7 +308,7 @@ def test_of_what_shares_permit_a_set_as_good_as_the_best_in_the_order_of_asking_
 
 @given(snapshots(), newcomers, lacking, ranks, surplus)
 @with_examples(80)
-def test_what_shares_permit_but_the_rules_do_not_is_told_as_protected(snapshot, job, missing, rank, above):
+def test_victims_that_only_the_rules_exclude_are_reported_as_protected(snapshot, job, missing, rank, above):
     permits = Lending(job, above, rank)
     choice = choose(snapshot, job, missing, rank, permits=permits)
     for protected in choice.protected:
@@ -323,7 +323,7 @@ asked = st.lists(st.tuples(newcomers, lacking), min_size=2, max_size=5)
 
 @given(snapshots(), asked, ranks, surplus, st.booleans())
 @with_examples(80)
-def test_asking_in_a_row_is_like_asking_anew_about_those_who_are_left(snapshot, questions, rank, above, enabled):
+def test_repeated_searches_equal_fresh_searches_of_the_remaining_jobs(snapshot, questions, rank, above, enabled):
     """Work is shared between questions; whoever has been taken is not counted on again."""
     candidates, left = Candidates.of(snapshot, NOW, rank), snapshot
     for job, missing in questions:

@@ -183,7 +183,7 @@ def test_equal_arguments_give_an_equal_plan(rows, policy, seconds):
 
 @given(comers, st.lists(st.sampled_from((5, 40, 700, 4000)), min_size=1, max_size=6), policies())
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_whoever_loses_members_runs_on_with_a_legal_size_and_all_come_to_their_end(rows, losses, policy):
+def test_jobs_that_lose_members_continue_with_a_legal_size_and_complete(rows, losses, policy):
     play = played(rows, policy)
     for seconds in losses:
         play.run(seconds)

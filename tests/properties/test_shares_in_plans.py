@@ -39,7 +39,7 @@ def test_no_share_goes_beyond_its_bounds_by_a_start(snapshot):
 
 @settings(deadline=None)
 @given(snapshots())
-def test_what_a_share_keeps_is_idle_for_nobody_else(snapshot):
+def test_a_shares_kept_units_are_not_idle_for_others(snapshot):
     """Or is held for one of its jobs, perhaps on units that are on the way."""
     entitlements, plan = entitlements_of(snapshot), plan_of(snapshot)
     held_for = {

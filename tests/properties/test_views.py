@@ -37,7 +37,7 @@ def answers(state, job):
 
 
 @given(snapshots() | snapshots_with_shares(), st.randoms(use_true_random=False))
-def test_what_is_asked_for_one_job_changes_no_answer_for_another(snapshot, shuffler):
+def test_queries_for_one_job_do_not_affect_another(snapshot, shuffler):
     alone = {job.name: answers(state_of(snapshot), job) for job in snapshot.waiting}
     state, order = state_of(snapshot), [*snapshot.waiting, *snapshot.waiting]
     shuffler.shuffle(order)

@@ -122,7 +122,7 @@ def test_a_corrupt_row_is_found_by_a_lost_write_too(backend, corrupted):
         backend.set_state(b"one", 3)
 
 
-def test_what_the_queue_asks_is_no_state_and_no_token(backend, corrupted):
+def test_the_control_is_neither_state_nor_token(backend, corrupted):
     corrupted(control={"S": '{"epoch":1}'})
     assert backend.get_state() is None
     assert backend.set_state(b"one")[2]

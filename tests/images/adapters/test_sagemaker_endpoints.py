@@ -98,7 +98,7 @@ def test_a_wrong_tag_is_left_out_with_a_word_about_it(script, endpoints, caplog)
     found = endpoints.describe("ships")
     assert found.instance_concurrency is None
     assert not found.tags_unread
-    assert "tag is wrong" in caplog.text
+    assert "tag is invalid" in caplog.text
 
 
 def test_tags_that_cannot_be_read_are_told_as_such(script, endpoints):

@@ -57,7 +57,7 @@ def test_a_request_is_sent_as_it_is_with_its_caller(sqs, queues, images):
 
 
 def test_a_request_that_the_queue_cannot_take_is_too_large(sqs, queues, images):
-    with pytest.raises(TooLarge, match=f"its queue takes {LARGEST_REQUEST}"):
+    with pytest.raises(TooLarge, match=f"its queue accepts {LARGEST_REQUEST}"):
         images.send("x" * (LARGEST_REQUEST - 10), caller=ARN)
     assert received(sqs, queues[0]) == []
 

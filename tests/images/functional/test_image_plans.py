@@ -103,7 +103,7 @@ def test_a_plan_uses_defaults_for_an_undescribed_endpoint_and_warns(world):
     told = plan(world, imageProcessor={"name": "new"}).body
     assert (told["decision"], told["wouldTake"]) == ("start", {"endpoint/new/AllTraffic": 2})
     (warning,) = told["warnings"]
-    assert "Nothing is known of the endpoint new yet" in warning
+    assert "The endpoint new is not known yet" in warning
     url = {"name": "https://models.example/invoke", "type": "HTTP_ENDPOINT"}
     told = plan(world, imageProcessor=url).body
     assert (told["wouldTake"], told["warnings"]) == ({"endpoint/https://models.example/invoke": 10}, [])

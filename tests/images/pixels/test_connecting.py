@@ -145,7 +145,7 @@ def test_each_answer_over_a_connection_that_is_kept_has_a_minute():
 def test_a_host_with_another_address_is_not_connected_to_at_all(found):
     wires = Wires()
     client, _ = client_of(wires, *found)
-    with pytest.raises(InvalidRequest, match="no public address"):
+    with pytest.raises(InvalidRequest, match="resolve to a public address"):
         client.get("http://images.example/")
     assert wires.to == []
 
@@ -170,7 +170,7 @@ def test_an_image_of_a_name_that_leads_here_after_the_check_is_not_asked_for(ses
     client, url = rebound
     web.files["a.tif"] = geotiff(picture(30, 20, []))
     access = Access(Roles(session, None, None), s3_endpoint="https://s3.us-east-1.amazonaws.com", http=client)
-    with pytest.raises(InvalidRequest, match="no public address") as caught:
+    with pytest.raises(InvalidRequest, match="resolve to a public address") as caught:
         RasterHeaders(access, resolve=lambda _: ["8.8.8.8"]).read(f"{url}/a.tif")
     assert caught.value.field == "imageUrls"
     assert web.asked == []
@@ -178,7 +178,7 @@ def test_an_image_of_a_name_that_leads_here_after_the_check_is_not_asked_for(ses
 
 def test_a_model_of_a_name_that_leads_here_after_the_check_is_not_called(web, rebound):
     client, url = rebound
-    with pytest.raises(InvalidRequest, match="no public address") as caught:
+    with pytest.raises(InvalidRequest, match="resolve to a public address") as caught:
         HttpModel(client, f"{url}/model", content_type="image/png").features(b"tile")
     assert caught.value.field == "imageProcessor.name"
     assert web.asked == []
@@ -200,7 +200,7 @@ def test_only_a_local_stack_connects_to_this_machine(monkeypatch, web, endpoint,
     session = aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-central-1")
     with closing(Imaging(session, SystemClock())) as imaging:
         if guarded:
-            with pytest.raises(InvalidRequest, match="no public address"):
+            with pytest.raises(InvalidRequest, match="resolve to a public address"):
                 imaging._http.get(web.url)
         else:
             assert imaging._http.get(web.url).status_code == 404

@@ -192,7 +192,7 @@ def test_a_model_that_is_not_there_may_come_back(browser):
 
 @pytest.mark.parametrize("url", ["http://user:s3cr3t@models.example:port/", "http://xn--zzzzzzz--.example/\x7f"])
 def test_a_models_address_that_is_none_is_the_requests_fault(browser, url):
-    with pytest.raises(InvalidRequest, match="URL is none") as caught:
+    with pytest.raises(InvalidRequest, match="URL is invalid") as caught:
         HttpModel(browser, url, content_type="image/png").features(b"tile")
     assert caught.value.field == "imageProcessor.name"
     assert "s3cr3t" not in str(caught.value)

@@ -291,7 +291,7 @@ def test_a_model_that_answers_no_geojson_fails_the_try_with_that_reason(play, we
     web.look = lambda content_type, body: (200, b"<html>")
     play.create()
     assert play.turn(0) is Outcome.AGAIN
-    assert play.run.records[0].reason.startswith("the model's answer is no JSON")
+    assert play.run.records[0].reason.startswith("the model's answer is not JSON")
 
 
 def test_throttling_lowers_the_endpoints_target_and_the_region_goes_on_later(play, web):

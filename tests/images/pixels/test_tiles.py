@@ -130,7 +130,7 @@ def test_an_image_of_one_value_has_a_range_nevertheless():
 def test_floating_point_goes_into_eight_bits_only_where_its_range_is_known():
     pixels = np.linspace(0, 1, 60_000, dtype="float32").reshape(1, 200, 300)
     source = geotiff(pixels)
-    with pytest.raises(InvalidRequest, match="no range") as caught:
+    with pytest.raises(InvalidRequest, match="no known range") as caught:
         tile_of(source, TileFormat.PNG)
     assert caught.value.field == "imageProcessorTileFormat"
     with opened(tile_of(source, TileFormat.GEOTIFF)) as tile:

@@ -41,7 +41,7 @@ def test_a_job_gets_the_variant_that_it_would_have_had(world):
     job = world.store.find("one")
     assert (job.work.variant, job.container_image) == ("green", "endpoint/ships/green")
     assert job.demand.alternatives == ({"endpoint/ships/green": 4},)
-    assert "its variant green was chosen" in job.history[-1].reason
+    assert "the variant green was chosen" in job.history[-1].reason
     assert settle(world) == ()
     assert {name for name in world.store.read_snapshot().pools if "ships" in name} >= {"endpoint/ships/green"}
     assert "endpoint/ships" not in world.store.read_snapshot().pools

@@ -77,7 +77,7 @@ def test_more_families_than_a_filter_takes_are_asked_for_in_turns(script):
     ("code", "error"),
     [("UnauthorizedOperation", NotPermitted), ("RequestLimitExceeded", Throttled), ("InternalError", Unavailable)],
 )
-def test_what_ec2_refuses_becomes_the_domains_word(script, code, error):
+def test_ec2_errors_become_domain_errors(script, code, error):
     script.add_client_error("describe_instance_types", code, "no", 400)
     with pytest.raises(error, match=code):
         Ec2InstanceTypes(lambda: script.client).describe([P5])
@@ -91,7 +91,7 @@ def test_no_way_to_ec2_is_no_answer():
         Ec2InstanceTypes(unreachable).describe([P5])
 
 
-def test_what_ec2_does_not_say_is_not_known():
+def test_values_missing_from_ec2_are_unknown():
     assert instance_type(described("new.large")) == InstanceType(name="ml.new.large")
 
 

@@ -27,7 +27,7 @@ def asked(client, answer):
         return EventResizeRequester(lambda: client).request_resize("event", QUESTION)
 
 
-def test_the_question_is_the_detail_of_an_event_and_nobody_answers_at_once(client):
+def test_the_request_is_the_detail_of_an_event_without_an_immediate_answer(client):
     assert asked(client, {"FailedEntryCount": 0, "Entries": [{"EventId": "1"}]}) is None
 
 

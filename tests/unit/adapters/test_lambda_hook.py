@@ -34,12 +34,12 @@ def returned(client, said, **more):
     return found
 
 
-def test_what_a_function_returns_is_its_answer(client):
+def test_the_functions_result_is_the_answer(client):
     assert returned(client, b'{"outcome": "done", "instances": 2}') == {"outcome": "done", "instances": 2}
 
 
 @pytest.mark.parametrize("said", [b"", b"null", b'"done"', b"[1]", b"{", b"\xff"])
-def test_what_is_no_object_is_no_answer_yet(client, said):
+def test_a_result_other_than_an_object_is_no_answer_yet(client, said):
     assert returned(client, said) is None
 
 
@@ -57,7 +57,7 @@ def test_a_function_that_failed_is_asked_again(client):
         ("ServiceException", 500, Unavailable),
     ],
 )
-def test_what_lambda_refuses_is_told_in_the_domains_words(client, code, status, kind):
+def test_lambda_errors_become_domain_errors(client, code, status, kind):
     script = Stubber(client)
     script.add_client_error("invoke", code, http_status_code=status)
     with script, pytest.raises(kind):

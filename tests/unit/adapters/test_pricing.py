@@ -127,7 +127,7 @@ class TestTheList:
             ("ExpiredNextTokenException", Unavailable),
         ],
     )
-    def test_what_is_refused_becomes_the_domains_word_also_behind_the_first_page(self, script, code, error):
+    def test_errors_on_any_page_become_domain_errors(self, script, code, error):
         script.add_response("get_products", page(product(P5, "98.32"), token="t"))
         script.add_client_error("get_products", code, "no", 400)
         with pytest.raises(error, match=code):

@@ -121,7 +121,7 @@ class TestProperties:
 
     @given(valid_requests())
     @thorough
-    def test_what_the_model_allows_has_no_problem(self, request_: dict[str, Any]) -> None:
+    def test_valid_requests_have_no_problem(self, request_: dict[str, Any]) -> None:
         assert problems(request_) == []
         assert not ParamValidator().validate(request_, INPUT).has_errors()
 
@@ -135,6 +135,6 @@ class TestProperties:
 
     @given(mutated_requests())
     @thorough
-    def test_what_botocore_refuses_is_refused_here(self, request_: dict[str, Any]) -> None:
+    def test_requests_that_botocore_rejects_are_rejected(self, request_: dict[str, Any]) -> None:
         if ParamValidator().validate(request_, INPUT).has_errors():
             assert problems(request_)

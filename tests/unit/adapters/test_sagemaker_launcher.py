@@ -259,7 +259,7 @@ def test_missing_ec2_capacity_at_creation_is_no_fault_of_the_request(bench, code
         ("ValidationException", "Please try again later.", 400, Unavailable),
     ],
 )
-def test_what_each_refusal_to_create_means(bench, code, message, status, kind):
+def test_errors_of_create_by_meaning(bench, code, message, status, kind):
     bench.refuses("create_training_job", code, message, status)
     with pytest.raises(kind) as caught:
         bench.create()
@@ -268,7 +268,7 @@ def test_what_each_refusal_to_create_means(bench, code, message, status, kind):
     assert caught.value.__cause__.response["Error"]["Code"] == code
 
 
-def test_what_botocore_itself_refuses_is_refused():
+def test_requests_that_botocore_itself_rejects_are_rejected():
     request = a_request("job1", StoppingCondition={"MaxRuntimeInSeconds": "long"})
     with pytest.raises(RequestRefused, match="ParamValidationError"):
         SageMakerLauncher(impatient_client("sagemaker"), QUEUE).create(a_job("job1"), an_attempt(), request)
@@ -371,7 +371,7 @@ def test_describe_tells_why_a_job_failed_and_what_it_left(bench):
 
 
 @pytest.mark.parametrize(("code", "message"), [NOT_THERE, ("ResourceNotFound", ""), ("ResourceNotFoundException", "")])
-def test_what_sagemaker_does_not_know_is_none(bench, code, message):
+def test_an_unknown_training_job_is_none(bench, code, message):
     bench.refuses("describe_training_job", code, message)
     bench.refuses("describe_training_job", code, message)
     assert bench.launcher.describe("job1") is None
@@ -445,7 +445,7 @@ def test_an_account_without_training_jobs_takes_two_calls(bench):
     assert bench.launcher.list_open_jobs(NOW, first.token) == OpenJobsPage(())
 
 
-def test_a_token_of_somebody_else_is_refused(bench):
+def test_a_token_of_another_list_is_rejected(bench):
     with pytest.raises(InvalidRequest):
         bench.launcher.list_open_jobs(NOW, "Completed:x")
 

@@ -197,7 +197,7 @@ def test_interruptions_are_counted_from_the_list_of_steps():
         an_event(**{"detail-type": []}),
     ],
 )
-def test_what_is_no_training_jobs_event_is_nothing(event):
+def test_events_of_other_kinds_are_ignored(event):
     assert observation_of_event(event, QUEUE) is None
 
 

@@ -73,7 +73,7 @@ def test_it_is_what_this_botocore_gives_where_the_versions_agree() -> None:
 
 
 @pytest.mark.parametrize("source", ["committed", "installed"])
-def test_what_we_rely_on_is_there(source: str) -> None:
+def test_required_operations_are_in_the_model(source: str) -> None:
     model = ServiceModel(committed if source == "committed" else trim.installed_model(), "sagemaker")
     for (operation, side), members in RELIED_ON.items():
         shape: Any = getattr(model.operation_model(operation), f"{side}_shape")

@@ -49,7 +49,7 @@ def test_only_quotas_for_training_jobs_count(script):
         ("NoSuchResourceException", Unavailable),
     ],
 )
-def test_what_is_refused_becomes_the_domains_word(script, code, error):
+def test_errors_become_domain_errors(script, code, error):
     script.add_client_error("list_service_quotas", code, "no", 400)
     with pytest.raises(error, match=code):
         ServiceQuotas(lambda: script.client).quotas()

@@ -54,7 +54,7 @@ def test_wishes_that_are_no_object_are_refused_before_anything_is_sent(world: Fa
     assert "field trainmaster" in result.stderr
 
 
-def test_what_is_not_honoured_is_told_beside_the_answer(world: FakeApi, run: Terminal) -> None:
+def test_ignored_members_are_reported_as_warnings(world: FakeApi, run: Terminal) -> None:
     result = run("submit", "-", "--json", stdin=json.dumps(a_body(colour="red")))
     assert json.loads(result.stdout)["state"] == "received"
     assert result.stderr == "Warning: colour has no effect here and is ignored.\n"
@@ -199,7 +199,7 @@ REFUSED = "There is no job harbour-7. A request of that name was refused at 2026
 
 
 @pytest.mark.parametrize("command", ["show", "wait", "why"])
-def test_who_asks_for_the_job_of_a_refused_request_is_told_so(world: FakeApi, run: Terminal, command: str) -> None:
+def test_looking_up_a_rejected_request_reports_the_rejection(world: FakeApi, run: Terminal, command: str) -> None:
     world.refused["harbour-7"] = REFUSED
     result = run(command, "harbour-7")
     assert result.exit_code == 3
@@ -213,7 +213,7 @@ def test_submit_waits_no_longer_once_the_request_is_refused(world: FakeApi, run:
     assert f"Error: JobNotFound: {REFUSED}" in result.stderr
 
 
-def test_what_was_refused_before_does_not_end_the_wait_for_what_was_mended(
+def test_an_old_rejection_does_not_end_the_wait_for_a_corrected_request(
     world: FakeApi, run: Terminal, file: Path
 ) -> None:
     world.refused["harbour-7"] = REFUSED

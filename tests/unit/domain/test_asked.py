@@ -54,7 +54,7 @@ class TestReading:
         assert resources_in("accelerators=0,vcpus=4") == Resources(vcpus=4)
 
     @given(ANY.filter(lambda asked: asked != Resources()), st.sampled_from(",+ "))
-    def test_what_resources_say_of_themselves_is_read_back(self, asked, between):
+    def test_formatted_resources_are_parsed_back(self, asked, between):
         assert resources_in(str(asked).replace(",", between)) == asked
 
     @given(st.text())

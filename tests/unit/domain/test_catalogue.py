@@ -76,13 +76,13 @@ class TestOfPool:
         said.pop(missing, None)
         assert WANTED.covered_by(Catalogue().of_pool(a_pool_of_its_own(**said))) is covers
 
-    def test_what_the_settings_say_goes_before_what_is_known_and_the_rest_stays(self):
+    def test_settings_of_a_pool_override_known_values(self):
         pool = replace(b.a_pool(), price=1.5, vcpus=64)
         assert Catalogue().of_pool(pool) == replace(SHIPPED[b.P5], price=1.5, vcpus=64)
 
 
 class TestTypes:
-    def test_what_was_learned_goes_before_what_ships(self):
+    def test_learned_values_override_the_shipped_table(self):
         other = replace(SHIPPED[b.P5], efa=64)
         catalogue = Catalogue({b.P5: other, NEW.name: NEW})
         assert (catalogue.type_of(b.P5), catalogue.type_of(NEW.name)) == (other, NEW)

@@ -67,7 +67,7 @@ def test_a_restart_costs_from_the_decision_until_it_works_again():
     assert learned(*restarted(100, 160, 300)).history.pause(running()) == pytest.approx(200)
 
 
-def test_what_resizes_cost_is_smoothed_and_kept_apart_by_how_they_are_done():
+def test_resize_costs_are_smoothed_by_kind_of_hook():
     history = History().paused(running(), 100).paused(running(), 200)
     assert history.pause(running()) == pytest.approx(120)
     assert history.pause(running(Hook.MEMBERS)) is None

@@ -77,7 +77,7 @@ class TestUrgency:
         assert urgency(job, NOTHING, at(6 * HOUR - 1)) is None
         assert urgency(job, NOTHING, at(6 * HOUR)) == at(8 * HOUR)
 
-    def test_a_deadline_that_left_less_time_to_wait_than_the_job_may_run_moves_nobody(self):
+    def test_a_deadline_with_less_wait_than_run_time_changes_no_order(self):
         assert urgent_from(due(2), NOTHING) is not None
         short = due(1.99)
         assert urgent_from(short, NOTHING) is None
@@ -89,7 +89,7 @@ class TestUrgency:
         entered = lifecycle.enqueue_if_due(held, at(9 * HOUR))
         assert urgent_from(entered, NOTHING) is None
 
-    def test_a_lost_deadline_moves_nobody_any_more(self):
+    def test_a_lost_deadline_changes_no_order(self):
         job, history = due(9), knowing(*[0.9] * 30)
         assert urgency(job, history, at(8.05 * HOUR)) is not None
         assert urgency(job, history, at(8.5 * HOUR)) is None
@@ -105,7 +105,7 @@ class TestUrgency:
         st.floats(0, 500),
         st.lists(st.floats(0.01, 50), max_size=8),
     )
-    def test_whoever_goes_before_its_equals_has_waited_for_three_quarters_of_its_limit(self, hours, limit, now, past):
+    def test_a_job_passes_its_equals_only_after_three_quarters_of_its_limit(self, hours, limit, now, past):
         job, history = due(hours, limit=limit), knowing(*past)
         if urgency(job, history, at(now * HOUR)) is not None:
             assert now >= 0.75 * limit - 1e-6
@@ -133,7 +133,7 @@ class TestOutlook:
         assert found.prospect is prospect
         assert said in found.message()
 
-    def test_a_deadline_that_moves_nobody_says_so(self):
+    def test_a_deadline_without_effect_says_so(self):
         found = outlook(due(1.5), NOTHING, NOW)
         assert (found.prospect, found.urgent_from) == (Prospect.IN_TIME, None)
         assert "it left less time to wait than it may run" in found.message()

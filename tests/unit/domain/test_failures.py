@@ -255,7 +255,7 @@ class TestFullRestarts:
             "ClientError: trainmaster: full restart",
         ],
     )
-    def test_whoever_does_not_ask_fails(self, reason):
+    def test_a_job_without_the_option_fails(self, reason):
         assert self.asking(run_again(self.group(5)), at(60), reason).state is JobState.FAILED
 
     def test_nor_has_any_other_job_full_restarts(self):

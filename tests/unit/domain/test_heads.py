@@ -39,9 +39,9 @@ def test_as_many_are_read_as_units_could_come_to_them_and_a_few_more(active, cou
     [running(CAP), running(CAP, priority=1), running(CAP, preemptible=False)],
     ids=["equals", "of higher priority", "never preempted"],
 )
-def test_what_equals_and_better_ones_hold_is_not_counted(active):
+def test_units_of_equal_and_higher_jobs_are_not_counted(active):
     assert wanted(*active) == FIRST
 
 
-def test_what_others_than_the_queue_hold_is_not_there():
+def test_external_units_are_not_available():
     assert wanted(foreign=CAP - 40) == 40 + SPARE

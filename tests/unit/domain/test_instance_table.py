@@ -50,7 +50,7 @@ def test_it_has_every_type_that_sagemaker_trains_on_and_no_other():
     assert all(kind.name == name for name, kind in SHIPPED.items())
 
 
-def test_what_every_type_has_is_known():
+def test_every_type_has_known_values():
     assert all(kind.vcpus >= 2 and kind.memory_gib >= 3.75 for kind in SHIPPED.values())
 
 

@@ -107,7 +107,7 @@ def test_back_off_doubles_up_to_a_bound():
     assert waits == [60, 120, 240, 960, 960, 960]
 
 
-def test_back_off_begins_anew_after_the_job_has_run():
+def test_back_off_restarts_after_the_job_has_run():
     job = replace(a_launched_job(), capacity_failures=4)
     assert seen(job, Status.IN_PROGRESS, secondary="Training").capacity_failures == 0
 

@@ -58,7 +58,7 @@ def test_a_start_remembers_when_its_units_are_taken_back():
         (Status.FAILED, {}),
     ],
 )
-def test_what_ends_as_its_plan_does_waits_again(status, fields):
+def test_a_job_that_ends_with_its_plan_waits_again(status, fields):
     job = seen(on_a_plan(a_running_job()), status, **fields)
     assert (job.state, job.attempt.outcome) == (JobState.PREEMPTED, Outcome.RECLAIMED)
     assert (job.units, job.retry_at, job.failure, job.preemptions, job.failures) == ({}, None, None, 0, {})
@@ -157,7 +157,7 @@ def test_one_that_is_not_newer_tells_nothing():
     assert lifecycle.record_checkpoint(job, at(700)) is lifecycle.record_checkpoint(job, at(600)) is None
 
 
-def test_what_an_earlier_attempt_wrote_tells_nothing_of_the_time_between():
+def test_checkpoints_of_an_earlier_attempt_do_not_count():
     job = lifecycle.record_checkpoint(a_running_job(past=(a_past_attempt(),)), at(-5000))
     assert lifecycle.record_checkpoint(job, at(900)).attempt.saves_every is None
 
@@ -176,7 +176,7 @@ def test_sagemakers_choice_is_a_type_and_the_pool_may_have_another_name():
     assert seen(job, Status.IN_PROGRESS, chosen_type="ml.m5.large") is None
 
 
-def test_what_is_heard_of_a_choice_with_the_end_is_kept_too():
+def test_a_choice_reported_with_the_end_is_stored():
     job = a_launched_job(demand=a_demand({"plan": 2}, {G5: 4}))
     for units, choices in (({"plan": 2, G5: 4}, (P5, G5)), ({"plan": 2}, (P5,))):
         one = replace(job, attempt=replace(job.attempt, units=units, choices=choices))

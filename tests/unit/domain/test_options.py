@@ -223,7 +223,7 @@ class TestLimits:
         ((field, _, hint),) = beyond(policy, **{name: asked})
         assert (field, said in hint.replace("Give ", "")) == ("Tags[0].Value", True)
 
-    def test_what_is_not_asked_for_breaks_no_limit(self) -> None:
+    def test_absent_options_violate_no_limit(self) -> None:
         strict = Policy(
             limits=Limits(timedelta(0), timedelta(0), min_max_preemptions=50), preemption=Preemption(delay=hours(9))
         )
@@ -235,7 +235,7 @@ def hours(number: int) -> timedelta:
     return timedelta(hours=number)
 
 
-def test_what_travels_is_what_sagemaker_takes_in_a_tag() -> None:
+def test_tag_values_match_sagemakers_pattern() -> None:
     """Every example in a hint can be written into a tag (SageMaker API reference, `Tag`, its pattern)."""
     allowed = set("+-=._:/@ ")
     for text in ("1h30m", "2026-11-22T08:00:00Z", "2026-11-22T09:00:00+01:00", "a+b c", "sweep-1.x_y"):

@@ -69,7 +69,7 @@ def test_names_follow_type_and_kind():
         (replace(SPOT, plan_arn=PLAN), "trainingPlanArn"),
     ],
 )
-def test_what_is_wrong_is_named(pool, field):
+def test_problems_are_named(pool, field):
     assert fields(a_pool("ml.m5.large", 1), pool) == [f"pools[1].{field}"]
 
 
@@ -116,7 +116,7 @@ def test_a_plan_has_one_pool():
     assert fields(ON_PLAN, replace(ON_PLAN, name="other")) == ["pools[1].trainingPlanArn"]
 
 
-def test_what_is_known_of_a_plan_stays_whatever_its_pool_is_called():
+def test_training_plan_details_survive_renaming_the_pool():
     known = replace(ON_PLAN, plan_status=PlanStatus.ACTIVE, starts_at=at(0), ends_at=at(900))
     renamed = replace(ON_PLAN, name="other", cap=1)
     assert with_windows([renamed, SPOT], {"spring": known}) == [replace(known, name="other", cap=1), SPOT]

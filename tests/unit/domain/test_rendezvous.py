@@ -23,7 +23,7 @@ def test_nodes_come_in_the_order_of_their_ranks_and_those_without_one_by_name():
     assert [node.training_job_name for node in group.nodes] == ["d", "b", "a", "c"]
 
 
-def test_what_a_newer_node_adds_is_left_alone():
+def test_unknown_members_of_a_newer_node_are_kept():
     group = read(nodes={"bert/algo-1#1": NODE | {"zone": "b"}}, epoch=3, v=2)
     assert group.nodes == (Node(training_job_name="bert", host="algo-1", role=Role.MEMBER, rank=0, beats=7),)
 
@@ -44,7 +44,7 @@ def test_a_role_of_a_newer_node_counts_as_waiting():
         {"charged": []},
     ],
 )
-def test_what_no_node_writes_is_an_error_of_its_own(members):
+def test_malformed_state_is_an_error_of_its_own(members):
     with pytest.raises(UnreadableRendezvous):
         read(**members)
 

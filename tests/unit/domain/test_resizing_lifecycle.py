@@ -111,7 +111,7 @@ class TestAnyResize:
         assert (line.before, line.after, line.reason) == (JobState.RUNNING, JobState.RESIZING, words)
 
     @pytest.mark.parametrize("hook", Hook)
-    def test_what_a_growth_takes_counts_at_once_and_what_a_shrink_gives_only_later(self, hook):
+    def test_growth_counts_at_once_and_a_shrink_only_when_done(self, hook):
         job = running(hook, 3)
         assert resize(job, 4).units == {b.P5: 4}
         shrunk = resize(job, 1, freed_for="job9")
@@ -195,7 +195,7 @@ class TestRestart:
         waiting = told(resumed, Status.FAILED, 200, failure_reason="CapacityError: no instances")
         assert (waiting.state, waiting.attempt.resizing) == (JobState.PREEMPTED, None)
 
-    def test_whoever_is_preempted_in_the_middle_gives_everything_back_and_is_resumed_later(self):
+    def test_a_job_preempted_during_a_resize_releases_all_and_resumes_later(self):
         stopping = lifecycle.stop_sent(resize(running(), 3))
         preempting = lifecycle.preempt(stopping, "job9", b.at(150))
         assert preempting.units == {b.P5: 1}, "the next one will never be asked for"

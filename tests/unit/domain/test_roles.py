@@ -123,7 +123,7 @@ class TestMapping:
         mapping = {ALICE: (f"{ACCOUNT}:role/other",), f"{ACCOUNT}:user/a*": (ROLE,)}
         assert may_pass(ALICE, ROLE, ("*",), mapping)
 
-    def test_a_caller_whom_nobody_knows_gets_nothing(self) -> None:
+    def test_an_unknown_caller_gets_nothing(self) -> None:
         assert not may_pass(ALICE, ROLE, ("*",), {f"{ACCOUNT}:user/bob": ("*",)})
 
 

@@ -48,7 +48,7 @@ def test_any_policy_comes_back_from_its_document_as_it_was(policy):
 
 @unhurried
 @given(policies(), policies())
-def test_what_differs_from_a_default_is_enough_to_come_back(policy, default):
+def test_values_other_than_defaults_round_trip(policy, default):
     default = replace(default, shares={})
     assert policy_of(through_text(differences(policy, default)), default) == policy
 
@@ -59,7 +59,7 @@ def test_settings_that_make_sense_have_no_problem(policy):
     assert list(policy_problems(policy, POOLS)) == []
 
 
-def test_what_a_document_does_not_say_is_as_by_default_at_every_depth():
+def test_omitted_members_have_defaults_at_every_depth():
     assert policy_of({}) == Policy()
     said = policy_of({"preemption": {"cooldownSeconds": 1}, "retries": {"service": {"firstDelaySeconds": 5}}})
     assert said.preemption == replace(Preemption(), cooldown=timedelta(seconds=1))
@@ -103,7 +103,7 @@ def test_whole_seconds_are_whole_numbers():
         {"shares": {"a": 7}},
     ],
 )
-def test_what_is_no_setting_is_refused(given_):
+def test_unknown_settings_are_rejected(given_):
     with pytest.raises(InvalidRequest):
         policy_of(given_)
 
@@ -197,7 +197,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("field", "policy"), WRONG, ids=[f"{n}-{field}" for n, (field, _) in enumerate(WRONG)])
-def test_what_is_wrong_is_named_by_its_path(field, policy):
+def test_problems_are_named_by_their_path(field, policy):
     problems = list(policy_problems(policy, POOLS))
     assert field in {problem.field for problem in problems}
     assert all(problem.message and problem.hint for problem in problems)

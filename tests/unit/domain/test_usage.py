@@ -79,7 +79,7 @@ def test_two_attempts_one_after_the_other_count_as_much_as_one_of_the_same_lengt
 
 
 @given(st.integers(1, 10**7))
-def test_what_is_used_never_counts_more_than_a_steady_use_in_the_long_run(seconds):
+def test_decayed_usage_never_exceeds_steady_usage(seconds):
     bound = WEEK.total_seconds() * 1.4427
     assert faded_seconds(NOW, at(seconds), WEEK) <= min(seconds + 1e-6, bound)
 

@@ -109,7 +109,7 @@ class TestPeople:
         released = lifecycle.release(job, NOW, "ada")
         assert (released.state, released.held_by, released.after) == (JobState.HELD, None, ("parent",))
 
-    def test_what_nobody_holds_cannot_be_released(self):
+    def test_a_job_without_a_hold_cannot_be_released(self):
         with pytest.raises(IllegalTransition, match="job job1 has no hold to release: it runs after parent"):
             lifecycle.release(waiting_for("parent"), NOW, "ada")
         with pytest.raises(IllegalTransition, match="it starts no earlier than"):

@@ -66,7 +66,7 @@ def test_a_key_that_is_there_twice_is_named():
         ('{"shares": {"v": {"nominal": {"ml.p5.48xlarge": -1e999}}}}', "shares.v.nominal.ml.p5.48xlarge"),
     ],
 )
-def test_what_is_no_number_is_named_by_its_place(text, field):
+def test_invalid_numbers_are_named_by_their_path(text, field):
     with pytest.raises(InvalidRequest) as refusal:
         parse_body(text)
     assert refusal.value.field == field

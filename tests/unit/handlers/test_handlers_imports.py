@@ -16,7 +16,7 @@ AT_THE_DOOR = {
 """What the door itself asks: whether a budget is spent, and what pools could still be made."""
 
 
-def test_what_never_plans_starts_without_the_planner():
+def test_functions_without_plans_do_not_load_the_planner():
     program = f"import {', '.join(NEVER_PLAN)}, sys; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(found.stdout.split())

@@ -42,7 +42,7 @@ def test_a_pool_that_is_newer_than_the_snapshot_is_shown_unused():
     assert (pool.used, pool.free, pool.waiting, pool.state) == (0, 3, 0, "in use")
 
 
-def test_what_people_set_goes_before_what_is_known_of_the_type():
+def test_pool_settings_override_values_of_the_type():
     learned = InstanceType(name="ml.x9.large", vcpus=8, memory_gib=32.0, accelerators=1, accelerator="aws", price=2.0)
     catalogue = Catalogue(learned={learned.name: learned})
     pools = shown(

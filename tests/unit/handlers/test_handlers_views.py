@@ -290,12 +290,12 @@ def test_a_job_shows_its_state_and_why_it_failed(job, state, failure):
     assert (shown["reason"] is not None) == (state == "held")
 
 
-def test_a_held_job_says_who_holds_it():
+def test_a_held_job_names_its_holder():
     shown = as_json(jobs.job_view(a_held_job(who="ada")))
     assert shown["reason"] == {"type": "Held", "message": "held by ada until it is released", "by": "ada"}
 
 
-def test_what_the_plan_says_of_a_job_is_shown():
+def test_the_plans_fields_of_a_job_are_shown():
     explanation = Explanation(None, 40, starts=False, reason=capacity.Behind("a", P5), estimated_start=None)
     shown = as_json(jobs.job_view(a_job(), jobs.remarks_of(explanation)))
     assert (shown["position"], shown["positionAtLeast"], shown["estimatedStart"]) == (None, 40, None)

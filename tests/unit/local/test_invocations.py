@@ -91,7 +91,7 @@ def test_a_variant_that_is_named_is_taken_and_others_by_weight(served, model):
 
 
 @pytest.mark.parametrize(("asked", "code"), [({"TargetVariant": "green"}, "ValidationError"), ({}, "ModelError")])
-def test_what_cannot_be_answered_is_told_as_the_service_does(served, model, asked, code):
+def test_errors_have_the_services_form(served, model, asked, code):
     runtime = endpoint(served[0], "bad", on_instances("blue"))
     model.status = 500
     with pytest.raises(ClientError) as caught:

@@ -145,7 +145,7 @@ def test_sigterm_leaves_in_order():
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_a_free_port_is_one_that_nobody_listens_on():
+def test_a_free_port_has_no_listener():
     assert not listening(free_port())
 
 

@@ -53,7 +53,7 @@ def test_a_failed_delivery_is_tried_again_without_losing_order():
     assert delivered == ["first", "second"]
 
 
-def test_what_cannot_be_delivered_is_given_up_with_a_warning(caplog):
+def test_undeliverable_items_are_dropped_with_a_warning(caplog):
     attempted = []
 
     def deliver(batch):

@@ -293,7 +293,7 @@ def test_without_a_checkpoint_a_new_attempt_begins_again():
     assert account.status("job1-qstamp-2") == ("InProgress", "Training")
 
 
-def test_what_has_ended_frees_its_instances_only_then():
+def test_instances_are_free_only_after_the_end():
     account = Account()
     account.create("job1", count=2)
     account.advance(50)

@@ -38,7 +38,7 @@ def test_the_next_attempt_does_the_rest_of_the_work_at_its_own_pace(account):
     assert ended_at(account, "job2") - begun == ENDED_AT - 100 + (100 - 40) / 4
 
 
-def test_what_going_on_costs_may_depend_on_why_it_stopped(account):
+def test_the_cost_of_resuming_may_depend_on_the_stop(account):
     account.simulator.profiles.adjust = lambda _, profile: replace(profile, restarting_seconds=7)
     account.create(**SAVED)
     account.advance(TRAINING_FROM + 40)

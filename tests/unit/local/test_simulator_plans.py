@@ -103,7 +103,7 @@ def test_one_that_has_all_but_ended_ends():
         ({"EnableManagedSpotTraining": True}, "managed spot"),
     ],
 )
-def test_what_it_cannot_serve_is_refused(change, words):
+def test_unsupported_operations_are_rejected(change, words):
     account = an_account((0, 8))
     config = change.pop("ResourceConfig", resources()) | {"TrainingPlanArn": account.plan}
     stopping = {"MaxRuntimeInSeconds": 60, **({"MaxWaitTimeInSeconds": 60} if change else {})}

@@ -61,7 +61,7 @@ def test_a_job_that_does_not_exist_may_be_answered_as_the_model_promises():
     ],
     ids=lambda value: str(value)[:40],
 )  # fmt: skip
-def test_what_breaks_the_model_is_refused_in_the_services_words(members, constraint):
+def test_violations_of_the_model_have_the_services_messages(members, constraint):
     account = Account().unvalidated()
     code, text = refusal(account.create, **members)
     assert code == "ValidationException"

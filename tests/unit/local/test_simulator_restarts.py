@@ -72,7 +72,7 @@ def test_the_limits_can_be_lifted_by_a_variable():
 
 
 @pytest.mark.parametrize("value", ["no", "0", ""])
-def test_what_is_neither_true_nor_false_is_refused(value):
+def test_values_other_than_true_and_false_are_rejected(value):
     account = Account()
     code, message = refusal(account.create, Environment={"SIMULATOR_LIMITED": value})
     assert code == "ValidationException"

@@ -170,7 +170,7 @@ def test_plan_says_why_expansion_would_make_no_pool(world: FakeApi, run: Termina
     )
 
 
-def test_plan_of_a_preemption_names_who_steps_aside(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
+def test_plan_of_a_preemption_names_the_victims(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
     world.planned = {
         "decision": "preempt",
         "wouldPreempt": ["job7", "job8"],
@@ -221,7 +221,7 @@ def test_one_job_that_cannot_be_changed_does_not_keep_the_others_from_it(world: 
     )
 
 
-def test_what_stands_in_the_way_of_all_is_told_once(world: FakeApi, run: Terminal) -> None:
+def test_a_common_obstacle_is_reported_once(world: FakeApi, run: Terminal) -> None:
     world.outage = [403, 403, 403]
     result = run("hold", "a", "b", "c")
     assert (result.exit_code, result.stderr.count("Error:")) == (5, 1)
@@ -286,7 +286,7 @@ def test_resized_wants_one_answer(world: FakeApi, run: Terminal, said: tuple[str
     assert world.calls == []
 
 
-def test_who_changed_a_job_is_in_its_history(world: FakeApi, run: Terminal) -> None:
+def test_the_history_names_the_user_of_a_change(world: FakeApi, run: Terminal) -> None:
     world.add("job1")
     run("hold", "job1")
     assert f"Held by {ANN}." in run("why", "job1").stdout

@@ -39,9 +39,7 @@ def test_where_none_is_made_nothing_is_said(world: FakeApi, run: Terminal, tmp_p
     assert "would create" not in told
 
 
-def test_what_else_becomes_of_made_pools_is_told_with_what_they_may_cost_then(
-    world: FakeApi, run: Terminal, tmp_path: Any
-) -> None:
+def test_other_pool_changes_are_shown_with_their_maximum_cost(world: FakeApi, run: Terminal, tmp_path: Any) -> None:
     given = {"change": "shrink", "pool": "ml.g6.2xlarge", "before": 4, "after": 1}
     made = {"change": "expand", "pool": MADE["pool"], "before": 0, "after": 2}
     world.planned = {

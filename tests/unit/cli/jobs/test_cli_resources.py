@@ -114,7 +114,7 @@ def test_why_says_where_it_runs_of_all_that_it_could_have_had() -> None:
     assert f"on 2 x wide ({P5}), as job1 (attempt 1)." in told
 
 
-def test_what_a_job_asks_of_pools_is_told_as_far_as_there_are_any() -> None:
+def test_demands_are_shown_for_existing_pools() -> None:
     assert demand_text(a_view("a", **asking())) == requested_resources(a_view("a", **asking())) == WORDS
     assert demand_text(a_view("a", **asking(demand=[{P5: 2}, {G5: 2}]))) == f"2 x {P5} or 2 x {G5}"
     assert (requested_resources(a_view("a")), demand_text(a_view("a"))) == ("", P5)

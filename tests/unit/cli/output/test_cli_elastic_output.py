@@ -163,7 +163,7 @@ def test_why_says_what_an_elastic_job_may_have_and_lose(size: int, preemptible: 
     assert explanation(running, NOW).endswith(f" Its size is 1 to 4 instances. {told}")
 
 
-def test_why_says_who_gives_instances_back_and_runs_on() -> None:
+def test_why_names_the_jobs_that_shrink() -> None:
     holder = {"jobName": "wide", "pool": P5, "instances": 8, "expectedEnd": "2026-11-20T14:00:00Z"}
     why = {"inTheWay": [holder | {"overdue": False, "stopping": False, "givingBack": 3}], "jobsInTheWay": 1}
     waiting = cast("Any", a_view("job2", why=why | {"reserved": None, "advice": []}))
@@ -219,7 +219,7 @@ def test_progress_says_how_many_instances_an_elastic_job_has(state: str, elastic
         ),
     ],
 )
-def test_a_plan_says_what_the_queue_chooses_and_who_would_shrink(
+def test_a_plan_names_the_chosen_pool_and_the_jobs_that_would_shrink(
     world: FakeApi, run: Terminal, tmp_path: Any, answer: Any, told: str
 ) -> None:
     world.planned = answer

@@ -45,14 +45,14 @@ def test_a_reason_of_a_type_that_is_not_known_is_told_as_it_is() -> None:
     assert " No power." in _why("pending", reason={"type": "New", "message": "no power"})
 
 
-def test_a_preempted_job_says_for_whom_and_that_it_keeps_its_place() -> None:
+def test_a_preempted_job_names_the_beneficiary_and_keeps_its_place() -> None:
     text = _why("preempted", position=3, attempts=[an_attempt("job1", reason="preempted for job4")])
     assert text.startswith("job1 was preempted and waits at position 3, with priority 0, to resume.")
     assert "Attempt 1: preempted for job4." in text
     assert "It keeps its entry time, 2026-11-20 12:00:00 UTC (60 minutes ago)." in text
 
 
-def test_a_held_job_says_who_held_it_and_how_to_release_it() -> None:
+def test_a_held_job_names_the_holder_and_the_release_command() -> None:
     lines = [SUBMITTED, _line("pending", "held", f"held by {ANN}"), _line("held", "held", "priority 0 -> 1 by x")]
     assert _why("held", history=lines) == (
         f"job1 was held at 2026-11-20 12:30:00 UTC (30 minutes ago). Held by {ANN}. "
@@ -85,7 +85,7 @@ def test_a_stop_that_was_asked_of_an_earlier_attempt_is_past() -> None:
     assert text.endswith("A job of higher priority may preempt it.")
 
 
-def test_a_job_that_steps_aside_says_for_whom() -> None:
+def test_a_job_being_preempted_names_the_beneficiary() -> None:
     lines = [SUBMITTED, _line("running", "preempting", "is preempted for job4")]
     text = _why("preempting", attempts=[an_attempt("job1")], history=lines)
     assert "being preempted since 2026-11-20 12:30:00 UTC (30 minutes ago). Is preempted for job4." in text
@@ -160,7 +160,7 @@ def test_stamps_are_in_utc() -> None:
     assert timestamp(None) == ""
 
 
-def test_what_has_not_begun_has_not_lasted() -> None:
+def test_an_attempt_that_has_not_begun_has_no_duration() -> None:
     assert elapsed_time(None, None, NOW) == ""
     assert elapsed_time("2026-11-20T10:58:59Z", None, NOW) == "2:01:01"
     assert elapsed_time("2026-11-20T13:00:05Z", None, NOW) == "0:00:00"

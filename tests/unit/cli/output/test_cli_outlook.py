@@ -148,7 +148,7 @@ def test_why_tells_the_whole_story() -> None:
         ),
     ],
 )
-def test_jobs_that_nobody_has_to_release_say_when_they_enter_the_queue(reason: dict[str, Any], told: str) -> None:
+def test_jobs_without_a_users_hold_show_when_they_enter_the_queue(reason: dict[str, Any], told: str) -> None:
     assert explanation(a_view("job1", "held", reason=reason), NOW) == told
 
 
@@ -160,7 +160,7 @@ def test_show_has_the_range_and_the_deadline(world: FakeApi, run: Terminal) -> N
     assert "Deadline          is done by 2026-11-20 22:00:00 UTC (in 9 hours) only if" in text
 
 
-def test_plan_tells_whom_it_delays_and_by_how_much(world: FakeApi, run: Terminal, tmp_path: Any) -> None:
+def test_plan_lists_delayed_jobs_and_delays(world: FakeApi, run: Terminal, tmp_path: Any) -> None:
     delays = [
         {"jobName": f"late{n}", "bySeconds": 3600 * n, "expectedStart": _at(1), "wouldStart": _at(1 + n)}
         for n in range(2, 7)
@@ -174,4 +174,4 @@ def test_plan_tells_whom_it_delays_and_by_how_much(world: FakeApi, run: Terminal
     assert "It would also start rest." in text
     assert text.endswith("only if it is faster than most similar jobs.\n")
     world.planned["warnings"] = [f"This job {A_DEADLINE['message']}."]
-    assert "only if it is quicker" not in run("plan", str(file)).stdout
+    assert "only if it is faster" not in run("plan", str(file)).stdout

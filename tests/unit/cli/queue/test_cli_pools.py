@@ -42,7 +42,7 @@ def test_a_queue_without_pools_has_an_empty_table(world: FakeApi, run: Terminal)
     assert run("pools", "--wide").exit_code == 0
 
 
-def test_the_history_says_what_was_done_to_which_pool_for_whom_and_what_it_costs(world: FakeApi, run: Terminal) -> None:
+def test_the_history_lists_pool_changes_with_jobs_and_cost(world: FakeApi, run: Terminal) -> None:
     made = {"at": "2026-11-21T12:00:00Z", "change": "expand", "pool": G5, "instanceType": G5, "before": 0, "after": 2}
     made |= {"dollarsPerHour": 3.03, "madeFor": "2 x (vcpus=4)", "jobs": ["a", "b"], "jobCount": 9, "why": "jobs wait"}
     gone = made | {"change": "retire", "before": 2, "after": 0, "dollarsPerHour": None, "jobs": [], "jobCount": 0}
@@ -131,7 +131,7 @@ def test_a_wide_table_has_all_that_is_known(world: FakeApi, run: Terminal) -> No
     assert lines[-1].split()[-7:] == ["4", "x", "nvidia", "640", "13.10", "no", "accelerators=4"]
 
 
-def test_what_nobody_knows_of_an_instance_is_left_empty() -> None:
+def test_unknown_values_of_an_instance_are_empty() -> None:
     unknown = {"vcpus": 0, "memoryGib": 0.0, "accelerators": 0, "accelerator": None, "acceleratorMemoryGib": 0.0}
     line = pools_table([a_pool("ml.x9.large", 1, **unknown)], wide=True).splitlines()[-1]  # type: ignore[list-item]
     assert " ".join(line.split()) == "ml.x9.large ml.x9.large on-demand in use 1 0 0 0 0 1 0 0.50 0 0 no"
@@ -222,7 +222,7 @@ def test_set_says_whether_foreign_jobs_count(world: FakeApi, run: Terminal, flag
     assert [pool["countForeign"] for pool in answer["pools"]] == [counted, not counted]
 
 
-def test_set_keeps_what_somebody_else_changed_meanwhile(world: FakeApi, run: Terminal) -> None:
+def test_set_keeps_concurrent_changes(world: FakeApi, run: Terminal) -> None:
     def somebody_else() -> None:
         world.on_set_pools = lambda: None
         world.pools = {"pools": [*world.pools["pools"], a_pool(G5, 8)], "version": 2}
@@ -233,7 +233,7 @@ def test_set_keeps_what_somebody_else_changed_meanwhile(world: FakeApi, run: Ter
     assert {pool["name"]: pool["cap"] for pool in world.pools["pools"]} == {P5: 5, G5: 8}
 
 
-def test_set_gives_up_when_somebody_else_is_always_faster(world: FakeApi, run: Terminal) -> None:
+def test_set_gives_up_after_repeated_conflicts(world: FakeApi, run: Terminal) -> None:
     def somebody_else() -> None:
         world.pools["version"] += 1
 
@@ -369,7 +369,7 @@ def test_drain_gives_up_waiting_when_the_time_is_up(world: FakeApi, run: Termina
     assert json.loads(result.stdout)[0]["state"] == "draining"
 
 
-def test_waiting_for_a_drain_ends_where_somebody_resumes_the_pool(world: FakeApi, run: Terminal) -> None:
+def test_waiting_for_a_drain_ends_if_the_pool_is_resumed(world: FakeApi, run: Terminal) -> None:
     world.pools["pools"] = [a_pool(P5, 4, used=2)]
     run.meanwhile = [lambda: world.patch_pools_one(P5, {"draining": False})]
     result = run("pools", "drain", P5, "--wait")
@@ -379,7 +379,7 @@ def test_waiting_for_a_drain_ends_where_somebody_resumes_the_pool(world: FakeApi
     )
 
 
-def test_a_pool_that_somebody_removes_is_waited_for_no_more(world: FakeApi, run: Terminal) -> None:
+def test_waiting_ends_for_a_removed_pool(world: FakeApi, run: Terminal) -> None:
     world.pools["pools"] = [a_pool(P5, 4, used=2)]
     run.meanwhile = [lambda: world.delete_pools_one(P5, {"force": "true"})]
     result = run("pools", "drain", P5, "--wait")

@@ -69,7 +69,7 @@ def test_a_file_replaces_all_settings(world: FakeApi, run: Terminal, tmp_path: P
     assert sent(world) == {"order": "fifo", "version": 5}
 
 
-def test_what_was_shown_as_json_can_be_set(world: FakeApi, run: Terminal) -> None:
+def test_settings_shown_as_json_can_be_set(world: FakeApi, run: Terminal) -> None:
     shown = run("settings", "--json").stdout
     assert run("settings", "set", "-", stdin=shown).exit_code == 0
     assert sent(world) == some_settings()
@@ -80,7 +80,7 @@ def test_a_version_of_a_file_that_is_not_in_force_any_more_is_a_conflict(world: 
     assert (result.exit_code, result.stdout) == (4, "")
 
 
-def test_what_others_change_meanwhile_is_kept(world: FakeApi, run: Terminal) -> None:
+def test_concurrent_changes_are_kept(world: FakeApi, run: Terminal) -> None:
     def somebody_else() -> None:
         world.on_set_settings = lambda: None
         world.settings = {**world.settings, "order": "fair", "version": 5}
@@ -117,7 +117,7 @@ def test_a_wrong_setting_is_told_with_its_field(world: FakeApi, run: Terminal) -
 @pytest.mark.parametrize(
     "arguments", [["order=fifo", "file.json"], ["=5"], ["nothing.json"], ["order.first=1"], ["order=fifo", ""]]
 )
-def test_what_sets_nothing_is_refused_before_anything_is_changed(
+def test_invalid_assignments_are_rejected_before_any_change(
     world: FakeApi, run: Terminal, arguments: list[str]
 ) -> None:
     assert run("settings", "set", *arguments).exit_code == 2
@@ -178,7 +178,7 @@ def test_a_value_is_json_or_itself(text: str, value: object) -> None:
     assert parse_value(text) == value
 
 
-def test_what_is_shown_line_by_line_makes_the_same_settings_again() -> None:
+def test_the_listed_settings_reproduce_the_document() -> None:
     made: dict[str, Any] = {}
     for line in setting_lines(some_settings()):
         path, _, text = line.partition("=")

@@ -165,12 +165,12 @@ def test_only_a_missing_job_is_not_found(api: ApiClient, client_on: Make) -> Non
         (httpx.Response(413, json={"message": "Request Too Long"}), Refused, "Shorten"),
     ],
 )
-def test_what_did_not_come_from_the_queue_is_told_apart(answer, kind, hint: str, client_on: Make) -> None:
+def test_responses_from_other_servers_are_distinguished(answer, kind, hint: str, client_on: Make) -> None:
     with pytest.raises(kind, match=hint):
         client_on(Recorder(answer)).job("job1")
 
 
-def test_it_asks_again_after_a_growing_pause_and_signs_anew(client_on: Make, slept: list[float]) -> None:
+def test_it_retries_after_a_growing_pause_with_a_new_signature(client_on: Make, slept: list[float]) -> None:
     recorder = Recorder(httpx.ConnectError("refused"), httpx.Response(429, headers={"retry-after": "3"}))
 
     client_on(recorder).jobs()

@@ -38,7 +38,7 @@ def test_the_host_name_tells_the_region(url: str, region: str | None) -> None:
 
 
 @pytest.mark.parametrize("text", ["a1b2c3", "https://", "https:///prod", "https://host/pr od", "ftp://host/prod"])
-def test_what_is_no_url_is_refused(text: str) -> None:
+def test_an_invalid_url_is_rejected(text: str) -> None:
     with pytest.raises(NotConfigured, match="https://"):
         find_address(text, None, a_session(), {})
 

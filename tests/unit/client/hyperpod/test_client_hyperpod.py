@@ -318,7 +318,7 @@ class TestTheContainer:
         assert options_of(made.request).resources is not None
         assert named(made) == {}
 
-    def test_what_instances_do_not_have_is_named(self):
+    def test_resources_that_instances_lack_are_named(self):
         asked = {"limits": {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 32}}
         field = "spec.replicaSpecs[0].template.spec.containers[0].resources.limits[vpc.amazonaws.com/efa]"
         assert list(named(convert_manifest(with_container(resources=asked), BASE))) == [field]
@@ -335,7 +335,7 @@ class TestTheContainer:
             convert_manifest(with_container(resources={"limits": {"cpu": amount}}), BASE)
         assert refused.value.field == "spec.replicaSpecs[0].template.spec.containers[0].resources.limits.cpu"
 
-    def test_what_only_hyperpod_and_kubernetes_can_run_is_named(self):
+    def test_features_only_of_hyperpod_and_kubernetes_are_named(self):
         job = with_container(command=["bash", "-c", "exec hyperpodrun train.py"], args=["--rank=$(RANK)"])
         found = named(convert_manifest(job, BASE))
         path = "spec.replicaSpecs[0].template.spec.containers[0]"
@@ -366,7 +366,7 @@ class TestAround:
         ("base", "lacking"),
         [(None, "RoleArn and OutputDataConfig.S3OutputPath"), ({"RoleArn": "r"}, "OutputDataConfig.S3OutputPath")],
     )
-    def test_what_a_manifest_cannot_say_has_to_be_given(self, base, lacking):
+    def test_members_that_manifests_lack_are_required(self, base, lacking):
         with pytest.raises(Refused, match=f"requires {lacking},"):
             convert_manifest(manifest(), base)
 

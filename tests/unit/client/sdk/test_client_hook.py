@@ -56,7 +56,7 @@ def test_a_created_job_goes_to_the_queue_and_not_to_sagemaker(sagemaker: Any, wo
     assert world.trainings == {}
 
 
-def test_what_the_queue_says_of_a_submission_is_logged(sagemaker: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_response_to_a_submission_is_logged(sagemaker: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", logger="trainmaster"):
         sagemaker.create_training_job(**request_for("victim1"))
         sagemaker.create_training_job(**request_for("job1"))
@@ -86,7 +86,7 @@ def test_a_waiting_job_is_described_from_its_request(sagemaker: Any) -> None:
     )
 
 
-def test_what_the_request_leaves_open_is_told_as_sagemaker_fills_it_in(sagemaker: Any) -> None:
+def test_omitted_members_are_described_with_sagemakers_defaults(sagemaker: Any) -> None:
     request = request_for("job1")
     del request["StoppingCondition"]
     sagemaker.create_training_job(**request)
@@ -302,7 +302,7 @@ def test_a_waiter_bears_an_outage_of_the_queue_for_a_while(
         describe(sagemaker)
 
 
-def test_what_the_queue_does_not_know_passes_through_untouched(sagemaker: Any, world: World) -> None:
+def test_calls_for_unknown_jobs_pass_through_unchanged(sagemaker: Any, world: World) -> None:
     world.train(request_for("other"))
     assert describe(sagemaker, "other")["TrainingJobName"] == "other"
     assert sagemaker.list_tags(ResourceArn=ARN.replace("job1", "other"))["Tags"][0]["Value"] == "7"

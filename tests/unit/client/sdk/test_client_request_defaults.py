@@ -41,7 +41,7 @@ def test_without_resources_nothing_changes(resources: str | None) -> None:
     ],
     ids=["its own tag", "groups", "preferences"],
 )
-def test_what_a_job_says_itself_goes_before(request_: dict[str, Any]) -> None:
+def test_a_jobs_own_tags_take_precedence(request_: dict[str, Any]) -> None:
     assert with_session_defaults(request_, ASKED) is request_
 
 

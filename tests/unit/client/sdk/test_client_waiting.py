@@ -107,7 +107,7 @@ def test_without_a_stream_it_tells_on_standard_output(api: ApiClient, capsys: py
     assert capsys.readouterr().out.startswith("job1: Waiting in the queue")
 
 
-def test_what_is_said_is_what_the_queue_knows(api: ApiClient) -> None:
+def test_messages_follow_the_queues_state(api: ApiClient) -> None:
     job = api.submit(request_for("job1"))
     assert "position" not in sentence_of(job | {"position": None})
     assert "position 1000 or later" in sentence_of(job | {"position": None, "positionAtLeast": 1000})
@@ -118,7 +118,7 @@ def test_what_is_said_is_what_the_queue_knows(api: ApiClient) -> None:
     assert sentence_of(job | {"jobState": "failed", "failureReason": "exit 1"}) == "Failed; exit 1."
 
 
-def test_what_is_remembered_is_bounded(api: ApiClient) -> None:
+def test_the_cache_is_bounded(api: ApiClient) -> None:
     known = JobCache(api)
     for number in range(70):
         api.submit(request_for(f"job{number}"))

@@ -161,7 +161,7 @@ def test_accelerators_are_counted_for_every_kind_of_request(config, gpus):
         answer(ResourceConfig=None),
     ],
 )
-def test_what_used_no_accelerator_or_has_not_ended_is_left_out(left_out):
+def test_jobs_without_accelerators_or_end_are_omitted(left_out):
     assert trace_of([left_out]) == []
 
 
@@ -193,7 +193,7 @@ def test_the_history_can_be_saved_and_replayed_later(world, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("code", "expected"), [("AccessDeniedException", 5), ("ServiceUnavailable", 6)])
-def test_what_aws_refuses_is_told_with_a_code(world, capsys, code, expected):
+def test_aws_errors_are_reported_with_their_code(world, capsys, code, expected):
     world.simulator.faults.inject("ListTrainingJobs", code, times=None)
     arguments = ["--from-account", "--cap", "8"]
     assert main(arguments, connect=lambda _: world.simulator.client(), sleep=world.sleep) == expected

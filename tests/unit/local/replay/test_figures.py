@@ -87,7 +87,7 @@ def foretold(likely, low, high):
     return StartEstimate(EPOCH, *(EPOCH + timedelta(seconds=at) for at in (likely, low, high)))
 
 
-def test_what_could_not_be_foretold_is_not_inside():
+def test_jobs_without_an_estimate_do_not_count_as_inside():
     found = eta_figures(RUN, {0: foretold(26, 20, 30), 1: StartEstimate(EPOCH)}, EPOCH)
     assert found == {
         "eta_asked": 2,

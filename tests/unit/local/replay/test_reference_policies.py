@@ -78,11 +78,11 @@ BLOCKED = [job(0, 100, 3), job(1, 10, 4), job(2, 10, 1), job(3, 200, 1)]
 """One runs on three of four; the next needs all; then a short one, and a long one, that would fit."""
 
 
-def test_nobody_passes_the_first_in_fifo():
+def test_no_job_passes_the_first_in_fifo():
     assert starts("baseline-fifo", BLOCKED) == [[0], [100], [110], [110]]
 
 
-def test_whoever_fits_starts_when_skipping():
+def test_any_fitting_job_starts_when_skipping():
     assert starts("baseline-skip", BLOCKED) == [[0], [212], [2], [12]]
 
 

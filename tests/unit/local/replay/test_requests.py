@@ -34,7 +34,7 @@ def test_a_job_is_let_in_with_its_share_and_as_many_units_as_gpus():
     assert made.preemptible
 
 
-def test_how_long_it_will_run_is_nowhere_but_in_the_simulators_variable():
+def test_only_the_simulators_variable_has_the_run_time():
     short, long = admit(job(100.0)), admit(job(200_000.0))
     assert (short.max_runtime, short.priority, short.demand) == (long.max_runtime, long.priority, long.demand)
 

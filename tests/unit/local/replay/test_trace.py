@@ -17,7 +17,7 @@ JOBS = st.builds(TraceJob, NAMES, SECONDS, SECONDS, st.integers(1, 999), NAMES, 
 
 
 @pytest.mark.parametrize("name", ["trace.csv", "trace.csv.gz"])
-def test_what_is_written_is_read_again(tmp_path_factory, name):
+def test_written_traces_are_read_back(tmp_path_factory, name):
     path = str(tmp_path_factory.mktemp("traces") / name)
 
     @given(st.lists(JOBS, min_size=1, max_size=20))
