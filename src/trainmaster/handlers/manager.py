@@ -29,7 +29,7 @@ logger = Logger(service="manager")
 metrics = Metrics(namespace="Trainmaster", service="manager")
 
 MAX_PASSES = 5
-"""Passes of one invocation, where each found more to do at once; after that a wake goes on with it."""
+"""Maximum passes of one invocation if each finds more to do at once; then a wake message continues."""
 
 
 @dataclass(slots=True)
@@ -37,11 +37,11 @@ class Work:
     """The combined requests of a batch of messages.
 
     Attributes:
-        wanted: whether anything in it makes a pass worth while.
+        wanted: whether any message requires a pass.
         tick: whether the minute's checks are due.
-        failed: identifiers of the messages to be delivered again: from the first that met trouble on, so that the
-            order within the group stays.
-        faults: jobs, or messages, of which a fault of ours kept something from being taken over.
+        failed: identifiers of the messages to be delivered again: from the first failed one on, so that the order
+            within the group stays.
+        faults: jobs or messages whose processing raised an unexpected exception.
     """
 
     wanted: bool = False
@@ -125,7 +125,7 @@ def _parsed(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _take_over(application: bootstrap.Application, message: dict[str, Any], work: Work) -> None:
-    """Note what one message asks for. Raises `InvalidRequest` for one that means nothing here."""
+    """Record the request of one message. Raises `InvalidRequest` for an unknown message."""
     kind = message.get("kind")
     if kind in ("wake", "tick"):
         work.wanted = True

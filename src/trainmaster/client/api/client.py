@@ -80,7 +80,7 @@ class ApiClient:
         return self._call("POST", f"/{quote(kind, safe='')}-jobs", body=request)
 
     def plan(self, request: Mapping[str, Any]) -> PlanView:
-        """Return what the request would lead to now. Raises as `submit`."""
+        """Return the forecast for the request. Raises as `submit`."""
         return cast("PlanView", self._call("POST", "/plan", body=request))
 
     def job(self, name: str, *, why: bool = False) -> JobDetailView:

@@ -54,8 +54,8 @@ def no_body() -> InvalidRequest:
 def as_json(event: Mapping[str, Any]) -> dict[str, Any]:
     """Return the event with its body as text, which Powertools parses as JSON or not at all.
 
-    It would take a form for an object, and knows application/json in lower case only. Raises `InvalidRequest` where
-    API Gateway passed on in base64 what is no text.
+    It would read a form as an object, and accepts application/json in lower case only. Raises `InvalidRequest` if API
+    Gateway passed a body in base64 that is not text.
     """
     headers = {name: _media_type(name, value) for name, value in (event.get("headers") or {}).items()}
     return {**event, "headers": headers, "body": _text(event), "isBase64Encoded": False}

@@ -36,7 +36,7 @@ class ApiKind(Protocol):
         ...
 
     def plan(self, body: Mapping[str, Any], caller: str | None) -> Plan:
-        """Return what would happen if the request were submitted now. Raises what a submission would raise."""
+        """Return the forecast of a submission. Raises the errors of a submission."""
         ...
 
     def refusal(self, name: str) -> str | None:

@@ -32,7 +32,7 @@ from trainmaster.service.explain.why import WaitDiagnosis, diagnose
 def jobs_page(
     context: ApiContext, states: Collection[str], which: Filter, limit: int, cursor: str | None
 ) -> job_models.JobsPage:
-    """Jobs that match, each with what is said of it. Raises `InvalidRequest` for a wrong cursor.
+    """Return matching jobs, each with its status in the queue. Raises `InvalidRequest` for a wrong cursor.
 
     Infeasible ones are picked from those that wait, once the plan has told which they are: such a page may be short.
     """

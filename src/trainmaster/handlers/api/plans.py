@@ -26,7 +26,7 @@ class Parts(Protocol):
 
 
 def planned(parts: Parts, of_kinds: Iterable[kinds.ApiKind], body: Mapping[str, Any], caller: str | None) -> Plan:
-    """Return what would happen to a request. Raises what a submission would raise."""
+    """Return the forecast for a request. Raises the errors of a submission."""
     for kind in of_kinds:
         if kind.recognises(body):
             return kind.plan(body, caller)

@@ -21,7 +21,7 @@ class ImageDetailsView(TypedDict):
 
 
 class ReceivedView(TypedDict):
-    """A request for an image job that was taken; its image is looked at next."""
+    """An accepted request for an image job, whose image is read next."""
 
     jobName: str
     state: str

@@ -82,7 +82,7 @@ class ImageApi:
         return is_image_request(body)
 
     def plan(self, body: Mapping[str, Any], caller: str | None) -> Plan:
-        """Return what would happen to a request with the size of its image. Raises `InvalidRequest` without a size."""
+        """Return the forecast for a request with the size of its image. Raises `InvalidRequest` without a size."""
         size = _size_of(body.get(SIZE_FIELD))
         request = {name: value for name, value in body.items() if name != SIZE_FIELD}
         reading, parts = read_request(request), self._parts
@@ -98,7 +98,7 @@ class ImageApi:
         return None if refused is None else refused.message()
 
     def _receive(self, body: Mapping[str, Any], caller: str | None) -> tuple[Received, HTTPStatus]:
-        """Return the answer to a request, and its status. Raises what `receive` raises."""
+        """Return the response to a request, and its status. Raises the errors of `receive`."""
         reading, store = read_request(body), self._context.store
         asked = IncomingRequest(reading.request, body, caller)
         policy = store.settings(catalogue=False).policy

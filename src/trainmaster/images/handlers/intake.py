@@ -39,9 +39,9 @@ logger = Logger(service="intake")
 metrics = Metrics(namespace="Trainmaster", service="intake")
 
 AT_ONCE = 10
-"""Images that are looked at at the same time: as many as a batch has messages."""
+"""Images that are read at the same time: as many as a batch has messages."""
 MARGIN = 5.0
-"""Seconds kept for entering what has been looked at; what takes longer comes again."""
+"""Seconds reserved for entering jobs whose images have been read; SQS delivers the other messages again."""
 
 
 class Parts(Protocol):
@@ -117,7 +117,7 @@ class Batch:
             self._looking[record["messageId"]] = pool.submit(self._look, SQSRecord(record))
 
     def settle(self, record: SQSRecord) -> None:
-        """Enter the job of one message, or set the message aside. Raises what makes it come again."""
+        """Enter the job of one message, or set the message aside. Raises errors after which SQS delivers it again."""
         left = self.context.get_remaining_time_in_millis() / 1000 - MARGIN
         try:
             asked, prepared = self._looking[record.message_id].result(timeout=max(left, 0))
@@ -138,7 +138,7 @@ class Batch:
             logger.info("taken in", extra={"job": taken.job.name, "new": taken.new})
 
     def tell(self) -> None:
-        """Wake the manager where there is something new for it, and say what was done."""
+        """Wake the manager if jobs were entered, and log the result."""
         metrics.add_metric(name="ImageJobsEntered", unit=MetricUnit.Count, value=self.entered)
         metrics.add_metric(name="ImageJobsSetAside", unit=MetricUnit.Count, value=self.aside)
         tell_errors(self.failed, decisions=len(self._looking))
@@ -174,7 +174,7 @@ class Batch:
         return given.string_value if given is not None else None
 
     def _set_aside(self, record: SQSRecord, error: Refused) -> None:
-        """In the queue it would be refused again and again; set aside, people find it, can mend it and send it back."""
+        """Move a message that fails repeatedly to the dead-letter queue, where operators can correct and resend it."""
         logger.warning("refused", extra={"message_id": record.message_id, "field": error.field})
         queue = self.parts.image_queue
         if queue is None:

@@ -37,8 +37,8 @@ def tell_errors(models: Iterable[str], *, decisions: int = 0) -> None:
 
     Args:
         models: the endpoint of each error, as often as it had one.
-        decisions: those among which these errors are, where no pass counts them: the requests that the intake has
-            looked at. Without them there would be no rate while every image fails, and so no pass meets one.
+        decisions: the decisions that include these errors, if no pass counts them: the requests that the intake has
+            read. Without them there would be no rate while every image fails.
     """
     failed = tuple(models)
     also = [("Invocations", MetricUnit.Count, decisions)] if decisions else []

@@ -55,7 +55,7 @@ class Parts(Protocol):
 
     @property
     def imaging(self) -> WorkerFactory:
-        """Makes what regions are worked on with."""
+        """Builds the dependencies of workers."""
 
 
 @logger.inject_lambda_context(correlation_id_path="Records[0].messageId")

@@ -43,7 +43,7 @@ class ImageDetails(ResponseModel):
 
 
 class Received(ResponseModel):
-    """A request for an image job that was taken; its image is looked at next."""
+    """An accepted request for an image job, whose image is read next."""
 
     job_name: str
     state: Annotated[

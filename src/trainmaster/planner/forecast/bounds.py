@@ -28,7 +28,7 @@ class Bounds:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Bounds:
-        """Return the bounds with what active jobs hold."""
+        """Return the bounds with the units of active jobs."""
         policy = snapshot.policy
         shares = Entitlements(policy, snapshot.pools, snapshot.foreign) if policy.shares else None
         bounds = cls(shares, _limits((*snapshot.active, *snapshot.waiting)))

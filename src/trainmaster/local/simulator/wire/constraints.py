@@ -22,7 +22,7 @@ MAX_VALUE_LENGTH = 256
 def check_request(value: Any, shape: Shape) -> None:
     """Raise `ApiError`: `SerializationException` for a wrong type, else `ValidationException` as the service words it.
 
-    All violations are told at once, as the service does.
+    The message lists all violations, as that of the service does.
     """
     report = ParamValidator().validate(value, shape)
     wrong_types = [str(error) for error in report._errors if error[0] == "invalid type"]  # noqa: SLF001
@@ -37,7 +37,7 @@ def check_request(value: Any, shape: Shape) -> None:
 
 
 def check_answer(value: Any, shape: Shape | None) -> None:
-    """Raise `AssertionError` where an answer is not what the model promises: the simulator would teach lies."""
+    """Raise `AssertionError` if a response violates the service model, so that the simulator stays accurate."""
     if shape is None:
         if value:
             raise AssertionError(f"an answer where the model has none: {value}")
