@@ -154,12 +154,12 @@ MARKED = $(if $(SLOW),,-m "not slow")
 
 .PHONY: test-unit
 test-unit: .venv/.stamp $(DYNOXIDE) ## Run the tests that need no deployed stack
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/torch --ignore=tests/jax $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax $(ARGS)
 
 .PHONY: test-stack
 test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp ## Run the tests of the deployed stack
 	@# They wait for stacks rather than work: two files at a time, each on a stack of its own.
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(MARKED) tests/e2e --ignore=tests/e2e/sdk2 --ignore=tests/e2e/sdk3 $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(MARKED) tests/e2e tests/images/e2e --ignore=tests/e2e/sdk2 --ignore=tests/e2e/sdk3 $(ARGS)
 
 .PHONY: test-sdk2
 test-sdk2: .venv-sdk2/.stamp ## Run the tests of the client beside SageMaker SDK v2

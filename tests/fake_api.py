@@ -69,13 +69,6 @@ def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any)
     } | changes
 
 
-def an_image(done: int = 0, failed: int = 0, total: int = 30, **changes: Any) -> dict[str, Any]:
-    """What the API says of an image job beside the rest: the members `kind` and `details`."""
-    work = {"endpoint": "ships", "variant": "AllTraffic", "load": 4 * total, "loadLeft": 4 * (total - done)}
-    regions = {"total": total, "done": done, "failed": failed}
-    return {"kind": "image", "details": work | {"tiles": 9 * total, "regions": regions} | changes}
-
-
 def a_rendezvous(job: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
     """What the API says of the nodes of a job: by default, that none has come."""
     return {
@@ -261,17 +254,8 @@ class FakeApi:
         warnings = ["The job has no CheckpointConfig: preempted, it would begin anew."]
         return (200 if old else 202), _brief(job) | {"warnings": warnings, "wouldPreempt": ["job1"]}
 
-    def post_image_jobs(self, request: dict[str, Any]) -> tuple[int, Any]:
-        if not request.get("imageUrls"):
-            raise Refusal(400, "InvalidRequest", "imageUrls is missing.", "imageUrls", "Add it.")
-        old = self.jobs.get(request["jobId"])
-        warnings = [f"{name} has no effect here and is ignored." for name in request if name == "colour"]
-        state = old["jobState"] if old else "received"
-        return (200 if old else 202), {"jobName": request["jobId"], "state": state, "warnings": warnings}
-
     def post_plan(self, request: dict[str, Any]) -> tuple[int, Any]:
-        if "imageUrls" not in request:
-            self._check(request)
+        self._check(request)
         return 200, {
             "decision": "wait",
             "position": 3,
@@ -413,7 +397,7 @@ class FakeApi:
             raise Refusal(404, "JobNotFound", self.refused[name], "name", "GET /jobs lists the names.")
         if name not in self.jobs:
             hint = "GET /jobs lists the names."
-            raise Refusal(404, "JobNotFound", f"There is no job {name}.", "name", hint)
+            raise Refusal(404, "JobNotFound", f"The queue knows no job {name}.", "name", hint)
         return self.jobs[name]
 
 

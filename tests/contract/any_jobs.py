@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from other_kind import BatchWork
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resizing, RestartBudget
@@ -14,8 +15,6 @@ from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.job import Change, Job, JobState, ParentRule, Reservation
 from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
-from trainmaster.images.domain.tiling import Cut, Window
-from trainmaster.images.domain.work import ImageWork, run_name
 
 texts = st.text(max_size=20)
 keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -66,24 +65,15 @@ ELASTIC = dict[str, st.SearchStrategy[Any]](
     budget=st.builds(RestartBudget, **BUDGET),
 )
 
-pixels = st.tuples(st.integers(1, 100_000), st.integers(1, 100_000))
-IMAGE_WORK = dict[str, st.SearchStrategy[Any]](
-    endpoint=keys,
-    variant=st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
-    part=st.builds(Window, *[st.integers(0, 100_000)] * 4),
-    cut=st.builds(Cut, region=pixels, tile=pixels, overlap=pixels),
-    regions=st.integers(0, 10_000),
-    tiles=st.integers(0, 10**9),
-    workers=st.integers(1, 64),
-    load=st.integers(0, 640_000),
-    left=st.integers(0, 640_000),
-    done=st.integers(0, 10_000),
-    failed=st.integers(0, 10_000),
+BATCH_WORK = dict[str, st.SearchStrategy[Any]](
+    service=keys, calls=st.integers(1, 10_000), done=st.integers(0, 10_000), failed=st.integers(0, 10_000)
 )
 
 ATTEMPT = dict[str, st.SearchStrategy[Any]](
     number=st.integers(1, 99),
-    training_job_name=names | names.map(run_name) | st.sampled_from(["image:job1", "image:job1-qstamp-2"]),
+    training_job_name=names
+    | st.builds(BatchWork.run_name, names, st.integers(1, 3))
+    | st.sampled_from(["batch:job1", "batch:job1-qstamp-2"]),
     units=units,
     created_at=times,
     choices=st.lists(keys, max_size=3).map(tuple),
@@ -200,6 +190,6 @@ JOB = dict[str, st.SearchStrategy[Any]](
     failures=counts,
     held_by=st.none() | texts,
     elastic=st.none() | st.builds(Elastic, **ELASTIC),
-    work=st.none() | st.builds(ImageWork, **IMAGE_WORK),
+    work=st.none() | st.builds(BatchWork, **BATCH_WORK),
 )
 jobs = st.builds(Job, **JOB)

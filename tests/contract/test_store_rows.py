@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import builders as b
+from other_kind import a_batch
 from trainmaster.adapters.dynamodb.codec import ATTEMPT_FIELDS, JOB_FIELDS, ROW_FIELDS
 from trainmaster.adapters.dynamodb.rows import (
     finished_at,
@@ -119,10 +120,10 @@ def test_a_lane_too_long_for_a_key_is_refused():
     assert caught.value.field == "ResourceConfig"
 
 
-def test_a_models_url_too_long_for_a_key_is_refused_by_the_field_that_names_it():
+def test_a_services_name_too_long_for_a_key_is_refused_by_the_field_that_names_it():
     with pytest.raises(TooLarge) as caught:
-        place(b.a_job(units={f"endpoint/https://models.example/{'m' * 700}": 1}))
-    assert caught.value.field == "imageProcessor.name"
+        place(a_batch(service="m" * 700))
+    assert caught.value.field == "service"
 
 
 def test_unknown_attributes_of_a_newer_version_are_ignored():
@@ -171,7 +172,7 @@ def test_a_settings_row_of_before_pools_had_kinds_and_there_was_a_policy_is_stil
 
 
 def test_stored_pools_are_in_force_for_functions_that_do_not_know_the_pools_parameter():
-    """Those of image jobs: an export cannot change while another stack imports it (ADR 19)."""
+    """Those of other kinds of jobs: an export cannot change while another stack imports it (ADR 19)."""
     row = keyed(SETTINGS, pools='[["ml.p5.48xlarge", 2]]', version=7, parameter="two")
     pools, nine = b.pools_of(b.a_pool(cap=2)), b.pools_of(b.a_pool(cap=9))
     assert Deployed({}, "", Policy()).in_force(row).pools == pools

@@ -6,16 +6,17 @@ SDK suites run: they bring their own stages.
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import boto3
 import pytest
-from deployed_stack import Deployed
 
+from deployed_stack import Deployed, trainmaster
 from trainmaster import ApiClient
 from trainmaster.local.stack import Checkout, LocalStack
 from trainmaster.local.stack.address import ACCOUNT, REGION, SECRET
+
+__all__ = ["trainmaster"]
 
 TYPES = [f"ml.{family}.{size}" for family in ("g4dn", "g5", "g6", "g6e") for size in ("xlarge", "2xlarge", "4xlarge")]
 """Instance types for tests to take; the cap of each is one, and the account's limit two."""
@@ -57,18 +58,6 @@ def instance_type(_types):
 @pytest.fixture(scope="session")
 def checkout():
     return Checkout.here()
-
-
-@pytest.fixture
-def trainmaster(deployed):
-    """The command line as a process, as the queue's user has it."""
-
-    def run(*arguments):
-        done = deployed.run(sys.executable, "-m", "trainmaster", *arguments)
-        assert "Traceback" not in done.stderr
-        return done
-
-    return run
 
 
 @pytest.fixture

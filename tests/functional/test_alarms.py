@@ -1,147 +1,30 @@
-"""The alarms of both templates against what the handlers really write: names, dimensions, units and values."""
+"""The alarms of the template against what the manager really writes: names, dimensions, units and values."""
 
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
-from image_runs_world import ImageRunsWorld
-from image_world import Context, ImageWorld, a_record, an_image_request
-from permissions import images_template, template
-from trainmaster.domain.errors import Unavailable
+from alarms import alarms_of, run, watched, written
+from permissions import template
 from trainmaster.handlers import manager
-from trainmaster.images.handlers import intake
-from world import QUEUE
+from world import World
 
-RESOURCES = template()["Resources"] | images_template()["Resources"]
-ALARMS = {
-    name: each["Properties"]
-    for name, each in RESOURCES.items()
-    if each["Type"] == "AWS::CloudWatch::Alarm" and not str(each["Properties"].get("Namespace")).startswith("AWS/")
-}
-"""Those that watch metrics of ours."""
+ALARMS = alarms_of(template())
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
-def run(module, application, event):
-    """A handler's whole run, as Lambda calls it, but for how it comes to its application."""
-
-    @module.metrics.log_metrics
-    def handler(event, context):
-        return module.consume(application, event, context)
-
-    try:
-        return handler(event, Context())
-    finally:
-        module.metrics.clear_metrics()
-
-
-def written(text):
-    """What CloudWatch makes of a log: (namespace, metric, its dimensions) to (unit, values)."""
-    found = {}
-    for line in text.splitlines():
-        blob = json.loads(line) if line.startswith('{"_aws"') else {"_aws": {"CloudWatchMetrics": []}}
-        for part in blob["_aws"]["CloudWatchMetrics"]:
-            for names in part["Dimensions"]:
-                dimensions = frozenset((name, blob[name]) for name in names)
-                for metric in part["Metrics"]:
-                    value = blob[metric["Name"]]
-                    key = part["Namespace"], metric["Name"], dimensions
-                    found.setdefault(key, (metric["Unit"], []))[1].extend(value if isinstance(value, list) else [value])
-    return found
-
-
-def watched(alarm):
-    """The metrics that an alarm watches, as CloudWatch knows them; `QueueName` is the queue of these tests."""
-    for each in alarm.get("Metrics", [{"MetricStat": {"Metric": alarm}}]):
-        if "MetricStat" in each:
-            metric = each["MetricStat"]["Metric"]
-            dimensions = frozenset(
-                (each["Name"], QUEUE if each["Value"] == {"Ref": "QueueName"} else each["Value"])
-                for each in metric["Dimensions"]
-            )
-            yield metric["Namespace"], metric["MetricName"], dimensions
-
-
-@pytest.fixture(scope="module")
-def world():
-    """A job that runs, one that waits for room, and an endpoint of which SageMaker says nothing."""
-    world = ImageRunsWorld(takes=4)
-    world.enter("one")
+def test_every_alarm_on_metrics_of_ours_watches_what_the_manager_writes(capsys):
+    world = World()
+    world.submit("one", training_seconds=300)
     world.run(5)
-    world.enter("two")
-    world.endpoints.trouble = Unavailable("SageMaker is down")
-    return world
-
-
-@pytest.fixture
-def told(world, capsys):
-    """What a tick of the manager and a batch of the intake write."""
+    world.submit("two", count=2)
     tick = {"messageId": "1", "body": json.dumps({"kind": "tick", "time": "now"})}
     run(manager, world.application(), {"Records": [tick]})
-    run(intake, ImageWorld(), {"Records": [a_record(1, an_image_request())]})
-    return written(capsys.readouterr().out)
-
-
-def test_every_alarm_on_metrics_of_ours_watches_what_the_handlers_write(told):
-    assert {
-        "ManagerSilentAlarm",
-        "ManagerFaultsAlarm",
-        "ImageThrottlesAlarm",
-        "ImageErrorsAlarm",
-        "ImageDurationAlarm",
-    } <= ALARMS.keys()
+    found = written(capsys.readouterr().out)
+    assert ALARMS.keys() >= {"ManagerSilentAlarm", "ManagerFaultsAlarm"}
     for name, alarm in ALARMS.items():
         for metric in watched(alarm):
-            assert metric in told, name
-
-
-def test_alarms_compare_metrics_of_the_same_decisions(told):
-    """A pass and a request that was looked at are two decisions; a duration's threshold is in milliseconds."""
-    (duration,) = (told[metric] for metric in watched(ALARMS["ImageDurationAlarm"]))
-    assert duration[0] == "Milliseconds"
-    throttles, requests = (sum(told[metric][1]) for metric in watched(ALARMS["ImageThrottlesAlarm"]))
-    errors, decisions = (sum(told[metric][1]) for metric in watched(ALARMS["ImageErrorsAlarm"]))
-    assert (throttles, requests, errors, decisions) == (1, 1, 1, 2)
-
-
-def value(alarm, told):
-    """What CloudWatch makes of an alarm's expression and one period's figures; None where one of them is missing."""
-    ids = [each["Id"] for each in alarm["Metrics"] if "MetricStat" in each]
-    sums = {name: sum(told[key][1]) for name, key in zip(ids, watched(alarm), strict=True) if key in told}
-    (expression,) = (each["Expression"] for each in alarm["Metrics"] if "Expression" in each)
-    if sums.keys() < set(ids):
-        return None
-    found = re.fullmatch(r"IF\((\w+) > 0, 100 \* (\w+) / (\w+), 0\)", expression)
-    over, some, all_ = (sums[name] for name in found.groups())
-    return 100 * some / all_ if over > 0 else 0
-
-
-def test_the_alarm_on_errors_sees_that_every_image_fails_though_no_pass_meets_any(capsys):
-    world = ImageWorld()
-    world.images.headers.clear()
-    run(intake, world, {"Records": [a_record(n, an_image_request(f"job{n}")) for n in range(10)]})
-    alarm = ALARMS["ImageErrorsAlarm"]
-    assert value(alarm, written(capsys.readouterr().out)) == 100 > alarm["Threshold"]
-
-
-def test_the_alarm_on_errors_is_silent_while_all_goes_well(capsys):
-    run(intake, ImageWorld(), {"Records": [a_record(1, an_image_request())]})
-    assert value(ALARMS["ImageErrorsAlarm"], written(capsys.readouterr().out)) == 0
-
-
-def test_the_alarm_on_throttles_tells_the_share_of_the_requests_that_wait_however_many_passes_there_are(capsys):
-    """The guide's words: more than half of total requests. Idle passes made a share of them ever smaller."""
-    world = ImageRunsWorld(takes=4)
-    application = world.application()
-    tick = {"Records": [{"messageId": "1", "body": json.dumps({"kind": "tick", "time": "now"})}]}
-    for name in ("one", "two", "three"):
-        world.enter(name)
-        for _ in range(3):
-            run(manager, application, tick)
-    alarm = ALARMS["ImageThrottlesAlarm"]
-    assert value(alarm, written(capsys.readouterr().out)) == pytest.approx(200 / 3)
-    assert alarm["Threshold"] == 50
+            assert metric in found, name

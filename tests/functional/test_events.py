@@ -7,17 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from api_world import ALICE, read
+from api_world import ALICE, ApiWorld, read
 from builders import NOW, P5, a_custom_resize, a_job, a_preempted_job, a_running_job, an_observation, at
-from image_api_world import ImageApiWorld
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.handlers.api.app import OPERATIONS, answer
-from trainmaster.handlers.api.operations import operations_of
 from trainmaster.handlers.manager import consume, metrics
-from trainmaster.images.handlers.api import ImageApi
 from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage
-
-ALL_OPERATIONS = OPERATIONS | operations_of(ImageApi)
 
 EVENTS = Path(__file__).parent.parent.parent / "events"
 API = sorted(EVENTS.glob("api-*.json"))
@@ -62,7 +57,7 @@ class ObedientLauncher:
 
 def a_world():
     """job1 runs, job3 waits, one P5 is free."""
-    world = ImageApiWorld()
+    world = ApiWorld()
     world.seed(a_running_job("job1", priority=1, entry_time=at(-40)), a_job("job3", priority=1, entry_time=at(-10)))
     world.application.launcher = ObedientLauncher()
     return world
@@ -73,7 +68,6 @@ def load(path):
 
 
 STATUS = {
-    "api-add-image-job": 202,
     "api-add-job": 202,
     "api-add-job-by-resources": 202,
     "api-answer-resize": 200,
@@ -160,10 +154,8 @@ def test_events_about_one_pool_are_carried_out():
 
 def test_there_is_one_api_event_for_each_route_besides_other_ways_to_ask():
     routes = {(event["httpMethod"], event["resource"]) for event in map(load, API)}
-    assert routes == {
-        (each.method, each.rule.replace("<", "{").replace(">", "}")) for _, each in ALL_OPERATIONS.values()
-    }
-    assert len([path for path in API if "-by-" not in path.stem]) == len(ALL_OPERATIONS)
+    assert routes == {(each.method, each.rule.replace("<", "{").replace(">", "}")) for _, each in OPERATIONS.values()}
+    assert len([path for path in API if "-by-" not in path.stem]) == len(OPERATIONS)
 
 
 @pytest.mark.parametrize("path", API, ids=lambda path: path.stem)

@@ -10,15 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import builders as b
-from image_builders import an_image_job
+from other_kind import a_batch
 from trainmaster.domain.jobs.lane import LaneParts, lane_name, lane_parts
-from trainmaster.images.domain.endpoint import pool_name
 
 labels = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,5}", fullmatch=True)
 numbers = st.integers(0, 40)
 # Such as URLs have, with all that stands between the parts of a name; and whatever else.
 pools = st.one_of(st.text("a1~+^@/-%#\n", max_size=12), st.text(max_size=12), labels)
 days = st.one_of(st.just(""), st.dates().map(str))
+DEADLINE = datetime(2031, 2, 3, tzinfo=UTC)
 lanes = st.builds(LaneParts, labels, pools, numbers, numbers, days, st.one_of(st.just(""), labels))
 
 
@@ -32,12 +32,10 @@ def test_a_lanes_name_says_what_it_is_made_of_so_that_no_two_have_one(parts):
 
 
 @given(labels, pools, st.integers(1, 1000), st.one_of(st.none(), labels))
-def test_an_image_jobs_lane_says_its_pool(share, url, load, group):
-    url = f"https://host/{url}"
-    job = an_image_job("image", load, endpoint=url, variant="", share=share, group=group)
-    job = replace(job, deadline=datetime(2031, 2, 3, tzinfo=UTC))
-    size = load.bit_length() - 1
-    assert lane_parts(job.lane) == LaneParts(share, pool_name(url, ""), size, 0, "2031-02-03", group or "")
+def test_the_lane_of_a_job_of_another_kind_says_its_pool(share, service, calls, group):
+    job = replace(a_batch("batch", calls, service=service, share=share, group=group), deadline=DEADLINE)
+    size = calls.bit_length() - 1
+    assert lane_parts(job.lane) == LaneParts(share, f"batch/{service}", size, 0, "2031-02-03", group or "")
 
 
 def test_names_are_as_tables_have_them():

@@ -7,6 +7,7 @@
     attempt_request the CreateTrainingJob request of an attempt
     observe         apply SageMaker's reports
     dependencies    jobs that wait for a time or for other jobs
+    randomness      the random numbers of a pass
     context, faults dependencies and error isolation of the manager's actions
     submit, change  the API's commands: submit, plan, cancel, hold, priority, settings
     wake            request a pass

@@ -2,8 +2,11 @@
 
 import os
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
+
+import pytest
 
 from trainmaster import ApiClient
 from trainmaster.local.stack import StackAddress
@@ -70,3 +73,15 @@ def eventually(question, seconds=SOON):
         assert time.monotonic() < deadline, f"not so within {seconds} seconds"
         time.sleep(0.2)
     return answer
+
+
+@pytest.fixture
+def trainmaster(deployed):
+    """The command line as a process, as the queue's user has it."""
+
+    def run(*arguments):
+        done = deployed.run(sys.executable, "-m", "trainmaster", *arguments)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run

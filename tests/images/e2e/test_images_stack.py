@@ -14,9 +14,9 @@ from collections import Counter, defaultdict
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from deployed_stack import Deployed, eventually
 from rasterio.warp import transform
 
+from deployed_stack import Deployed, eventually
 from model_server import model_server
 from spots import NORTH, STEP, UTM, WEST, blobs, boxes_of, collection, geotiff, picture, scattered, squares
 from trainmaster import ApiClient

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_terminal import NOW, Terminal
 from rich.console import Console
 
-from fake_api import FakeApi, a_view, an_attempt, an_image
+from cli_terminal import NOW, Terminal
+from fake_api import FakeApi, a_view, an_attempt
+from image_fake_api import an_image
 from trainmaster.cli.output.progress import LiveTable
 
 POOL = "endpoint/ships/AllTraffic"
