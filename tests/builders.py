@@ -38,9 +38,9 @@ def a_demand(*alternatives: Units) -> Demand:
     return Demand(tuple(alternatives) or ({P5: 1},))
 
 
-def a_pool(name: str = P5, cap: int = 2, *, count_foreign: bool = False) -> Pool:
+def a_pool(name: str = P5, cap: int = 2, *, count_external: bool = False) -> Pool:
     """A pool of two P5 instances."""
-    return Pool(name, cap, count_foreign)
+    return Pool(name, cap, count_external)
 
 
 def pools_of(*pools: Pool) -> dict[str, Pool]:
@@ -179,7 +179,7 @@ def a_snapshot(
     waiting: Sequence[Job] = (),
     pass_number: int = 1,
     cut_lanes: Iterable[str] = (),
-    foreign: Units | None = None,
+    external: Units | None = None,
     policy: Policy | None = None,
 ) -> Snapshot:
     """What a pass reads: the article's one pool of two P5 instances and no jobs; `waiting` is put in queue order."""
@@ -190,7 +190,7 @@ def a_snapshot(
         active=tuple(active),
         waiting=tuple(sorted(waiting, key=lambda job: job.order)),
         cut_lanes=frozenset(cut_lanes),
-        foreign=dict(foreign or {}),
+        external=dict(external or {}),
         policy=policy or Policy(),
     )
 

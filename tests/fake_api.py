@@ -120,7 +120,7 @@ SETTABLE = (
 
 def a_pool(name: str, cap: int, **changes: Any) -> dict[str, Any]:
     """What the API says of a pool; drained as soon as it is draining and nothing is used. Nobody knows ml.x9 types."""
-    figures = {"used": 0, "stopping": 0, "beyondLeast": 0, "held": 0, "foreign": 0, "warm": 0, "free": cap}
+    figures = {"used": 0, "stopping": 0, "beyondLeast": 0, "held": 0, "external": 0, "warm": 0, "free": cap}
     waits = {"waiting": 0, "waitingUnits": 0, "waitingMore": False, "weight": 0.5}
     plan = {"trainingPlanArn": None, "planStatus": None, "startsAt": None, "endsAt": None}
     has: dict[str, Any] = {"vcpus": 192, "memoryGib": 2048.0, "accelerator": "nvidia", "acceleratorMemoryGib": 640.0}
@@ -128,7 +128,7 @@ def a_pool(name: str, cap: int, **changes: Any) -> dict[str, Any]:
         has = {"vcpus": 0, "memoryGib": 0.0, "accelerators": 0, "accelerator": None, "acceleratorMemoryGib": 0.0}
     made = {"madeFor": None, "madeAt": None, "price": 0.0, "onDemandPrice": 0.0}
     told = {"name": name, "instanceType": name, "kind": "on-demand", **plan, **made, **has, "cap": cap}
-    pool = told | {"countForeign": False} | figures | waits | changes
+    pool = told | {"countExternal": False} | figures | waits | changes
     drains, left = pool.pop("draining", False), pool["used"] + pool["warm"]
     setting = {key: changes[key] for key in SETTABLE if changes.get(key)}
     if name != pool["instanceType"]:
@@ -138,7 +138,7 @@ def a_pool(name: str, cap: int, **changes: Any) -> dict[str, Any]:
         | pool
         | {
             "state": ("draining" if left else "drained") if drains else "in use",
-            "setting": {key: pool[key] for key in ("instanceType", "cap", "countForeign")} | setting,
+            "setting": {key: pool[key] for key in ("instanceType", "cap", "countExternal")} | setting,
         }
     )
 

@@ -94,7 +94,7 @@ def holds(draw, job):
 
 
 def entitlements_of(snapshot):
-    return Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)
+    return Entitlements(snapshot.policy, snapshot.pools, snapshot.external)
 
 
 def held_by(jobs) -> dict[str, Counter[str]]:

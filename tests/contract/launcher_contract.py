@@ -265,8 +265,8 @@ class Lives:
         create(bench, "ended")
         bench.let(DONE)
         create(bench, "ours")
-        bench.create_elsewhere(a_request("foreign"))
-        assert sorted(open_names(bench)) == ["foreign", "ours"]
+        bench.create_elsewhere(a_request("external"))
+        assert sorted(open_names(bench)) == ["external", "ours"]
 
     def test_an_open_job_behind_pages_of_ended_ones_is_found(self, bench: Bench):
         bench.create_lasting("old")

@@ -82,8 +82,8 @@ class ReadingContract:
         assert snapshot.waiting == tuple(jobs[:58])
         assert bool(snapshot.cut_lanes) is cut
 
-    def test_foreign_units_are_not_counted_on(self, engine):
-        store = engine.open(pools=[b.a_pool(cap=50, count_foreign=True)], parameter="fifty")
+    def test_external_units_are_not_counted_on(self, engine):
+        store = engine.open(pools=[b.a_pool(cap=50, count_external=True)], parameter="fifty")
         store.update_external_jobs({"other": {b.P5: 10}})
         jobs = fill(store, in_lane(60))
         assert store.begin_pass().waiting == tuple(jobs[:48])

@@ -74,9 +74,9 @@ class SettingsContract:
         before = store.settings()
         assert before.pools == b.pools_of(b.a_pool(cap=2))
         changed = store.set_settings(
-            pools=[b.a_pool(cap=5), b.a_pool(b.G5, 8, count_foreign=True)], version=before.version
+            pools=[b.a_pool(cap=5), b.a_pool(b.G5, 8, count_external=True)], version=before.version
         )
-        assert changed.pools == b.pools_of(b.a_pool(cap=5), b.a_pool(b.G5, 8, count_foreign=True))
+        assert changed.pools == b.pools_of(b.a_pool(cap=5), b.a_pool(b.G5, 8, count_external=True))
         assert changed.version > before.version
         assert store.settings() == other_store.settings() == changed
         assert store.begin_pass().pools == store.read_snapshot().pools == changed.pools
@@ -215,7 +215,7 @@ class SettingsContract:
         old.set_settings(policy=replace(day, reservation_timeout=timedelta(hours=2)))
         assert engine.open(policy=week).settings().policy == replace(week, reservation_timeout=timedelta(hours=2))
 
-    def test_foreign_jobs_come_change_and_go(self, store, other_store):
+    def test_external_jobs_come_change_and_go(self, store, other_store):
         assert store.update_external_jobs({}) == {}
         known = store.update_external_jobs({"a": {b.P5: 1}, "b": {b.G5: 2, b.P5: 1}})
         assert known == {"a": {b.P5: 1}, "b": {b.G5: 2, b.P5: 1}}
@@ -223,13 +223,13 @@ class SettingsContract:
         assert store.update_external_jobs({}) == {"b": {b.G5: 3}}
         assert store.update_external_jobs({"b": {b.G5: 4}}, gone=["b"]) == {"b": {b.G5: 4}}
 
-    def test_foreign_units_count_in_the_pools_that_count_them(self, store):
-        store.set_settings(pools=[b.a_pool(), b.a_pool(b.G5, 8, count_foreign=True)])
+    def test_external_units_count_in_the_pools_that_count_them(self, store):
+        store.set_settings(pools=[b.a_pool(), b.a_pool(b.G5, 8, count_external=True)])
         store.update_external_jobs({"a": {b.P5: 1, b.G5: 2}, "b": {b.G5: 3}, "c": {"ml.none": 1}})
-        assert store.begin_pass().foreign == {b.G5: 5}
-        assert store.read_snapshot().foreign == {b.G5: 5}
+        assert store.begin_pass().external == {b.G5: 5}
+        assert store.read_snapshot().external == {b.G5: 5}
 
-    def test_foreign_jobs_are_no_jobs_of_ours(self, store):
+    def test_external_jobs_are_no_jobs_of_ours(self, store):
         store.update_external_jobs({"job1": {b.P5: 1}})
         assert store.find("job1") is None
         snapshot = store.begin_pass()

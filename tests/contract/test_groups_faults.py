@@ -188,14 +188,14 @@ GARBAGE = [
 @pytest.mark.parametrize("attributes", GARBAGE, ids=range(len(GARBAGE)))
 def test_a_row_of_others_is_told_as_such_and_what_is_asked_is_said_beside_it(dynoxide_engine, attributes):
     groups, key = a_manager(dynoxide_engine), {"pk": {"S": f"rdzv#{RUN}"}, "sk": {"S": "state"}}
-    foreign = {**key, **attributes, "rev": {"S": "first"}, "control": {"N": "1"}, "expires": {"S": "never"}}
-    dynoxide_engine.client.put_item(TableName=dynoxide_engine.name, Item=foreign)
+    unreadable = {**key, **attributes, "rev": {"S": "first"}, "control": {"N": "1"}, "expires": {"S": "never"}}
+    dynoxide_engine.client.put_item(TableName=dynoxide_engine.name, Item=unreadable)
     for _ in range(2):
         with pytest.raises(UnreadableRendezvous):
             groups.get(RUN)
         groups.set(RUN, CONTROL)
     row = groups.table.get(row_of_run(RUN))
-    assert {name: row[name] for name in (*attributes, "rev")} == {**attributes, "rev": foreign["rev"]}
+    assert {name: row[name] for name in (*attributes, "rev")} == {**attributes, "rev": unreadable["rev"]}
     assert json.loads(row["control"]["S"])["epoch"] == CONTROL.epoch
 
 

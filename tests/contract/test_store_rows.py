@@ -167,7 +167,7 @@ def test_a_settings_row_of_before_pools_had_kinds_and_there_was_a_policy_is_stil
     """As version 0.1 wrote it."""
     row = keyed(SETTINGS, pools='[["ml.p5.48xlarge", 2], ["ml.g5.2xlarge", 8, true]]', version=7, parameter="two")
     deployed = Deployed({}, "two", Policy(reservations=3))
-    pools = b.pools_of(b.a_pool(cap=2), b.a_pool(b.G5, 8, count_foreign=True))
+    pools = b.pools_of(b.a_pool(cap=2), b.a_pool(b.G5, 8, count_external=True))
     assert deployed.in_force(row) == QueueSettings(pools, deployed.policy, 7, deployed.policy)
 
 

@@ -170,7 +170,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(cap=st.integers(0, 60), version=st.none() | st.integers(0, 4))
     def set_pools(self, cap, version):
-        pools = [b.a_pool(cap=cap, count_foreign=cap % 2 == 0), b.a_pool(b.G5, 8)]
+        pools = [b.a_pool(cap=cap, count_external=cap % 2 == 0), b.a_pool(b.G5, 8)]
         self.both(lambda store: store.set_settings(pools=pools, version=version))
 
     @rule(reservations=st.integers(0, 9), version=st.none() | st.integers(0, 4))

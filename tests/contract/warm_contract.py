@@ -86,4 +86,4 @@ class WarmContract:
         store.transition([], fence=fence, warm=[OLD])
         assert store.find("old") is None
         snapshot = store.read_snapshot()
-        assert (snapshot.active, snapshot.waiting, snapshot.foreign) == ((), (), {})
+        assert (snapshot.active, snapshot.waiting, snapshot.external) == ((), (), {})

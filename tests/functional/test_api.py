@@ -168,15 +168,15 @@ POOL = {
     "stopping": 0,
     "beyondLeast": 0,
     "held": 0,
-    "foreign": 0,
+    "external": 0,
     "warm": 0,
     "free": 0,
-    "countForeign": False,
+    "countExternal": False,
     "waiting": 1,
     "waitingUnits": 1,
     "waitingMore": False,
     "weight": 1.0,
-    "setting": {"instanceType": P5, "cap": 2, "countForeign": False},
+    "setting": {"instanceType": P5, "cap": 2, "countExternal": False},
 }
 
 
@@ -443,12 +443,12 @@ def test_pools_are_shown_with_what_becomes_of_them(busy):
     busy.seed(a_preempting_job("job0", units={G5: 3}))
     reply = busy.put(
         "/pools",
-        {"pools": [{"instanceType": P5, "cap": 2}, {"instanceType": G5, "cap": 4, "countForeign": True}], "version": 0},
+        {"pools": [{"instanceType": P5, "cap": 2}, {"instanceType": G5, "cap": 4, "countExternal": True}], "version": 0},
     )
     shown = {pool["name"]: pool for pool in reply.body["pools"]}
-    figures = {"cap": 4, "used": 3, "stopping": 3, "held": 0, "foreign": 0, "warm": 0, "free": 1, "waiting": 0}
+    figures = {"cap": 4, "used": 3, "stopping": 3, "held": 0, "external": 0, "warm": 0, "free": 1, "waiting": 0}
     assert figures.items() <= shown[G5].items()
-    assert (shown[G5]["accelerators"], shown[G5]["countForeign"]) == (1, True)
+    assert (shown[G5]["accelerators"], shown[G5]["countExternal"]) == (1, True)
     assert 0 < shown[G5]["weight"] < shown[P5]["weight"]
     assert (reply.status, list(shown), shown[P5], reply.body["version"]) == (200, [G5, P5], POOL, 1)
     assert busy.get("/pools").body == reply.body
@@ -503,9 +503,9 @@ def test_pools_are_changed_only_from_the_version_that_was_read(world):
 
 
 def test_external_units_are_shown_for_pools_that_count_them():
-    world = ApiWorld(pools=pools_of(a_pool(P5, 2, count_foreign=True), a_pool(G5, 2)))
+    world = ApiWorld(pools=pools_of(a_pool(P5, 2, count_external=True), a_pool(G5, 2)))
     world.memory.update_external_jobs({"theirs": {P5: 1, G5: 1}})
-    shown = {pool["name"]: (pool["foreign"], pool["free"]) for pool in world.get("/pools").body["pools"]}
+    shown = {pool["name"]: (pool["external"], pool["free"]) for pool in world.get("/pools").body["pools"]}
     assert shown == {P5: (1, 1), G5: (0, 2)}
 
 

@@ -179,7 +179,7 @@ def test_a_body_where_none_is_wanted_is_not_looked_at(world, path):
         ("PUT", "/pools", {"pools": [{"instanceType": f"{P5}\n", "cap": 1}]}, "pools[0].instanceType"),
         ("PUT", "/pools", {"pools": [{"instance_type": P5, "cap": 1}]}, "pools[0].instanceType"),
         ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "used": 0}]}, "pools[0].used"),
-        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "countForeign": 0}]}, "pools[0].countForeign"),
+        ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "countExternal": 0}]}, "pools[0].countExternal"),
         ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1}] * 2}, "pools[1].name"),
         ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "kind": "Spot"}]}, "pools[0].kind"),
         ("PUT", "/pools", {"pools": [{"instanceType": P5, "cap": 1, "name": ""}]}, "pools[0].name"),

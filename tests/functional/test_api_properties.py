@@ -16,7 +16,7 @@ WITH_BODY = st.sampled_from(
     [("POST", "/add-job"), ("POST", "/plan"), ("PATCH", "/jobs/job1"), ("PATCH", "/jobs/job2"), ("PUT", "/pools")]
 )
 WORDS = st.sampled_from(
-    ["priority", "hold", "pools", "version", "cap", "instanceType", "countForeign", "ml.p5.48xlarge", "job1", "Key"]
+    ["priority", "hold", "pools", "version", "cap", "instanceType", "countExternal", "ml.p5.48xlarge", "job1", "Key"]
 )
 # Half surrogates too: JSON can escape them, and nothing else can hold them.
 TEXTS = st.text(st.characters(exclude_categories=())) | WORDS

@@ -74,7 +74,7 @@ def test_a_job_from_submission_to_its_end(world: FakeApi, environ: dict[str, str
     assert _run(environ, "release", "job1").returncode == 0
     assert _run(environ, "priority", "job1", "-5").returncode == 0
     assert json.loads(_run(environ, "show", "job1", "--json").stdout)["priority"] == -5
-    assert _run(environ, "pools", "set", f"{P5}=3", "--count-foreign").returncode == 0
+    assert _run(environ, "pools", "set", f"{P5}=3", "--count-external").returncode == 0
     assert json.loads(_run(environ, "pools", "--json").stdout)["pools"][0]["cap"] == 3
     waiting = _start(environ, "wait", "job1", "--interval", "0.1")
     world.await_calls(sum(method == "GET" for method, *_ in world.calls) + 2)

@@ -105,7 +105,7 @@ def test_a_member_of_another_queue_is_not_ours():
 
 def test_members_are_no_strangers_in_pools_that_count_those():
     job, member = growing()
-    pools = b.pools_of(b.a_pool(cap=4, count_foreign=True))
+    pools = b.pools_of(b.a_pool(cap=4, count_external=True))
     gone_member = "job1-qstamp-1-m9"
     launcher = Listing(NAME, member, gone_member, "stranger")
     manager_context = hands_with(job, pools=pools, launcher=launcher)

@@ -104,7 +104,7 @@ def members_of(world):
     return world.job("elastic").attempt.members
 
 
-class Foreign:
+class UnreadableMeeting:
     """A rendezvous that none of our nodes has written."""
 
     def set(self, run, control):
@@ -120,7 +120,7 @@ def test_a_rendezvous_that_cannot_be_read_ends_no_pass_and_holds_a_member_no_lon
     world.run_until(lambda: world.job("elastic").state is JobState.RUNNING)
     world.decreed["elastic"] = 2
     world.run_until(lambda: world.size("elastic") == 2 and world.job("elastic").state is JobState.RUNNING)
-    world.rendezvous = Foreign()
+    world.rendezvous = UnreadableMeeting()
     world.decreed["elastic"] = 1
     world.submit("after", priority=-1, training_seconds=60)
     world.run_until(lambda: world.job("after").state is JobState.RUNNING)

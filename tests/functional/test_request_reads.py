@@ -158,11 +158,11 @@ def test_the_calls_of_a_cancellation_and_of_a_submission_are_these(dynamo_world,
 @pytest.mark.parametrize("counted", [True, False])
 def test_the_answer_about_changed_pools_counts_the_external_jobs_that_these_pools_count(counted):
     """It is made from the snapshot that was read before the change."""
-    world = ApiWorld(pools=pools_of(Pool(P5, 4, count_foreign=not counted)))
+    world = ApiWorld(pools=pools_of(Pool(P5, 4, count_external=not counted)))
     world.memory.update_external_jobs({"external": {P5: 1, G5: 2}})
-    both = [{"instanceType": name, "cap": 4, "countForeign": counted} for name in (P5, G5)]
+    both = [{"instanceType": name, "cap": 4, "countExternal": counted} for name in (P5, G5)]
     answer = world.put("/pools", {"pools": both}).body
-    assert {pool["name"]: pool["foreign"] for pool in answer["pools"]} == (
+    assert {pool["name"]: pool["external"] for pool in answer["pools"]} == (
         {P5: 1, G5: 2} if counted else {P5: 0, G5: 0}
     )
     assert answer["pools"] == world.get("/pools").body["pools"]

@@ -183,14 +183,14 @@ def test_a_growth_that_the_account_has_no_room_for_is_given_up(hook):
     assert world.torn == set()
 
 
-def test_members_are_no_foreign_training_jobs():
+def test_members_are_no_external_training_jobs():
     world = a_world(policy=BY_DECREE)
     world.elastic("elastic", "members", training_seconds=1000)
     decreed(world, 3)
     pool = world.api_context.store.settings().pools[P5]
-    world.api_context.store.set_settings(pools=[type(pool)(pool.name, pool.cap, count_foreign=True)], version=0)
+    world.api_context.store.set_settings(pools=[type(pool)(pool.name, pool.cap, count_external=True)], version=0)
     world.run(180)
-    assert world.api_context.store.read_snapshot().foreign == {}
+    assert world.api_context.store.read_snapshot().external == {}
 
 
 class TestSomebodyElse:

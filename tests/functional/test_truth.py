@@ -152,7 +152,7 @@ def test_a_name_that_a_stranger_has_ends_the_job_and_leaves_the_stranger_alone()
 
 def test_training_jobs_from_outside_count_where_the_pool_says_so():
     world = World(pools=f"{P5}=2")
-    set_pools(world.api_context, [Pool(P5, 2, count_foreign=True)])
+    set_pools(world.api_context, [Pool(P5, 2, count_external=True)])
     call(world, "CreateTrainingJob", **a_request("outsider", training_seconds=400))
     world.run(70)
     world.submit("job1", training_seconds=900)
@@ -171,21 +171,21 @@ def test_training_jobs_from_outside_do_not_count_elsewhere():
     world.run_until_ended("job1", limit=1000)
 
 
-def test_the_queues_own_attempts_are_never_taken_for_foreign():
+def test_the_queues_own_attempts_are_never_taken_for_external():
     world = World(pools=f"{P5}=1")
-    set_pools(world.api_context, [Pool(P5, 1, count_foreign=True)])
+    set_pools(world.api_context, [Pool(P5, 1, count_external=True)])
     world.submit("job1", training_seconds=600)
     world.run(300)
     world.submit("job2", priority=5, training_seconds=60)
     world.run_until_ended("job1", "job2")
     assert outcomes(world, "job1") == ["preempted", "completed"]
-    assert world.api_context.store.read_snapshot().foreign == {}
+    assert world.api_context.store.read_snapshot().external == {}
 
 
 def test_listing_keeps_to_two_requests_a_second():
     """The simulator throttles the third call of a second, and the virtual clock moves only when the manager sleeps."""
     world = World(pools=f"{P5}=500")
-    set_pools(world.api_context, [Pool(P5, 500, count_foreign=True)])
+    set_pools(world.api_context, [Pool(P5, 500, count_external=True)])
     for index in range(450):
         call(world, "CreateTrainingJob", **a_request(f"outsider-{index}", training_seconds=9000))
     world.faults.calls.clear()
@@ -195,7 +195,7 @@ def test_listing_keeps_to_two_requests_a_second():
     assert lists >= 6
     assert (world.clock.now() - before).total_seconds() >= 60 + (lists - 1) * 0.5 - 1
     world.run(900, step=60)
-    assert world.api_context.store.read_snapshot().foreign == {P5: 450}
+    assert world.api_context.store.read_snapshot().external == {P5: 450}
 
 
 def test_a_cap_can_change_while_jobs_run():

@@ -255,7 +255,7 @@ def plan_of(snapshot, seed=1, now=NOW):
 @unhurried
 @given(snapshots())
 def test_no_policy_picks_a_pool_that_does_not_cover_the_demand_or_has_no_room(snapshot):
-    used = total([*(job.units for job in snapshot.active), snapshot.foreign])
+    used = total([*(job.units for job in snapshot.active), snapshot.external])
     free = {name: 0 if p.draining else p.cap - used.get(name, 0) for name, p in snapshot.pools.items()}
     starts = plan_of(snapshot).starts
     assert covers(free, total(start.units for start in starts))

@@ -68,11 +68,11 @@ def snapshots(draw):
     active = [draw(active_jobs(f"a{i}")) for i in range(draw(st.integers(0, 6)))]
     waiting = [draw(waiting_jobs(f"w{i}")) for i in range(draw(st.integers(0, 8)))]
     used = total(job.units for job in active)
-    foreign = draw(st.dictionaries(st.sampled_from(TYPES), st.integers(0, 2), max_size=2))
+    external = draw(st.dictionaries(st.sampled_from(TYPES), st.integers(0, 2), max_size=2))
     # Caps may have been lowered below what runs.
     caps = {name: max(0, used.get(name, 0) + draw(st.integers(-2, 5))) for name in TYPES}
     pools = {name: a_pool(name, cap) for name, cap in caps.items() if draw(st.integers(0, 9)) > 0}
-    return Snapshot(pass_number=1, pools=pools, active=tuple(active), waiting=tuple(waiting), foreign=foreign)
+    return Snapshot(pass_number=1, pools=pools, active=tuple(active), waiting=tuple(waiting), external=external)
 
 
 def plan_of(snapshot):
@@ -83,7 +83,7 @@ def plan_of(snapshot):
 
 def free_in(snapshot):
     used = total(job.units for job in snapshot.active)
-    return {n: p.cap - used.get(n, 0) - snapshot.foreign.get(n, 0) for n, p in snapshot.pools.items()}
+    return {n: p.cap - used.get(n, 0) - snapshot.external.get(n, 0) for n, p in snapshot.pools.items()}
 
 
 def coming_in(snapshot):

@@ -41,7 +41,7 @@ class Snapshot:
         pass_number: the fence; commits of an older pass fail.
         waiting: heads of all lanes, in queue order.
         cut_lanes: lanes with more waiting jobs than were read.
-        foreign: units held by external training jobs, in pools that count them.
+        external: units held by external training jobs, in pools that count them.
         policy: the settings in force.
         records: run times of ended attempts, and usage of shares.
         warm: warm pools that are not known to have ended; see `warm_pools.counting`.
@@ -54,7 +54,7 @@ class Snapshot:
     active: tuple[Job, ...] = ()
     waiting: tuple[Job, ...] = ()
     cut_lanes: frozenset[str] = frozenset()
-    foreign: Units = field(default_factory=dict)
+    external: Units = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
     records: Records = field(default_factory=Records)
     warm: tuple[WarmPool, ...] = ()

@@ -40,7 +40,7 @@ def reconcile(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Sna
     """
     snapshot = replace(snapshot, pools=refresh_training_plans(context, snapshot.pools, tick=tick))
     if tick:
-        snapshot = replace(snapshot, foreign=find_external_jobs(context, snapshot))
+        snapshot = replace(snapshot, external=find_external_jobs(context, snapshot))
     snapshot = _with_jobs(snapshot, for_each_job(context, snapshot.active, resume))
     if tick:
         snapshot = _with_jobs(snapshot, update_reclaim_times(context, snapshot))

@@ -68,6 +68,6 @@ def _unread_jobs_may_start(snapshot: Snapshot, plan: Plan) -> bool:
     warm = (pool.units for pool in counting(snapshot.warm, snapshot.active))
     active = (job.units for job in snapshot.active)
     starting = (start.units for start in plan.starts if start.warm is None)
-    used = total([snapshot.foreign, *warm, *active, *starting])
+    used = total([snapshot.external, *warm, *active, *starting])
     free = {name for name, pool in snapshot.pools.items() if used.get(name, 0) < pool.cap}
     return any(free.intersection(job.demand.pools) for job in started)

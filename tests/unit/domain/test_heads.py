@@ -11,9 +11,9 @@ from trainmaster.domain.capacity.read_limits import FIRST, SPARE, read_limit_for
 CAP = 80
 
 
-def wanted(*active, foreign=0, priority=0):
+def wanted(*active, external=0, priority=0):
     head = a_job("head", units={P5: 1}, priority=priority)
-    return read_limit_for_query(head, pools_of(a_pool(P5, CAP)), active, {P5: foreign}, Catalogue())
+    return read_limit_for_query(head, pools_of(a_pool(P5, CAP)), active, {P5: external}, Catalogue())
 
 
 def running(count, **fields):
@@ -44,4 +44,4 @@ def test_units_of_equal_and_higher_jobs_are_not_counted(active):
 
 
 def test_external_units_are_not_available():
-    assert wanted(foreign=CAP - 40) == 40 + SPARE
+    assert wanted(external=CAP - 40) == 40 + SPARE

@@ -29,11 +29,11 @@ def test_every_figure_of_a_pool_has_its_own_member():
     snapshot = a_snapshot(
         active=[a_running_job("a", units={P5: 3}), a_preempting_job("b", units={P5: 2})],
         waiting=[a_job("c", units={P5: 20}, reservation=a_reservation({P5: 1})), a_job("d", units={P5: 6})],
-        foreign={P5: 4},
+        external={P5: 4},
     )
     snapshot = replace(snapshot, warm=(WarmPool("w", {P5: 7}, "f", at(900)),))
-    pool = shown(snapshot, a_pool(P5, 24, count_foreign=True))[P5]
-    told = ("cap", "used", "stopping", "held", "foreign", "warm", "free", "waiting", "waiting_units")
+    pool = shown(snapshot, a_pool(P5, 24, count_external=True))[P5]
+    told = ("cap", "used", "stopping", "held", "external", "warm", "free", "waiting", "waiting_units")
     assert [getattr(pool, name) for name in told] == [24, 5, 2, 1, 4, 7, 8, 2, 26]
 
 
@@ -60,7 +60,7 @@ def test_pool_settings_override_values_of_the_type():
     "pool",
     [
         Pool(P5, 2),
-        Pool(P5, 0, count_foreign=True, draining=True),
+        Pool(P5, 0, count_external=True, draining=True),
         Pool(f"{P5}.spot", 8, type_=P5, kind=Kind.SPOT, price=31.5),
         Pool("p5-spot", 8, type_=P5, kind=Kind.SPOT),
         Pool("spring", 4, type_=P5, kind=Kind.TRAINING_PLAN, plan_arn=PLAN),

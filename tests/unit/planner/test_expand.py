@@ -379,8 +379,8 @@ def test_nothing_is_made_while_the_pool_for_such_jobs_is_drained():
 
 
 def test_what_others_outside_the_queue_hold_for_now_makes_nothing_infeasible():
-    people = Pool("mine", 3, count_foreign=True, type_=POD2)
-    snapshot = queue(*pod2_jobs(1, instances=3), pools=(people,), expansion=PODS_ONLY, foreign={"mine": 3})
+    people = Pool("mine", 3, count_external=True, type_=POD2)
+    snapshot = queue(*pod2_jobs(1, instances=3), pools=(people,), expansion=PODS_ONLY, external={"mine": 3})
     assert made(plan_expansion(snapshot, b.NOW)) == {}
 
 

@@ -168,7 +168,7 @@ def test_what_nobody_has_counts_for_nobody():
 
 def test_instances_of_others_are_no_part_of_a_pools_total():
     pools = [a_type("a", 9), a_type("b", 3)]
-    snapshot = replace(a_snapshot(pools=pools), foreign={"a": 8})
+    snapshot = replace(a_snapshot(pools=pools), external={"a": 8})
     by_pool = {"a": {"a": 1}, "b": {"b": 1}}
     found = PoolSelector(snapshot, random.Random(1))._candidates(by_resources(), by_pool, lambda _: 1)
     assert {each.name: (each.total, each.free, each.left) for each in found} == {"a": (8, 8, 0), "b": (24, 8, 0)}

@@ -361,8 +361,8 @@ def test_a_cap_lowered_below_what_runs_starts_nothing_and_stops_nothing():
     assert (started(made), victims(made)) == ([], [])
 
 
-def test_foreign_jobs_count_against_the_cap():
-    made = plan(waiting=[a_job("a"), a_job("b")], foreign={P5: 1})
+def test_external_jobs_count_against_the_cap():
+    made = plan(waiting=[a_job("a"), a_job("b")], external={P5: 1})
     assert started(made) == ["a"]
 
 

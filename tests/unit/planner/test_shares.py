@@ -58,12 +58,12 @@ def a_policy(*shares: Share, **fields) -> Policy:
     return Policy(shares={share.name: share for share in shares}, **fields)
 
 
-def shares_of(*shares: Share, cap=8, active=(), waiting=(), foreign=None, **policy) -> Shares:
-    return Shares(snapshot_of(*shares, cap=cap, active=active, waiting=waiting, foreign=foreign, **policy), NOW)
+def shares_of(*shares: Share, cap=8, active=(), waiting=(), external=None, **policy) -> Shares:
+    return Shares(snapshot_of(*shares, cap=cap, active=active, waiting=waiting, external=external, **policy), NOW)
 
 
 def snapshot_of(*shares: Share, cap=8, usage=None, **fields):
-    keys = ("active", "waiting", "foreign")
+    keys = ("active", "waiting", "external")
     snapshot = a_snapshot(
         pools=[a_pool(P5, cap), a_pool(G5, 16)],
         policy=a_policy(*shares, **{k: v for k, v in fields.items() if k not in keys}),

@@ -196,5 +196,5 @@ def test_one_that_is_ended_is_neither_ended_again_nor_used():
 def test_a_warm_pool_does_not_go_before_what_the_job_names_first_and_is_free(free, taken):
     job = a_job("b", warm_pool_key="same", demand=Demand(({G5: 1}, {P5: 1}), queue_selects_pool=True))
     snapshot = replace(a_snapshot(pools=[a_pool(G5, 1), a_pool(P5, 1)], waiting=[job]), warm=(a_warm(),))
-    (start,) = schedule(replace(snapshot, foreign={G5: 1 - free}), NOW, random.Random(1)).starts
+    (start,) = schedule(replace(snapshot, external={G5: 1 - free}), NOW, random.Random(1)).starts
     assert start.units == taken

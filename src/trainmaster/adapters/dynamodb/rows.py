@@ -30,7 +30,7 @@ WAIT, HELD, STATE = "WAIT", "HELD", "STATE"
 AFTER = "AFTER#"
 """Prefix of the partition of the jobs that run after a job."""
 CONTROL: Key = (STATE, "control")
-ACTIVE_ROWS, EXTERNAL_ROWS, HISTORY_ROWS, REQUEST_ROWS = "active#", "foreign#", "history#", "request#"
+ACTIVE_ROWS, EXTERNAL_ROWS, HISTORY_ROWS, REQUEST_ROWS = "active#", "external#", "history#", "request#"
 WARM_ROWS = "warm#"
 PLACE = "place"
 FINISHED_INDEX, FINISHED = "finished", "ended"

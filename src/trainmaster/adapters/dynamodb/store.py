@@ -47,7 +47,7 @@ from trainmaster.adapters.dynamodb.transitions import transition_actions
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.read_limits import first_guess, first_of, read_limit_for_pass, read_limit_for_query
-from trainmaster.domain.capacity.units import Pool, Units, foreign_units
+from trainmaster.domain.capacity.units import Pool, Units, external_units
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, Throttled, Unavailable
 from trainmaster.domain.jobs.job import Job
@@ -213,7 +213,7 @@ class DynamoStore:
         """Return a snapshot; to decide upon it, read strongly consistent and no more of each lane than a pass needs."""
         rows = {_key(row): row for row in self._table.all_rows(STATE, consistent=deciding)}
         settings = self._deployed.in_force(rows.get(SETTINGS))
-        foreign = foreign_units(external_of(_beginning(rows, EXTERNAL_ROWS)), settings.pools)
+        external = external_units(external_of(_beginning(rows, EXTERNAL_ROWS)), settings.pools)
         catalogue = catalogue_of(rows.get(CATALOGUE))
         active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
         services = self._discover()
@@ -228,7 +228,7 @@ class DynamoStore:
             self._table,
             lanes,
             lambda lane: first_of(lane, sparing=deciding),
-            lambda lane: wanted(first[lane.key], pools, active, foreign, catalogue),
+            lambda lane: wanted(first[lane.key], pools, active, external, catalogue),
             consistent=deciding,
         )
         waiting = [job_of(row) for lane in lanes for row in lane.rows]
@@ -238,7 +238,7 @@ class DynamoStore:
             active=tuple(_newest(active, waiting)),
             waiting=tuple(sorted(_newest(waiting, active), key=lambda job: job.order)),
             cut_lanes=frozenset(first[lane.key].lane for lane in lanes if lane.cut),
-            foreign=foreign,
+            external=external,
             warm=tuple(warm_of(row) for row in _beginning(rows, WARM_ROWS)),
             policy=settings.policy,
             records=records_of(rows.get(RECORDS)),

@@ -63,10 +63,10 @@ AcceleratorMemory = Annotated[
         help="Memory of all accelerators of an instance; 0 uses the known value of the type.",
     ),
 ]
-CountForeign = Annotated[
+CountExternal = Annotated[
     bool | None,
     typer.Option(
-        "--count-foreign/--no-count-foreign",
+        "--count-external/--no-count-external",
         help="Whether training jobs that did not come from the queue count against the cap; unchanged by default.",
         show_default=False,
     ),

@@ -17,7 +17,7 @@ from trainmaster.cli.queue.pool_options import (
     AcceleratorMemory,
     Accelerators,
     Caps,
-    CountForeign,
+    CountExternal,
     KindOption,
     Manufacturer,
     Memory,
@@ -62,7 +62,7 @@ def pools(
     """Show, set, drain and remove pools.
 
     All figures are instances. Used: held by jobs, including stopping ones. Above Min: used instances that elastic
-    jobs could give up and continue. Held: kept for a job that is about to start. Foreign: used by training jobs that
+    jobs could give up and continue. Held: kept for a job that is about to start. External: used by training jobs that
     did not come from the queue. Warm: kept by SageMaker in warm pools of ended jobs. Waiting: jobs that could run in
     the pool, even if they could also run elsewhere; 32+ means that more may wait than were counted. Weight: the pool's
     weight in the placement policy smooth-weighted-round-robin.
@@ -91,7 +91,7 @@ def set_caps(  # noqa: PLR0913 -- one parameter per option
     accelerators: Accelerators = None,
     accelerator: Manufacturer = None,
     accelerator_memory: AcceleratorMemory = None,
-    count_foreign: CountForeign = None,
+    count_external: CountExternal = None,
     json: Json = False,
 ) -> None:
     """Set the caps and other properties of pools; other pools stay as they are.
@@ -111,7 +111,7 @@ def set_caps(  # noqa: PLR0913 -- one parameter per option
         "accelerators": accelerators,
         "accelerator": accelerator,
         "acceleratorMemoryGib": accelerator_memory,
-        "countForeign": count_foreign,
+        "countExternal": count_external,
     }
     cli = cli_context(context)
     with cli.api() as api:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WIDTH: Final = 100
 """Maximum width, also on wider terminals, unless names are longer or `wide` is set."""
 _GAP: Final = 2
-_OPTIONAL_HEADINGS: Final = ("Foreign", "Warm", "Held", "Weight")
+_OPTIONAL_HEADINGS: Final = ("External", "Warm", "Held", "Weight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ _COUNT_COLUMNS: Final = (
     _Column("Used", lambda pool: pool["used"]),
     _Column("Above Min", _beyond_minimum, is_blank=lambda pool: not _beyond_minimum(pool)),
     _Column("Held", lambda pool: pool["held"]),
-    _Column("Foreign", lambda pool: pool["foreign"]),
+    _Column("External", lambda pool: pool["external"]),
     _Column("Warm", lambda pool: pool["warm"]),
     _Column("Free", lambda pool: pool["free"]),
     _Column("Waiting", _waiting),
@@ -147,7 +147,7 @@ _WIDE_COLUMNS: Final = (
     _Column("Accelerators", _accelerators),
     _Column("Their GiB", lambda pool: _gib(pool["acceleratorMemoryGib"])),
     _Column("$/h", _price),
-    _Column("Counts Foreign", lambda pool: "yes" if pool["countForeign"] else "no", is_number=False),
+    _Column("Counts External", lambda pool: "yes" if pool["countExternal"] else "no", is_number=False),
     _Column(
         "Created For", lambda pool: pool["madeFor"] or "", is_number=False, is_blank=lambda pool: not pool["madeFor"]
     ),

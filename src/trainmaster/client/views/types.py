@@ -340,10 +340,10 @@ class PoolView(TypedDict):
     stopping: int
     beyondLeast: int
     held: int
-    foreign: int
+    external: int
     warm: int
     free: int
-    countForeign: bool
+    countExternal: bool
     waiting: int
     waitingUnits: int
     waitingMore: bool
@@ -357,7 +357,7 @@ class PoolSetting(TypedDict):
     kind: NotRequired[Kind]
     trainingPlanArn: NotRequired[str | None]
     cap: int
-    countForeign: NotRequired[bool]
+    countExternal: NotRequired[bool]
     draining: NotRequired[bool]
     price: NotRequired[float]
     vcpus: NotRequired[int]

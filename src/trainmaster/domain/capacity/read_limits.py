@@ -74,16 +74,16 @@ def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) 
 
 
 def read_limit_for_pass(  # noqa: PLR0913 -- a snapshot's parts, which is not made yet
-    head: Job, pools: Mapping[str, Pool], active: Sequence[Job], foreign: Units, catalogue: Catalogue, *, order: Order
+    head: Job, pools: Mapping[str, Pool], active: Sequence[Job], external: Units, catalogue: Catalogue, *, order: Order
 ) -> int:
     """Return how many jobs of a lane a pass reads: as `read_limit_for_query`, but few of a full service's."""
     if head.work is not None and _is_full(order, head, head.work, pools, active):
         return FIRST_OF_FULL
-    return read_limit_for_query(head, pools, active, foreign, catalogue)
+    return read_limit_for_query(head, pools, active, external, catalogue)
 
 
 def read_limit_for_query(
-    head: Job, pools: Mapping[str, Pool], active: Iterable[Job], foreign: Units, catalogue: Catalogue
+    head: Job, pools: Mapping[str, Pool], active: Iterable[Job], external: Units, catalogue: Catalogue
 ) -> int:
     """Return how many jobs of a lane are worth reading, given its first one.
 
@@ -96,7 +96,7 @@ def read_limit_for_query(
     pools are large.
     """
     names = resolved(head.demand, Offers(pools, catalogue)).pools
-    within_reach = {name: pools[name].cap - foreign.get(name, 0) for name in names if name in pools}
+    within_reach = {name: pools[name].cap - external.get(name, 0) for name in names if name in pools}
     for job in active:
         if not (job.stopping or (job.priority < head.priority and job.preemptible)):
             for name, count in job.units.items():

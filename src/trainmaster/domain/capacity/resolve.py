@@ -86,7 +86,7 @@ def resolve(snapshot: Snapshot) -> Snapshot:
     ]:
         return snapshot
     offers, known = Offers(snapshot.pools, snapshot.catalogue), dict[Hashable, Demand]()
-    rules = _Rules(Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)) if snapshot.policy.shares else None
+    rules = _Rules(Entitlements(snapshot.policy, snapshot.pools, snapshot.external)) if snapshot.policy.shares else None
     return replace(
         snapshot,
         active=tuple(_resolved(job, offers, known, rules) for job in snapshot.active),

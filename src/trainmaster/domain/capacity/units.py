@@ -75,7 +75,7 @@ class Pool:
     Attributes:
         name: its name; by default the instance type.
         cap: maximum units that jobs may hold at once.
-        count_foreign: whether external training jobs count against the cap.
+        count_external: whether external training jobs count against the cap.
         type_: the ML instance type of its units; "" for the name.
         kind: on demand, spot, or a training plan.
         plan_arn: of a training plan.
@@ -95,7 +95,7 @@ class Pool:
 
     name: str
     cap: int
-    count_foreign: bool = False
+    count_external: bool = False
     type_: str = ""
     kind: Kind = Kind.ON_DEMAND
     plan_arn: str | None = None
@@ -249,7 +249,7 @@ def source(instance_type: str, *, spot: bool = False, plan_arn: str | None = Non
     return plan_arn or (f"{instance_type}.{Kind.SPOT}" if spot else instance_type)
 
 
-def foreign_units(known: Mapping[str, Units], pools: Mapping[str, Pool]) -> dict[str, int]:
+def external_units(known: Mapping[str, Units], pools: Mapping[str, Pool]) -> dict[str, int]:
     """Return the units that external training jobs hold in the pools that count them.
 
     Args:
@@ -258,7 +258,7 @@ def foreign_units(known: Mapping[str, Units], pools: Mapping[str, Pool]) -> dict
             queue; those of a training plan without a pool count nowhere.
     """
     placed = total({_pool_of(where, pools): count} for where, count in total(known.values()).items())
-    return {name: count for name, count in placed.items() if name in pools and pools[name].count_foreign}
+    return {name: count for name, count in placed.items() if name in pools and pools[name].count_external}
 
 
 def _pool_of(where: str, pools: Mapping[str, Pool]) -> str:

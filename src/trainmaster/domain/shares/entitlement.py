@@ -71,12 +71,12 @@ class Entitlements:
     Attributes:
         policy: the settings in force.
         pools: the pools, by name.
-        foreign: units that external training jobs hold.
+        external: units that external training jobs hold.
     """
 
     policy: Policy
     pools: Mapping[str, Pool]
-    foreign: Units = field(default_factory=dict)
+    external: Units = field(default_factory=dict)
     _known: dict[str, Entitlement] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class Entitlements:
 
     def _usable(self, pool: str) -> int:
         cap = self.pools[pool].cap if pool in self.pools else 0
-        return max(cap - self.foreign.get(pool, 0), 0)
+        return max(cap - self.external.get(pool, 0), 0)
 
     def _rest(self) -> dict[str, int]:
         """Return the units that no configured share owns; external jobs use these first, before any guarantee."""

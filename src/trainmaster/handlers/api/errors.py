@@ -141,7 +141,7 @@ def _service_trouble(error: errors.ServiceError, request_id: str) -> Trouble:
 
 def unexpected(error: Exception, request_id: str) -> Trouble:
     """Return the response for an unexpected error of any type."""
-    # The text of a foreign exception may repeat what it choked on, so the log gets types and places only.
+    # The text of an unexpected exception may repeat what it choked on, so the log gets types and places only.
     text = str(error) if isinstance(error, errors.TrainmasterError) else None
     log.error("failed", extra={**log_fields(error), "text": text})
     hint = f"Contact the queue's administrator and name request {request_id}."

@@ -18,7 +18,7 @@ MAX_POOLS = 200
 
 _OF_TYPE = "Per instance; 0: as known of the type."
 Cap = Annotated[int, Field(ge=0, le=LARGEST_CAP, description="Maximum instances that jobs hold at the same time.")]
-Foreign = Annotated[bool, Field(description="Whether training jobs from outside the queue count toward the cap.")]
+CountExternal = Annotated[bool, Field(description="Whether training jobs from outside the queue count toward the cap.")]
 Price = Annotated[float, Field(ge=0, le=HIGHEST_PRICE, description="Dollars per hour of one instance, for budgets.")]
 Draining = Annotated[bool, Field(description="Whether the pool starts no more jobs; running jobs end by themselves.")]
 Accelerators = Annotated[int, Field(ge=0, le=MAX_ACCELERATORS, description=_OF_TYPE)]
@@ -51,7 +51,7 @@ class PoolParts(RequestModel):
         str | None, Field(max_length=2048, description="Required for a pool of kind training-plan.")
     ] = None
     cap: Cap
-    count_foreign: Foreign = False
+    count_external: CountExternal = False
     draining: Draining = False
     price: Price = 0.0
     vcpus: VCpus = 0
@@ -93,7 +93,7 @@ class PoolChange(RequestModel):
     """Change of a pool; omitted and null members stay as they are."""
 
     cap: Cap | None = None
-    count_foreign: Foreign | None = None
+    count_external: CountExternal | None = None
     draining: Draining | None = None
     price: Price | None = None
     vcpus: VCpus | None = None
@@ -141,10 +141,10 @@ class Pool(ResponseModel):
     stopping: Annotated[int, Field(description="Used instances whose jobs are stopping.")]
     beyond_least: Annotated[int, Field(description="Used instances that elastic jobs hold beyond their minimum size.")]
     held: Annotated[int, Field(description="Instances reserved for jobs.")]
-    foreign: Annotated[int, Field(description="Instances held by training jobs from outside the queue, if counted.")]
+    external: Annotated[int, Field(description="Instances held by training jobs from outside the queue, if counted.")]
     warm: Annotated[int, Field(description="Instances in warm pools of ended jobs.")]
     free: Annotated[int, Field(description="0 if the pool starts no jobs.")]
-    count_foreign: bool
+    count_external: bool
     waiting: Annotated[int, Field(description="Waiting jobs that could run there, even if elsewhere too.")]
     waiting_units: Annotated[int, Field(description="Instances that they would use in all.")]
     waiting_more: Annotated[bool, Field(description="Whether more may wait: the queue is not read to its end.")]

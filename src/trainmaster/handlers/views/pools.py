@@ -125,7 +125,7 @@ def _asked(name: str, instance_type: str, setting: pool_models.PoolParts) -> Poo
     return Pool(
         name,
         setting.cap,
-        setting.count_foreign,
+        setting.count_external,
         type_="" if name == instance_type else instance_type,
         kind=setting.kind,
         plan_arn=setting.training_plan_arn,
@@ -164,10 +164,10 @@ def _pool_view(pool: Pool, snapshot: Snapshot, usage: Usage, waiting: Waiting, w
         stopping=usage.stopping,
         beyond_least=usage.beyond_least,
         held=usage.held,
-        foreign=usage.foreign,
+        external=usage.external,
         warm=usage.warm,
         free=usage.free,
-        count_foreign=pool.count_foreign,
+        count_external=pool.count_external,
         waiting=waiting.jobs,
         waiting_units=waiting.units,
         waiting_more=waiting.more,
@@ -192,5 +192,5 @@ def _setting(pool: Pool) -> dict[str, Any]:
         "accelerator": pool.accelerator,
         "acceleratorMemoryGib": pool.accelerator_memory_gib,
     }
-    always = {"instanceType": pool.instance_type, "cap": pool.cap, "countForeign": pool.count_foreign}
+    always = {"instanceType": pool.instance_type, "cap": pool.cap, "countExternal": pool.count_external}
     return always | {name: value for name, value in given.items() if value}

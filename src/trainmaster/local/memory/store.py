@@ -12,7 +12,7 @@ from itertools import takewhile
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
 from trainmaster.domain.capacity.read_limits import first_of, read_limit_for_pass, read_limit_for_query
-from trainmaster.domain.capacity.units import Pool, Units, foreign_units
+from trainmaster.domain.capacity.units import Pool, Units, external_units
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
 from trainmaster.domain.errors import Fenced, JobNotFound, VersionConflict
 from trainmaster.domain.jobs.job import Job
@@ -97,7 +97,7 @@ class MemoryStore:
             table = self._table
             settings = self.settings()
             active = tuple(table.jobs[name] for name in sorted(table.active))
-            foreign = foreign_units(table.foreign, settings.pools)
+            external = external_units(table.external, settings.pools)
             asking = (table.jobs[lane.first(1)[0][2]] for lane in table.lanes.values())
             pools = {**settings.pools, **self._discover().of((*active, *asking))}
             heads: list[QueuePlace] = []
@@ -108,7 +108,7 @@ class MemoryStore:
                     deeper = (
                         partial(read_limit_for_pass, order=settings.policy.order) if sparing else read_limit_for_query
                     )
-                    wanted = deeper(table.jobs[places.first(1)[0][2]], pools, active, foreign, table.catalogue)
+                    wanted = deeper(table.jobs[places.first(1)[0][2]], pools, active, external, table.catalogue)
                 heads += places.first(wanted)
                 if len(places) > wanted:
                     cut.add(lane)
@@ -118,7 +118,7 @@ class MemoryStore:
                 active=active,
                 waiting=tuple([table.jobs[name] for _, _, name in sorted(heads)]),
                 cut_lanes=frozenset(cut),
-                foreign=foreign,
+                external=external,
                 warm=tuple(pool for _, pool in sorted(table.warm.items())),
                 policy=settings.policy,
                 records=table.records,
@@ -225,9 +225,9 @@ class MemoryStore:
         """Add and remove external training jobs; see `ports.Store`."""
         with self._lock:
             for name in gone:
-                self._table.foreign.pop(name, None)
-            self._table.foreign.update({name: dict(units) for name, units in present.items()})
-            return dict(self._table.foreign)
+                self._table.external.pop(name, None)
+            self._table.external.update({name: dict(units) for name, units in present.items()})
+            return dict(self._table.external)
 
     def _jobs(self, names: Iterable[str]) -> Iterator[Job]:
         return (self._table.jobs[name] for name in names)

@@ -29,7 +29,7 @@ class MemoryTable:
     held: SortedKeys[HeldPlace] = field(default_factory=SortedKeys)
     children: dict[str, SortedKeys[str]] = field(default_factory=dict)
     ended: SortedKeys[EndedPlace] = field(default_factory=SortedKeys)
-    foreign: dict[str, Units] = field(default_factory=dict)
+    external: dict[str, Units] = field(default_factory=dict)
     warm: dict[str, WarmPool] = field(default_factory=dict)
     pools: Mapping[str, Pool] | None = None
     policy: Document | None = None

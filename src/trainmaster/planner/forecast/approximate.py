@@ -70,13 +70,13 @@ def _predictable(job: Job, snapshot: Snapshot) -> bool:
     plans = any(snapshot.pools[name].kind is Kind.TRAINING_PLAN for name in job.demand.pools if name in snapshot.pools)
     if plans or (share is not None and share.budget is not None):
         return False
-    caps = {name: pool.cap - snapshot.foreign.get(name, 0) for name, pool in snapshot.pools.items()}
+    caps = {name: pool.cap - snapshot.external.get(name, 0) for name, pool in snapshot.pools.items()}
     return any(all(caps.get(pool, 0) >= n for pool, n in units.items()) for units in job.demand.alternatives)
 
 
 def _free(snapshot: Snapshot) -> dict[str, int]:
     warm = (pool.units for pool in counting(snapshot.warm, snapshot.active))
-    used = total([snapshot.foreign, *warm, *(job.units for job in snapshot.active)])
+    used = total([snapshot.external, *warm, *(job.units for job in snapshot.active)])
     return {name: pool.cap - used.get(name, 0) for name, pool in snapshot.pools.items()}
 
 

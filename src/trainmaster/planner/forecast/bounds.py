@@ -30,7 +30,7 @@ class Bounds:
     def of(cls, snapshot: Snapshot) -> Bounds:
         """Return the bounds with the units of active jobs."""
         policy = snapshot.policy
-        shares = Entitlements(policy, snapshot.pools, snapshot.foreign) if policy.shares else None
+        shares = Entitlements(policy, snapshot.pools, snapshot.external) if policy.shares else None
         bounds = cls(shares, _limits((*snapshot.active, *snapshot.waiting)))
         for job in snapshot.active:
             bounds.take(job, job.units)

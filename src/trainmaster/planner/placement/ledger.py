@@ -163,7 +163,7 @@ def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
     not as releasing: a stop that never ends must not keep the rest of a pool idle.
     """
     warm = counting(snapshot.warm, snapshot.active)
-    used = total([*(job.units for job in snapshot.active), *(pool.units for pool in warm), snapshot.foreign])
+    used = total([*(job.units for job in snapshot.active), *(pool.units for pool in warm), snapshot.external])
     # Nothing starts in a pool that is being drained, so it counts as empty of capacity, whatever runs there.
     caps = {name: 0 if pool.draining else pool.cap for name, pool in snapshot.pools.items()}
     free = {name: 0 if pool.draining else pool.cap - used.get(name, 0) for name, pool in snapshot.pools.items()}

@@ -195,7 +195,7 @@ class PoolSelector:
 
     def _total(self, name: str) -> int:
         """Return the instances of a pool that external jobs do not hold."""
-        return max(self.snapshot.pools[name].cap - self.snapshot.foreign.get(name, 0), 0)
+        return max(self.snapshot.pools[name].cap - self.snapshot.external.get(name, 0), 0)
 
     def _instance_type(self, name: str) -> InstanceType:
         if name not in self._instance_types:

@@ -51,7 +51,7 @@ class Shares:
     def __post_init__(self) -> None:
         snapshot = self.snapshot
         self.enabled = bool(snapshot.policy.shares)
-        self.entitlements = Entitlements(snapshot.policy, snapshot.pools, snapshot.foreign)
+        self.entitlements = Entitlements(snapshot.policy, snapshot.pools, snapshot.external)
         holds = ((job, held_for(job, self.now)) for job in snapshot.waiting if job.reservation is not None)
         self.holdings = Holdings.of(snapshot.active, ((job, units) for job, units in holds if units is not None))
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping
 from datetime import timedelta
 
-from trainmaster.domain.capacity.units import Units, foreign_units
+from trainmaster.domain.capacity.units import Units, external_units
 from trainmaster.domain.errors import ServiceError
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.plan import Snapshot
@@ -31,13 +31,13 @@ def find_external_jobs(context: ManagerContext, snapshot: Snapshot) -> Units:
 
     Errors of AWS are logged and not raised: the units known before still count.
     """
-    if not any(pool.count_foreign for pool in snapshot.pools.values()):
-        return snapshot.foreign
+    if not any(pool.count_external for pool in snapshot.pools.values()):
+        return snapshot.external
     try:
-        return foreign_units(_updated(context, snapshot), snapshot.pools)
+        return external_units(_updated(context, snapshot), snapshot.pools)
     except ServiceError as error:
         log.warning("could not list external training jobs", extra={"cause": str(error)})
-        return snapshot.foreign
+        return snapshot.external
 
 
 def _updated(context: ManagerContext, snapshot: Snapshot) -> Mapping[str, Units]:

@@ -35,7 +35,7 @@ class Usage:
         used: held by active jobs.
         stopping: the part of `used` that is about to become free.
         held: reserved for waiting jobs.
-        foreign: held by external training jobs.
+        external: held by external training jobs.
         free: 0 in a draining pool.
         warm: kept by warm pools.
         beyond_least: held by elastic jobs beyond their minimum sizes.
@@ -44,7 +44,7 @@ class Usage:
     used: int
     stopping: int
     held: int
-    foreign: int
+    external: int
     free: int
     warm: int = 0
     beyond_least: int = 0
@@ -93,13 +93,13 @@ def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
         job.reservation.units for job in snapshot.waiting if job.reservation is not None and job.reservation.until > now
     )
     warm = total(pool.units for pool in counting(snapshot.warm, snapshot.active))
-    taken = total([used, warm, snapshot.foreign])
+    taken = total([used, warm, snapshot.external])
     return {
         name: Usage(
             used=used.get(name, 0),
             stopping=stopping.get(name, 0),
             held=held.get(name, 0),
-            foreign=snapshot.foreign.get(name, 0),
+            external=snapshot.external.get(name, 0),
             warm=warm.get(name, 0),
             beyond_least=beyond.get(name, 0),
             free=max(pool.cap - taken.get(name, 0), 0) if not pool.draining else 0,

@@ -25,13 +25,13 @@ ON_PLAN = {"instanceType": P5, "kind": "training-plan", "trainingPlanArn": PLAN}
 def test_pools_are_a_table(world: FakeApi, run: Terminal) -> None:
     world.pools["pools"] = [
         a_pool(P5, 2, used=2, stopping=1, held=1, free=0, waiting=32, waitingMore=True, weight=1.0),
-        a_pool(G5, 8, foreign=3, warm=1, free=4, countForeign=True, weight=0.034),
+        a_pool(G5, 8, external=3, warm=1, free=4, countExternal=True, weight=0.034),
     ]
     assert run("pools").stdout == (
-        "Pool            Cap  Used  Held  Foreign  Warm  Free  Waiting  Weight\n"
-        "--------------  ---  ----  ----  -------  ----  ----  -------  ------\n"
-        "ml.p5.48xlarge    2     2     1        0     0     0      32+    1.00\n"
-        "ml.g5.2xlarge     8     0     0        3     1     4        0    0.03\n"
+        "Pool            Cap  Used  Held  External  Warm  Free  Waiting  Weight\n"
+        "--------------  ---  ----  ----  --------  ----  ----  -------  ------\n"
+        "ml.p5.48xlarge    2     2     1         0     0     0      32+    1.00\n"
+        "ml.g5.2xlarge     8     0     0         3     1     4        0    0.03\n"
     )
     assert json.loads(run("pools", "--json").stdout) == world.pools
 
@@ -91,7 +91,7 @@ def test_pools_of_several_kinds_show_type_and_state_in_100_columns(world: FakeAp
 
 def test_columns_go_that_say_least_where_lines_would_be_too_long(world: FakeApi, run: Terminal) -> None:
     long = "a-pool-with-a-rather-long-name-for-the-largest-models"
-    world.pools["pools"] = [a_pool(long, 128, instanceType=P5, foreign=3, warm=1)]
+    world.pools["pools"] = [a_pool(long, 128, instanceType=P5, external=3, warm=1)]
     heading, _, line = run("pools").stdout.splitlines()
     assert heading.split() == ["Pool", "Type", "Cap", "Used", "Free", "Waiting"]
     assert len(line) <= 100
@@ -114,7 +114,7 @@ def test_a_wide_table_has_all_that_is_known(world: FakeApi, run: Terminal) -> No
         "GiB",
         "Accelerators",
         "$/h",
-        "Counts Foreign",
+        "Counts External",
         "Created For",
     ):
         assert column in heading
@@ -145,11 +145,11 @@ def test_set_makes_pools_of_other_kinds(world: FakeApi, run: Terminal) -> None:
     assert run("pools", "set", "p5-spot=8", *spot).exit_code == 0
     assert run("pools", "set", "spring=4", "--type", P5, "--plan", PLAN).exit_code == 0
     assert world.calls[-1][2]["pools"] == [
-        {"instanceType": P5, "cap": 2, "countForeign": False},
+        {"instanceType": P5, "cap": 2, "countExternal": False},
         {
             "instanceType": P5,
             "cap": 8,
-            "countForeign": False,
+            "countExternal": False,
             "name": "p5-spot",
             "kind": "spot",
             "price": 31.5,
@@ -185,7 +185,7 @@ def test_set_keeps_what_a_pool_is_when_only_its_cap_changes(world: FakeApi, run:
     plan = {"instanceType": P5, "kind": "training-plan", "trainingPlanArn": PLAN}
     world.pools["pools"] = [a_pool("spring", 4, **plan, planStatus="Active", endsAt="2026-11-28T08:00:00Z", price=2.5)]
     assert run("pools", "set", "spring=2").exit_code == 0
-    assert world.calls[-1][2]["pools"] == [{**plan, "cap": 2, "name": "spring", "price": 2.5, "countForeign": False}]
+    assert world.calls[-1][2]["pools"] == [{**plan, "cap": 2, "name": "spring", "price": 2.5, "countExternal": False}]
 
 
 @pytest.mark.parametrize("option", [["--kind", "Spot"], ["--price", "-1"], ["--price", "x"], ["--accelerators", "-1"]])
@@ -195,7 +195,7 @@ def test_set_refuses_what_is_no_setting(world: FakeApi, run: Terminal, option: l
 
 
 def test_set_changes_the_named_pools_and_leaves_the_others_as_they_are(world: FakeApi, run: Terminal) -> None:
-    world.pools["pools"] = [a_pool(P5, 2, countForeign=True), a_pool(G5, 8)]
+    world.pools["pools"] = [a_pool(P5, 2, countExternal=True), a_pool(G5, 8)]
 
     result = run("pools", "set", f"{P5}=4", "ml.m5.large=0")
 
@@ -205,8 +205,8 @@ def test_set_changes_the_named_pools_and_leaves_the_others_as_they_are(world: Fa
         "/pools",
         {
             "pools": [
-                {"instanceType": P5, "cap": 4, "countForeign": True},
-                {"instanceType": G5, "cap": 8, "countForeign": False},
+                {"instanceType": P5, "cap": 4, "countExternal": True},
+                {"instanceType": G5, "cap": 8, "countExternal": False},
                 {"instanceType": "ml.m5.large", "cap": 0},
             ],
             "version": 1,
@@ -215,11 +215,11 @@ def test_set_changes_the_named_pools_and_leaves_the_others_as_they_are(world: Fa
     assert "ml.m5.large" in result.stdout
 
 
-@pytest.mark.parametrize(("flag", "counted"), [("--count-foreign", True), ("--no-count-foreign", False)])
-def test_set_says_whether_foreign_jobs_count(world: FakeApi, run: Terminal, flag: str, counted: bool) -> None:
-    world.pools["pools"] = [a_pool(P5, 2, countForeign=not counted), a_pool(G5, 8, countForeign=not counted)]
+@pytest.mark.parametrize(("flag", "counted"), [("--count-external", True), ("--no-count-external", False)])
+def test_set_says_whether_external_jobs_count(world: FakeApi, run: Terminal, flag: str, counted: bool) -> None:
+    world.pools["pools"] = [a_pool(P5, 2, countExternal=not counted), a_pool(G5, 8, countExternal=not counted)]
     answer = json.loads(run("pools", "set", f"{P5}=2", flag, "--json").stdout)
-    assert [pool["countForeign"] for pool in answer["pools"]] == [counted, not counted]
+    assert [pool["countExternal"] for pool in answer["pools"]] == [counted, not counted]
 
 
 def test_set_keeps_concurrent_changes(world: FakeApi, run: Terminal) -> None:
@@ -270,7 +270,7 @@ def test_set_says_what_an_instance_has(world: FakeApi, run: Terminal) -> None:
 def test_set_keeps_a_pool_draining(world: FakeApi, run: Terminal) -> None:
     world.pools["pools"] = [a_pool(P5, 2, draining=True)]
     run("pools", "set", f"{P5}=4")
-    assert world.calls[-1][2]["pools"] == [{"instanceType": P5, "cap": 4, "countForeign": False, "draining": True}]
+    assert world.calls[-1][2]["pools"] == [{"instanceType": P5, "cap": 4, "countExternal": False, "draining": True}]
 
 
 # -- remove

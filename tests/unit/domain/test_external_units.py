@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from builders import G5, P5, pools_of
-from trainmaster.domain.capacity.units import Kind, Pool, foreign_units, pool_for, source
+from trainmaster.domain.capacity.units import Kind, Pool, external_units, pool_for, source
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"
-ON_DEMAND = Pool(P5, 4, count_foreign=True)
-SPOT = Pool("p5-spot", 8, count_foreign=True, type_=P5, kind=Kind.SPOT)
-ON_PLAN = Pool("spring", 4, count_foreign=True, type_=P5, kind=Kind.TRAINING_PLAN, plan_arn=PLAN)
+ON_DEMAND = Pool(P5, 4, count_external=True)
+SPOT = Pool("p5-spot", 8, count_external=True, type_=P5, kind=Kind.SPOT)
+ON_PLAN = Pool("spring", 4, count_external=True, type_=P5, kind=Kind.TRAINING_PLAN, plan_arn=PLAN)
 THEIRS = {
     "a": {source(P5): 1},
     "b": {source(P5, spot=True): 2},
@@ -20,7 +20,7 @@ THEIRS = {
 
 
 def counted(*pools):
-    return foreign_units(THEIRS, pools_of(*pools))
+    return external_units(THEIRS, pools_of(*pools))
 
 
 def test_each_counts_in_the_pool_of_its_kind():
@@ -31,12 +31,12 @@ def test_spot_without_a_spot_pool_counts_on_demand_and_a_plan_without_a_pool_now
     assert counted(ON_DEMAND) == {P5: 11}
 
 
-def test_pools_that_do_not_count_foreign_jobs_do_not():
-    assert counted(replace(ON_DEMAND, count_foreign=False), SPOT) == {"p5-spot": 2}
+def test_pools_that_do_not_count_external_jobs_do_not():
+    assert counted(replace(ON_DEMAND, count_external=False), SPOT) == {"p5-spot": 2}
 
 
 def test_a_pool_of_another_name_than_its_type_counts_them_too():
-    assert counted(Pool("team", 4, count_foreign=True, type_=G5)) == {"team": 16}
+    assert counted(Pool("team", 4, count_external=True, type_=G5)) == {"team": 16}
 
 
 def test_of_several_the_one_named_after_its_type_then_the_first_by_name():
