@@ -85,7 +85,7 @@ def expansions(draw: st.DrawFn) -> Expansion:
         max_instances=most,
         dollars_per_hour=draw(st.none() | amounts),
         choose=draw(st.sampled_from(Choose)),
-        utilisation=draw(st.floats(0.01, 1)),
+        utilization=draw(st.floats(0.01, 1)),
         retire_after=draw(periods),
     )
 

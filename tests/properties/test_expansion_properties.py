@@ -53,7 +53,7 @@ rules = st.builds(
     max_instances=st.integers(0, 12),
     dollars_per_hour=st.none() | st.sampled_from([0.0, 1.0, 5.5, 20.0]),
     choose=st.sampled_from(Choose),
-    utilisation=st.sampled_from([0.1, 0.5, 0.8, 1.0]),
+    utilization=st.sampled_from([0.1, 0.5, 0.8, 1.0]),
     retire_after=st.just(timedelta(minutes=5)),
 )
 

@@ -74,7 +74,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     """Replay a trace of jobs through the queue's planner.
 
     The passes run on a virtual clock, with the in-memory store and a simulated SageMaker: the command starts nothing
-    and needs no queue. It reports completion times, waiting times, utilisation and the cost of preemption.
+    and needs no queue. It reports completion times, waiting times, utilization and the cost of preemption.
     """
     cli = cli_context(context)
     if out is not None and not cli.is_installed("matplotlib"):

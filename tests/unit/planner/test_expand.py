@@ -127,7 +127,7 @@ def test_the_articles_tasks_2_and_3_never_start_without_expansion():
 
 # -- target sizes (equations 10 to 12) ---------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("used", "demand", "utilisation", "per_node", "nodes"),
+    ("used", "demand", "utilization", "per_node", "nodes"),
     [
         (0, 2, 0.8, 1, 2),
         (4, 4, 0.8, 1, 5),
@@ -137,8 +137,8 @@ def test_the_articles_tasks_2_and_3_never_start_without_expansion():
         (3, 0, 0.3, 1, 10),
     ],
 )
-def test_a_target_is_the_larger_of_what_use_and_what_demand_ask_for(used, demand, utilisation, per_node, nodes):
-    assert target_size(used, demand, utilisation, per_node) == nodes
+def test_a_target_is_the_larger_of_what_use_and_what_demand_ask_for(used, demand, utilization, per_node, nodes):
+    assert target_size(used, demand, utilization, per_node) == nodes
 
 
 # -- which type --------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class Job:
 
     Attributes:
         entry_time: when it entered the queue; a preempted job keeps it.
-        digest: SHA-256 of the canonical request, to recognise a repeated submission.
+        digest: SHA-256 of the canonical request, to recognize a repeated submission.
         max_runtime: `StoppingCondition.MaxRuntimeInSeconds`, SageMaker's default of a day if it is absent.
         max_pending: `StoppingCondition.MaxPendingTimeInSeconds`, if given.
         attempt: the newest attempt; None before the first start.

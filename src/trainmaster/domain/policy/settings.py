@@ -120,7 +120,7 @@ class Expansion:
         ),
     ] = None
     choose: Annotated[Choose, Setting("Which of the suitable types to use.")] = Choose.CHEAPEST
-    utilisation: Annotated[
+    utilization: Annotated[
         float,
         Setting(
             "Target utilization of managed pools, `f` in equation 10 of the article.", maximum=1, above_minimum=True

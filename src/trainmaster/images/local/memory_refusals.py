@@ -1,6 +1,6 @@
 """Refused requests for image jobs in memory, for tests; implements `images.ports.Refusals`.
 
-The contract suite holds it to the behaviour of the DynamoDB implementation.
+The contract suite holds it to the behavior of the DynamoDB implementation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The regions of image jobs in memory, for tests, replays and the simulator; implements `images.ports.Runs`.
 
-The contract suite holds it to the behaviour of the DynamoDB implementation.
+The contract suite holds it to the behavior of the DynamoDB implementation.
 """
 
 from __future__ import annotations

@@ -41,16 +41,16 @@ class ExpansionPlan:
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
-def target_size(used: int, demand: int, utilisation: float, per_node: int = PER_NODE) -> int:
+def target_size(used: int, demand: int, utilization: float, per_node: int = PER_NODE) -> int:
     """Return how many instances a pool should have (equations 10 to 12).
 
     Args:
         used: instances in use (`cn`).
         demand: instances wanted in all (`cd`).
-        utilisation: the fraction of the pool that should be in use (`f`), above 0 and at most 1.
+        utilization: the fraction of the pool that should be in use (`f`), above 0 and at most 1.
         per_node: how much of the demand one instance meets (`cpn`).
     """
-    return max(_ceil(used / utilisation), _ceil(demand / per_node))
+    return max(_ceil(used / utilization), _ceil(demand / per_node))
 
 
 def plan_expansion(snapshot: Snapshot, now: datetime) -> ExpansionPlan:
@@ -159,7 +159,7 @@ class _Expansion:
         self.floors = self.idle.floors(awaited)
         for pool in self.idle.made:
             used = self.idle.used.get(pool.name, 0)
-            size = target_size(used, used + awaited.get(pool.name, 0), self.managed.rules.utilisation)
+            size = target_size(used, used + awaited.get(pool.name, 0), self.managed.rules.utilization)
             goal = max(size, self.floors[pool.name])
             # A pool that is neither used nor waited for is removed as a whole, or is kept for a reason.
             if 0 < goal < pool.cap and pool.name not in self.idle.awaited_later and self.idle.idle_for_long(pool):
@@ -236,7 +236,7 @@ class _Expansion:
     def _grow_to_target(self, kind: InstanceType, used: int) -> None:
         pool = self.managed.pool_of(kind)
         if pool is not None:
-            goal = target_size(used, used + self.waiting[pool.name], self.managed.rules.utilisation)
+            goal = target_size(used, used + self.waiting[pool.name], self.managed.rules.utilization)
             self.managed.enlarge(kind, goal, pool.made_for)
 
 

@@ -55,7 +55,7 @@ def test_the_published_table_is_reproduced_to_the_second(trace, policy):
         round(found["avg_wait_large_s"]),
         round(at_rank(each.wait for each in results if each.job.gpus >= 8)),
     ] == seconds
-    # ITP's utilisation is given as one figure for all four, cut to two digits.
+    # ITP's utilization is given as one figure for all four, cut to two digits.
     assert found["utilization"] == pytest.approx(utilization, abs=0.0005 if trace is PHILLY else 0.006)
 
 
