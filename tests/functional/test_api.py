@@ -443,7 +443,10 @@ def test_pools_are_shown_with_what_becomes_of_them(busy):
     busy.seed(a_preempting_job("job0", units={G5: 3}))
     reply = busy.put(
         "/pools",
-        {"pools": [{"instanceType": P5, "cap": 2}, {"instanceType": G5, "cap": 4, "countExternal": True}], "version": 0},
+        {
+            "pools": [{"instanceType": P5, "cap": 2}, {"instanceType": G5, "cap": 4, "countExternal": True}],
+            "version": 0,
+        },
     )
     shown = {pool["name"]: pool for pool in reply.body["pools"]}
     figures = {"cap": 4, "used": 3, "stopping": 3, "held": 0, "external": 0, "warm": 0, "free": 1, "waiting": 0}
