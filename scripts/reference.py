@@ -13,9 +13,9 @@ from datetime import timedelta
 from enum import Enum
 from pathlib import Path
 
-from trainmaster.domain.capacity.units import LARGEST_CAP
+from trainmaster.domain.capacity.units import MAX_CAP
 from trainmaster.domain.document import written
-from trainmaster.domain.policy.declaration import LARGEST_COUNT, Member, members_of, number_type
+from trainmaster.domain.policy.declaration import MAX_COUNT, Member, members_of, number_type
 from trainmaster.domain.policy.settings import (
     TEN_YEARS,
     Budget,
@@ -80,7 +80,7 @@ def _allowed(member: Member) -> str:
     return f"; more than {setting.minimum:g}" if setting.above_minimum else ""
 
 
-_USUAL_MAXIMA = (None, TEN_YEARS, LARGEST_COUNT, LARGEST_CAP)
+_USUAL_MAXIMA = (None, TEN_YEARS, MAX_COUNT, MAX_CAP)
 
 
 def failure_classes() -> str:

@@ -82,7 +82,7 @@ def a_starting_job(name: str = "job1", *, now: datetime = NOW, choices: tuple[st
 
 def a_launched_job(name: str = "job1", *, now: datetime = NOW, **fields: Any) -> Job:
     """A starting job that SageMaker is known to have."""
-    return lifecycle.launched(a_starting_job(name, now=now, **fields))
+    return lifecycle.mark_launched(a_starting_job(name, now=now, **fields))
 
 
 def a_running_job(name: str = "job1", *, now: datetime = NOW, **fields: Any) -> Job:
@@ -95,7 +95,7 @@ def a_custom_resize(
     name: str = "job5", *, now: datetime = NOW, size: int = 2, target: str = "event", **fields: Any
 ) -> Job:
     """A job of one instance that somebody else is to resize, asked `now`."""
-    elastic = Elastic(least=1, most=4, hook=Hook.CUSTOM, target=target)
+    elastic = Elastic(min_instances=1, max_instances=4, hook=Hook.CUSTOM, target=target)
     running = a_running_job(name, now=now, elastic=elastic, **fields)
     until = now + timedelta(minutes=15)
     return lifecycle.resize(running, size, Cause.GROW, now, until=until)

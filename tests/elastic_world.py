@@ -21,7 +21,7 @@ from trainmaster.local.memory.rendezvous import MemoryRendezvousControl
 from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
 from trainmaster.ports.store import Store
 from trainmaster.service.apply_plan import PassReport, apply_plan
-from trainmaster.service.resizing.contract import Answer, Outcome
+from trainmaster.service.resizing.contract import HookAnswer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
 from world import Faults, World, a_request
 
@@ -33,12 +33,19 @@ EAGER = Policy(reservation_timeout=timedelta(minutes=20), resizes=Resizes(paybac
 """They grow whenever they may."""
 
 
-def elastic_request(name: str, hook: str, *, least: int = 1, most: int = 3, **more: Any) -> dict[str, Any]:
+def elastic_request(
+    name: str, hook: str, *, min_instances: int = 1, max_instances: int = 3, **more: Any
+) -> dict[str, Any]:
     """A request of an elastic job; options with `_` for `-` go into `options`, the rest is `world.a_request`'s."""
-    options = {"min_instances": least, "max_instances": most, "resize_by": hook, **more.pop("options", {})}
+    options = {
+        "min_instances": min_instances,
+        "max_instances": max_instances,
+        "resize_by": hook,
+        **more.pop("options", {}),
+    }
     if hook == "custom":
         options.setdefault("resize_target", TARGET)
-    request = a_request(name, count=least, **more)
+    request = a_request(name, count=min_instances, **more)
     request["VpcConfig"] = {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
     tags = [{"Key": f"trainmaster:{key.replace('_', '-')}", "Value": str(value)} for key, value in options.items()]
     return {**request, "Tags": [*request["Tags"], *tags]}
@@ -131,7 +138,9 @@ class ElasticWorld(World):
         for question in self.resizer.later[:]:
             self.resizer.later.remove(question)
             said = self.resizer.answer(question)
-            answer = Answer(token=question["token"], outcome=Outcome(said["outcome"]), instances=said.get("instances"))
+            answer = HookAnswer(
+                token=question["token"], outcome=Outcome(said["outcome"]), instances=said.get("instances")
+            )
             answer_resize(self.api_context, question["job"], answer)
         super().settle()
 

@@ -79,7 +79,7 @@ def a_rendezvous(job: dict[str, Any] | None = None, **changes: Any) -> dict[str,
         "reason": None,
         "restarts": 0,
         "nodes": [],
-        "trouble": None,
+        "problem": None,
     } | changes
 
 
@@ -120,7 +120,7 @@ SETTABLE = (
 
 def a_pool(name: str, cap: int, **changes: Any) -> dict[str, Any]:
     """What the API says of a pool; drained as soon as it is draining and nothing is used. Nobody knows ml.x9 types."""
-    figures = {"used": 0, "stopping": 0, "beyondLeast": 0, "held": 0, "external": 0, "warm": 0, "free": cap}
+    figures = {"used": 0, "stopping": 0, "beyondMinimum": 0, "held": 0, "external": 0, "warm": 0, "free": cap}
     waits = {"waiting": 0, "waitingUnits": 0, "waitingMore": False, "weight": 0.5}
     plan = {"trainingPlanArn": None, "planStatus": None, "startsAt": None, "endsAt": None}
     has: dict[str, Any] = {"vcpus": 192, "memoryGib": 2048.0, "accelerator": "nvidia", "acceleratorMemoryGib": 640.0}

@@ -153,7 +153,7 @@ def _holds(condition: Mapping[str, Any], call: Call) -> bool:
 
 
 @dataclass
-class Asked:
+class RecordedCalls:
     """What the clients of a session are asked for, from now on.
 
     Args:

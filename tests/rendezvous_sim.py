@@ -41,8 +41,10 @@ HANGS = 1.0
 """Seconds of a call without an answer (`dynamodb.ENGINE_CLIENT_CONFIG`); its node does nothing else meanwhile."""
 
 
-def control_text(epoch, least, most, sizes=(), drain=()):
-    return json.dumps({"epoch": epoch, "least": least, "most": most, "sizes": sizes, "drain": drain, "grace": 10.0})
+def control_text(epoch, min_nodes, max_nodes, sizes=(), drain=()):
+    return json.dumps(
+        {"epoch": epoch, "minNodes": min_nodes, "maxNodes": max_nodes, "sizes": sizes, "drain": drain, "grace": 10.0}
+    )
 
 
 @dataclass

@@ -82,7 +82,7 @@ class PoolSimulation:
         """Return True if the job has held GPUs before its current size."""
         return bool(self._spans[index])
 
-    def play(self) -> list[JobResult]:
+    def run(self) -> list[JobResult]:
         """Run to the end, and return the results."""
         while self._arrived < len(self.jobs) or self.left:
             self._move_to(self._next_time())

@@ -58,7 +58,7 @@ def measured(task: Task) -> dict[str, Any]:
     cost = task.restart_cost if task.resize_cost is None else task.resize_cost
     settings = PoolSettings(cap=task.cap, resize_cost=cost, restart_cost=task.restart_cost)
     began = time.perf_counter()
-    results = play(
+    results = run_replay(
         task.policy, workload(jobs, task.cap, CURVES[task.curve or "linear"], task.seed), settings, task.seed, task.hook
     )
     names = {"vc": task.share, "policy": task.policy, "curve": task.curve, "resize_cost": task.resize_cost}
@@ -66,17 +66,17 @@ def measured(task: Task) -> dict[str, Any]:
     return found | {"timeline": timeline(results)}
 
 
-def play(
+def run_replay(
     policy: str, jobs: Sequence[SizedJob], settings: PoolSettings, seed: int = 0, hook: Hook = Hook.RESTART
 ) -> list[JobResult]:
     """Return the results of the jobs under one of `POLICIES`; `hook` is the way in which the queue resizes them."""
     if policy == ELASTICFLOW:
-        return PoolSimulation(jobs, settings, ElasticFlow(deadlines(jobs, seed))).play()
+        return PoolSimulation(jobs, settings, ElasticFlow(deadlines(jobs, seed))).run()
     if policy == POLLUX:
-        return PoolSimulation(jobs, settings, Pollux()).play()
+        return PoolSimulation(jobs, settings, Pollux()).run()
     order, _, how = policy.partition(", ")
     resizes = Resizes(shrink_equals=how == EQUALS)
     played = jobs if how else [replace(job, sizes=(job.trace.gpus,)) for job in jobs]
-    results = ElasticReplay(played, settings, Policy(order=Order(order), resizes=resizes), hook).play()
+    results = ElasticReplay(played, settings, Policy(order=Order(order), resizes=resizes), hook).run()
     # The same jobs count as elastic in every run.
     return [replace(result, job=job) for result, job in zip(results, jobs, strict=True)]

@@ -57,9 +57,9 @@ class ElasticReplay:
         simulator.profiles.pace, simulator.profiles.adjust = self._pace, self._adjusted
         self._members = Members(simulator, settings.resize_cost)
 
-    def play(self) -> list[JobResult]:
+    def run(self) -> list[JobResult]:
         """Run to the end. Raises `ReplayFailed`."""
-        self._replay.play()
+        self._replay.run()
         return [self._result(index) for index in range(len(self._jobs))]
 
     def _changed(self, training_job_name: str) -> None:

@@ -133,7 +133,7 @@ class Run:
             # A decision counts from the end of its pass; some were carried out earlier.
             self.started.setdefault(name, self.end)
         self._more = report.more_to_do
-        wanted = report.plan.look_again
+        wanted = report.plan.recheck_at
         self._next_wake = None if wanted is None else max(wanted, self._clock.now() + TICK)
 
     def _next_time(self) -> datetime:

@@ -137,7 +137,7 @@ class Run:
             report = run_pass(self._context)
             self.passes += 1
             self.waits = {wait.job.name: wait.reason.message() for wait in report.plan.waits}
-            self._next_wake = next_tick(report.plan.look_again, time)
+            self._next_wake = next_tick(report.plan.recheck_at, time)
             self._service.run_until(time)
             freed, due = self._observe_changes(), report.more_to_do
             arrived = self._submit_due(time)

@@ -64,8 +64,8 @@ def measured(client: Any, name: str, system: System, run: str, options: argparse
         to_store = stack.enter_context(Proxy(store)) if chain.cut and not system.ours else None
         place = Place(
             run=run,
-            least=chain.least,
-            most=chain.most,
+            min_nodes=chain.min_nodes,
+            max_nodes=chain.max_nodes,
             table=TABLE,
             dynamodb=dynamodb.port,
             host=chain.host,

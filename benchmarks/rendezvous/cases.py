@@ -35,15 +35,15 @@ class Chain:
     Attributes:
         play: runs the cases.
         host: number of the agent that hosts c10d's store.
-        least, most: nodes of a world.
+        min_nodes, max_nodes: nodes of a world.
         systems: engines to which the chain applies.
         cut: True if c10d's store is reached through a proxy.
     """
 
     play: Callable[[Experiment], None]
     host: int
-    least: int = 1
-    most: int = 3
+    min_nodes: int = 1
+    max_nodes: int = 3
     systems: Sequence[System] = SYSTEMS
     cut: bool = False
 
@@ -128,7 +128,7 @@ CHAINS = {
     "life": Chain(_life, host=1),
     "drain": Chain(_drain, host=4),
     "first": Chain(_first, host=4),
-    "spare": Chain(_spare, host=2, least=2, most=2),
+    "spare": Chain(_spare, host=2, min_nodes=2, max_nodes=2),
     "term": Chain(_term, host=2),
     "host": Chain(_host, host=2),
     "freeze": Chain(_freeze, host=2, systems=(TRAINMASTER, C10D)),

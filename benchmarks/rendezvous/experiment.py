@@ -102,13 +102,15 @@ class Experiment:
 
         return event
 
-    def agent_drained(self, agent: Agent, most: int) -> Callable[[], float]:
+    def agent_drained(self, agent: Agent, max_nodes: int) -> Callable[[], float]:
         """Return the event that the queue drains this node, as before it stops its training job."""
 
         def event() -> float:
             at, place = time.monotonic(), self.group.place
             job = training_job(place, agent.number)
-            self._groups.set(place.run, Control(epoch=1, least=place.least, most=most, drain=(job,), grace=60.0))
+            self._groups.set(
+                place.run, Control(epoch=1, min_nodes=place.min_nodes, max_nodes=max_nodes, drain=(job,), grace=60.0)
+            )
             return at
 
         return event

@@ -47,7 +47,7 @@ class Place:
 
     Attributes:
         run: id of the rendezvous.
-        least, most: nodes of a world.
+        min_nodes, max_nodes: nodes of a world.
         table: DynamoDB table.
         dynamodb: port of DynamoDB, or of a proxy to it.
         host: number of the agent that hosts c10d's store.
@@ -56,8 +56,8 @@ class Place:
     """
 
     run: str
-    least: int
-    most: int
+    min_nodes: int
+    max_nodes: int
     table: str
     dynamodb: int
     host: int
@@ -82,7 +82,7 @@ def command(system: System, place: Place, number: int) -> list[str]:
     endpoint = place.table if system.ours else f"127.0.0.1:{place.store if number == place.host else place.proxy}"
     return [
         *(str(PYTHON), str(HERE / "agent.py")),
-        f"--nnodes={place.least}:{place.most}",
+        f"--nnodes={place.min_nodes}:{place.max_nodes}",
         "--nproc-per-node=1",
         f"--rdzv-backend={'dynamodb' if system.ours else 'c10d'}",
         f"--rdzv-endpoint={endpoint}",

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from benchmarks import ROOT
-from trainmaster.local.replay.runs import play
+from trainmaster.local.replay.runs import run_replay
 from trainmaster.local.replay.trace.trace import TraceJob, read_trace, select_jobs
 
 TRACES = ROOT / "benchmarks" / "traces"
@@ -39,7 +39,7 @@ def trace(file: str) -> list[TraceJob]:
 def measured(task: Task) -> Figures:
     """Replay a task; return its figures."""
     jobs = select_jobs(trace(task.file), cap=task.cap, share=task.share, limit=task.limit)
-    run = play(task.policy, jobs, task.cap, task.restart_cost, questions=task.questions)
+    run = run_replay(task.policy, jobs, task.cap, task.restart_cost, questions=task.questions)
     begin, end = jobs[0].submit, max(jobs[-1].submit, jobs[0].submit + 1)
     asked = sum(job.gpus * job.duration for job in jobs)
     load = asked / (task.cap * (end - begin))

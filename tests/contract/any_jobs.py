@@ -45,15 +45,15 @@ RESIZING = dict[str, st.SearchStrategy[Any]](
     given_up=st.booleans(),
 )
 BUDGET = dict[str, st.SearchStrategy[Any]](
-    most=st.none() | st.integers(0, 99),
+    max_restarts=st.none() | st.integers(0, 99),
     period=spans,
-    total=st.none() | st.integers(0, 99),
-    before_full=st.none() | st.integers(0, 99),
-    most_full=st.integers(0, 99),
+    max_total_restarts=st.none() | st.integers(0, 99),
+    restarts_before_full=st.none() | st.integers(0, 99),
+    max_full_restarts=st.integers(0, 99),
 )
 ELASTIC = dict[str, st.SearchStrategy[Any]](
-    least=st.integers(1, 99),
-    most=st.integers(1, 99),
+    min_instances=st.integers(1, 99),
+    max_instances=st.integers(1, 99),
     step=st.integers(1, 9),
     values=st.lists(st.integers(1, 99), max_size=3).map(tuple),
     hook=st.sampled_from(Hook),
@@ -105,7 +105,7 @@ ATTEMPT = dict[str, st.SearchStrategy[Any]](
     turned_down=st.dictionaries(keys, times, max_size=2),
 )
 attempts = st.builds(Attempt, **ATTEMPT)
-EARLIER = dict[str, st.SearchStrategy[Any]](
+TOTALS = dict[str, st.SearchStrategy[Any]](
     outcomes=st.dictionaries(st.sampled_from(Outcome), st.integers(1, 9_999), max_size=4),
     began_at=st.none() | times,
     at_work=st.floats(0, 1e12),
@@ -115,7 +115,7 @@ EARLIER = dict[str, st.SearchStrategy[Any]](
     saves_every=st.none() | spans,
     full=st.lists(times, max_size=3).map(tuple),
 )
-wishes = st.builds(
+preemption_overrides = st.builds(
     PreemptionOverrides,
     min_runtime=st.none() | spans,
     cooldown=st.none() | spans,
@@ -169,7 +169,7 @@ JOB = dict[str, st.SearchStrategy[Any]](
     submitted_by=st.none() | texts,
     attempt=st.none() | attempts,
     past=st.lists(attempts, max_size=2).map(tuple),
-    earlier=st.builds(AttemptTotals, **EARLIER),
+    attempt_totals=st.builds(AttemptTotals, **TOTALS),
     reservation=st.none() | st.builds(Reservation, units=units, until=times),
     retry_at=st.none() | times,
     capacity_failures=st.integers(0, 99),
@@ -179,7 +179,7 @@ JOB = dict[str, st.SearchStrategy[Any]](
     history=st.lists(changes, max_size=4).map(tuple),
     container_image=texts,
     checkpointed=st.booleans(),
-    wishes=wishes,
+    preemption_overrides=preemption_overrides,
     not_before=st.none() | times,
     deadline=st.none() | times,
     after=st.lists(names, max_size=3, unique=True).map(tuple),

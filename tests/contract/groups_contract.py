@@ -13,7 +13,7 @@ import pytest
 from trainmaster.domain.elastic.rendezvous import Control, Node, RendezvousState, Role
 from trainmaster.domain.errors import UnreadableRendezvous
 
-CONTROL = Control(epoch=1, least=2, most=8, sizes=(2, 4, 8), drain=("bert-qstamp-1-m2",), grace=90.0)
+CONTROL = Control(epoch=1, min_nodes=2, max_nodes=8, sizes=(2, 4, 8), drain=("bert-qstamp-1-m2",), grace=90.0)
 
 
 def a_state(**members):

@@ -113,7 +113,7 @@ class DueContract:
         (job,) = stored(store, hold_if_needed("job1", seconds=50, after=["parent"]))
         assert store.find("job1") == job
         parent = b.an_ended_job("parent")
-        timed = moved(store, job, lifecycle.parent_ended(job, parent, b.at(1)))
+        timed = moved(store, job, lifecycle.apply_parent_end(job, parent, b.at(1)))
         assert names(store, Filter(due=b.at(50))) == ["job1"]
         by_person = moved(store, timed, lifecycle.hold(timed, b.at(2), "ada"))
         assert names(store, Filter(due=b.at(50))) == []
@@ -171,9 +171,9 @@ class ParentContract:
 
     def test_a_parent_that_has_ended_does_not_find_its_children_any_more(self, store):
         (child,) = stored(store, hold_if_needed("child", after=["one", "two"]))
-        child = moved(store, child, lifecycle.parent_ended(child, b.an_ended_job("one"), b.at(1)))
+        child = moved(store, child, lifecycle.apply_parent_end(child, b.an_ended_job("one"), b.at(1)))
         assert (names(store, Filter(parent="one")), names(store, Filter(parent="two"))) == ([], ["child"])
-        child = moved(store, child, lifecycle.parent_ended(child, b.an_ended_job("two"), b.at(20)))
+        child = moved(store, child, lifecycle.apply_parent_end(child, b.an_ended_job("two"), b.at(20)))
         assert names(store, Filter(parent="two")) == []
         assert (child.state, child.entry_time) == (JobState.PENDING, b.at(20))
         assert store.begin_pass().waiting == (child,)
@@ -182,13 +182,13 @@ class ParentContract:
     def test_a_child_that_ends_is_found_by_no_parent(self, store, rule):
         (child,) = stored(store, hold_if_needed("child", after=["one", "two"], if_parent_fails=rule))
         failed = b.an_ended_job("one", status=Status.FAILED)
-        moved(store, child, lifecycle.parent_ended(child, failed, b.at(1)))
+        moved(store, child, lifecycle.apply_parent_end(child, failed, b.at(1)))
         assert names(store, Filter(parent="one")) == names(store, Filter(parent="two")) == []
 
     def test_a_lost_change_leaves_children_where_they_are(self, store):
         (child,) = stored(store, hold_if_needed("child", after=["one"]))
         held = moved(store, child, lifecycle.hold(child, b.at(1), "ada"))
-        assert not store.transition([(child, lifecycle.parent_ended(child, b.an_ended_job("one"), b.at(2)))])
+        assert not store.transition([(child, lifecycle.apply_parent_end(child, b.an_ended_job("one"), b.at(2)))])
         assert store.list_jobs(Filter(parent="one"), limit=5).jobs == (held,)
 
     def test_the_most_parents_that_a_job_may_have_are_kept(self, store):

@@ -112,7 +112,7 @@ class RecordsContract:
     @pytest.mark.parametrize(
         "step",
         [
-            lambda job: (job, lifecycle.ask_stop(job, b.at(5), "ada")),
+            lambda job: (job, lifecycle.request_stop(job, b.at(5), "ada")),
             lambda job: (job, lifecycle.preempt(job, "job9", b.at(5))),
             lambda job: (job, replace(job, version=job.version + 1)),
         ],
@@ -130,13 +130,15 @@ class RecordsContract:
         assert store.begin_pass().records == Records()
 
     def test_every_size_of_a_job_is_charged_once_by_the_commits_that_change_it(self, store, other_store):
-        elastic = Elastic(least=1, most=4, hook=Hook.CUSTOM)
+        elastic = Elastic(min_instances=1, max_instances=4, hook=Hook.CUSTOM)
         job = b.a_running_job(elastic=elastic)
         store.set_settings(pools=[b.a_pool(cap=4)], policy=b.a_metered_policy("default"))
         store.submit(job, b.a_request())
         grown = resizing.resize(job, 3, Cause.GROW, b.at(100), until=b.at(900))
-        done = resizing.resized(grown, b.at(150), 3)
-        shrunk = resizing.resized(resizing.resize(done, 2, Cause.SHRINK, b.at(300), until=b.at(900)), b.at(400), 2)
+        done = resizing.complete_resize(grown, b.at(150), 3)
+        shrunk = resizing.complete_resize(
+            resizing.resize(done, 2, Cause.SHRINK, b.at(300), until=b.at(900)), b.at(400), 2
+        )
         ended = lifecycle.observe(shrunk, b.an_observation(shrunk, status=Status.COMPLETED), b.at(1_000))
         charged = []
         for before, after in ((job, grown), (grown, done), (done, shrunk), (shrunk, ended)):
@@ -146,7 +148,7 @@ class RecordsContract:
         assert charged == pytest.approx([100, 250, 1_000, 2_200], abs=0.1)
 
     def test_an_attempt_that_goes_on_with_another_size_is_charged_and_what_the_resize_cost_is_learned(self, store):
-        job = b.a_running_job(elastic=Elastic(least=1, most=3), container_image="image")
+        job = b.a_running_job(elastic=Elastic(min_instances=1, max_instances=3), container_image="image")
         store.set_settings(pools=[b.a_pool(cap=4)], policy=b.a_metered_policy("default"))
         store.submit(job, b.a_request())
         stopping = resizing.resize(job, 3, Cause.GROW, b.at(600), until=b.at(900))

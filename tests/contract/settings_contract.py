@@ -56,7 +56,7 @@ A_POLICY = Policy(
 """Something else than the default in every part."""
 AN_EVENT = PoolEvent(
     at=b.at(0.25),
-    deed=PoolAction.EXPAND,
+    action=PoolAction.EXPAND,
     pool="p5.made",
     instance_type=b.P5,
     before=1,
@@ -117,7 +117,7 @@ class SettingsContract:
         assert changed.history == store.settings().history == ()
         assert other_store.settings(history=True) == replace(changed, history=(AN_EVENT,))
         assert other_store.settings(catalogue=False, history=True).history == (AN_EVENT,)
-        gone = replace(AN_EVENT, at=b.at(9), deed=PoolAction.RETIRE, before=5, after=0, jobs=(), job_count=0)
+        gone = replace(AN_EVENT, at=b.at(9), action=PoolAction.RETIRE, before=5, after=0, jobs=(), job_count=0)
         store.set_settings(pools=[], events=[gone])
         assert store.settings(history=True).history == (AN_EVENT, gone)
         store.set_settings(pools=[b.a_pool(cap=1)])

@@ -150,7 +150,7 @@ class SubmitContract:
             warm_pool_key="abc",
             container_image="image",
             checkpointed=True,
-            wishes=PreemptionOverrides(min_runtime=b.at(0.5) - b.NOW, max_preemptions=3),
+            preemption_overrides=PreemptionOverrides(min_runtime=b.at(0.5) - b.NOW, max_preemptions=3),
             deadline=b.at(86_400),
             group="sweep",
             max_concurrent=4,
@@ -186,9 +186,9 @@ class MoveContract:
     def test_a_change_in_place_of_an_older_version_loses(self, store):
         job = b.a_running_job("job1")
         store.submit(job, b.a_request("job1"))
-        now = lifecycle.ask_stop(job, b.at(1), "ada")
+        now = lifecycle.request_stop(job, b.at(1), "ada")
         assert store.transition([(job, now)])
-        assert not store.transition([(job, lifecycle.ask_stop(job, b.at(2), "bob"))])
+        assert not store.transition([(job, lifecycle.request_stop(job, b.at(2), "bob"))])
         assert store.find("job1") == now
 
     def test_a_job_that_was_never_submitted_cannot_change(self, store):
@@ -202,7 +202,7 @@ class MoveContract:
         for job in jobs:
             store.submit(job, b.a_request(job.name))
         stale = jobs[1]
-        store.transition([(stale, lifecycle.ask_stop(stale, b.NOW, "ada"))])
+        store.transition([(stale, lifecycle.request_stop(stale, b.NOW, "ada"))])
         afters = [lifecycle.preempt(job, "job9", b.at(1)) for job in jobs]
         assert not store.transition(list(zip(jobs, afters, strict=True)))
         assert [store.find(f"job{n}").state.value for n in range(3)] == ["running"] * 3

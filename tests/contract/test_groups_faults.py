@@ -68,7 +68,7 @@ def a_manager(engine, client=None):
 
 
 def control(epoch):
-    return type(CONTROL)(epoch=epoch, least=1, most=8)
+    return type(CONTROL)(epoch=epoch, min_nodes=1, max_nodes=8)
 
 
 def verbs(nodes, run=RUN):

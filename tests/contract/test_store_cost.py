@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from engines import DynamoEngine
-from lives import a_life
+from job_lifecycles import a_life
 from meter import Meter
 
 import builders as b
@@ -84,7 +84,7 @@ def test_a_jobs_whole_life_costs_at_most_25_write_and_25_read_units(meter):
     first = measured("pass", store.begin_pass)
     started = commit("start", job, lifecycle.start(job, {b.P5: 1}, (), b.at(3.3)), first.pass_number)
     measured("request", lambda: store.request_of(NAME))
-    launched = commit("launched", started, lifecycle.launched(started))
+    launched = commit("launched", started, lifecycle.mark_launched(started))
     measured("find", lambda: store.find(NAME))
     running = lifecycle.observe(launched, b.an_observation(launched, secondary="Training"), b.at(200.5))
     commit("running", launched, running)
@@ -113,18 +113,18 @@ def test_a_jobs_whole_life_costs_at_most_25_write_and_25_read_units(meter):
 
 def test_every_change_of_an_elastic_job_of_65_instances_costs_two_write_units_at_the_most(meter):
     meter, store = meter
-    job = b.a_running_job(NAME, submitted_by=BY, elastic=Elastic(least=1, most=65, hook=Hook.MEMBERS))
+    job = b.a_running_job(NAME, submitted_by=BY, elastic=Elastic(min_instances=1, max_instances=65, hook=Hook.MEMBERS))
     store.submit(job, a_request_of_4_kb())
     grown = resizing.resize(job, 65, Cause.GROW, b.at(10.5), until=b.at(1_000))
     assert store.transition([(job, grown)])
     rng = random.Random(5)
     for member in grown.attempt.members:
         came = b.at(round(rng.uniform(100, 400), 6))
-        grown = resizing.member_at_work(grown, member.training_job_name, came, came)
+        grown = resizing.mark_member_started(grown, member.training_job_name, came, came)
     shrunk = resizing.resize(grown, 1, Cause.SHRINK, b.at(5_000.5), until=b.at(5_600), freed_for="job9")
     for member in shrunk.attempt.members:
         left = b.at(round(rng.uniform(5_100, 5_400), 6))
-        shrunk = resizing.member_left(shrunk, member.training_job_name, left)
+        shrunk = resizing.mark_member_left(shrunk, member.training_job_name, left)
     assert grown.state is JobState.RUNNING
     assert len(row_of(grown)["job"]["B"]) < 1_100
     assert len(row_of(shrunk)["job"]["B"]) < 1_700, "every member with all times that it can have"
@@ -133,7 +133,7 @@ def test_every_change_of_an_elastic_job_of_65_instances_costs_two_write_units_at
     assert shrunk.attempt.joined == 64
     with meter.measured() as cost:
         assert store.transition(
-            [(shrunk, resizing.member_stop_sent(shrunk, shrunk.attempt.members[0].training_job_name))]
+            [(shrunk, resizing.mark_member_stop_sent(shrunk, shrunk.attempt.members[0].training_job_name))]
         )
     assert (cost.write_units, cost.calls) == (2, 1)
 
@@ -171,7 +171,7 @@ def test_held_jobs_cost_what_of_them_is_asked_for(meter):
         assert (cost.read_units, cost.write_units) <= (most, 0)
     child = store.find("child0")
     with meter.measured() as cost:
-        assert store.transition([(child, lifecycle.parent_ended(child, b.an_ended_job("job9"), b.at(1)))])
+        assert store.transition([(child, lifecycle.apply_parent_end(child, b.an_ended_job("job9"), b.at(1)))])
     assert cost.write_units == 4  # the job in place, and one index row
 
 
@@ -284,7 +284,7 @@ def test_rows_are_small(build, most):
 def test_the_row_of_a_job_that_has_stepped_aside_four_times_stays_within_a_kilobyte():
     job = b.a_job(NAME, submitted_by=BY, container_image=b.IMAGE, checkpointed=True)
     for turn in range(4):
-        started = lifecycle.launched(lifecycle.start(job, {b.P5: 1}, (), b.at(turn * 1_000 + 0.5)))
+        started = lifecycle.mark_launched(lifecycle.start(job, {b.P5: 1}, (), b.at(turn * 1_000 + 0.5)))
         running = lifecycle.observe(started, b.an_observation(started, secondary="Training"), b.at(turn * 1_000 + 60))
         leaving = lifecycle.preempt(running, f"urgent-{turn}-{NAME}", b.at(turn * 1_000 + 900))
         job = lifecycle.observe(leaving, b.an_observation(leaving, status=Status.STOPPED), b.at(turn * 1_000 + 930))

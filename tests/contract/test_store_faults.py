@@ -14,7 +14,7 @@ from faults import (
     throttled,
     trouble_after,
 )
-from lives import a_life
+from job_lifecycles import a_life
 
 import builders as b
 from trainmaster.domain.errors import Throttled, TrainmasterError, Unavailable
@@ -103,7 +103,7 @@ def test_where_it_goes_on_nothing_has_happened_and_the_error_says_so(dynoxide, d
     store.submit(running, b.a_request("job1"))
     disturbed._numbers = set(range(disturbed.sent, disturbed.sent + 50))
     with pytest.raises(Throttled):
-        store.transition([(running, lifecycle.ask_stop(running, b.at(1), "ada"))])
+        store.transition([(running, lifecycle.request_stop(running, b.at(1), "ada"))])
     client.close()
 
 
@@ -112,7 +112,7 @@ def test_every_verb_raises_errors_of_the_domain_only(dynoxide, dynoxide_engine):
     dynoxide_engine.open().submit(b.a_job("job1"), b.a_request("job1"))
     Disturbed(client, request_lost, set(range(1, 1_000)))
     store, job = dynoxide_engine.open(client=client), b.a_running_job("job1")
-    after = lifecycle.ask_stop(job, b.at(1), "ada")
+    after = lifecycle.request_stop(job, b.at(1), "ada")
     calls = [
         lambda: store.submit(b.a_job("job2"), {}),
         store.begin_pass,

@@ -34,7 +34,7 @@ def life_of(store, name):
     for turn in range(1, 100):
         for step in (
             lambda j: lifecycle.start(j, {b.P5: 1}, (), b.at(1)),
-            lambda j: lifecycle.give_back(j, b.at(2), "no room"),
+            lambda j: lifecycle.requeue_unlaunched(j, b.at(2), "no room"),
             lambda j, turn=turn: lifecycle.reprioritise(j, turn, b.at(3), "ada"),
             lambda j: lifecycle.hold(j, b.at(4), "ada"),
             lambda j: lifecycle.release(j, b.at(5), "ada"),

@@ -79,7 +79,7 @@ def test_of_many_changes_in_place_one_wins(engine):
     store = engine.open()
     before = b.a_running_job("job1")
     store.submit(before, b.a_request("job1"))
-    afters = [lifecycle.ask_stop(before, b.at(n), f"user{n}") for n in range(8)]
+    afters = [lifecycle.request_stop(before, b.at(n), f"user{n}") for n in range(8)]
     won = at_once(8, lambda n: store.transition([(before, afters[n])]))
     assert won.count(True) == 1
     assert store.find("job1") == afters[won.index(True)]
@@ -144,7 +144,7 @@ def test_a_moving_job_is_always_found(engine):
             looked.clear()
             for step in (
                 lambda j: lifecycle.start(j, {b.P5: 1}, (), b.at(turn)),  # noqa: B023 -- called in this round
-                lambda j: lifecycle.give_back(j, b.at(turn), "no room"),  # noqa: B023
+                lambda j: lifecycle.requeue_unlaunched(j, b.at(turn), "no room"),  # noqa: B023
                 lambda j: lifecycle.hold(j, b.at(turn), "ada"),  # noqa: B023
                 lambda j: lifecycle.reprioritise(j, turn, b.at(turn), "ada"),  # noqa: B023
                 lambda j: lifecycle.release(j, b.at(turn), "ada"),  # noqa: B023

@@ -6,7 +6,7 @@ import time
 from dataclasses import fields, replace
 
 import pytest
-from any_jobs import ATTEMPT, BUDGET, EARLIER, ELASTIC, JOB, MEMBER, RESIZING, jobs, priorities, times
+from any_jobs import ATTEMPT, BUDGET, ELASTIC, JOB, MEMBER, RESIZING, TOTALS, jobs, priorities, times
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -47,7 +47,7 @@ def test_any_job_has_every_member_that_a_job_can_have():
         (RestartBudget, BUDGET),
         (Member, MEMBER),
         (Resizing, RESIZING),
-        (AttemptTotals, EARLIER),
+        (AttemptTotals, TOTALS),
     )
     for kind, strategies in ((Job, JOB), (Attempt, ATTEMPT), *parts):
         assert strategies.keys() == {each.name for each in fields(kind) if each.init}
@@ -134,8 +134,8 @@ def test_unknown_attributes_of_a_newer_version_are_ignored():
 
 
 def test_unknown_members_of_sizes_and_resizes_are_ignored():
-    budget = RestartBudget(most=3)
-    job = b.a_running_job("job1", elastic=Elastic(least=1, most=3, hook=Hook.MEMBERS, budget=budget))
+    budget = RestartBudget(max_restarts=3)
+    job = b.a_running_job("job1", elastic=Elastic(min_instances=1, max_instances=3, hook=Hook.MEMBERS, budget=budget))
     job = resizing.resize(job, 2, Cause.GROW, b.at(10), until=b.at(20))
     row = row_of(job)
     text = job_text(row)

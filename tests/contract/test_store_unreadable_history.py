@@ -22,8 +22,8 @@ def of(events):
 
 WRITTEN = document(AN_EVENT, sparse=True)
 UNREADABLE = {
-    "a deed of a later version": of([{**WRITTEN, "deed": "merge"}]),
-    "a field is missing": of([{"deed": "expand"}]),
+    "an action of a later version": of([{**WRITTEN, "action": "merge"}]),
+    "a field is missing": of([{"action": "expand"}]),
     "no time": of([{**WRITTEN, "at": "yesterday"}]),
     "no events": of([1, "two"]),
     "no list": of(7),

@@ -27,9 +27,9 @@ from trainmaster.worker.rendezvous.world import Identity
 
 RUN = "bert-qstamp-1"
 CONTROLS = [
-    domain.Control(epoch=1, least=1, most=8),
+    domain.Control(epoch=1, min_nodes=1, max_nodes=8),
     domain.Control(
-        epoch=7, least=2, most=8, sizes=(2, 4, 8), drain=("bert-qstamp-1-m1", "bert-qstamp-1-m2"), grace=90.5
+        epoch=7, min_nodes=2, max_nodes=8, sizes=(2, 4, 8), drain=("bert-qstamp-1-m1", "bert-qstamp-1-m2"), grace=90.5
     ),
 ]
 
@@ -47,8 +47,7 @@ def store(dynoxide_engine):
 
 def as_json(control):
     """The fields of a control under their names in the row."""
-    values = asdict(control)
-    return {"least": values.pop("min_nodes"), "most": values.pop("max_nodes"), **values}
+    return asdict(control)
 
 
 def a_node(store, job, **settings):
@@ -104,7 +103,7 @@ def test_a_node_that_is_asked_to_leave_is_no_longer_held(groups, store):
     node = a_node(store, RUN)
     node.join()
     assert groups.get(RUN).holds(RUN)
-    groups.set(RUN, domain.Control(epoch=1, least=1, most=2, drain=(RUN,)))
+    groups.set(RUN, domain.Control(epoch=1, min_nodes=1, max_nodes=2, drain=(RUN,)))
     with pytest.raises(Drained):
         node.join()
     assert not groups.get(RUN).holds(RUN)

@@ -37,7 +37,7 @@ class WarmContract:
 
     def test_a_commit_that_loses_leaves_none(self, store):
         job = a_keeper(store)
-        store.transition([(job, lifecycle.ask_stop(job, b.NOW, "ada"))])
+        store.transition([(job, lifecycle.request_stop(job, b.NOW, "ada"))])
         assert not store.transition([(job, completed(job))])
         assert store.read_snapshot().warm == ()
 

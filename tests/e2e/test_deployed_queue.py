@@ -5,8 +5,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from deployed_stack import eventually
 
+from deployed_stack import eventually
 from trainmaster.client.api.errors import Conflict, Forbidden, Refused
 
 SOME_TICKS = 420.0

@@ -12,8 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from deployed_stack import eventually
 
+from deployed_stack import eventually
 from trainmaster.local.demo.elastic_requests import ELASTIC, STEPS, URGENT, Requests
 from trainmaster.local.demo.elastic_scenario import ElasticScenario
 from trainmaster.local.demo.picture import draw
@@ -55,7 +55,7 @@ def played(deployed, checkout, pool, trainmaster, tmp_path):
     pool(MEMBERS, 3)
     story = ElasticScenario(Queue(deployed.address), Requests(checkout, tmp_path, MEMBERS))
     seen = []
-    scenes = story.play()
+    scenes = story.run()
     for _ in range(4):
         next(scenes)
         shown = trainmaster("show", ELASTIC, "--json").stdout

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from deployed_stack import eventually
 
 SMALL, LARGE, MADE = "ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.p4de.24xlarge"

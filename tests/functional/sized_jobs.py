@@ -20,7 +20,7 @@ def terms(cap=4, resize_cost=0.0, restart_cost=0.0):
     return PoolSettings(cap=cap, resize_cost=resize_cost, restart_cost=restart_cost)
 
 
-class Told:
+class ScriptedAllocator:
     """An allocator that is told what to say from which second on."""
 
     period = 0.0
@@ -34,4 +34,4 @@ class Told:
 
 
 def spans(jobs, allocator, **changed):
-    return [course.spans for course in PoolSimulation(jobs, terms(**changed), allocator).play()]
+    return [result.spans for result in PoolSimulation(jobs, terms(**changed), allocator).run()]

@@ -166,7 +166,7 @@ POOL = {
     "cap": 2,
     "used": 2,
     "stopping": 0,
-    "beyondLeast": 0,
+    "beyondMinimum": 0,
     "held": 0,
     "external": 0,
     "warm": 0,

@@ -18,11 +18,11 @@ from trainmaster.service.resizing.contract import resize_request
 
 
 def running(hook=Hook.MEMBERS, **sizes):
-    return b.a_running_job(elastic=Elastic(hook=hook, **({"least": 1, "most": 4} | sizes)))
+    return b.a_running_job(elastic=Elastic(hook=hook, **({"min_instances": 1, "max_instances": 4} | sizes)))
 
 
 def of_four(hook, **fields):
-    return b.a_running_job(units={b.P5: 4}, elastic=Elastic(least=1, most=4, hook=hook, **fields))
+    return b.a_running_job(units={b.P5: 4}, elastic=Elastic(min_instances=1, max_instances=4, hook=hook, **fields))
 
 
 def shown(*jobs):
@@ -40,7 +40,7 @@ def test_a_job_of_a_fixed_size_says_nothing_of_sizes():
 
 
 def test_a_waiting_elastic_job_shows_its_bounds_and_no_size():
-    elastic = Elastic(least=2, most=8, values=(2, 4, 8), scale_up_snooze=timedelta(seconds=90))
+    elastic = Elastic(min_instances=2, max_instances=8, values=(2, 4, 8), scale_up_snooze=timedelta(seconds=90))
     told = shown(b.a_job(elastic=elastic, units={b.P5: 2}))
     assert told == {
         "minInstances": 2,
@@ -66,7 +66,7 @@ def test_a_waiting_elastic_job_shows_its_bounds_and_no_size():
 def test_a_growth_shows_its_members_each_in_its_state():
     job = grown(running(), 4)
     first, second, third = (member.training_job_name for member in job.attempt.members)
-    job = resizing.member_at_work(resizing.member_launched(job, second), first, b.at(200), b.at(200))
+    job = resizing.mark_member_started(resizing.mark_member_launched(job, second), first, b.at(200), b.at(200))
     told = shown(job)
     assert [(each["trainingJobName"], each["state"]) for each in told["members"]] == [
         (first, "working"),
@@ -89,9 +89,9 @@ def test_a_growth_shows_its_members_each_in_its_state():
 def test_a_shrink_shows_the_leaving_members_and_the_beneficiary():
     job = grown(running())
     for member in job.attempt.members:
-        job = resizing.member_at_work(job, member.training_job_name, b.at(200), b.at(200))
+        job = resizing.mark_member_started(job, member.training_job_name, b.at(200), b.at(200))
     job = resizing.resize(job, 1, Cause.SHRINK, b.at(300), until=b.at(900), freed_for="job9")
-    job = resizing.member_left(job, job.attempt.members[0].training_job_name, b.at(310))
+    job = resizing.mark_member_left(job, job.attempt.members[0].training_job_name, b.at(310))
     told = shown(job)
     assert [each["state"] for each in told["members"]] == ["stopping", "draining"]
     assert told["resizing"]["message"] == (
@@ -139,7 +139,7 @@ def test_a_pool_shows_what_elastic_jobs_could_give_and_what_they_are_giving():
     def figures(job):
         world = ApiWorld()
         world.seed(job)
-        return [world.get("/pools").body["pools"][0][name] for name in ("used", "stopping", "beyondLeast")]
+        return [world.get("/pools").body["pools"][0][name] for name in ("used", "stopping", "beyondMinimum")]
 
     four = of_four(Hook.RESTART)
     assert figures(four) == [4, 0, 3]
@@ -160,14 +160,14 @@ def test_a_resize_says_whether_sagemaker_has_been_asked():
     stopping = grown(running(Hook.RESTART))
     resumed = lifecycle.observe(stopping, b.an_observation(stopping, status=Status.STOPPED), b.at(160))
     assert shown(resumed)["resizing"]["message"].startswith("waits for a pass to request 3 instances")
-    asked = lifecycle.launched(resumed)
+    asked = lifecycle.mark_launched(resumed)
     assert shown(asked)["resizing"]["message"].startswith("waits for SageMaker to provide 3 instances")
 
 
 def test_a_lost_member_is_told():
     job = grown(running())
     for member in job.attempt.members:
-        job = resizing.member_at_work(job, member.training_job_name, b.at(200), b.at(200))
+        job = resizing.mark_member_started(job, member.training_job_name, b.at(200), b.at(200))
     lost = b.an_observation(training_job_name=job.attempt.members[0].training_job_name, status=Status.FAILED)
     told = shown(lifecycle.observe(job, lost, b.at(300)))
     assert (told["size"], told["faultySince"], told["wanted"]) == (2, "2026-11-21T12:05:00Z", 3)
@@ -196,7 +196,7 @@ class TestRendezvous:
             "reason": None,
             "restarts": 0,
             "nodes": [],
-            "trouble": None,
+            "problem": None,
         }
 
     def test_nodes_are_told_in_the_order_of_their_ranks(self):
@@ -219,7 +219,7 @@ class TestRendezvous:
         world.seed(running())
         world.rendezvous.set_state("job1", b"\x80\x04pickled")
         told = world.get("/jobs/job1/rendezvous").body
-        assert told["trouble"].startswith("The state of a rendezvous cannot be read")
+        assert told["problem"].startswith("The state of a rendezvous cannot be read")
         assert (told["run"], told["nodes"]) == ("job1", [])
 
 

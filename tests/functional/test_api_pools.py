@@ -37,7 +37,7 @@ def test_the_history_of_pools_is_returned_on_request_newest_first(world):
         NOW, PoolAction.EXPAND, "g6", "ml.g6.2xlarge", 0, 2, 1.95, "2 x (vcpus=4)", ("job1",), 3, "jobs wait"
     )
     world.memory.set_settings(
-        events=[made, replace(made, deed=PoolAction.RETIRE, before=2, after=0, dollars_per_hour=0.0)]
+        events=[made, replace(made, action=PoolAction.RETIRE, before=2, after=0, dollars_per_hour=0.0)]
     )
     assert world.get("/pools").body["history"] is None
     body = world.get("/pools", history="true").body

@@ -83,7 +83,7 @@ def try_to(act: Callable[[], Any]) -> None:
 @dataclass(frozen=True)
 class Scenario:
     name: str
-    play: Callable[[World], list[str]]
+    run: Callable[[World], list[str]]
     pools: str = f"{P5}=2,{G5}=4"
 
 
@@ -115,7 +115,7 @@ def check_article(world: World, names: list[str]) -> None:
 def calls_of(scenario: Scenario) -> list[str]:
     """The names of the manager's AWS calls in an untouched run."""
     with a_world(pools=scenario.pools) as world:
-        check(world, scenario.play(world))
+        check(world, scenario.run(world))
         return world.faults.calls
 
 
@@ -125,7 +125,7 @@ def calls_of(scenario: Scenario) -> list[str]:
 def test_a_manager_killed_after_any_aws_call_loses_nothing(scenario, reads, chunk):
     for number in kills(calls_of(scenario), reads=reads)[chunk::CHUNKS]:
         with a_world(pools=scenario.pools, faults=Faults(kill_after=number)) as world:
-            names = scenario.play(world)
+            names = scenario.run(world)
             assert world.killed == 1
             (check_article if scenario is ARTICLE else check)(world, names)
 
@@ -146,7 +146,7 @@ def test_a_manager_killed_after_any_aws_call_loses_nothing(scenario, reads, chun
 def test_any_aws_call_may_fail(scenario, code, chunk):
     for number in range(chunk + 1, len(calls_of(scenario)) + 1, CHUNKS):
         with a_world(pools=scenario.pools, faults=Faults(fail={number: code})) as world:
-            names = scenario.play(world)
+            names = scenario.run(world)
             (check_article if scenario is ARTICLE else check)(world, names)
 
 
@@ -204,7 +204,7 @@ def test_the_fence_keeps_a_slow_manager_from_giving_away_what_another_gave_since
 def test_a_manager_overtaken_by_another_after_any_call_does_no_harm(chunk):
     for number in range(chunk + 1, len(calls_of(CROWD)) + 1, CHUNKS):
         with a_world(pools=CROWD.pools, faults=Faults(overtake_after=number)) as world:
-            check(world, CROWD.play(world))
+            check(world, CROWD.run(world))
 
 
 TROUBLES = {"duplicated": [0.0, 0.0], "repeated much later": [0.0, 700.0], "dropped": [], "delayed": [400.0]}
@@ -213,17 +213,17 @@ TROUBLES = {"duplicated": [0.0, 0.0], "repeated much later": [0.0, 700.0], "drop
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_any_event_may_be_told_wrongly(trouble):
     world = World(profile=BRISK, pools=ARTICLE.pools)
-    ARTICLE.play(world)
+    ARTICLE.run(world)
     for number in range(1, world.events_seen + 1):
         delivery = lambda seen, event, wrong=number: TROUBLES[trouble] if seen == wrong else [0.0]  # noqa: E731
         told = World(profile=BRISK, pools=ARTICLE.pools, events=delivery)
-        check_article(told, ARTICLE.play(told))
+        check_article(told, ARTICLE.run(told))
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_all_events_may_be_told_wrongly(trouble):
     world = World(profile=BRISK, pools=ARTICLE.pools, events=lambda seen, event: TROUBLES[trouble])
-    check_article(world, ARTICLE.play(world))
+    check_article(world, ARTICLE.run(world))
 
 
 @pytest.mark.parametrize("seed", range(10))

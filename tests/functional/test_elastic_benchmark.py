@@ -9,13 +9,13 @@ from benchmarks.elastic.__main__ import _options, tasks
 from benchmarks.elastic.pictures import draw
 from benchmarks.elastic.pool_simulation import PoolSettings, PoolSimulation
 from benchmarks.elastic.results import JobResult, Span, figures, timeline
-from benchmarks.elastic.runs import ELASTICFLOW, ORDERS, POLICIES, POLLUX, SHIPPED, play
+from benchmarks.elastic.runs import ELASTICFLOW, ORDERS, POLICIES, POLLUX, SHIPPED, run_replay
 from benchmarks.elastic.tables import make_tables
 from benchmarks.elastic.workload import amdahl, linear, workload
-from sized_jobs import Told, a_job, rigid, spans, terms
+from sized_jobs import ScriptedAllocator, a_job, rigid, spans, terms
 
 from trainmaster.domain.elastic.sizes import Hook
-from trainmaster.domain.jobs.attempt_totals import KEPT
+from trainmaster.domain.jobs.attempt_totals import MAX_PAST_ATTEMPTS
 from trainmaster.local.replay.trace.trace import TraceJob
 
 # -- the jobs --------------------------------------------------------------------------------------------------------
@@ -43,14 +43,14 @@ def test_a_job_at_its_nominal_size_works_as_fast_as_in_the_trace():
 
 
 def test_a_job_takes_twice_as_long_on_half_of_its_gpus():
-    assert spans([a_job()], Told((0, {0: 1}))) == [(Span(0, 200, 1),)]
+    assert spans([a_job()], ScriptedAllocator((0, {0: 1}))) == [(Span(0, 200, 1),)]
 
 
 def test_a_resize_pauses_a_job_which_then_does_the_rest_at_its_new_pace():
     # 50 s on one GPU are 25 s of work; then 10 s of pause; the other 75 s of work take 37.5 on four.
     jobs = [a_job(), rigid("clock", submit=50.0, duration=1.0, gpus=1)]
-    pool = PoolSimulation(jobs, terms(cap=5, resize_cost=10), Told((0, {0: 1}), (50, {0: 4, 1: 1})))
-    first, _ = pool.play()
+    pool = PoolSimulation(jobs, terms(cap=5, resize_cost=10), ScriptedAllocator((0, {0: 1}), (50, {0: 4, 1: 1})))
+    first, _ = pool.run()
     assert first.spans == (Span(0, 50, 1), Span(50, 97.5, 4))
     assert (first.lost, first.resizes, first.preemptions) == (40, 1, 0)
     assert first.held == 50 + 4 * 47.5
@@ -58,8 +58,8 @@ def test_a_resize_pauses_a_job_which_then_does_the_rest_at_its_new_pace():
 
 def test_going_on_after_holding_nothing_costs_a_restart():
     jobs = [a_job(), rigid("clock", submit=50.0, duration=20.0, gpus=4)]
-    pool = PoolSimulation(jobs, terms(restart_cost=30), Told((0, {0: 2}), (50, {1: 4}), (70, {0: 2})))
-    first, _ = pool.play()
+    pool = PoolSimulation(jobs, terms(restart_cost=30), ScriptedAllocator((0, {0: 2}), (50, {1: 4}), (70, {0: 2})))
+    first, _ = pool.run()
     assert first.spans == (Span(0, 50, 2), Span(70, 150, 2))
     assert (first.lost, first.resizes, first.preemptions) == (60, 0, 1)
 
@@ -67,16 +67,16 @@ def test_going_on_after_holding_nothing_costs_a_restart():
 @pytest.mark.parametrize(("sizes", "said"), [({0: 5}, "5 GPUs are allocated"), ({0: 0}, "cannot have 0")])
 def test_an_allocator_cannot_give_what_there_is_not(sizes, said):
     with pytest.raises(ValueError, match=said):
-        spans([a_job()], Told((0, sizes)))
+        spans([a_job()], ScriptedAllocator((0, sizes)))
 
 
 def test_an_allocator_that_gives_nothing_is_found_out():
     with pytest.raises(ValueError, match="gives them no GPUs"):
-        spans([a_job()], Told((0, {})))
+        spans([a_job()], ScriptedAllocator((0, {})))
 
 
 def test_an_allocator_with_a_period_is_asked_on_its_grid_alone():
-    told = Told((0, {0: 2}), idle=1000)
+    told = ScriptedAllocator((0, {0: 2}), idle=1000)
     told.period = 60.0
     assert spans([a_job(submit=61.0, duration=30.0)], told) == [(Span(120, 150, 2),)]
 
@@ -101,18 +101,18 @@ def some_jobs(speed):
 @pytest.mark.parametrize("speed", [linear, amdahl])
 def test_every_job_does_all_of_its_work_and_no_gpu_is_held_twice(policy, hook, speed):
     jobs = some_jobs(speed)
-    courses = play(policy, jobs, PoolSettings(cap=8, resize_cost=20.0, restart_cost=300.0), hook=hook)
-    assert [course.job for course in courses] == jobs
-    for course in courses:
-        worked = sum((span.end - span.start) * course.job.pace(span.size) for span in course.spans)
-        pauses = worked - course.job.trace.duration
-        most = 20.0 * course.resizes + 300.0 * course.preemptions
-        assert -1e-3 <= pauses <= most * course.job.pace(course.job.sizes[-1]) + 1e-3
-        assert (course.lost > 0) == (pauses > 1e-3)
-        sizes = course.job.sizes if policy not in ORDERS else (course.job.trace.gpus,)
-        assert all(span.size in sizes for span in course.spans)
+    results = run_replay(policy, jobs, PoolSettings(cap=8, resize_cost=20.0, restart_cost=300.0), hook=hook)
+    assert [result.job for result in results] == jobs
+    for result in results:
+        worked = sum((span.end - span.start) * result.job.pace(span.size) for span in result.spans)
+        pauses = worked - result.job.trace.duration
+        most = 20.0 * result.resizes + 300.0 * result.preemptions
+        assert -1e-3 <= pauses <= most * result.job.pace(result.job.sizes[-1]) + 1e-3
+        assert (result.lost > 0) == (pauses > 1e-3)
+        sizes = result.job.sizes if policy not in ORDERS else (result.job.trace.gpus,)
+        assert all(span.size in sizes for span in result.spans)
     changes = Counter[float]()
-    for span in (span for course in courses for span in course.spans):
+    for span in (span for result in results for span in result.spans):
         changes[span.start] += span.size
         changes[span.end] -= span.size
     held = 0
@@ -124,14 +124,14 @@ def test_every_job_does_all_of_its_work_and_no_gpu_is_held_twice(policy, hook, s
 def test_the_queue_gives_idle_gpus_to_an_elastic_job_and_the_same_order_without_leaves_them():
     jobs = [a_job("a", duration=1000.0, gpus=2)]
     cost = PoolSettings(cap=4, resize_cost=20.0)
-    assert play("backfill, elastic", jobs, cost)[0].spans == (Span(0, 500, 4),)
-    assert play("backfill", jobs, cost)[0].spans == (Span(0, 1000, 2),)
+    assert run_replay("backfill, elastic", jobs, cost)[0].spans == (Span(0, 500, 4),)
+    assert run_replay("backfill", jobs, cost)[0].spans == (Span(0, 1000, 2),)
 
 
 def test_the_queue_shrinks_an_equal_for_a_job_that_waits_where_the_policy_says_so():
     cost = PoolSettings(cap=4, resize_cost=20.0)
-    assert play("backfill, elastic", one_waits(), cost)[1].spans[0].start == 10_000
-    shrunk, started = play("backfill, elastic, equals shrink", one_waits(), cost)
+    assert run_replay("backfill, elastic", one_waits(), cost)[1].spans[0].start == 10_000
+    shrunk, started = run_replay("backfill, elastic, equals shrink", one_waits(), cost)
     assert started.spans[0].start == 5000
     assert [(span.start, span.size) for span in shrunk.spans] == [(0, 4), (5000, 2), (10_000, 4)]
     assert shrunk.lost == 20.0 * 2 + 20.0 * 4
@@ -141,17 +141,17 @@ def test_a_course_has_every_size_that_a_job_had_however_often_it_was_resized():
     """The queue itself keeps its newest attempts only."""
     others = [rigid(f"r{n}", submit=10_000.0 * (n + 1), duration=5_000.0) for n in range(40)]
     jobs = [a_job("a", duration=400_000.0, gpus=2), *others]
-    first = play("backfill, elastic, equals shrink", jobs, PoolSettings(cap=4, resize_cost=20.0))[0]
-    assert first.resizes > KEPT
+    first = run_replay("backfill, elastic, equals shrink", jobs, PoolSettings(cap=4, resize_cost=20.0))[0]
+    assert first.resizes > MAX_PAST_ATTEMPTS
     assert first.held == pytest.approx(2 * 400_000 + first.lost)
 
 
 def test_members_come_and_go_as_the_queue_says_and_the_base_works_at_the_pace_of_all():
     cost = PoolSettings(cap=4, resize_cost=20.0)
     # Members that come with a start may come by the next tick only, and interrupt it then.
-    first = play("backfill, elastic", one_waits(), cost, hook=Hook.MEMBERS)[0]
+    first = run_replay("backfill, elastic", one_waits(), cost, hook=Hook.MEMBERS)[0]
     assert 10_000 <= first.finish <= 10_100
-    shrunk, started = play("backfill, elastic, equals shrink", one_waits(), cost, hook=Hook.MEMBERS)
+    shrunk, started = run_replay("backfill, elastic, equals shrink", one_waits(), cost, hook=Hook.MEMBERS)
     assert started.spans[0].start == 5000
     assert [(span.start, span.size) for span in shrunk.spans][-2:] == [(5000, 2), (10_000, 4)]
     assert shrunk.lost >= 20.0 * 2 + 20.0 * 4
@@ -161,23 +161,23 @@ def test_members_come_and_go_as_the_queue_says_and_the_base_works_at_the_pace_of
 
 
 def run(policy, jct, curve="linear", cost=5.0, vc="t"):
-    course = JobResult(a_job(duration=jct), (Span(0, jct, 2),))
+    result = JobResult(a_job(duration=jct), (Span(0, jct, 2),))
     other = JobResult(rigid(submit=1.0), (Span(1, 101, 2),))
-    found = figures([course, other], 4) | {"timeline": timeline([course, other], 10)}
+    found = figures([result, other], 4) | {"timeline": timeline([result, other], 10)}
     return {"vc": vc, "policy": policy, "curve": curve, "resize_cost": cost, "wall_s": 0.1} | found
 
 
 def test_figures_and_timeline_of_two_jobs():
-    courses = [
+    results = [
         JobResult(a_job(), (Span(0, 50, 1), Span(50, 90, 4)), lost=8.0),
         JobResult(rigid(submit=100.0), (Span(100, 200, 2),)),
     ]
-    found = figures(courses, 4)
+    found = figures(results, 4)
     assert (found["avg_jct_s"], found["avg_jct_elastic_s"], found["avg_jct_rigid_s"]) == (95, 90, 100)
     assert (found["used"], found["used_while_jobs_come"]) == (pytest.approx(410 / 800), pytest.approx(210 / 400))
     assert found["useful"] == pytest.approx(400 / 800)
     assert (found["resizes_per_elastic_job"], found["lost_fraction"]) == (1, pytest.approx(8 / 410, abs=1e-6))
-    line = timeline(courses, 10)
+    line = timeline(results, 10)
     assert line["elastic"] == [1] * 5 + [4] * 4 + [0]
     assert line["waiting"] == [0] * 10
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from builders import NOW, P5, a_job, a_pool
 from doc_pages import DOCS, Row, plain, section, table
-from elastic_play import ElasticPlay
+from elastic_planner_sim import ElasticPlannerSim
 from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Status
@@ -26,8 +26,8 @@ def hour(text: str) -> timedelta:
     return timedelta(hours=hours - 12, minutes=minutes)
 
 
-class Told(ElasticPlay):
-    """A play that writes down what happens, in the page's words."""
+class RecordingSim(ElasticPlannerSim):
+    """A simulation that records what happens, in the page's words."""
 
     def __init__(self, *args: object, **fields: object) -> None:
         super().__init__(*args, **fields)
@@ -39,7 +39,7 @@ class Told(ElasticPlay):
         name, at, priority, instances, work = (plain(cell) for cell in row)
         self.run((NOW + hour(at) - self.now).total_seconds())
         least, *most = map(int, instances.split(" to "))
-        elastic = Elastic(least=least, most=most[0], hook=Hook.MEMBERS) if most else None
+        elastic = Elastic(min_instances=least, max_instances=most[0], hook=Hook.MEMBERS) if most else None
         minutes = timedelta(minutes=int(work.removesuffix(" min")))
         job = a_job(
             name, priority=int(priority), units={P5: least}, elastic=elastic, checkpointed=True, max_runtime=LIMIT
@@ -77,8 +77,8 @@ class Told(ElasticPlay):
 
 def test_the_worked_example_happens_as_the_page_says():
     jobs = table(section(PAGE, "A worked example"), "job")
-    play = Told(a_pool(P5, 8), stops=60, moves=60)
+    sim = RecordingSim(a_pool(P5, 8), stops=60, moves=60)
     for row in jobs:
-        play.arrive(row)
-    play.run_until_ended()
-    assert play.lines == table(section(PAGE, "A worked example"), "time")
+        sim.arrive(row)
+    sim.run_until_ended()
+    assert sim.lines == table(section(PAGE, "A worked example"), "time")

@@ -69,7 +69,7 @@ def test_leftover_gpus_go_where_they_cost_the_least_gpu_time():
         a_job("short", duration=100.0, gpus=1, sizes=(1, 2), speed=amdahl),
     ]
     pool = PoolSimulation(jobs, terms(cap=3), ElasticFlow([1e9, 1e9]))
-    long, short = pool.play()
+    long, short = pool.run()
     assert (long.spans[0].size, short.spans[0].size) == (1, 2)
 
 
@@ -153,6 +153,6 @@ def test_gpus_move_to_jobs_that_gain_more_than_the_reallocation_costs():
 def test_no_job_more_than_doubles_its_largest_size():
     # Asked at 0: the least size, then on the grid once something has changed, or after an hour.
     jobs = [a_job("a", duration=20_000.0, gpus=1, sizes=range(1, 9))]
-    (course,) = PoolSimulation(jobs, terms(cap=8), Pollux()).play()
-    assert [span.size for span in course.spans][:3] == [1, 2, 4]
-    assert all(after.size <= 2 * before.size for before, after in pairwise(course.spans))
+    (result,) = PoolSimulation(jobs, terms(cap=8), Pollux()).run()
+    assert [span.size for span in result.spans][:3] == [1, 2, 4]
+    assert all(after.size <= 2 * before.size for before, after in pairwise(result.spans))

@@ -180,7 +180,7 @@ AFTERWARDS = {
 
 def second_attempt():
     """job1 in its second attempt."""
-    again = lifecycle.launched(lifecycle.start(a_preempted_job("job1"), {P5: 1}, (), NOW))
+    again = lifecycle.mark_launched(lifecycle.start(a_preempted_job("job1"), {P5: 1}, (), NOW))
     return lifecycle.observe(again, an_observation(again, secondary="Training", started_at=NOW), NOW)
 
 

@@ -206,12 +206,18 @@ def test_the_history_records_change_beneficiary_cost_and_reason(queue):
     queue.world.run(60)
     made, other, given = queue.store.settings(history=True).history
     price = SHIPPED[G6].price
-    assert (made.deed, made.pool, made.instance_type, made.before, made.after) == (PoolAction.EXPAND, G6, G6, 0, 4)
+    assert (made.action, made.pool, made.instance_type, made.before, made.after) == (PoolAction.EXPAND, G6, G6, 0, 4)
     assert (made.jobs, made.job_count, made.made_for) == (("job1", "job2"), 2, "3 x (accelerators=1)")
     assert made.dollars_per_hour == pytest.approx(4 * price)
-    assert (given.deed, given.pool, given.before, given.after, given.jobs) == (PoolAction.SHRINK, G6, 4, 1, ("other",))
+    assert (given.action, given.pool, given.before, given.after, given.jobs) == (
+        PoolAction.SHRINK,
+        G6,
+        4,
+        1,
+        ("other",),
+    )
     assert given.dollars_per_hour == pytest.approx(-3 * price)
-    assert (other.deed, other.pool, other.after) == (PoolAction.EXPAND, G5, 3)
+    assert (other.action, other.pool, other.after) == (PoolAction.EXPAND, G5, 3)
     assert made.at < given.at == other.at
     assert "guardrail" in given.why
 
@@ -289,7 +295,7 @@ def story(queue: Queue) -> None:
     assert queue.store.settings().version == version + 2, "a pool was made once, and removed once"
     assert queue.history("job1").count(f"a pool of 2 x {G6} was created for it") == 1
     noted = queue.store.settings(history=True).history
-    assert [(each.deed, each.before, each.after) for each in noted] == [("expand", 0, 2), ("retire", 2, 0)]
+    assert [(each.action, each.before, each.after) for each in noted] == [("expand", 0, 2), ("retire", 2, 0)]
     assert queue.world.states("job1") == {"job1": "completed"}
     assert len(queue.world.opened) == 1
     assert not queue.world.doubles

@@ -42,13 +42,13 @@ def an_event(name, status, secondary="", tags=None):
 
 
 def growing(name=NAME):
-    job = b.a_running_job(name, elastic=Elastic(least=1, most=3, hook=Hook.MEMBERS))
+    job = b.a_running_job(name, elastic=Elastic(min_instances=1, max_instances=3, hook=Hook.MEMBERS))
     job = resizing.resize(job, 2, Cause.GROW, b.at(100), until=b.at(1_000))
     (member,) = job.attempt.members
-    return resizing.member_launched(job, member.training_job_name), member.training_job_name
+    return resizing.mark_member_launched(job, member.training_job_name), member.training_job_name
 
 
-def hands_with(job, *, pools=None, launcher=None):
+def context_with(job, *, pools=None, launcher=None):
     store = MemoryStore(default_pools=pools or b.pools_of())
     store.submit(job, b.a_request(job.name))
     return ManagerContext(store, launcher or Listing(), StillClock(b.at(200)))
@@ -61,7 +61,7 @@ def tags_of(name):
 @pytest.mark.parametrize("tagged", [True, False])
 def test_a_member_at_work_completes_the_growth(tagged):
     job, member = growing()
-    manager_context = hands_with(job)
+    manager_context = context_with(job)
     event = an_event(member, "InProgress", "Training", tags_of(NAME) if tagged else None)
     assert not observe(manager_context, observation_of_event(event, QUEUE)), "nothing has become free"
     stored = manager_context.store.find(NAME)
@@ -72,14 +72,14 @@ def test_a_member_of_a_job_with_the_longest_name_is_found_by_its_tags():
     name = "j" * 63
     job, member = growing(name)
     assert len(member) <= 63
-    manager_context = hands_with(job)
+    manager_context = context_with(job)
     observe(manager_context, observation_of_event(an_event(member, "InProgress", "Training", tags_of(name)), QUEUE))
     assert manager_context.store.find(name).state is JobState.RUNNING
 
 
 def test_a_members_end_frees_its_instance_and_leaves_the_job_alone():
     job, member = growing()
-    manager_context = hands_with(resizing.member_at_work(job, member, b.at(150), b.at(150)))
+    manager_context = context_with(resizing.mark_member_started(job, member, b.at(150), b.at(150)))
     assert observe(manager_context, observation_of_event(an_event(member, "Failed", tags=tags_of(NAME)), QUEUE))
     stored = manager_context.store.find(NAME)
     assert (stored.state, stored.units, stored.attempt.wanted) == (JobState.RUNNING, {b.P5: 1}, 2)
@@ -92,7 +92,7 @@ def test_a_members_end_frees_its_instance_and_leaves_the_job_alone():
 def test_a_members_late_end_does_not_touch_a_job_that_has_ended():
     job, member = growing()
     ended = lifecycle.fail(job, b.at(150), "it broke")
-    manager_context = hands_with(job)
+    manager_context = context_with(job)
     assert manager_context.store.transition([(job, ended)])
     assert not observe(manager_context, observation_of_event(an_event(member, "Stopped", tags=tags_of(NAME)), QUEUE))
     assert manager_context.store.find(NAME) == ended
@@ -108,6 +108,6 @@ def test_members_are_no_strangers_in_pools_that_count_those():
     pools = b.pools_of(b.a_pool(cap=4, count_external=True))
     gone_member = "job1-qstamp-1-m9"
     launcher = Listing(NAME, member, gone_member, "stranger")
-    manager_context = hands_with(job, pools=pools, launcher=launcher)
+    manager_context = context_with(job, pools=pools, launcher=launcher)
     assert find_external_jobs(manager_context, manager_context.store.begin_pass()) == {b.P5: 1}
     assert launcher.asked == ["stranger"]

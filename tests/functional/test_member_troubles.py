@@ -37,7 +37,7 @@ class Refusing:
 @pytest.mark.parametrize("trouble", [NotPermitted, Unavailable, Throttled])
 def test_a_member_that_cannot_be_created_now_ends_no_pass(trouble):
     world = ElasticWorld(policy=EAGER, pools=f"{P5}=4")
-    world.elastic("elastic", "members", most=3, training_seconds=600)
+    world.elastic("elastic", "members", max_instances=3, training_seconds=600)
     world.submit("after", priority=-1, training_seconds=600)
     application = world.application()
     application.__dict__["launcher"] = Refusing(application.launcher, trouble)
@@ -65,7 +65,7 @@ class Slow:
 
 def test_a_slow_manager_leaves_members_alone_that_another_has_buried():
     world = ElasticWorld(policy=EAGER, pools=f"{P5}=4")
-    world.elastic("elastic", "members", most=3, training_seconds=4000)
+    world.elastic("elastic", "members", max_instances=3, training_seconds=4000)
     world.run_until(lambda: world.job("elastic").state is JobState.RUNNING and len(world.names("elastic")) == 3)
     running, now = world.job("elastic"), world.now()
     job = lifecycle.resize(running, 1, Cause.SHRINK, now, until=now + timedelta(minutes=5))
@@ -81,7 +81,7 @@ def test_a_slow_manager_leaves_members_alone_that_another_has_buried():
 def test_a_departed_node_stays_drained_until_its_training_job_ends():
     """Else its container could join again while others are on their way out, and take the new world down with it."""
     world = ElasticWorld(policy=EAGER, pools=f"{P5}=4")
-    world.elastic("elastic", "members", most=3, training_seconds=4000)
+    world.elastic("elastic", "members", max_instances=3, training_seconds=4000)
     world.run_until(lambda: world.job("elastic").state is JobState.RUNNING and len(world.names("elastic")) == 3)
     running, now = world.job("elastic"), world.now()
     job = lifecycle.resize(running, 1, Cause.SHRINK, now, until=now + timedelta(minutes=5))
@@ -116,7 +116,9 @@ class UnreadableMeeting:
 
 def test_a_rendezvous_that_cannot_be_read_ends_no_pass_and_holds_a_member_no_longer_than_its_time():
     world = ElasticWorld(policy=BY_DECREE, pools=f"{P5}=4")
-    world.elastic("elastic", "members", most=3, training_seconds=4000, options={"graceful_shutdown_timeout": 60})
+    world.elastic(
+        "elastic", "members", max_instances=3, training_seconds=4000, options={"graceful_shutdown_timeout": 60}
+    )
     world.run_until(lambda: world.job("elastic").state is JobState.RUNNING)
     world.decreed["elastic"] = 2
     world.run_until(lambda: world.size("elastic") == 2 and world.job("elastic").state is JobState.RUNNING)

@@ -107,7 +107,7 @@ def test_a_wire_that_is_cut_carries_nothing_until_it_is_mended(server):
 
 # -- what is run -----------------------------------------------------------------------------------------------------
 
-PLACE = Place(run="r", least=1, most=3, table="t", dynamodb=1, host=2, store=3, proxy=4)
+PLACE = Place(run="r", min_nodes=1, max_nodes=3, table="t", dynamodb=1, host=2, store=3, proxy=4)
 
 
 def test_only_the_host_opens_c10ds_store_and_the_others_reach_it_over_the_wire():

@@ -20,7 +20,7 @@ from trainmaster.domain.records import Records
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.replay.__main__ import main
 from trainmaster.local.replay.queue import Replay, ReplayFailed, ReplaySettings
-from trainmaster.local.replay.reference_policies import play_reference
+from trainmaster.local.replay.reference_policies import run_reference
 from trainmaster.local.replay.report.results import usage_over_time
 from trainmaster.local.replay.runs import POLICIES
 from trainmaster.local.replay.trace.requests import index_of
@@ -35,7 +35,7 @@ def job(submit, duration, gpus, name=""):
 
 
 def replayed(jobs, order=Order.FIFO, cap=CAP, **terms):
-    return Replay(jobs, ReplaySettings(cap=cap, policy=Policy(order=order), **terms)).play()
+    return Replay(jobs, ReplaySettings(cap=cap, policy=Policy(order=order), **terms)).run()
 
 
 @st.composite
@@ -49,7 +49,7 @@ def traces(draw, shortest=0):
 @settings(deadline=None)
 @given(jobs=traces())
 def test_the_shipped_fifo_is_the_baseline_job_by_job(jobs):
-    assert replayed(jobs) == play_reference("baseline-fifo", jobs, CAP)
+    assert replayed(jobs) == run_reference("baseline-fifo", jobs, CAP)
 
 
 class Knowing(History):
@@ -91,8 +91,8 @@ def knowing(jobs):
 def test_the_shipped_backfill_with_exact_estimates_is_easy_job_by_job(jobs):
     jobs = [replace(each, max_runtime=each.duration) for each in jobs]
     terms = ReplaySettings(cap=CAP, policy=Policy(order=Order.BACKFILL))
-    results = Replay(jobs, terms, make_store=knowing(jobs)).play()
-    assert results == play_reference("baseline-easy", jobs, CAP)
+    results = Replay(jobs, terms, make_store=knowing(jobs)).run()
+    assert results == run_reference("baseline-easy", jobs, CAP)
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_the_shipped_backfill_with_exact_estimates_is_easy_job_by_job(jobs):
 def test_so_it_is_on_the_real_traces(name, share):
     jobs = [each for each in read_trace(str(TRACES / f"{name}.csv.gz")) if each.share == share]
     jobs.sort(key=lambda each: (each.submit, each.duration, each.gpus))
-    assert replayed(jobs, cap=128) == play_reference("baseline-fifo", jobs, 128)
+    assert replayed(jobs, cap=128) == run_reference("baseline-fifo", jobs, 128)
 
 
 @st.composite
@@ -149,7 +149,7 @@ def test_all_that_happens_in_one_instant_is_one_pass():
     replay = Replay(
         [job(10, 5, 1), job(10, 5, 1), job(15, 5, 1)], ReplaySettings(cap=CAP, policy=Policy(order=Order.FIFO))
     )
-    replay.play()
+    replay.run()
     assert replay.passes == 3  # 10 s: two arrive; 15 s: two end and one arrives; 20 s: one ends
 
 
@@ -312,4 +312,4 @@ def test_ctrl_c_ends_it_with_a_line_and_130():
 def test_a_queue_that_gets_stuck_is_told_with_its_reasons(capsys):
     replay = Replay([job(0, 10, 2, "first")], ReplaySettings(cap=CAP, policy=Policy(order=Order.FIFO, max_actions=0)))
     with pytest.raises(ReplayFailed, match=r"first starts with the next pass"):
-        replay.play()
+        replay.run()

@@ -52,9 +52,9 @@ def settled(world: ElasticWorld, size: int) -> bool:
     return job.state in ENDED or (job.state is JobState.RUNNING and world.size("elastic") == size)
 
 
-def story(world: ElasticWorld, hook: str, **trouble: Any) -> list[str]:
+def decreed_sizes(world: ElasticWorld, hook: str, **trouble: Any) -> list[str]:
     """It grows from 1 to 4, shrinks to 2 so that another fits, and grows to 3; trouble comes after the start."""
-    world.elastic("elastic", hook, most=4, training_seconds=500)
+    world.elastic("elastic", hook, max_instances=4, training_seconds=500)
     world.run_until(lambda: settled(world, 1))
     world.faults.calls.clear()
     vars(world.faults).update(trouble)
@@ -72,7 +72,7 @@ def story(world: ElasticWorld, hook: str, **trouble: Any) -> list[str]:
 
 def giving_way(world: ElasticWorld, hook: str, **trouble: Any) -> list[str]:
     """The planner's own: it has all there is, and gives half of it to a better job; then it has all again."""
-    world.elastic("elastic", hook, most=4, training_seconds=500)
+    world.elastic("elastic", hook, max_instances=4, training_seconds=500)
     world.run_until(lambda: settled(world, 4))
     world.faults.calls.clear()
     vars(world.faults).update(trouble)
@@ -107,24 +107,24 @@ def check_decreed(world: ElasticWorld, names: list[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Story:
+class Scenario:
     """What is played, under which settings, and what has to be true at its end."""
 
-    play: Callable[..., list[str]]
+    run: Callable[..., list[str]]
     policy: Policy
     check: Callable[[ElasticWorld, list[str]], None]
 
 
-STORIES = {
-    "decreed": Story(story, BY_DECREE, check_decreed),
-    "giving way": Story(giving_way, EAGER, check),
+SCENARIOS = {
+    "decreed": Scenario(decreed_sizes, BY_DECREE, check_decreed),
+    "giving way": Scenario(giving_way, EAGER, check),
 }
 
 
-def calls_of(told: Story, hook: str, *, durable: bool = False) -> int:
+def calls_of(told: Scenario, hook: str, *, durable: bool = False) -> int:
     """How many calls the manager makes in an untouched story, from the first resize on."""
     with a_world(durable=durable, policy=told.policy) as world:
-        told.check(world, told.play(world, hook))
+        told.check(world, told.run(world, hook))
         return len(world.faults.calls)
 
 
@@ -137,18 +137,18 @@ TROUBLES = {
 }
 
 
-def play_all(told: Story, hook: str, trouble: str, first: int, every: int, *, durable: bool = False) -> None:
+def run_all(told: Scenario, hook: str, trouble: str, first: int, every: int, *, durable: bool = False) -> None:
     """The story with this trouble at the first call, and at every so-manieth after it."""
     for number in range(first, calls_of(told, hook, durable=durable) + 1, every):
         with a_world(durable=durable, policy=told.policy) as world:
-            told.check(world, told.play(world, hook, **TROUBLES[trouble](number)))
+            told.check(world, told.run(world, hook, **TROUBLES[trouble](number)))
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 @pytest.mark.parametrize("hook", HOOKS)
-@pytest.mark.parametrize("told", STORIES)
+@pytest.mark.parametrize("told", SCENARIOS)
 def test_any_call_of_a_resize_may_be_the_managers_last_or_go_wrong(told, hook, trouble):
-    play_all(STORIES[told], hook, trouble, 1 + 3 * [*TROUBLES].index(trouble), SAMPLE)
+    run_all(SCENARIOS[told], hook, trouble, 1 + 3 * [*TROUBLES].index(trouble), SAMPLE)
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -156,7 +156,7 @@ def test_a_slow_manager_leaves_nothing_running_of_a_job_that_was_stopped_meanwhi
     """While it is between two calls, the job's user stops it and another manager carries that out."""
     for number in range(1, 14):
         with a_world(policy=BY_DECREE) as world:
-            world.elastic("elastic", hook, most=4, training_seconds=4000)
+            world.elastic("elastic", hook, max_instances=4, training_seconds=4000)
             world.run_until(lambda w=world: settled(w, 1))
             world.faults.calls.clear()
             world.faults.overtake_after = number
@@ -171,14 +171,14 @@ def test_a_slow_manager_leaves_nothing_running_of_a_job_that_was_stopped_meanwhi
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.parametrize("trouble", TROUBLES)
 @pytest.mark.parametrize("hook", HOOKS)
-@pytest.mark.parametrize("told", STORIES)
+@pytest.mark.parametrize("told", SCENARIOS)
 def test_every_call_of_a_resize_may_be_the_managers_last_or_go_wrong(told, hook, trouble, chunk):
-    play_all(STORIES[told], hook, trouble, 1 + chunk, CHUNKS)
+    run_all(SCENARIOS[told], hook, trouble, 1 + chunk, CHUNKS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("trouble", TROUBLES)
 @pytest.mark.parametrize("hook", HOOKS)
-@pytest.mark.parametrize("told", STORIES)
+@pytest.mark.parametrize("told", SCENARIOS)
 def test_so_may_calls_of_dynamodb(told, hook, trouble):
-    play_all(STORIES[told], hook, trouble, 1 + 3 * [*TROUBLES].index(trouble), SAMPLE, durable=True)
+    run_all(SCENARIOS[told], hook, trouble, 1 + 3 * [*TROUBLES].index(trouble), SAMPLE, durable=True)

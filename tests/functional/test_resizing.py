@@ -14,7 +14,7 @@ from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.service.change import cancel
-from trainmaster.service.resizing.contract import Answer
+from trainmaster.service.resizing.contract import HookAnswer
 from trainmaster.service.resizing.contract import Outcome as Answers
 from trainmaster.service.resizing.custom import answer_resize
 from world import BRISK
@@ -48,7 +48,7 @@ def test_it_starts_small_grows_when_others_end_gives_way_without_dying_and_grows
     world = a_world()
     world.submit("first", count=3, training_seconds=200)
     world.run(20)
-    world.elastic("elastic", hook, most=4, training_seconds=2500)
+    world.elastic("elastic", hook, max_instances=4, training_seconds=2500)
     world.run(60)
     assert runs_with(world, 1)
     world.run_until_ended("first")
@@ -69,7 +69,9 @@ def test_it_starts_small_grows_when_others_end_gives_way_without_dying_and_grows
 
 def test_a_group_is_told_what_it_is_and_has_instances_beside_its_own_one_by_one():
     world = a_world(cap=3)
-    world.elastic("elastic", "members", least=1, most=3, training_seconds=2000, options={"instance_step": 2})
+    world.elastic(
+        "elastic", "members", min_instances=1, max_instances=3, training_seconds=2000, options={"instance_step": 2}
+    )
     world.run_until(lambda: len(world.names("elastic")) == 3)
     base, first, second = (world.training_jobs[name] for name in world.names("elastic"))
     assert [job["ResourceConfig"]["InstanceCount"] for job in (base, first, second)] == [1, 1, 1]
@@ -91,12 +93,12 @@ def test_a_group_is_told_what_it_is_and_has_instances_beside_its_own_one_by_one(
 def test_a_group_expects_as_many_nodes_as_its_job_is_to_have():
     """Else each of its worlds would wait a while for as many as the job may ever have, on paid instances."""
     world = a_world(policy=BY_DECREE)
-    world.elastic("elastic", "members", least=1, most=4, training_seconds=4000)
+    world.elastic("elastic", "members", min_instances=1, max_instances=4, training_seconds=4000)
     world.run_until(lambda: runs_with(world, 1))
-    expected = [world.meeting.controls["elastic"].most]
+    expected = [world.meeting.controls["elastic"].max_nodes]
     for size in (3, 4, 2):
         decreed(world, size)
-        expected.append(world.meeting.controls["elastic"].most)
+        expected.append(world.meeting.controls["elastic"].max_nodes)
     assert expected == [1, 3, 4, 2]
 
 
@@ -135,7 +137,7 @@ def test_where_none_comes_it_makes_do_without_the_lost_member():
 
 def test_a_preempted_group_stops_as_a_whole_and_goes_on_as_another():
     world = a_world(cap=3)
-    world.elastic("elastic", "members", least=2, most=3, training_seconds=900)
+    world.elastic("elastic", "members", min_instances=2, max_instances=3, training_seconds=900)
     world.run_until(lambda: runs_with(world, 3))
     world.submit("urgent", count=3, priority=5, training_seconds=100)
     world.run_until(lambda: world.job("urgent").state is JobState.RUNNING)
@@ -231,14 +233,14 @@ class TestSomebodyElse:
 
     def test_answers_later_and_may_repeat_himself(self, world):
         question = self.asked(world)
-        done = Answer(token=question["token"], outcome=Answers.DONE, instances=2)
+        done = HookAnswer(token=question["token"], outcome=Answers.DONE, instances=2)
         assert answer_resize(world.api_context, "elastic", done).units == {P5: 2}
         again = answer_resize(world.api_context, "elastic", done)
         assert (again.state, again.units) == (JobState.RUNNING, {P5: 2})
 
     def test_may_refuse_and_the_job_keeps_its_size(self, world):
         question = self.asked(world)
-        no = Answer(token=question["token"], outcome=Answers.REFUSED, reason="not now")
+        no = HookAnswer(token=question["token"], outcome=Answers.REFUSED, reason="not now")
         assert answer_resize(world.api_context, "elastic", no).units == {P5: 1}
         assert answer_resize(world.api_context, "elastic", no).units == {P5: 1}
         assert reasons(world)[-1] == "gives up 3 instances: refused: not now"
@@ -246,7 +248,7 @@ class TestSomebodyElse:
     @pytest.mark.parametrize("instances", [None, 1, 4, 0])
     def test_cannot_say_sizes_that_were_not_asked_for(self, world, instances):
         question = self.asked(world)
-        wrong = Answer(token=question["token"], outcome=Answers.DONE, instances=instances)
+        wrong = HookAnswer(token=question["token"], outcome=Answers.DONE, instances=instances)
         with pytest.raises(InvalidRequest):
             answer_resize(world.api_context, "elastic", wrong)
         assert world.job("elastic").state is JobState.RESIZING
@@ -257,16 +259,16 @@ class TestSomebodyElse:
         assert "no answer came in time" in reasons(world)[-1]
         with pytest.raises(IllegalTransition, match="is over"):
             answer_resize(
-                world.api_context, "elastic", Answer(token=question["token"], outcome=Answers.DONE, instances=3)
+                world.api_context, "elastic", HookAnswer(token=question["token"], outcome=Answers.DONE, instances=3)
             )
 
     def test_cannot_take_back_what_he_has_said(self, world):
         token = self.asked(world)["token"]
-        answer_resize(world.api_context, "elastic", Answer(token=token, outcome=Answers.DONE, instances=2))
+        answer_resize(world.api_context, "elastic", HookAnswer(token=token, outcome=Answers.DONE, instances=2))
         stands = world.job("elastic")
         for other in (
-            Answer(token=token, outcome=Answers.REFUSED),
-            Answer(token=token, outcome=Answers.DONE, instances=3),
+            HookAnswer(token=token, outcome=Answers.REFUSED),
+            HookAnswer(token=token, outcome=Answers.DONE, instances=3),
         ):
             with pytest.raises(IllegalTransition, match="is done, with 2 instances") as caught:
                 answer_resize(world.api_context, "elastic", other)
@@ -276,39 +278,39 @@ class TestSomebodyElse:
         token = self.asked(world)["token"]
         world.run_until(lambda: runs_with(world, 1))
         stands = world.job("elastic")
-        assert answer_resize(world.api_context, "elastic", Answer(token=token, outcome=Answers.REFUSED)) == stands
+        assert answer_resize(world.api_context, "elastic", HookAnswer(token=token, outcome=Answers.REFUSED)) == stands
 
     def test_may_repeat_himself_when_he_has_been_asked_for_more_since(self, world):
         token = self.asked(world)["token"]
-        done = Answer(token=token, outcome=Answers.DONE, instances=2)
+        done = HookAnswer(token=token, outcome=Answers.DONE, instances=2)
         answer_resize(world.api_context, "elastic", done)
         world.decreed["elastic"] = 3
         world.run_until(lambda: world.job("elastic").state is JobState.RESIZING)
         stands = world.job("elastic")
         assert answer_resize(world.api_context, "elastic", done) == stands
         with pytest.raises(IllegalTransition, match="is done, with 2 instances"):
-            answer_resize(world.api_context, "elastic", Answer(token=token, outcome=Answers.REFUSED))
+            answer_resize(world.api_context, "elastic", HookAnswer(token=token, outcome=Answers.REFUSED))
 
     def test_comes_too_late_for_a_job_that_is_to_stop_or_has_stopped(self, world):
         token = self.asked(world)["token"]
-        done = Answer(token=token, outcome=Answers.DONE, instances=3)
+        done = HookAnswer(token=token, outcome=Answers.DONE, instances=3)
         cancel(world.api_context, "elastic", "ada")
         with pytest.raises(IllegalTransition, match="is over: job elastic is stopping"):
             answer_resize(world.api_context, "elastic", done)
         world.run_until_ended("elastic")
         with pytest.raises(IllegalTransition, match="is over: stopped by its user"):
             answer_resize(world.api_context, "elastic", done)
-        no = Answer(token=token, outcome=Answers.REFUSED)
+        no = HookAnswer(token=token, outcome=Answers.REFUSED)
         assert answer_resize(world.api_context, "elastic", no).state is JobState.STOPPED
 
     def test_an_answer_without_a_resize_is_rejected(self, world):
         self.asked(world)
         with pytest.raises(IllegalTransition, match="this job has no resize with this token"):
-            answer_resize(world.api_context, "elastic", Answer(token="guessed", outcome=Answers.DONE, instances=3))
+            answer_resize(world.api_context, "elastic", HookAnswer(token="guessed", outcome=Answers.DONE, instances=3))
 
     def test_a_job_that_does_not_shrink_is_preempted(self, world):
         world = a_world()
-        world.elastic("elastic", "custom", most=4, training_seconds=600)
+        world.elastic("elastic", "custom", max_instances=4, training_seconds=600)
         world.run_until(lambda: runs_with(world, 4))
         world.resizer.refuses = True
         world.submit("urgent", count=2, priority=5, training_seconds=100)

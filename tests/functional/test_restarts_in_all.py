@@ -20,14 +20,14 @@ from trainmaster.service.observe import observe
 from trainmaster.worker.container.restart_budget import FULL_RESTART_PREFIX, RestartAction
 from trainmaster.worker.container.restart_budget import RestartBudget as WorkerBudget
 
-TOTAL = RestartBudget(total=5, before_full=2, most_full=9)
+TOTAL = RestartBudget(max_total_restarts=5, restarts_before_full=2, max_full_restarts=9)
 
 
 class Life:
     """A job whose attempts the test ends; each has a rendezvous under its own name."""
 
     def __init__(self, budget=TOTAL):
-        elastic = Elastic(least=1, most=4, hook=Hook.MEMBERS, budget=budget)
+        elastic = Elastic(min_instances=1, max_instances=4, hook=Hook.MEMBERS, budget=budget)
         self.rendezvous, self.store = MemoryRendezvousControl(), MemoryStore(default_pools=b.pools_of())
         self.manager_context = ManagerContext(
             self.store, None, StillClock(b.at(100)), rendezvous=self.rendezvous, table="queue"
@@ -41,9 +41,9 @@ class Life:
     def start(self):
         """The next attempt, at work with one member; what it was told."""
         before = self.job
-        job = lifecycle.launched(lifecycle.start(before, {b.P5: 2}, (), b.at(100)))
+        job = lifecycle.mark_launched(lifecycle.start(before, {b.P5: 2}, (), b.at(100)))
         (member,) = job.attempt.members
-        job = lifecycle.member_launched(job, member.training_job_name)
+        job = lifecycle.mark_member_launched(job, member.training_job_name)
         job = lifecycle.observe(job, b.an_observation(job, secondary="Training", started_at=b.at(100)), b.at(100))
         assert self.store.transition([(before, job)])
         told = base_request(self.manager_context, job, job.attempt)["Environment"]
@@ -76,7 +76,7 @@ def test_restarts_before_a_full_restart_count_in_the_next_attempt():
     assert life.start().used == 3
     assert life.ends(2, IN_FULL).state is JobState.PENDING
     last = life.start()
-    assert (last.max_total, last.used) == (5, 5)
+    assert (last.max_total_restarts, last.used) == (5, 5)
     assert last.evaluate([100.0], 1, 100.0)[0] is RestartAction.FAIL
 
 
@@ -125,8 +125,8 @@ def test_an_end_whose_count_cannot_be_asked_for_now_is_taken_over_later():
 
 
 def test_restarts_are_not_read_without_a_total_limit():
-    life = Life(RestartBudget(before_full=2, most_full=9))
+    life = Life(RestartBudget(restarts_before_full=2, max_full_restarts=9))
     life.start()
     life.ends(3, IN_FULL)
     told = life.start()
-    assert (told.used, told.max_before_full, life.job.past[0].restarts) == (0, 2, 1)
+    assert (told.used, told.restarts_before_full, life.job.past[0].restarts) == (0, 2, 1)

@@ -60,8 +60,8 @@ def test_a_misspelt_tag_is_told_as_that_and_not_as_a_missing_type(key):
 
 def test_rules_apply_to_the_instances_that_expansion_would_provide():
     seen = []
-    door = AdmissionPolicy(shape_problems=lambda request: seen.append(request) or [], allowed_roles=("*",))
-    door.admit(bare(), ALICE, SMALL, NOW)
+    admission = AdmissionPolicy(shape_problems=lambda request: seen.append(request) or [], allowed_roles=("*",))
+    admission.admit(bare(), ALICE, SMALL, NOW)
     assert seen[-1]["ResourceConfig"]["InstanceCount"] == 1
     assert seen[-1]["ResourceConfig"]["InstanceType"].startswith("ml.")
     assert "ResourceConfig" not in seen[0]

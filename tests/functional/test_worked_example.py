@@ -13,7 +13,7 @@ import pytest
 
 from builders import NOW, P5, a_job, a_pool
 from doc_pages import DOCS, Row, plain, section, table
-from play import Play
+from planner_sim import PlannerSim
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.plan import Snapshot, Start, Wait
@@ -38,8 +38,8 @@ def minutes(text: str) -> timedelta:
     return timedelta(minutes=int(text.removesuffix(" min")))
 
 
-class Told(Play):
-    """A play that writes down what happens, in the page's words; reasons, once for each that is new."""
+class RecordingSim(PlannerSim):
+    """A simulation that records what happens, in the page's words; reasons, once for each that is new."""
 
     def __init__(self, *args: object, **fields: object) -> None:
         super().__init__(*args, **fields)
@@ -86,12 +86,12 @@ def example() -> str:
 
 
 @pytest.fixture(scope="module")
-def told(example: str) -> Told:
-    play = Told(a_pool(P5, 4), stops=60)
+def told(example: str) -> RecordingSim:
+    sim = RecordingSim(a_pool(P5, 4), stops=60)
     for row in table(example, "job"):
-        play.arrive(row)
-    play.run_until_ended()
-    return play
+        sim.arrive(row)
+    sim.run_until_ended()
+    return sim
 
 
 def test_everything_happens_as_the_page_says(example, told):

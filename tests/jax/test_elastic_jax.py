@@ -45,15 +45,15 @@ def as_one_process_says(lines, script, tmp_path):
 def test_a_job_of_jax_grows_and_shrinks_with_stable_ranks_and_the_sums_of_one_process(
     containers, groups, script, tmp_path
 ):
-    groups.set(RUN, Control(epoch=1, least=1, most=2))
+    groups.set(RUN, Control(epoch=1, min_nodes=1, max_nodes=2))
     some = [containers(1, NONE), containers(2, NONE)]
     works(2, *some)
     before = ranks_of(groups.get(RUN))
-    groups.set(RUN, Control(epoch=2, least=1, most=3))
+    groups.set(RUN, Control(epoch=2, min_nodes=1, max_nodes=3))
     third = containers(3, NONE)
     works(3, *some, third)
     assert ranks_of(groups.get(RUN)) == before | {THIRD: 2}
-    groups.set(RUN, Control(epoch=3, least=1, most=2, drain=(THIRD,), grace=60.0))
+    groups.set(RUN, Control(epoch=3, min_nodes=1, max_nodes=2, drain=(THIRD,), grace=60.0))
     assert third.ends() == 0, "a drained member ends in peace"
     works(2, *some)
     group = groups.get(RUN)
@@ -92,7 +92,7 @@ def test_the_others_go_on_from_the_last_checkpoint_when_the_node_of_the_first_ra
 
 @pytest.mark.slow
 def test_the_job_is_over_for_all_once_its_steps_are_done(containers, groups):
-    groups.set(RUN, Control(epoch=1, least=2, most=2))
+    groups.set(RUN, Control(epoch=1, min_nodes=2, max_nodes=2))
     some = [containers(number, NONE, SM_HP_STEPS="20") for number in (1, 2, 3)]
     assert [one.ends() for one in some] == [0, 0, 0], "a spare included"
     group = groups.get(RUN)

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from builders import P5, a_job, a_pool, at, pools_of
-from course import Course
+from instant_sim import InstantSim
 from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.reasons.capacity import WaitsForCapacity
 from trainmaster.planner.orders.least_attained_service import PROTECTED_FROM_EQUALS
@@ -57,18 +57,18 @@ def test_with_honest_time_limits_a_reservation_only_moves_forward(drawn, depth):
                 assert reserved.at <= promised.get(first, reserved.at), f"{first} put off"
                 promised[first] = reserved.at
 
-    course = Course(pools(), Policy(reservations=depth, patience=timedelta(days=99)), learns=False, watch=watch)
-    course.run(arrivals(drawn))
-    assert all(course.first_starts[name] <= moment for name, moment in promised.items())
-    assert course.peaks[P5] <= CAP
+    sim = InstantSim(pools(), Policy(reservations=depth, patience=timedelta(days=99)), learns=False, watch=watch)
+    sim.run(arrivals(drawn))
+    assert all(sim.first_starts[name] <= moment for name, moment in promised.items())
+    assert sim.peaks[P5] <= CAP
 
 
 @given(jobs)
 @settings(max_examples=80, deadline=None)
 def test_backfill_wastes_nothing_that_strict_order_would_use(drawn):
     """With honest limits no job of the queue's head waits longer than if nobody had been let past it."""
-    strict = Course(pools(), Policy(order=Order.FIFO), learns=False).run(arrivals(drawn))
-    easy = Course(pools(), Policy(order=Order.BACKFILL), learns=False).run(arrivals(drawn))
+    strict = InstantSim(pools(), Policy(order=Order.FIFO), learns=False).run(arrivals(drawn))
+    easy = InstantSim(pools(), Policy(order=Order.BACKFILL), learns=False).run(arrivals(drawn))
     first_blocked = next((name for name in sorted(strict.jobs) if strict.wait_of(name) > timedelta(0)), None)
     if first_blocked is not None:
         assert easy.wait_of(first_blocked) <= strict.wait_of(first_blocked)
@@ -82,14 +82,14 @@ def test_the_largest_job_waits_no_longer_than_patience_and_what_runs_then(order,
     """Endless small jobs, estimates that are wrong: once out of patience, no equal passes the largest job any more."""
     stream = [(pause % 900, 1 + count % 3, seconds) for pause, count, seconds in drawn * 6]
     stream.insert(min(big, len(stream)), (0, CAP, 600))
-    course = Course(pools(), Policy(order=order, patience=PATIENCE, reservations=0))
-    course.run(arrivals(stream, honest=False))
-    name = next(name for name, job in course.jobs.items() if job.demand.size == CAP)
-    ahead = sum(1 for job in course.jobs.values() if job.order < course.jobs[name].order)
+    sim = InstantSim(pools(), Policy(order=order, patience=PATIENCE, reservations=0))
+    sim.run(arrivals(stream, honest=False))
+    name = next(name for name, job in sim.jobs.items() if job.demand.size == CAP)
+    ahead = sum(1 for job in sim.jobs.values() if job.order < sim.jobs[name].order)
     # Those that were before it in the queue may be out of patience too; each runs for at most 9,000 seconds. By least
     # attained service it need not wait for what runs to end, but for its half hour.
     pins = PROTECTED_FROM_EQUALS if order is Order.LEAST_ATTAINED_SERVICE else timedelta(0)
-    assert course.wait_of(name) <= PATIENCE + pins + timedelta(seconds=9_000) * (1 + ahead)
+    assert sim.wait_of(name) <= PATIENCE + pins + timedelta(seconds=9_000) * (1 + ahead)
 
 
 def test_an_estimate_that_is_outlived_moves_the_reservation_and_the_reason_says_so():
@@ -101,8 +101,8 @@ def test_an_estimate_that_is_outlived_moves_the_reservation_and_the_reason_says_
 
     short = [(a_job(f"s{n}", entry_time=at(100 * n), units={P5: CAP}), 60.0) for n in range(10)]
     long = (a_job("long", entry_time=at(1_000), units={P5: CAP}), 3_600.0)
-    course = Course(pools(), watch=watch)
-    course.run([*short, long, (a_job("next", entry_time=at(1_001), units={P5: CAP}), 60.0)])
+    sim = InstantSim(pools(), watch=watch)
+    sim.run([*short, long, (a_job("next", entry_time=at(1_001), units={P5: CAP}), 60.0)])
     reasons = [(now, reason) for now, reason in told if isinstance(reason, WaitsForCapacity)]
     assert reasons[0][1].overdue is None
     assert reasons[0][1].expected < at(1_200)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_pool
-from play import Play
+from planner_sim import PlannerSim
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.policy.settings import Order, Policy, Preemption, Share
@@ -101,51 +101,51 @@ stops = st.sampled_from((0, 60, 900))
 
 def played(jobs, policy, stop):
     """All jobs submitted in their time and played to their end; caps are watched in every pass."""
-    play = Play(a_pool(P5, 4), a_pool(G5, 3), policy=policy, stops=stop)
+    sim = PlannerSim(a_pool(P5, 4), a_pool(G5, 3), policy=policy, stops=stop)
     for index, (pause, units, priority, seconds, share, checkpointed, chance) in enumerate(jobs):
-        play.run(pause)
+        sim.run(pause)
         fields = {"share": share if policy.shares else "default", "checkpointed": checkpointed}
         job = a_job(f"j{index}", units=units, priority=priority, preemptible=chance > 0, **fields)
-        play.submit(job, seconds=seconds)
-    play.run_until_ended()
-    event(f"{min(len(play.swaps), 4)} preemptions or more")
-    return play
+        sim.submit(job, seconds=seconds)
+    sim.run_until_ended()
+    event(f"{min(len(sim.swaps), 4)} preemptions or more")
+    return sim
 
 
-def obeyed(play, rules):
+def obeyed(sim, rules):
     """Nobody stepped aside before the rules let it, nor more often."""
-    for job in play.jobs.values():
+    for job in sim.jobs.values():
         resumed = False
         for attempt in (attempt for attempt in job.attempts if attempt.outcome is Outcome.PREEMPTED):
             span = max(rules.min_runtime, rules.cooldown) if resumed else rules.min_runtime
             assert attempt.stop_asked_at - (attempt.started_at or attempt.created_at) >= span
             resumed = True
         assert rules.max_preemptions is None or job.preemptions <= rules.max_preemptions
-    for swap in play.swaps:
-        assert swap.at >= play.job(swap.winner).entry_time + rules.delay
+    for swap in sim.swaps:
+        assert swap.at >= sim.job(swap.winner).entry_time + rules.delay
     return True
 
 
 @given(comers, without_levels, queue_rules, stops)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_preemptions_by_priority_never_cycle(jobs, order, rules, stop):
-    play = played(jobs, Policy(order=order, preemption=rules), stop)
-    pairs = {(swap.victim, swap.winner) for swap in play.swaps}
+    sim = played(jobs, Policy(order=order, preemption=rules), stop)
+    pairs = {(swap.victim, swap.winner) for swap in sim.swaps}
     assert not {(victim, winner) for victim, winner in pairs if (winner, victim) in pairs}
-    assert all(play.job(victim).priority < play.job(winner).priority for victim, winner in pairs)
-    assert obeyed(play, rules)
+    assert all(sim.job(victim).priority < sim.job(winner).priority for victim, winner in pairs)
+    assert obeyed(sim, rules)
 
 
 @given(comers, queue_rules, stops)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_by_levels_two_jobs_change_places_only_after_real_work(jobs, rules, stop):
     """Levels change as jobs receive service, so equals may change places; but each time after half an hour at least."""
-    play = played(jobs, Policy(order=Order.LEAST_ATTAINED_SERVICE, preemption=rules), stop)
-    for before, after in combinations(play.swaps, 2):
+    sim = played(jobs, Policy(order=Order.LEAST_ATTAINED_SERVICE, preemption=rules), stop)
+    for before, after in combinations(sim.swaps, 2):
         if (before.victim, before.winner) == (after.winner, after.victim):
-            assert play.job(before.victim).priority == play.job(before.winner).priority
+            assert sim.job(before.victim).priority == sim.job(before.winner).priority
             assert after.at - before.at >= timedelta(minutes=30)
-    assert obeyed(play, rules)
+    assert obeyed(sim, rules)
 
 
 @st.composite
@@ -163,11 +163,11 @@ def team_shares(draw):
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_preemptions_between_shares_never_cycle(jobs, order, rules, stop, shares):
     """An owner may take back what its own borrower was displaced for, once; nobody does it twice to the same job."""
-    play = played(jobs, Policy(order=order, preemption=rules, shares=shares), stop)
-    pairs = Counter((swap.victim, swap.winner) for swap in play.swaps)
+    sim = played(jobs, Policy(order=order, preemption=rules, shares=shares), stop)
+    pairs = Counter((swap.victim, swap.winner) for swap in sim.swaps)
     for victim, winner in pairs:
         assert pairs[victim, winner] + pairs[winner, victim] <= 2
-        if play.job(victim).share == play.job(winner).share:
-            assert play.job(victim).priority < play.job(winner).priority
+        if sim.job(victim).share == sim.job(winner).share:
+            assert sim.job(victim).priority < sim.job(winner).priority
             assert pairs[winner, victim] == 0
-    assert obeyed(play, rules)
+    assert obeyed(sim, rules)

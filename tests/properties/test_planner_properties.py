@@ -60,7 +60,7 @@ def active_jobs(draw, name):
     fate = draw(st.integers(0, 4))
     if fate == 0:
         return lifecycle.preempt(job, "somebody", at(-draw(st.integers(0, 8000))))
-    return lifecycle.ask_stop(job, NOW, "its user") if fate == 1 else job
+    return lifecycle.request_stop(job, NOW, "its user") if fate == 1 else job
 
 
 @st.composite

@@ -32,7 +32,9 @@ spans = st.sampled_from((0, 60, 600)).map(lambda seconds: timedelta(seconds=seco
 maybe_spans = st.none() | spans
 mosts = st.none() | st.integers(1, 3)
 rules = st.just(Preemption()) | st.builds(Preemption, min_runtime=spans, cooldown=spans, max_preemptions=mosts)
-wishes = st.builds(PreemptionOverrides, min_runtime=maybe_spans, cooldown=maybe_spans, max_preemptions=mosts)
+preemption_overrides = st.builds(
+    PreemptionOverrides, min_runtime=maybe_spans, cooldown=maybe_spans, max_preemptions=mosts
+)
 
 
 @st.composite
@@ -44,12 +46,12 @@ def active_jobs(draw, name):
         "priority": draw(st.integers(0, 3)),
         "share": draw(st.sampled_from("abc")),
         "preemptible": draw(st.integers(0, 14)) > 0,
-        "wishes": draw(st.just(PreemptionOverrides()) | wishes),
+        "preemption_overrides": draw(st.just(PreemptionOverrides()) | preemption_overrides),
         "checkpointed": draw(st.booleans()),
     }
     if draw(st.integers(0, 9)) == 0:
         job = a_starting_job(name, now=since, **fields)
-        job = lifecycle.launched(job) if draw(st.booleans()) else job
+        job = lifecycle.mark_launched(job) if draw(st.booleans()) else job
     else:
         job = a_running_job(name, now=since, **fields)
         saved = draw(st.none() | st.integers(-1200, 0).map(at))
@@ -97,7 +99,7 @@ def could_go(job):
 
 def free_from(job, snapshot):
     """From when on the rules against thrashing leave a job alone; None for never."""
-    queue, own = snapshot.policy.preemption, job.wishes
+    queue, own = snapshot.policy.preemption, job.preemption_overrides
     stepped_aside = [attempt for attempt in job.past if attempt.outcome is Outcome.PREEMPTED]
     most = queue.max_preemptions if own.max_preemptions is None else own.max_preemptions
     if most is not None and len(stepped_aside) >= most:
@@ -162,10 +164,10 @@ def choose(snapshot, job, missing, rank, *, permits=None, now=NOW):
     return choice
 
 
-newcomers = st.builds(a_job, st.just("n1"), priority=st.integers(2, 5), share=st.sampled_from("abc"))
+new_jobs = st.builds(a_job, st.just("n1"), priority=st.integers(2, 5), share=st.sampled_from("abc"))
 
 
-@given(snapshots(), newcomers, lacking, ranks)
+@given(snapshots(), new_jobs, lacking, ranks)
 @with_examples(80)
 def test_the_cheapest_set_of_the_lowest_cutoff_steps_aside(snapshot, job, missing, rank):
     """Unless that starts a chain: then who would be displaced in turn steps aside at once, in the place of another."""
@@ -186,7 +188,7 @@ def test_the_cheapest_set_of_the_lowest_cutoff_steps_aside(snapshot, job, missin
         event("chain avoided")
 
 
-@given(snapshots(), newcomers, lacking, ranks)
+@given(snapshots(), new_jobs, lacking, ranks)
 @with_examples(80)
 def test_only_eligible_and_needed_jobs_are_preempted(snapshot, job, missing, rank):
     choice = choose(snapshot, job, missing, rank)
@@ -197,7 +199,7 @@ def test_only_eligible_and_needed_jobs_are_preempted(snapshot, job, missing, ran
     assert frees(choice.victims, missing) or not choice.victims
 
 
-@given(snapshots(), newcomers, lacking, ranks)
+@given(snapshots(), new_jobs, lacking, ranks)
 @with_examples(80)
 def test_protection_alone_is_reported_with_jobs_and_time(snapshot, job, missing, rank):
     choice = choose(snapshot, job, missing, rank)
@@ -214,7 +216,7 @@ def test_protection_alone_is_reported_with_jobs_and_time(snapshot, job, missing,
         assert choose(snapshot, job, missing, rank, now=choice.until).victims
 
 
-@given(snapshots(), newcomers, lacking, ranks, st.randoms(use_true_random=False))
+@given(snapshots(), new_jobs, lacking, ranks, st.randoms(use_true_random=False))
 @with_examples(60)
 def test_the_choice_does_not_hang_on_the_order_in_which_jobs_were_read(snapshot, job, missing, rank, shuffler):
     shuffled = list(snapshot.active)
@@ -277,7 +279,7 @@ def best_permitted(jobs, missing, snapshot, rank, permits):
     return min(map(sort_key, legal), default=None)
 
 
-@given(snapshots(), newcomers, lacking, ranks, surplus)
+@given(snapshots(), new_jobs, lacking, ranks, surplus)
 @with_examples(80)
 def test_of_what_shares_permit_a_set_as_good_as_the_best_in_the_order_of_asking_steps_aside(
     snapshot, job, missing, rank, above
@@ -306,7 +308,7 @@ def test_of_what_shares_permit_a_set_as_good_as_the_best_in_the_order_of_asking_
             assert choice.cost <= cost
 
 
-@given(snapshots(), newcomers, lacking, ranks, surplus)
+@given(snapshots(), new_jobs, lacking, ranks, surplus)
 @with_examples(80)
 def test_victims_that_only_the_rules_exclude_are_reported_as_protected(snapshot, job, missing, rank, above):
     permits = Lending(job, above, rank)
@@ -318,7 +320,7 @@ def test_victims_that_only_the_rules_exclude_are_reported_as_protected(snapshot,
         assert choose(snapshot, job, missing, rank, permits=permits, now=choice.until).victims
 
 
-asked = st.lists(st.tuples(newcomers, lacking), min_size=2, max_size=5)
+asked = st.lists(st.tuples(new_jobs, lacking), min_size=2, max_size=5)
 
 
 @given(snapshots(), asked, ranks, surplus, st.booleans())

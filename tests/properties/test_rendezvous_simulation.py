@@ -34,8 +34,10 @@ class Play:
         self.count = nodes_of(self.rng)
         self.duration = 100.0 if self.count < 9 else 30.0
         self.epoch, self.drained, self.troubles = 0, [], 0
-        self.least = min(self.sizes) if self.sizes else self.rng.randint(1, 2)
-        self.most = max(self.least, self.count if self.rng.random() < 0.5 else self.rng.randint(1, 2 * self.count))
+        self.min_nodes = min(self.sizes) if self.sizes else self.rng.randint(1, 2)
+        self.max_nodes = max(
+            self.min_nodes, self.count if self.rng.random() < 0.5 else self.rng.randint(1, 2 * self.count)
+        )
         self.names = (f"job-m{number}" for number in range(1000))
 
     def run(self):
@@ -83,21 +85,21 @@ class Play:
 
     def direct(self):
         self.epoch += 1
-        self.simulation.table.direct(control_text(self.epoch, self.least, self.most, self.sizes, self.drained))
+        self.simulation.table.direct(control_text(self.epoch, self.min_nodes, self.max_nodes, self.sizes, self.drained))
 
     def come(self):
         self.simulation.start(next(self.names))
 
     def drain(self):
         left = [node for node in self.simulation.live() if node.job not in self.drained]
-        if len(left) > self.least:
+        if len(left) > self.min_nodes:
             self.drained = [*self.drained, self.rng.choice(left).job]
             if self.rng.random() < 0.5:
-                self.most = max(self.least, self.most - 1)
+                self.max_nodes = max(self.min_nodes, self.max_nodes - 1)
             self.direct()
 
     def bounds(self):
-        self.most = max(self.least, self.rng.randint(1, 2 * self.count))
+        self.max_nodes = max(self.min_nodes, self.rng.randint(1, 2 * self.count))
         self.direct()
 
     def pick(self):

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_pool
-from elastic_play import ElasticPlay
+from elastic_planner_sim import ElasticPlannerSim
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.policy.settings import Order, Policy, Resizes, Share
@@ -25,11 +25,11 @@ slow = settings(max_examples=15, deadline=None, suppress_health_check=[HealthChe
 
 sizes = st.sampled_from(
     (
-        {"least": 1, "most": 4},
-        {"least": 1, "most": 6},
-        {"least": 2, "most": 6, "step": 2},
-        {"least": 1, "most": 4, "values": (1, 2, 4)},
-        {"least": 2, "most": 8, "values": (2, 3, 8)},
+        {"min_instances": 1, "max_instances": 4},
+        {"min_instances": 1, "max_instances": 6},
+        {"min_instances": 2, "max_instances": 6, "step": 2},
+        {"min_instances": 1, "max_instances": 4, "values": (1, 2, 4)},
+        {"min_instances": 2, "max_instances": 8, "values": (2, 3, 8)},
     )
 )
 timings = st.fixed_dictionaries(
@@ -68,7 +68,7 @@ def policies(*orders):
 
 def a_comer(index, row):
     _, pool, count, elastic, priority, _, share, chance = row
-    units = {pool: elastic.least if elastic else count}
+    units = {pool: elastic.min_instances if elastic else count}
     return a_job(
         f"j{index}", units=units, priority=priority, elastic=elastic, checkpointed=True, share=share,
         preemptible=chance > 0,
@@ -77,25 +77,25 @@ def a_comer(index, row):
 
 
 def played(rows, policy, *, work=None):
-    play = ElasticPlay(a_pool(P5, 7), a_pool(G5, 5), policy=policy, stops=60, starts=40, moves=30)
+    sim = ElasticPlannerSim(a_pool(P5, 7), a_pool(G5, 5), policy=policy, stops=60, starts=40, moves=30)
     for index, row in enumerate(rows):
-        play.run(row[0])
-        play.submit(a_comer(index, row), seconds=work or row[5])
-    return play
+        sim.run(row[0])
+        sim.submit(a_comer(index, row), seconds=work or row[5])
+    return sim
 
 
-def growths(play):
+def growths(sim):
     """Moments at which each job was decided to grow."""
     found = {}
-    for each in play.resizes:
+    for each in sim.resizes:
         if each.cause is Cause.GROW:
             found.setdefault(each.job, []).append(each.at)
     return found
 
 
-def spaced(play):
-    for name, moments in growths(play).items():
-        wait = play.job(name).elastic.scaling_timeout
+def spaced(sim):
+    for name, moments in growths(sim).items():
+        wait = sim.job(name).elastic.scaling_timeout
         assert all(after - before >= wait for before, after in pairwise(moments))
     return True
 
@@ -103,40 +103,40 @@ def spaced(play):
 @given(comers, policies(*Order))
 @slow
 def test_all_come_to_their_end_with_legal_sizes_and_within_the_caps(rows, policy):
-    play = played(rows, policy)
-    play.run_until_ended()
-    event(f"{min(len(play.resizes), 5)} resizes or more")
-    assert {job.state for job in play.jobs.values()} == {JobState.COMPLETED}
-    assert spaced(play)
+    sim = played(rows, policy)
+    sim.run_until_ended()
+    event(f"{min(len(sim.resizes), 5)} resizes or more")
+    assert {job.state for job in sim.jobs.values()} == {JobState.COMPLETED}
+    assert spaced(sim)
 
 
 @given(comers, policies(Order.BACKFILL, Order.FIFO, Order.FAIR))
 @slow
 def test_with_an_unchanging_set_of_jobs_sizes_come_to_rest(rows, policy):
-    play = played(rows, policy, work=LONG)
-    play.run(20_000)
-    before, sizes_then = len(play.resizes), play.sizes()
-    play.run(100_000)
-    assert len(play.resizes) == before
-    assert play.sizes() == sizes_then
-    assert spaced(play)
+    sim = played(rows, policy, work=LONG)
+    sim.run(20_000)
+    before, sizes_then = len(sim.resizes), sim.sizes()
+    sim.run(100_000)
+    assert len(sim.resizes) == before
+    assert sim.sizes() == sizes_then
+    assert spaced(sim)
 
 
 @given(comers, policies(*Order))
 @slow
 def test_a_job_that_was_shrunk_grows_only_once_that_one_has_started(rows, policy):
-    play = played(rows, policy)
-    play.run_until_ended()
-    for place, each in enumerate(play.resizes):
-        later = [one for one in play.resizes[place + 1 :] if one.job == each.job and one.cause is Cause.GROW]
+    sim = played(rows, policy)
+    sim.run_until_ended()
+    for place, each in enumerate(sim.resizes):
+        later = [one for one in sim.resizes[place + 1 :] if one.job == each.job and one.cause is Cause.GROW]
         if each.cause is Cause.SHRINK and later:
-            begun = [attempt.created_at for attempt in play.job(each.freed_for).attempts]
+            begun = [attempt.created_at for attempt in sim.job(each.freed_for).attempts]
             assert any(each.at <= at <= later[0].at for at in begun)
 
 
 SHORT = (0, P5, 1, None, 0, 300, "a", 0)
 LASTS_WITH_MEMBERS = Elastic(
-    least=1, most=4, hook=Hook.MEMBERS, scaling_timeout=timedelta(0), scale_up_snooze=timedelta(0)
+    min_instances=1, max_instances=4, hook=Hook.MEMBERS, scaling_timeout=timedelta(0), scale_up_snooze=timedelta(0)
 )
 WANTS_FIVE_WHILE_ONE_ENDS = [
     *([SHORT] * 4),
@@ -166,34 +166,34 @@ def test_between_shares_elastic_jobs_do_not_bounce_either(rows, equals):
 @given(comers)
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_nothing_is_resized_where_the_policy_says_so(rows):
-    play = played(rows, Policy(resizes=Resizes(enabled=False)))
-    play.run_until_ended()
-    assert not play.resizes
-    assert all(a.units == job.demand.alternatives[0] for job in play.jobs.values() for a in job.attempts)
+    sim = played(rows, Policy(resizes=Resizes(enabled=False)))
+    sim.run_until_ended()
+    assert not sim.resizes
+    assert all(a.units == job.demand.alternatives[0] for job in sim.jobs.values() for a in job.attempts)
 
 
 @given(comers, policies(), st.integers(0, 5_000))
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_equal_arguments_give_an_equal_plan(rows, policy, seconds):
-    play = played(rows, policy)
-    play.run(seconds)
-    snapshot = play.snapshot()
-    assert schedule(snapshot, play.now, random.Random(1)) == schedule(snapshot, play.now, random.Random(1))
+    sim = played(rows, policy)
+    sim.run(seconds)
+    snapshot = sim.snapshot()
+    assert schedule(snapshot, sim.now, random.Random(1)) == schedule(snapshot, sim.now, random.Random(1))
 
 
 @given(comers, st.lists(st.sampled_from((5, 40, 700, 4000)), min_size=1, max_size=6), policies())
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_jobs_that_lose_members_continue_with_a_legal_size_and_complete(rows, losses, policy):
-    play = played(rows, policy)
+    sim = played(rows, policy)
     for seconds in losses:
-        play.run(seconds)
-        with_members = [job for job in play.jobs.values() if job.state is JobState.RUNNING and job.attempt.members]
+        sim.run(seconds)
+        with_members = [job for job in sim.jobs.values() if job.state is JobState.RUNNING and job.attempt.members]
         if with_members:
-            play.lose_member(min(with_members, key=lambda job: job.name).name)
+            sim.lose_member(min(with_members, key=lambda job: job.name).name)
             event("one was lost")
-    play.run(3_000)
-    play.accept_smaller_size()
-    settled = [job for job in play.jobs.values() if job.elastic and job.state is JobState.RUNNING]
+    sim.run(3_000)
+    sim.accept_smaller_size()
+    settled = [job for job in sim.jobs.values() if job.elastic and job.state is JobState.RUNNING]
     assert all(job.attempt.size in job.elastic.sizes for job in settled)
-    play.run_until_ended()
-    assert {job.state for job in play.jobs.values()} == {JobState.COMPLETED}
+    sim.run_until_ended()
+    assert {job.state for job in sim.jobs.values()} == {JobState.COMPLETED}

@@ -142,9 +142,9 @@ def taken_back(draw):
             checkpointed=True,
         )
         active.append(replace(job, attempt=replace(job.attempt, saved_at=at(-draw(st.integers(0, 900))))))
-    newcomer = a_job("new", share="x", units={"a": draw(st.integers(1, lent))})
+    new_job = a_job("new", share="x", units={"a": draw(st.integers(1, lent))})
     pools = {"a": a_pool("a", own + lent)}
-    return Snapshot(pass_number=1, pools=pools, active=tuple(active), waiting=(newcomer,), policy=policy)
+    return Snapshot(pass_number=1, pools=pools, active=tuple(active), waiting=(new_job,), policy=policy)
 
 
 @settings(deadline=None)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_pool, at
-from course import Course
+from instant_sim import InstantSim
 from share_cases import PATIENT, POOLS, UNPROTECTED, best_within, entitlements_of, fields_of, policies
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job
@@ -89,11 +89,11 @@ def _large_enough(policy, caps):
 
 @settings(deadline=None)
 @given(courses())
-def test_on_any_list_of_arrivals_preemptions_end_and_all_jobs_come_to_their_end(course):
-    caps, policy, jobs = course
+def test_on_any_list_of_arrivals_preemptions_end_and_all_jobs_come_to_their_end(sim):
+    caps, policy, jobs = sim
     watch = Reclaims()
     pools = {pool: a_pool(pool, cap) for pool, cap in caps.items()}
-    played = Course(pools, policy, watch=watch).run(jobs)
+    played = InstantSim(pools, policy, watch=watch).run(jobs)
     assert all(played.peaks.get(pool, 0) <= cap for pool, cap in caps.items())
     assert watch.preemptions <= len(jobs) ** 2
 

@@ -29,7 +29,7 @@ def test_a_job_grows_and_shrinks_without_losing_a_step_and_with_the_losses_of_on
     until(lambda: base.steps[-1]["world"] == 2)
     grown = len(base.steps)
     until(lambda: len(base.steps) > grown + 20)
-    groups.set("bert", Control(epoch=1, least=1, most=1, drain=("bert-qstamp-1-m2",), grace=60.0))
+    groups.set("bert", Control(epoch=1, min_nodes=1, max_nodes=1, drain=("bert-qstamp-1-m2",), grace=60.0))
     assert member.ends() == 0, "a drained member ends in peace"
     until(lambda: base.steps[-1]["world"] == 1)
     base.stop()

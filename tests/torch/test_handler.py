@@ -76,7 +76,7 @@ def test_draining_the_first_rank_ends_it_with_code_0_and_charges_no_restart(agen
     worlds(*some)
     drained = next(agent for agent in some if agent.info.rank == 0)
     job = f"bert-m{drained.address[-1]}"
-    groups.set(RUN, Control(epoch=1, least=1, most=2, drain=(job,), grace=5.0))
+    groups.set(RUN, Control(epoch=1, min_nodes=1, max_nodes=2, drain=(job,), grace=5.0))
     stay = [agent for agent in some if agent is not drained]
     assert drained.ends() == 0
     assert sorted(worlds(*stay)) == [0, 1]
@@ -174,7 +174,7 @@ def test_before_a_resize_workers_are_asked_to_save_and_waited_for(agents, tmp_pa
 
 def test_workers_that_never_answer_are_waited_for_no_longer_than_the_grace(agents, groups, tmp_path):
     tmp_path.chmod(0o700)
-    groups.set(RUN, Control(epoch=1, least=1, most=2, grace=1.0))
+    groups.set(RUN, Control(epoch=1, min_nodes=1, max_nodes=2, grace=1.0))
     first = agents.open(1, 1, 2, notices=Answering(tmp_path))
     worlds(first)
     began = time.monotonic()

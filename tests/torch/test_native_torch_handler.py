@@ -42,10 +42,10 @@ def handlers(client, table):
     """A maker of torch's handlers, each as if in a container of its own; all are shut down in the end."""
     store, made = HashStore(), []
 
-    def make(number, least, most):
+    def make(number, min_nodes, max_nodes):
         backend = DynamoDBRendezvousBackend(DynamoStateStore(client, table, "bert"))
         quick = {"last_call_timeout": 1, "keep_alive_interval": 1, "keep_alive_max_attempt": 3}
-        parameters = RendezvousParameters("dynamodb", table, "bert", least, most, f"127.0.0.{number}", **quick)
+        parameters = RendezvousParameters("dynamodb", table, "bert", min_nodes, max_nodes, f"127.0.0.{number}", **quick)
         made.append(create_handler(store, backend, parameters))
         return made[-1]
 

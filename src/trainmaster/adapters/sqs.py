@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 GROUP = "manager"
 """One message group, so that passes are serial."""
-LARGEST_MESSAGE = 262_144
+MAX_MESSAGE_SIZE = 262_144
 """Bytes of body and attributes together that every queue accepts. Queues created since August 2025 accept 1 MiB, older
 ones this (CreateQueue, `MaximumMessageSize`)."""
 REASON = "reason"
@@ -73,7 +73,7 @@ class SqsPublisher:
 
 def _attributes(message: str, reason: str) -> dict[str, Any]:
     """Return the reason, cut to the room beside the message; empty if there is no room."""
-    room = LARGEST_MESSAGE - len(message.encode(errors="replace")) - _ATTRIBUTE_OVERHEAD
+    room = MAX_MESSAGE_SIZE - len(message.encode(errors="replace")) - _ATTRIBUTE_OVERHEAD
     clean = NOT_SQS.sub("?", reason) or "unknown"
     cut = clean.encode()[: min(MAX_REASON_LENGTH, max(0, room))].decode(errors="ignore")
     return {REASON: {"DataType": "String", "StringValue": cut}} if cut else {}

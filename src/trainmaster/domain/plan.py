@@ -197,7 +197,7 @@ class Plan:
     """
 
     decisions: tuple[Decision, ...] = ()
-    look_again: datetime | None = None
+    recheck_at: datetime | None = None
     reservations: tuple[PlannedReservation, ...] = ()
     _by_kind: dict[type, list[Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -61,7 +61,7 @@ class Endpoints(Protocol):
 class Concurrency(Protocol):
     """Concurrent requests per instance of SageMaker endpoints, from any caller, as AWS measures them."""
 
-    def least(
+    def min_requests(
         self, asked: Collection[tuple[str, str]], now: datetime, *, role: str | None = None
     ) -> Mapping[tuple[str, str], float]:
         """Return the minimum of concurrent requests per instance of these variants over the last minutes.

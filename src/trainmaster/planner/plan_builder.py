@@ -306,6 +306,6 @@ def _cause(job: Job) -> str:
     last = job.attempt
     reason = (None if last is None else last.reason) or "its last start found no capacity"
     # Where it could only have been in one place, the reason needs no place.
-    if last is None or not last.lacked or last.ended_at is None or len(job.demand.alternatives) < 2:
+    if last is None or not last.found_no_capacity or last.ended_at is None or len(job.demand.alternatives) < 2:
         return reason
     return f"{' and '.join(sorted(last.units))} had no capacity at {clock(last.ended_at)}: {reason}"

@@ -246,8 +246,8 @@ class JobView(NamedTuple):
     def missing(self, units: Units) -> Units:
         """Return what must be freed for the job: what pools lack, or what its share holds beyond a limit."""
         excess = self.state.shares.excess(self.job, units) or {}
-        lacking = {pool: max(n - self.available_soon(pool), excess.get(pool, 0)) for pool, n in units.items()}
-        return {pool: count for pool, count in lacking.items() if count > 0}
+        missing = {pool: max(n - self.available_soon(pool), excess.get(pool, 0)) for pool, n in units.items()}
+        return {pool: count for pool, count in missing.items() if count > 0}
 
     # -- rules -------------------------------------------------------------------------------------------------------
 
@@ -309,7 +309,9 @@ class JobView(NamedTuple):
     def may_preempt_at(self) -> datetime:
         """Return the time from which the job may preempt others: its entry and the preemption delay."""
         rules = self.state.snapshot.policy.preemption
-        delay: timedelta = rules.delay if self.job.wishes.delay is None else self.job.wishes.delay
+        delay: timedelta = (
+            rules.delay if self.job.preemption_overrides.delay is None else self.job.preemption_overrides.delay
+        )
         return self.job.entry_time + delay
 
     def victims(self, units: Units, missing: Units) -> VictimChoice:

@@ -27,7 +27,7 @@ class Runs(Protocol):
         """Return the state of a run; None if there is none of this name."""
         ...
 
-    def tend(self, job: Job, cap: int | None) -> None:
+    def reconcile(self, job: Job, cap: int | None) -> None:
         """Repair the run of an active job, and adapt it to its pool's cap; None if the pool is gone."""
         ...
 

@@ -258,7 +258,7 @@ class _Decisions:
         """Commit that several jobs are launched; return False if each has to be confirmed alone."""
         if len(jobs) < 2:
             return False
-        changes = [(job, lifecycle.launched(job)) for job in jobs]
+        changes = [(job, lifecycle.mark_launched(job)) for job in jobs]
         return bool(self._act(jobs[0], lambda context, _: context.store.transition(changes)))
 
     # -- commits and actions ----------------------------------------------------------------------------------------

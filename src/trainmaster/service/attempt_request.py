@@ -49,8 +49,8 @@ def environment(elastic: Elastic, run: str, table: str, *, used: int = 0) -> dic
     variables = {
         "RUN": run,
         "TABLE": table,
-        "MIN": str(elastic.least),
-        "MAX": str(elastic.most),
+        "MIN": str(elastic.min_instances),
+        "MAX": str(elastic.max_instances),
         "SIZES": ",".join(map(str, elastic.sizes)) if elastic.values or elastic.step > 1 else "",
         "GRACE": _seconds(elastic.graceful_shutdown_timeout.total_seconds()),
         "FAULTY_WAIT": _seconds(elastic.faulty_scale_down_timeout.total_seconds()),
@@ -87,12 +87,12 @@ def _budget(budget: RestartBudget, used: int) -> str:
     if budget == RestartBudget():
         return ""
     bounds = {
-        "most": budget.most,
+        "max_restarts": budget.max_restarts,
         "period": budget.period.total_seconds(),
-        "total": budget.total,
-        "used": None if budget.total is None else used or None,
-        "before_full": budget.before_full,
-        "most_full": budget.most_full,
+        "max_total_restarts": budget.max_total_restarts,
+        "used": None if budget.max_total_restarts is None else used or None,
+        "restarts_before_full": budget.restarts_before_full,
+        "max_full_restarts": budget.max_full_restarts,
     }
     return json.dumps({name: bound for name, bound in bounds.items() if bound is not None}, separators=(",", ":"))
 

@@ -107,7 +107,7 @@ def _cancelled(context: ApiContext, job: Job, who: str) -> Job:
         return lifecycle.cancel(job, context.clock.now(), who)
     if job.stop_requested and job.state not in ENDED:
         return job
-    return lifecycle.ask_stop(job, context.clock.now(), who)
+    return lifecycle.request_stop(job, context.clock.now(), who)
 
 
 def _changed(context: ApiContext, job: Job, who: str, *, priority: int | None, hold: bool | None) -> Job:

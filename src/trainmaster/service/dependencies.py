@@ -143,7 +143,7 @@ def _release(store: Store, ended: Job, now: datetime, faults: list[str] | None) 
 
 
 def _on_end_of(parent: Job, now: datetime) -> Callable[[Job], Job | None]:
-    return lambda job: lifecycle.parent_ended(job, parent, now)
+    return lambda job: lifecycle.apply_parent_end(job, parent, now)
 
 
 def _transition(store: Store, job: Job, change: Callable[[Job], Job | None]) -> Job | None:

@@ -34,12 +34,12 @@ def create_training_job(context: ManagerContext, job: Job) -> CreateResult | Job
     try:
         created = context.launcher.create(job, attempt, base_request(context, job, attempt))
     except PoolGoneError as error:
-        return commit(context, job, lifecycle.give_back(job, context.clock.now(), str(error), context.retries))
+        return commit(context, job, lifecycle.requeue_unlaunched(job, context.clock.now(), str(error), context.retries))
     except CapacityExhausted as error:
         return _without_capacity(context, job, str(error))
     except NotPermitted as error:
         # An administrator can add a permission; jobs that failed for the lack of it would be lost.
-        requeued = lifecycle.give_back(job, context.clock.now(), f"{NOT_PERMITTED}{error}", context.retries)
+        requeued = lifecycle.requeue_unlaunched(job, context.clock.now(), f"{NOT_PERMITTED}{error}", context.retries)
         return commit(context, job, requeued)
     except RequestRefused as error:
         return commit(context, job, lifecycle.fail(job, context.clock.now(), str(error)))
@@ -52,7 +52,7 @@ def create_training_job(context: ManagerContext, job: Job) -> CreateResult | Job
 def confirm_launch(context: ManagerContext, job: Job, created: CreateResult) -> Job:
     """Commit that the attempt's training job exists; return the job as stored then."""
     name = lifecycle.current(job).training_job_name
-    confirmed = confirm_or_stop(context, job, lifecycle.launched(job), name)
+    confirmed = confirm_or_stop(context, job, lifecycle.mark_launched(job), name)
     # A training job of an earlier pass may have started or ended meanwhile.
     return poll(context, confirmed) if created is CreateResult.ALREADY_THERE else confirmed
 
@@ -76,7 +76,7 @@ def stop(context: ManagerContext, job: Job) -> Job:
     Raises `Throttled`, `Unavailable`, `NotPermitted`: the next pass retries.
     """
     if context.launcher.stop(lifecycle.current(job).training_job_name, end_warm_pool=job.keep_alive):
-        return commit(context, job, lifecycle.stop_sent(job))
+        return commit(context, job, lifecycle.mark_stop_sent(job))
     return poll(context, job)
 
 
@@ -85,7 +85,7 @@ def stop_unconfirmed(context: ManagerContext, job: Job) -> Job:
     name = lifecycle.current(job).training_job_name
     if context.launcher.describe(name) is None:
         return apply_observation(context, job, Observation(training_job_name=name, status=Status.STOPPED))
-    confirmed = commit(context, job, lifecycle.launched(job))
+    confirmed = commit(context, job, lifecycle.mark_launched(job))
     # It may have ended before the commit; then there is nothing to stop.
     return stop(context, confirmed) if confirmed.units else confirmed
 
@@ -94,8 +94,8 @@ def _without_capacity(context: ManagerContext, job: Job, reason: str) -> Job:
     """Return a growing job to its size before the growth and launch it; requeue any other job."""
     now, resize = context.clock.now(), lifecycle.current(job).resizing
     if resize is None or not resize.grows:
-        requeued = lifecycle.failed_as(job, FailureClass.CAPACITY, now, reason, context.retries)
+        requeued = lifecycle.retry_or_fail(job, FailureClass.CAPACITY, now, reason, context.retries)
         return commit(context, job, requeued)
-    smaller = lifecycle.give_up(job, now, reason)
+    smaller = lifecycle.abandon_resize(job, now, reason)
     stored = commit(context, job, smaller)
     return launch(context, stored) if stored == smaller else stored

@@ -71,15 +71,15 @@ def _with_restarts(context: ManagerContext, job: Job, seen: Observation) -> Job:
 
     Raises `Throttled`, `Unavailable`: the next report or poll applies the end then.
     """
-    counts = job.elastic is not None and job.elastic.budget.total is not None
-    if context.rendezvous is None or not counts or not lifecycle.ends(job, seen):
+    counts = job.elastic is not None and job.elastic.budget.max_total_restarts is not None
+    if context.rendezvous is None or not counts or not lifecycle.ends_attempt(job, seen):
         return job
     try:
         state = context.rendezvous.get(seen.training_job_name)
     except UnreadableRendezvous as error:
         log.warning("cannot read a job's restarts", extra={"job": job.name, "cause": str(error)})
         return job
-    return job if state is None else lifecycle.restarted(job, state.restarts)
+    return job if state is None else lifecycle.record_restarts(job, state.restarts)
 
 
 def _is_applied(job: Job, seen: Observation) -> bool:

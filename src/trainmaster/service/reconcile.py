@@ -111,7 +111,7 @@ def _launch_or_requeue(context: ManagerContext, job: Job) -> Job:
             raise
         record_fault(error, job.name, context.faults)
         reason = f"{OUR_FAULT}{error_types(error)}"
-        return commit(context, job, lifecycle.give_back(job, now, reason, context.retries))
+        return commit(context, job, lifecycle.requeue_unlaunched(job, now, reason, context.retries))
 
 
 def _is_due(job: Job, minute: int, rounds: int) -> bool:
@@ -131,7 +131,7 @@ def _poll(context: ManagerContext, job: Job) -> Job:
         return job
     if job.work is not None and (runs := context.kinds.get(job.work.kind)) is not None:
         pool = context.pools.get(job.work.pool)
-        runs.tend(job, None if pool is None else pool.cap)
+        runs.reconcile(job, None if pool is None else pool.cap)
     launched = [member.training_job_name for member in attempt.members if member.launched]
     for name in (attempt.training_job_name, *launched):
         job = poll_training_job(context, job, name)

@@ -40,13 +40,13 @@ def test_w17_the_least_that_each_instance_had_in_three_minutes_is_told(client):
     publish(client, "green", 9.0, 8.0, 7.0)
     publish(client, "blue", 0.0, 0.0, 0.0, name="Invocations")
     concurrency = CloudWatchConcurrency(lambda role: client)
-    assert concurrency.least([BLUE, GREEN, ("ships", "none")], NOW) == {BLUE: 4.0, GREEN: 7.0}
+    assert concurrency.min_requests([BLUE, GREEN, ("ships", "none")], NOW) == {BLUE: 4.0, GREEN: 7.0}
 
 
 def test_the_last_minute_may_be_late_and_any_other_that_is_missing_had_no_requests(client):
     publish(client, "blue", 6.0, 4.0, None)
     publish(client, "green", 6.0, None, None)
-    assert CloudWatchConcurrency(lambda role: client).least([BLUE, GREEN], NOW) == {BLUE: 4.0}
+    assert CloudWatchConcurrency(lambda role: client).min_requests([BLUE, GREEN], NOW) == {BLUE: 4.0}
 
 
 def test_all_variants_are_asked_after_in_one_call_under_the_role():
@@ -54,8 +54,8 @@ def test_all_variants_are_asked_after_in_one_call_under_the_role():
     with scripted("cloudwatch") as script:
         script.add_response("get_metric_data", {"MetricDataResults": []})
         concurrency = CloudWatchConcurrency(lambda role: asked.append(role) or script.client)
-        assert concurrency.least([("e", f"v{number}") for number in range(100)], NOW, role="r") == {}
-        assert concurrency.least([], NOW) == {}
+        assert concurrency.min_requests([("e", f"v{number}") for number in range(100)], NOW, role="r") == {}
+        assert concurrency.min_requests([], NOW) == {}
         script.assert_no_pending_responses()
     assert asked == ["r"]
 
@@ -67,5 +67,5 @@ def test_troubles_are_told_apart(code, kind):
     with scripted("cloudwatch") as script:
         script.add_client_error("get_metric_data", code)
         with pytest.raises(ServiceError) as caught:
-            CloudWatchConcurrency(lambda role: script.client).least([BLUE], NOW)
+            CloudWatchConcurrency(lambda role: script.client).min_requests([BLUE], NOW)
     assert type(caught.value) is kind

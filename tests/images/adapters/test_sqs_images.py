@@ -10,10 +10,10 @@ from cfnlint.decode import decode
 from moto import mock_aws
 
 from aws_clients import aws_client
-from trainmaster.adapters.sqs import LARGEST_MESSAGE
+from trainmaster.adapters.sqs import MAX_MESSAGE_SIZE
 from trainmaster.domain.errors import Throttled, TooLarge, Unavailable
 from trainmaster.images.adapters.sqs_regions import SqsRegions
-from trainmaster.images.adapters.sqs_requests import LARGEST_REQUEST, SqsImages
+from trainmaster.images.adapters.sqs_requests import MAX_REQUEST_SIZE, SqsImages
 from trainmaster.images.domain.work import MERGE
 
 ARN = "arn:aws:iam::111122223333:user/ada"
@@ -57,8 +57,8 @@ def test_a_request_is_sent_as_it_is_with_its_caller(sqs, queues, images):
 
 
 def test_a_request_that_the_queue_cannot_take_is_too_large(sqs, queues, images):
-    with pytest.raises(TooLarge, match=f"its queue accepts {LARGEST_REQUEST}"):
-        images.send("x" * (LARGEST_REQUEST - 10), caller=ARN)
+    with pytest.raises(TooLarge, match=f"its queue accepts {MAX_REQUEST_SIZE}"):
+        images.send("x" * (MAX_REQUEST_SIZE - 10), caller=ARN)
     assert received(sqs, queues[0]) == []
 
 
@@ -66,12 +66,12 @@ def test_the_templates_queues_take_as_much_as_is_sent_to_them():
     template, _ = decode(str(Path(__file__).parents[3] / "images" / "template.yaml"))
     queues = template["Resources"]["ImageQueue"], template["Resources"]["ImageDeadLetterQueue"]
     sizes = [queue["Properties"]["MaximumMessageSize"] for queue in queues]
-    assert sizes == [LARGEST_REQUEST, LARGEST_MESSAGE]
+    assert sizes == [MAX_REQUEST_SIZE, MAX_MESSAGE_SIZE]
 
 
 def test_the_largest_request_is_set_aside_with_its_whole_reason(sqs, queues, images):
     """New queues of SQS take 1 MiB: what such a one had taken lost its reason here."""
-    images.send("x" * LARGEST_REQUEST)
+    images.send("x" * MAX_REQUEST_SIZE)
     (sent,) = received(sqs, queues[0])
     images.set_aside(sent["Body"], "w" * 1024, attributes={"Field": "f" * 1024, "Attempts": "3"})
     (message,) = received(sqs, queues[1])
@@ -80,7 +80,7 @@ def test_the_largest_request_is_set_aside_with_its_whole_reason(sqs, queues, ima
 
 def test_half_a_character_breaks_nothing_where_it_is_sent(images):
     with pytest.raises(TooLarge):
-        images.send("\ud800" * LARGEST_REQUEST * 2)
+        images.send("\ud800" * MAX_REQUEST_SIZE * 2)
 
 
 def test_dead_letters_are_unchanged_and_carry_their_reason(sqs, queues, images):
@@ -102,8 +102,8 @@ def test_characters_that_sqs_rejects_are_escaped_in_dead_letters(sqs, queues, im
 
 
 def test_a_large_request_is_set_aside_with_as_much_of_the_reason_as_there_is_room_for(sqs, queues, images):
-    images.set_aside("x" * (LARGEST_MESSAGE - 20), "a long reason")
-    images.set_aside("x" * LARGEST_MESSAGE, "a long reason")
+    images.set_aside("x" * (MAX_MESSAGE_SIZE - 20), "a long reason")
+    images.set_aside("x" * MAX_MESSAGE_SIZE, "a long reason")
     first, second = received(sqs, queues[1])
     assert told(first) == {"Reason": "a long r"}
     assert told(second) == {}

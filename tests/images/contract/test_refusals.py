@@ -12,7 +12,7 @@ from builders import at
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.images.adapters.refusals import DynamoRefusals, row_of
-from trainmaster.images.domain.refusal import KEPT, Refusal
+from trainmaster.images.domain.refusal import RETENTION, Refusal
 from trainmaster.images.local.memory_refusals import MemoryRefusals
 
 
@@ -36,7 +36,7 @@ class RefusalsContract:
 
     def test_it_is_forgotten_after_a_week(self, refusals, clock):
         refusals.note(Refusal(job="harbour-7", at=clock.now(), reason="No."))
-        clock.sleep((KEPT - timedelta(seconds=1)).total_seconds())
+        clock.sleep((RETENTION - timedelta(seconds=1)).total_seconds())
         assert refusals.of("harbour-7") is not None
         clock.sleep(1)
         assert refusals.of("harbour-7") is None
@@ -64,4 +64,4 @@ class TestDynamoRefusals(RefusalsContract):
     def test_dynamodb_is_told_when_to_delete_it(self, refusals, table, clock):
         refusals.note(Refusal(job="harbour-7", at=clock.now(), reason="No."))
         row = table.get(row_of("harbour-7"))
-        assert int(row["expires"]["N"]) == (clock.now() + KEPT).timestamp()
+        assert int(row["expires"]["N"]) == (clock.now() + RETENTION).timestamp()

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 from engines import ROOT
-from lives import a_life
+from job_lifecycles import a_life
 from runs_contract import NOW, begin, claim, done, regions
 
 import builders as b
@@ -64,7 +64,7 @@ def test_every_attribute_and_member_is_in_the_page(dynoxide_engine):
         warm_pool_key="fit",
         container_image="image",
         checkpointed=True,
-        wishes=PreemptionOverrides(max_preemptions=1),
+        preemption_overrides=PreemptionOverrides(max_preemptions=1),
         not_before=b.at(1),
         deadline=b.at(2),
         after=("job0",),

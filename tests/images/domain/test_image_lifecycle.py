@@ -103,7 +103,7 @@ def test_w9_the_attempt_after_a_preemption_asks_only_for_the_regions_that_are_le
 def test_a_job_that_has_only_the_merging_left_asks_for_one_request():
     job = a_running_image(load=8)
     job = must(lifecycle.observe(job, a_report(job, done=2, left=0), b.at(60)))
-    returned = lifecycle.failed_as(job, FailureClass.SERVICE, b.at(61), "it was lost")
+    returned = lifecycle.retry_or_fail(job, FailureClass.SERVICE, b.at(61), "it was lost")
     assert returned.state is JobState.PENDING
     assert returned.demand.alternatives == ({POOL: 1},)
 

@@ -17,7 +17,7 @@ from api_world import CONTEXT, read, rest_event
 from aws_clients import aws_session
 from builders import a_request, at
 from image_world import a_record, an_image_request
-from permissions import Asked, Call, listed, permits, statements
+from permissions import Call, RecordedCalls, listed, permits, statements
 from spots import geotiff, picture, scattered
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.handlers import manager
@@ -83,7 +83,7 @@ class Functions:
         )
         for role in ("ApiRole", "ManagerRole", "IntakeRole", "RegionRole"):
             session = aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
-            self.asked[role] = Asked(session, {url: name for name, url in urls.items()})
+            self.asked[role] = RecordedCalls(session, {url: name for name, url in urls.items()})
             self.applications[role] = Application(settings, session)
         for role in ("IntakeRole", "RegionRole"):
             self.applications[role] = image_parts(self.applications[role])

@@ -68,11 +68,11 @@ class Scene:
         assert self.begin(number) is not None
         return self.runs.finish(self.claim(number), self.clock.now(), features=1)
 
-    def tend(self, after):
+    def reconcile(self, after):
         """What a tick dispatches, so many seconds later."""
         self.clock.seconds += after
         self.regions.messages.clear()
-        self.images.tend(self.job)
+        self.images.reconcile(self.job)
         return [number for _, _, number in self.regions.messages]
 
 
@@ -103,14 +103,14 @@ def test_of_an_image_that_is_larger_than_its_endpoint_only_as_many_regions_are_d
 def test_the_tick_keeps_to_the_window_and_sends_what_was_never_sent():
     scene = Scene(units=4)
     scene.create()
-    assert scene.tend(after=60) == []
-    assert scene.tend(after=60) == [0]
+    assert scene.reconcile(after=60) == []
+    assert scene.reconcile(after=60) == [0]
     scene.finish(0)  # Who did it died before he sent the next.
-    assert scene.tend(after=60) == []
-    assert scene.tend(after=60) == [1]
+    assert scene.reconcile(after=60) == []
+    assert scene.reconcile(after=60) == [1]
     for worker in ("one", "another"):
         scene.begin(1, worker)
-        dispatched = scene.tend(after=120)
+        dispatched = scene.reconcile(after=120)
     assert dispatched == [2], "what fails for its workers' deaths makes room, too"
 
 
@@ -147,7 +147,7 @@ def tick(scene, cap, seconds=60):
     )
     job = scene.store.find("scene")
     if not job.attempt.launched:
-        before, job = job, lifecycle.launched(job)
+        before, job = job, lifecycle.mark_launched(job)
         assert scene.store.transition([(before, job)])
     poll_due_jobs(replace(manager_context, kinds={"image": scene.images}), (scene.store.find("scene"),))
     return [number for _, _, number in scene.regions.messages]
@@ -276,16 +276,16 @@ def test_the_tick_dispatches_what_a_dead_worker_has_left(scene):
         scene.begin(number)
     scene.clock.seconds = 60
     scene.runs.beat(scene.claim(1), b.at(60), tiles_done=1)
-    assert scene.tend(after=0) == []
-    assert scene.tend(after=60) == [0, 2]
+    assert scene.reconcile(after=0) == []
+    assert scene.reconcile(after=60) == [0, 2]
 
 
 def test_the_tick_dispatches_an_undispatched_merging(scene):
     scene.create()
     for number in (0, 1, 2):
         scene.finish(number)
-    assert scene.tend(after=60) == []
-    assert scene.tend(after=60) == [MERGE]
+    assert scene.reconcile(after=60) == []
+    assert scene.reconcile(after=60) == [MERGE]
 
 
 def test_a_region_that_its_workers_die_of_fails_and_the_rest_is_merged(scene):
@@ -293,9 +293,9 @@ def test_a_region_that_its_workers_die_of_fails_and_the_rest_is_merged(scene):
     scene.finish(0)
     scene.finish(2)
     scene.begin(1)
-    assert scene.tend(after=120) == [1]
+    assert scene.reconcile(after=120) == [1]
     scene.begin(1, "another")
-    assert scene.tend(after=120) == [MERGE]
+    assert scene.reconcile(after=120) == [MERGE]
     failed = scene.runs.run("scene").records[1]
     assert (failed.state, failed.reason) == (RegionState.FAILED, "2 workers died at it")
 
@@ -306,18 +306,18 @@ def test_merging_that_its_workers_die_of_fails_the_job(scene):
         scene.finish(number)
     for worker in ("one", "another"):
         scene.begin(MERGE, worker)
-        scene.tend(after=120)
+        scene.reconcile(after=120)
     seen = scene.images.describe(NAME)
     assert seen.status is Status.FAILED
     assert seen.failure_reason == "the regions' results could not be merged: 2 workers died at it"
 
 
 def test_nothing_is_tended_of_what_is_stopped_or_never_created(scene):
-    assert scene.tend(after=300) == []
+    assert scene.reconcile(after=300) == []
     scene.create()
     scene.begin(0)
     scene.images.stop(NAME)
-    assert scene.tend(after=300) == []
+    assert scene.reconcile(after=300) == []
 
 
 def test_a_failed_jobs_request_is_set_aside_as_it_came(scene):

@@ -32,7 +32,7 @@ class Figures:
     def __init__(self):
         self.says, self.asked = {}, []
 
-    def least(self, asked, now, *, role=None):
+    def min_requests(self, asked, now, *, role=None):
         self.asked.append((role, list(asked)))
         if isinstance(self.says, Exception):
             raise self.says
@@ -199,7 +199,7 @@ def test_concurrent_updates_of_workers_are_kept(scene):
     pressure = {"blue": Pressure(factor=0.5, since=b.NOW)}
 
     class Slow(Figures):
-        def least(self, asked, now, *, role=None):
+        def min_requests(self, asked, now, *, role=None):
             scene.remember(replace(scene.known(), pressure=pressure))
             return {("ships", "blue"): 2.0}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from moto import mock_aws
 
 from aws_clients import impatient_client, scripted
-from trainmaster.adapters.sqs import LARGEST_MESSAGE, SqsPublisher
+from trainmaster.adapters.sqs import MAX_MESSAGE_SIZE, SqsPublisher
 from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
 
 WAKE = "https://sqs.us-east-1.amazonaws.com/111122223333/wake.fifo"
@@ -105,7 +105,7 @@ TAKEN = re.compile("[\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
 @settings(deadline=None)
 @given(
     st.text(st.characters()) | st.text(max_size=3).map(lambda text: text * 2000),
-    st.sampled_from([1, 1000, LARGEST_MESSAGE - 300, LARGEST_MESSAGE - 12, LARGEST_MESSAGE]),
+    st.sampled_from([1, 1000, MAX_MESSAGE_SIZE - 300, MAX_MESSAGE_SIZE - 12, MAX_MESSAGE_SIZE]),
 )
 def test_any_reason_is_cut_to_what_sqs_takes(reason, size):
     recorder = Recorder()
@@ -119,8 +119,8 @@ def test_any_reason_is_cut_to_what_sqs_takes(reason, size):
         assert len(attribute["StringValue"].encode()) <= 1024
         assert TAKEN.fullmatch(attribute["StringValue"])
         total += len(name) + len(attribute["DataType"]) + len(attribute["StringValue"].encode())
-    assert total <= LARGEST_MESSAGE
-    assert attributes or size > LARGEST_MESSAGE - 20
+    assert total <= MAX_MESSAGE_SIZE
+    assert attributes or size > MAX_MESSAGE_SIZE - 20
 
 
 @pytest.mark.parametrize(

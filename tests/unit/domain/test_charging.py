@@ -16,7 +16,7 @@ from trainmaster.domain.shares.charging import books, charged_until, ended_by, p
 
 
 def running(hook=Hook.RESTART, **fields):
-    return b.a_running_job(elastic=Elastic(least=1, most=4, hook=hook), **fields)
+    return b.a_running_job(elastic=Elastic(min_instances=1, max_instances=4, hook=hook), **fields)
 
 
 def grown(job, size=3, seconds=100):
@@ -42,7 +42,7 @@ def restarted(asked, stopped, at_work, size=3, job=None):
     """A resize by a restart, change by change."""
     job = job or running()
     stopping = grown(job, size, asked)
-    resumed = lifecycle.launched(told(stopping, stopped, status=Status.STOPPED))
+    resumed = lifecycle.mark_launched(told(stopping, stopped, status=Status.STOPPED))
     done = told(resumed, at_work, secondary="Training", started_at=b.at(at_work))
     return [(job, stopping), (stopping, resumed), (resumed, done)]
 
@@ -50,9 +50,9 @@ def restarted(asked, stopped, at_work, size=3, job=None):
 def test_a_start_a_launch_and_a_note_charge_nothing():
     starting = b.a_starting_job()
     job = b.a_running_job()
-    for before, after in ((b.a_job(), starting), (starting, lifecycle.launched(starting))):
+    for before, after in ((b.a_job(), starting), (starting, lifecycle.mark_launched(starting))):
         assert not books(before, after)
-    assert not books(job, lifecycle.ask_stop(job, b.at(5), "ada"))
+    assert not books(job, lifecycle.request_stop(job, b.at(5), "ada"))
 
 
 def test_a_size_is_charged_until_it_changes_and_an_attempt_until_its_end():
@@ -79,29 +79,29 @@ def test_resize_costs_are_smoothed_by_kind_of_hook():
 def test_a_growth_that_is_given_up_teaches_nothing_of_what_one_costs():
     (job, stopping), (_, resumed), _ = restarted(100, 160, 300)
     back = told(resumed, 500, status=Status.FAILED, failure_reason="CapacityError: none")
-    again = told(lifecycle.launched(back), 600, secondary="Training")
+    again = told(lifecycle.mark_launched(back), 600, secondary="Training")
     assert learned((job, stopping), (stopping, resumed), (resumed, back), (back, again)).history.pauses == {}
 
 
 def test_members_on_their_way_cost_nothing_and_those_that_leave_cost_the_time_that_it_takes():
     growing = grown(running(Hook.MEMBERS), 2)
     (member,) = growing.attempt.members
-    bigger = resizing.member_at_work(growing, member.training_job_name, b.at(500), b.at(500))
+    bigger = resizing.mark_member_started(growing, member.training_job_name, b.at(500), b.at(500))
     assert pause_of(growing, bigger) is None
     shrinking = resizing.resize(bigger, 1, Cause.SHRINK, b.at(1_000), until=b.at(2_000))
-    left = resizing.member_left(shrinking, member.training_job_name, b.at(1_007))
-    ended = resizing.member_ended(left, member.training_job_name, b.at(1_100), "has ended", lost=False)
+    left = resizing.mark_member_left(shrinking, member.training_job_name, b.at(1_007))
+    ended = resizing.remove_member(left, member.training_job_name, b.at(1_100), "has ended", lost=False)
     assert pause_of(left, ended).total_seconds() == 7
 
 
 def test_a_custom_resize_costs_until_the_answer():
     asked = grown(running(Hook.CUSTOM))
-    assert pause_of(asked, resizing.resized(asked, b.at(130), 3)).total_seconds() == 30
+    assert pause_of(asked, resizing.complete_resize(asked, b.at(130), 3)).total_seconds() == 30
 
 
 def test_a_job_that_was_resized_teaches_how_long_it_would_have_run_at_its_least_size():
     job = running(Hook.CUSTOM, container_image="image")
-    bigger = resizing.resized(grown(job, 4, 600), b.at(600), 4)
+    bigger = resizing.complete_resize(grown(job, 4, 600), b.at(600), 4)
     ended = completed(bigger, 1_200)
     history = learned((job, bigger), (bigger, ended)).history
     assert history.run_time(job, 0.0, 0.5) == pytest.approx(600 + 4 * 600, rel=0.25)
@@ -109,7 +109,9 @@ def test_a_job_that_was_resized_teaches_how_long_it_would_have_run_at_its_least_
 
 
 def test_the_start_of_an_attempt_that_was_resized_is_learned_as_any():
-    job = lifecycle.launched(lifecycle.start(b.a_job(elastic=Elastic(least=1, most=4)), {b.P5: 1}, (), b.NOW))
+    job = lifecycle.mark_launched(
+        lifecycle.start(b.a_job(elastic=Elastic(min_instances=1, max_instances=4)), {b.P5: 1}, (), b.NOW)
+    )
     job = told(job, 240, secondary="Training", started_at=b.at(240))
     (_, stopping), (_, resumed), _ = restarted(300, 360, 500, job=job)
     assert learned((job, stopping)).history.startup(job) == 0

@@ -46,14 +46,14 @@ def wrong(count: int = 2, config: dict[str, Any] | None = None, **texts: str) ->
 class TestBounds:
     def test_the_most_alone_makes_a_job_elastic_from_what_it_has(self):
         found = elastic(2, max_instances="5")
-        assert (found.least, found.most, found.sizes, found.hook) == (2, 5, (2, 3, 4, 5), Hook.RESTART)
+        assert (found.min_instances, found.max_instances, found.sizes, found.hook) == (2, 5, (2, 3, 4, 5), Hook.RESTART)
 
     def test_steps(self):
         assert elastic(4, min_instances="2", max_instances="8", instance_step="2").sizes == (2, 4, 6, 8)
 
     def test_values(self):
         found = elastic(4, instance_values="1+4 16")
-        assert (found.least, found.most, found.sizes, found.values) == (1, 16, (1, 4, 16), (1, 4, 16))
+        assert (found.min_instances, found.max_instances, found.sizes, found.values) == (1, 16, (1, 4, 16), (1, 4, 16))
 
     def test_values_with_their_ends_said_again(self):
         assert elastic(8, min_instances="2", max_instances="8", instance_values="2+8").sizes == (2, 8)
@@ -70,13 +70,13 @@ class TestBounds:
         request = asking(config=config, resources="accelerators=8", instances="3", max_instances="6")
         found = elastic_of(request, options_of(request))
         assert found is not None
-        assert (found.least, found.most) == (3, 6)
+        assert (found.min_instances, found.max_instances) == (3, 6)
 
     def test_or_one_where_nothing_is_said(self):
         request = asking(config={"VolumeSizeInGB": 30}, resources="accelerators=8", max_instances="6")
         found = elastic_of(request, options_of(request))
         assert found is not None
-        assert found.least == 1
+        assert found.min_instances == 1
 
 
 class TestTimesAndBudget:
@@ -107,20 +107,26 @@ class TestTimesAndBudget:
             resize_target=LAMBDA,
         )
         assert found == Elastic(
-            least=2,
-            most=4,
+            min_instances=2,
+            max_instances=4,
             hook=Hook.CUSTOM,
             target=LAMBDA,
             scaling_timeout=timedelta(minutes=2),
             graceful_shutdown_timeout=timedelta(seconds=100),
             faulty_scale_down_timeout=timedelta(0),
             scale_up_snooze=timedelta(hours=1),
-            budget=RestartBudget(most=9, period=timedelta(hours=6), total=50, before_full=3, most_full=2),
+            budget=RestartBudget(
+                max_restarts=9,
+                period=timedelta(hours=6),
+                max_total_restarts=50,
+                restarts_before_full=3,
+                max_full_restarts=2,
+            ),
         )
 
     def test_a_full_restart_that_is_asked_for_is_granted_once(self):
-        assert elastic(max_instances="4", restarts_before_full="3").budget.most_full == 1
-        assert elastic(max_instances="4", restarts_before_full="3", max_full_restarts="0").budget.most_full == 0
+        assert elastic(max_instances="4", restarts_before_full="3").budget.max_full_restarts == 1
+        assert elastic(max_instances="4", restarts_before_full="3", max_full_restarts="0").budget.max_full_restarts == 0
 
 
 class TestRules:
@@ -339,10 +345,10 @@ def test_any_tags_give_legal_sizes_or_are_refused_with_a_field_that_is_there(tex
         found = None if problems else elastic_of(request, options)
         if found is not None:
             assert list(found.sizes) == sorted(set(found.sizes))
-            assert (found.sizes[0], found.sizes[-1]) == (found.least, found.most)
-            assert 1 <= found.least <= found.most
+            assert (found.sizes[0], found.sizes[-1]) == (found.min_instances, found.max_instances)
+            assert 1 <= found.min_instances <= found.max_instances
             assert count in found.sizes or "instances" in texts
-            assert found.at_most(found.most) == found.most
+            assert found.at_most(found.max_instances) == found.max_instances
         elif not problems:
             assert not {"max-instances", "instance-values"} & set(texts)
     for problem in problems:

@@ -43,7 +43,7 @@ def failing(job: Job, failure: FailureClass, now: Any = NOW, **rules: Retry) -> 
 
 
 def run_again(job: Job, now: Any = NOW) -> Job:
-    job = lifecycle.launched(lifecycle.start(job, {P5: 1}, (), now))
+    job = lifecycle.mark_launched(lifecycle.start(job, {P5: 1}, (), now))
     running = lifecycle.observe(job, an_observation(job, secondary="Training", started_at=now), now)
     assert running is not None
     return running
@@ -96,7 +96,7 @@ class TestByDefault:
     def test_missing_capacity_is_waited_for_for_ever(self):
         job = a_launched_job()
         for _ in range(30):
-            job = lifecycle.launched(lifecycle.start(failing(job, CAPACITY), {P5: 1}, (), NOW))
+            job = lifecycle.mark_launched(lifecycle.start(failing(job, CAPACITY), {P5: 1}, (), NOW))
         assert job.capacity_failures == 30
 
 
@@ -164,7 +164,7 @@ class TestAttempts:
         assert [attempt.outcome for attempt in job.past] == [Outcome.FAILED]
 
     def test_a_start_that_left_nothing_behind_uses_its_number_again(self):
-        job = lifecycle.failed_as(a_starting_job(), CAPACITY, NOW, "ResourceLimitExceeded")
+        job = lifecycle.retry_or_fail(a_starting_job(), CAPACITY, NOW, "ResourceLimitExceeded")
         again = lifecycle.start(job, {P5: 1}, (), at(60))
         assert (again.attempt.number, again.past) == (1, ())
 
@@ -183,7 +183,7 @@ class TestAttempts:
 
     @pytest.mark.parametrize("failure", list(FailureClass))
     def test_a_job_that_its_user_stops_is_not_tried_again(self, failure):
-        job = lifecycle.ask_stop(a_running_job(retries=dict.fromkeys(FailureClass, 9)), NOW, "ada")
+        job = lifecycle.request_stop(a_running_job(retries=dict.fromkeys(FailureClass, 9)), NOW, "ada")
         assert failing(job, failure).state is JobState.STOPPED
 
     def test_a_job_that_worked_for_too_long_is_not_tried_again(self):
@@ -217,8 +217,8 @@ class TestFullRestarts:
 
     @staticmethod
     def group(most: int) -> Job:
-        budget = RestartBudget(before_full=3, most_full=most)
-        return a_job(elastic=Elastic(least=1, most=4, hook=Hook.MEMBERS, budget=budget))
+        budget = RestartBudget(restarts_before_full=3, max_full_restarts=most)
+        return a_job(elastic=Elastic(min_instances=1, max_instances=4, hook=Hook.MEMBERS, budget=budget))
 
     def asking(self, job: Job, now: Any, reason: str = ASKED) -> Job:
         after = lifecycle.observe(job, an_observation(job, status=Status.FAILED, failure_reason=reason), now)
@@ -263,9 +263,9 @@ class TestFullRestarts:
         assert self.asking(run_again(self.group(0)), at(60)).state is JobState.FAILED
 
     def test_its_members_end_first(self):
-        job = lifecycle.launched(lifecycle.start(self.group(1), {P5: 2}, (), NOW))
+        job = lifecycle.mark_launched(lifecycle.start(self.group(1), {P5: 2}, (), NOW))
         (member,) = job.attempt.members
-        job = self.asking(lifecycle.member_launched(job, member.training_job_name), at(60))
+        job = self.asking(lifecycle.mark_member_launched(job, member.training_job_name), at(60))
         assert job.state is JobState.STARTING
         gone = an_observation(status=Status.FAILED, training_job_name=member.training_job_name)
         ended = lifecycle.observe(job, gone, at(70))

@@ -64,7 +64,7 @@ def test_a_preempted_job_waits_again_and_keeps_its_entry_time():
 
 
 def test_a_job_that_its_user_stops_while_it_is_preempted_is_not_resumed():
-    job = lifecycle.ask_stop(a_preempting_job(), LATER, "its user")
+    job = lifecycle.request_stop(a_preempting_job(), LATER, "its user")
     assert seen(job, Status.STOPPED).state is JobState.STOPPED
 
 
@@ -113,26 +113,26 @@ def test_back_off_restarts_after_the_job_has_run():
 
 
 def test_a_start_that_left_no_training_job_behind_uses_its_number_again():
-    back = lifecycle.give_back(a_starting_job(), NOW, "ResourceLimitExceeded")
+    back = lifecycle.requeue_unlaunched(a_starting_job(), NOW, "ResourceLimitExceeded")
     again = lifecycle.start(back, {P5: 1}, (), LATER)
     assert (again.attempt.number, again.attempt.training_job_name, again.past) == (1, "job1", ())
 
 
 def test_a_start_whose_training_job_failed_for_capacity_needs_a_new_name():
-    back = lifecycle.give_back(a_launched_job(), NOW, NO_ROOM)
+    back = lifecycle.requeue_unlaunched(a_launched_job(), NOW, NO_ROOM)
     again = lifecycle.start(back, {P5: 1}, (), LATER)
     assert (again.attempt.training_job_name, len(again.past)) == ("job1-qstamp-2", 1)
 
 
 def test_a_resumed_job_that_meets_no_capacity_waits_as_preempted():
     again = lifecycle.start(a_preempted_job(), {P5: 1}, (), LATER)
-    assert lifecycle.give_back(again, LATER, "no room").state is JobState.PREEMPTED
+    assert lifecycle.requeue_unlaunched(again, LATER, "no room").state is JobState.PREEMPTED
 
 
 @pytest.mark.parametrize("status", [Status.COMPLETED, Status.FAILED, Status.STOPPED, Status.STOPPING])
 def test_a_report_about_an_old_attempt_never_touches_a_newer_one(status):
     old = a_preempted_job()
-    resumed = lifecycle.launched(lifecycle.start(old, {P5: 1}, (), LATER))
+    resumed = lifecycle.mark_launched(lifecycle.start(old, {P5: 1}, (), LATER))
     assert lifecycle.observe(resumed, an_observation(old, status=status), LATER) is None
 
 
@@ -188,7 +188,7 @@ def test_only_waiting_jobs_can_be_held(job):
 
 def test_a_waiting_job_cannot_be_stopped_nor_an_active_one_cancelled():
     with pytest.raises(IllegalTransition):
-        lifecycle.ask_stop(a_job(), NOW, "me")
+        lifecycle.request_stop(a_job(), NOW, "me")
     with pytest.raises(IllegalTransition):
         lifecycle.cancel(a_running_job(), NOW, "me")
 

@@ -76,7 +76,7 @@ def test_once_more_after_a_hold():
         (a_running_job(), Status.COMPLETED, {}, JobState.COMPLETED),
         (a_running_job(), Status.STOPPED, {"secondary": "MaxRuntimeExceeded"}, JobState.STOPPED),
         (a_running_job(), Status.STOPPED, {"stopping_since": at(3000)}, JobState.STOPPED),
-        (lifecycle.ask_stop(a_running_job(), NOW, "me"), Status.STOPPED, {}, JobState.STOPPED),
+        (lifecycle.request_stop(a_running_job(), NOW, "me"), Status.STOPPED, {}, JobState.STOPPED),
     ],
     ids=["completed", "too long", "stopped by a person before", "stopped by its user"],
 )

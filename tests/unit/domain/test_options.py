@@ -15,7 +15,7 @@ from trainmaster.domain.errors import InvalidRequest, UnknownOption
 from trainmaster.domain.jobs.job import ParentRule
 from trainmaster.domain.policy.settings import FailureClass, Limits, Policy, Preemption, PreemptionOverrides
 from trainmaster.domain.requests import OPTIONS, Options, limit_problems, option_problems, options_of, tag_problems
-from trainmaster.domain.requests.values import LONGEST, duration, moment
+from trainmaster.domain.requests.values import MAX_DURATION, duration, moment
 
 EIGHT = datetime(2026, 11, 22, 8, tzinfo=UTC)
 
@@ -85,9 +85,13 @@ class TestReading:
         )
 
     def test_wishes_are_those_of_the_tags(self) -> None:
-        assert read().wishes == PreemptionOverrides()
-        wishes = read(min_runtime="1h", cooldown="2h", preemption_delay="3h", max_preemptions="4").wishes
-        assert wishes == PreemptionOverrides(min_runtime=hours(1), cooldown=hours(2), delay=hours(3), max_preemptions=4)
+        assert read().preemption_overrides == PreemptionOverrides()
+        preemption_overrides = read(
+            min_runtime="1h", cooldown="2h", preemption_delay="3h", max_preemptions="4"
+        ).preemption_overrides
+        assert preemption_overrides == PreemptionOverrides(
+            min_runtime=hours(1), cooldown=hours(2), delay=hours(3), max_preemptions=4
+        )
 
     @pytest.mark.parametrize(
         ("text", "seconds"),
@@ -96,7 +100,7 @@ class TestReading:
     def test_durations(self, text: str, seconds: int) -> None:
         assert duration(text) == timedelta(seconds=seconds)
 
-    @given(st.integers(0, int(LONGEST.total_seconds())))
+    @given(st.integers(0, int(MAX_DURATION.total_seconds())))
     def test_seconds_and_units_are_two_ways_to_say_it(self, seconds: int) -> None:
         hours_, rest = divmod(seconds, 3600)
         assert duration(str(seconds)) == duration(f"{hours_}h{rest // 60}m{rest % 60}s") == timedelta(seconds=seconds)
@@ -164,7 +168,7 @@ REFUSED: dict[str, list[str]] = {
 
 class TestRefusing:
     def test_every_option_is_tried(self) -> None:
-        # These say more: test_asked.py, test_elastic_options.py.
+        # These say more: test_resources_option.py, test_elastic_options.py.
         assert {*REFUSED, "resources", "instance-values"} == set(OPTIONS)
 
     @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in REFUSED.items() for text in texts])

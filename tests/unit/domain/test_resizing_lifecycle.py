@@ -23,9 +23,9 @@ UNTIL = b.at(1_000)
 
 def running(hook=Hook.RESTART, size=1, sizes=(1, 2, 3, 4), **fields):
     """An elastic job at work with this size, all of its members too."""
-    elastic = Elastic(least=sizes[0], most=sizes[-1], values=sizes, hook=hook)
+    elastic = Elastic(min_instances=sizes[0], max_instances=sizes[-1], values=sizes, hook=hook)
     job = b.a_job(elastic=elastic, demand=Demand(({b.P5: sizes[0]},)), **fields)
-    job = lifecycle.launched(lifecycle.start(job, {b.P5: size}, (), b.NOW))
+    job = lifecycle.mark_launched(lifecycle.start(job, {b.P5: size}, (), b.NOW))
     job = told(job, Status.IN_PROGRESS, 0, secondary="Training", started_at=b.NOW)
     for member in job.attempt.members:
         job = at_work(job, member.training_job_name, 0)
@@ -78,7 +78,7 @@ class TestAnyResize:
     @pytest.mark.parametrize("hook", Hook)
     def test_a_job_that_stops_is_not_resized(self, hook):
         with pytest.raises(IllegalTransition):
-            resize(lifecycle.ask_stop(running(hook), b.at(5), "ada"), 3)
+            resize(lifecycle.request_stop(running(hook), b.at(5), "ada"), 3)
 
     def test_a_job_whose_own_training_job_has_ended_is_not_resized(self):
         ended = told(running(Hook.MEMBERS, 2), Status.COMPLETED, 50)
@@ -95,7 +95,7 @@ class TestAnyResize:
 
     def test_there_is_nothing_to_give_up_where_nothing_is_under_way(self):
         with pytest.raises(IllegalTransition):
-            resizing.give_up(running(), b.at(5), "no room")
+            resizing.abandon_resize(running(), b.at(5), "no room")
 
     @pytest.mark.parametrize(
         ("cause", "words"),
@@ -125,13 +125,13 @@ class TestRestart:
         stopping = resize(running(), 3)
         assert stopping.stop_asked
         assert not stopping.stopping
-        resumed = told(lifecycle.stop_sent(stopping), Status.STOPPED, 160)
+        resumed = told(lifecycle.mark_stop_sent(stopping), Status.STOPPED, 160)
         fresh, ended = resumed.attempt, resumed.past[-1]
         assert (fresh.number, fresh.units, fresh.launched, fresh.stop_asked_at) == (2, {b.P5: 3}, False, None)
         assert fresh.training_job_name == "job1-qstamp-2"
         assert (ended.outcome, ended.units, ended.resizing) == (Outcome.RESIZED, {b.P5: 1}, None)
         assert resumed.state is JobState.RESIZING
-        done = told(lifecycle.launched(resumed), Status.IN_PROGRESS, 300, secondary="Training")
+        done = told(lifecycle.mark_launched(resumed), Status.IN_PROGRESS, 300, secondary="Training")
         assert (done.state, done.attempt.resizing, done.attempt.resizes) == (JobState.RUNNING, None, 1)
         assert done.attempt.sized_at == b.at(300)
         assert lines(done)[-2:] == ["continues with 3 instances", "runs with 3 instances"]
@@ -154,49 +154,49 @@ class TestRestart:
     def test_without_capacity_for_more_it_goes_back_to_the_size_before(self, launched):
         resumed = told(resize(running(), 3), Status.STOPPED, 160)
         if launched:
-            resumed = lifecycle.launched(resumed)
+            resumed = lifecycle.mark_launched(resumed)
         back = told(resumed, Status.FAILED, 900, failure_reason="CapacityError: no instances")
         assert (back.state, back.units, back.attempt.number) == (JobState.RESIZING, {b.P5: 1}, 3)
         assert (back.past[-1].units, back.past[-1].reason) == ({b.P5: 3}, "goes back, 3 -> 1 instances")
         assert back.capacity_failures == 1
-        done = told(lifecycle.launched(back), Status.IN_PROGRESS, 1_000, secondary="Training")
+        done = told(lifecycle.mark_launched(back), Status.IN_PROGRESS, 1_000, secondary="Training")
         assert (done.state, done.attempt.resizes) == (JobState.RUNNING, 0)
         assert done.capacity_failures == 1, "whoever decides on growth is to see that it failed"
 
     @pytest.mark.parametrize("secondary", ["", "MaxWaitTimeExceeded"])
     def test_capacity_that_never_came_in_the_time_that_its_request_allows_is_none(self, secondary):
         limit = timedelta(seconds=500)
-        resumed = lifecycle.launched(told(resize(running(max_pending=limit), 3), Status.STOPPED, 160))
+        resumed = lifecycle.mark_launched(told(resize(running(max_pending=limit), 3), Status.STOPPED, 160))
         back = told(resumed, Status.STOPPED, 700, secondary=secondary)
         assert (back.state, back.units) == (JobState.RESIZING, {b.P5: 1})
 
     def test_a_refused_growth_goes_back_under_the_same_name(self):
         resumed = told(resize(running(), 3), Status.STOPPED, 160)
-        back = resizing.give_up(resumed, b.at(170), "no room")
+        back = resizing.abandon_resize(resumed, b.at(170), "no room")
         assert (back.units, back.attempt.number, back.stop_asked) == ({b.P5: 1}, 2, False)
 
     def test_a_growth_that_does_not_come_is_stopped_and_goes_back(self):
-        resumed = lifecycle.launched(told(resize(running(), 3), Status.STOPPED, 160))
-        back = resizing.give_up(resumed, b.at(1_000), "it has not come in time")
+        resumed = lifecycle.mark_launched(told(resize(running(), 3), Status.STOPPED, 160))
+        back = resizing.abandon_resize(resumed, b.at(1_000), "it has not come in time")
         assert back.stop_asked
         assert back.units == {b.P5: 3}, "SageMaker may still hold them"
         smaller = told(back, Status.STOPPED, 1_030)
         assert (smaller.units, smaller.attempt.number) == ({b.P5: 1}, 3)
 
     def test_a_growth_that_comes_after_it_was_given_up_still_goes_back(self):
-        resumed = lifecycle.launched(told(resize(running(), 3), Status.STOPPED, 160))
-        back = resizing.give_up(resumed, b.at(1_000), "it has not come in time")
+        resumed = lifecycle.mark_launched(told(resize(running(), 3), Status.STOPPED, 160))
+        back = resizing.abandon_resize(resumed, b.at(1_000), "it has not come in time")
         late = told(back, Status.IN_PROGRESS, 1_010, secondary="Training")
         assert late.state is JobState.RESIZING
         assert told(late, Status.STOPPED, 1_040).units == {b.P5: 1}
 
     def test_the_smaller_size_without_capacity_waits_for_it_like_any_job(self):
-        resumed = lifecycle.launched(told(resize(running(size=3), 1), Status.STOPPED, 160))
+        resumed = lifecycle.mark_launched(told(resize(running(size=3), 1), Status.STOPPED, 160))
         waiting = told(resumed, Status.FAILED, 200, failure_reason="CapacityError: no instances")
         assert (waiting.state, waiting.attempt.resizing) == (JobState.PREEMPTED, None)
 
     def test_a_job_preempted_during_a_resize_releases_all_and_resumes_later(self):
-        stopping = lifecycle.stop_sent(resize(running(), 3))
+        stopping = lifecycle.mark_stop_sent(resize(running(), 3))
         preempting = lifecycle.preempt(stopping, "job9", b.at(150))
         assert preempting.units == {b.P5: 1}, "the next one will never be asked for"
         assert preempting.stopping
@@ -205,7 +205,7 @@ class TestRestart:
         assert (waiting.state, waiting.attempt.outcome) == (JobState.PREEMPTED, Outcome.PREEMPTED)
 
     def test_a_stop_by_its_user_in_the_middle_ends_it(self):
-        stopping = lifecycle.ask_stop(resize(running(), 3), b.at(120), "ada")
+        stopping = lifecycle.request_stop(resize(running(), 3), b.at(120), "ada")
         assert stopping.stopping
         assert stopping.freeing == {b.P5: 1}
         assert told(stopping, Status.STOPPED, 160).state is JobState.STOPPED
@@ -215,7 +215,7 @@ class TestRestart:
         assert told(stopping, Status.STOPPED, 160, stopping_since=b.at(50)).state is JobState.STOPPED
 
     def test_a_stop_in_the_console_of_the_larger_one_ends_it(self):
-        resumed = lifecycle.launched(told(resize(running(), 3), Status.STOPPED, 160))
+        resumed = lifecycle.mark_launched(told(resize(running(), 3), Status.STOPPED, 160))
         stopping = told(resumed, Status.STOPPING, 200)
         assert told(stopping, Status.STOPPED, 230).state is JobState.STOPPED
 
@@ -247,7 +247,7 @@ class TestMembers:
     def test_a_growth_is_done_when_all_members_work_in_whatever_order_they_come(self):
         growing = resize(running(Hook.MEMBERS), 3)
         first, second = names(growing)
-        half = at_work(resizing.member_launched(growing, first), second, 200)
+        half = at_work(resizing.mark_member_launched(growing, first), second, 200)
         assert half.state is JobState.RESIZING
         done = at_work(half, first, 300)
         assert (done.state, done.units, done.attempt.resizes) == (JobState.RUNNING, {b.P5: 3}, 1)
@@ -265,7 +265,7 @@ class TestMembers:
         shrinking = resize(running(Hook.MEMBERS, 4), 2)
         first, second, third = names(shrinking)
         assert [m.drain_asked_at for m in shrinking.attempt.members] == [None, b.at(100), b.at(100)]
-        left = resizing.member_stop_sent(resizing.member_left(shrinking, third, b.at(110)), third)
+        left = resizing.mark_member_stop_sent(resizing.mark_member_left(shrinking, third, b.at(110)), third)
         assert left.units == {b.P5: 4}
         less = member_told(left, third, Status.STOPPED, 120)
         assert (less.units, less.state, names(less)) == ({b.P5: 3}, JobState.RESIZING, [first, second])
@@ -273,8 +273,8 @@ class TestMembers:
         assert (done.units, done.state, done.attempt.faulty_since) == ({b.P5: 2}, JobState.RUNNING, None)
 
     def test_those_that_do_not_work_yet_leave_first(self):
-        elastic = Elastic(least=1, most=4, hook=Hook.MEMBERS)
-        job = lifecycle.launched(lifecycle.start(b.a_job(elastic=elastic), {b.P5: 4}, (), b.NOW))
+        elastic = Elastic(min_instances=1, max_instances=4, hook=Hook.MEMBERS)
+        job = lifecycle.mark_launched(lifecycle.start(b.a_job(elastic=elastic), {b.P5: 4}, (), b.NOW))
         job = told(job, Status.IN_PROGRESS, 5, secondary="Training")
         job = at_work(at_work(job, names(job)[2], 6), names(job)[1], 7)
         shrinking = resize(job, 2)
@@ -283,11 +283,11 @@ class TestMembers:
     def test_a_growth_that_is_given_up_keeps_the_members_that_have_come(self):
         growing = resize(running(Hook.MEMBERS), 4)
         first, second, third = names(growing)
-        back = resizing.give_up(at_work(growing, second, 200), b.at(1_000), "no room")
+        back = resizing.abandon_resize(at_work(growing, second, 200), b.at(1_000), "no room")
         assert [m.leaving for m in back.attempt.members] == [True, False, True]
         assert back.capacity_failures == 1
         for name in (first, third):
-            back = resizing.member_ended(back, name, b.at(1_010), "is not needed", lost=False)
+            back = resizing.remove_member(back, name, b.at(1_010), "is not needed", lost=False)
         assert (back.state, back.units, back.attempt.resizes) == (JobState.RUNNING, {b.P5: 2}, 0)
 
     def test_members_beyond_a_legal_size_leave_with_time_to_do_so(self):
@@ -295,7 +295,7 @@ class TestMembers:
         first, second, third, fourth = names(growing)
         for name in (first, second, fourth):
             growing = at_work(growing, name, 200)
-        back = resizing.give_up(growing, b.at(1_000), "no room")
+        back = resizing.abandon_resize(growing, b.at(1_000), "no room")
         assert (back.attempt.resizing.after, back.freeing) == (3, {b.P5: 2})
         assert back.attempt.resizing.until == b.at(1_600)
         leaving = {m.training_job_name: (m.drain_asked_at, m.left_at) for m in back.attempt.members if m.leaving}
@@ -374,9 +374,9 @@ class TestMembers:
         assert (faulty.attempt.faulty_since, faulty.attempt.wanted) == (b.at(150), 3)
 
     def test_a_member_that_a_start_lacks_is_to_be_replaced_whatever_the_reason(self):
-        elastic = Elastic(least=1, most=3, values=(1, 3), hook=Hook.MEMBERS)
-        job = lifecycle.launched(lifecycle.start(b.a_job(elastic=elastic), {b.P5: 3}, (), b.NOW))
-        lacking = resizing.member_ended(job, names(job)[0], b.at(5), "cannot be created", lost=False)
+        elastic = Elastic(min_instances=1, max_instances=3, values=(1, 3), hook=Hook.MEMBERS)
+        job = lifecycle.mark_launched(lifecycle.start(b.a_job(elastic=elastic), {b.P5: 3}, (), b.NOW))
+        lacking = resizing.remove_member(job, names(job)[0], b.at(5), "cannot be created", lost=False)
         assert (lacking.state, lacking.attempt.wanted) == (JobState.STARTING, 3)
         assert told(lacking, Status.IN_PROGRESS, 9, secondary="Training").attempt.faulty_since == b.at(5)
 
@@ -421,7 +421,7 @@ class TestMembers:
         assert told(stopped, Status.STOPPED, 180).state is JobState.PREEMPTED
 
     def test_a_stop_by_its_user_in_the_middle_stops_all_of_them(self):
-        stopping = lifecycle.ask_stop(resize(running(Hook.MEMBERS, 2), 3), b.at(150), "ada")
+        stopping = lifecycle.request_stop(resize(running(Hook.MEMBERS, 2), 3), b.at(150), "ada")
         assert stopping.stopping
         for name in names(stopping):
             stopping = member_told(stopping, name, Status.STOPPED, 160)
@@ -429,31 +429,31 @@ class TestMembers:
         assert told(stopping, Status.STOPPED, 170).state is JobState.STOPPED
 
     def test_a_group_that_sagemaker_never_had_ends_at_once_with_its_members(self):
-        elastic = Elastic(least=1, most=3, hook=Hook.MEMBERS)
+        elastic = Elastic(min_instances=1, max_instances=3, hook=Hook.MEMBERS)
         job = lifecycle.start(b.a_job(elastic=elastic), {b.P5: 3}, (), b.NOW)
-        ended = told(lifecycle.ask_stop(job, b.at(1), "ada"), Status.STOPPED, 2)
+        ended = told(lifecycle.request_stop(job, b.at(1), "ada"), Status.STOPPED, 2)
         assert (ended.state, ended.attempt.members) == (JobState.STOPPED, ())
 
     def test_a_member_that_is_none_of_the_jobs_is_refused(self):
         with pytest.raises(IllegalTransition):
-            resizing.member_left(running(Hook.MEMBERS, 2), "stranger", b.at(5))
+            resizing.mark_member_left(running(Hook.MEMBERS, 2), "stranger", b.at(5))
 
 
 class TestCustom:
     def test_it_is_told_once_and_done_when_the_answer_comes(self):
         asked = resizing.record_hook_call(resize(running(Hook.CUSTOM), 3))
         assert asked.attempt.resizing.hook_called
-        done = resizing.resized(asked, b.at(150), 3)
+        done = resizing.complete_resize(asked, b.at(150), 3)
         assert (done.state, done.units, done.attempt.resizes) == (JobState.RUNNING, {b.P5: 3}, 1)
 
     def test_a_shrink_holds_everything_until_the_answer(self):
         asked = resizing.record_hook_call(resize(running(Hook.CUSTOM, 3), 1))
         assert asked.units == {b.P5: 3}
-        assert resizing.resized(asked, b.at(150), 1).units == {b.P5: 1}
+        assert resizing.complete_resize(asked, b.at(150), 1).units == {b.P5: 1}
 
     @pytest.mark.parametrize(("size", "wanted"), [(1, 3), (3, 1)])
     def test_given_up_it_runs_as_before(self, size, wanted):
-        back = resizing.give_up(resize(running(Hook.CUSTOM, size), wanted), b.at(1_000), "no answer")
+        back = resizing.abandon_resize(resize(running(Hook.CUSTOM, size), wanted), b.at(1_000), "no answer")
         assert (back.state, back.units, back.attempt.resizing) == (JobState.RUNNING, {b.P5: size}, None)
         assert lines(back)[-1] == f"gives up {wanted} instances: no answer"
         assert back.capacity_failures == (wanted > size)

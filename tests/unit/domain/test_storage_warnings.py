@@ -24,7 +24,7 @@ def told(resources="", kind="", pools=POOLS, **config):
 
 
 @pytest.mark.parametrize(
-    ("config", "told_of"),
+    ("config", "warned_of"),
     [
         ({"kind": P5, **KEY, **SIZE}, ["VolumeKmsKeyId"]),
         ({"kind": CPU, **KEY, **SIZE}, []),
@@ -38,8 +38,8 @@ def told(resources="", kind="", pools=POOLS, **config):
         ({"resources": "accelerators=4", "pools": pools_of(Pool(CPU, 1)), **KEY, **SIZE}, ["VolumeKmsKeyId"]),
     ],
 )
-def test_is_warned_of_on_the_types_that_the_job_may_get(config, told_of):
-    assert told(**config)[0] == told_of
+def test_is_warned_of_on_the_types_that_the_job_may_get(config, warned_of):
+    assert told(**config)[0] == warned_of
 
 
 def test_names_the_types_that_it_is_about():

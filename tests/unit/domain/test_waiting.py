@@ -61,7 +61,7 @@ class TestParents:
     @pytest.mark.parametrize("rule", list(ParentRule))
     @pytest.mark.parametrize("end", list(ENDS))
     def test_every_end_under_every_rule(self, rule, end):
-        after = lifecycle.parent_ended(waiting_for("parent", if_parent_fails=rule), ENDS[end], at(30))
+        after = lifecycle.apply_parent_end(waiting_for("parent", if_parent_fails=rule), ENDS[end], at(30))
         if end is JobState.COMPLETED or rule is ParentRule.RUN:
             assert (after.state, after.after, after.entry_time) == (JobState.PENDING, (), at(30))
         else:
@@ -72,19 +72,19 @@ class TestParents:
     @pytest.mark.parametrize("state", ["waiting", "running"])
     def test_a_parent_that_has_not_ended_changes_nothing(self, state):
         parent = a_job("parent") if state == "waiting" else a_running_job("parent")
-        assert lifecycle.parent_ended(waiting_for("parent"), parent, NOW) is None
+        assert lifecycle.apply_parent_end(waiting_for("parent"), parent, NOW) is None
 
     def test_a_parent_that_is_none_changes_nothing(self):
-        assert lifecycle.parent_ended(waiting_for("other"), ENDS[JobState.FAILED], NOW) is None
+        assert lifecycle.apply_parent_end(waiting_for("other"), ENDS[JobState.FAILED], NOW) is None
 
     def test_told_twice_is_told_once(self):
-        once = lifecycle.parent_ended(waiting_for("parent", "other"), ENDS[JobState.COMPLETED], NOW)
+        once = lifecycle.apply_parent_end(waiting_for("parent", "other"), ENDS[JobState.COMPLETED], NOW)
         assert once.after == ("other",)
-        assert lifecycle.parent_ended(once, ENDS[JobState.COMPLETED], NOW) is None
+        assert lifecycle.apply_parent_end(once, ENDS[JobState.COMPLETED], NOW) is None
 
     def test_a_person_s_hold_stays_when_the_last_one_completes(self):
         held = lifecycle.hold(waiting_for("parent"), NOW, "ada")
-        freed = lifecycle.parent_ended(held, ENDS[JobState.COMPLETED], at(30))
+        freed = lifecycle.apply_parent_end(held, ENDS[JobState.COMPLETED], at(30))
         assert (freed.state, freed.after, freed.held_by) == (JobState.HELD, (), "ada")
         assert lifecycle.release(freed, at(60), "ada").entry_time == at(30)
 
@@ -95,7 +95,7 @@ class TestParents:
         parents = [replace(ENDS[end], name=name) for name, end in zip(names, ends, strict=True)]
         job = waiting_for(*names, if_parent_fails=rule)
         for number in order:
-            job = lifecycle.parent_ended(job, parents[number], NOW) or job
+            job = lifecycle.apply_parent_end(job, parents[number], NOW) or job
         bad = rule is not ParentRule.RUN and set(ends) != {JobState.COMPLETED}
         assert (job.state in ENDED, job.state in WAITING) == (bad, not bad)
 
@@ -122,7 +122,7 @@ class TestPeople:
     def test_every_change_is_told(self):
         job = lifecycle.hold(waiting_for("parent"), at(1), "ada")
         job = lifecycle.release(job, at(2), "ada")
-        job = lifecycle.parent_ended(job, ENDS[JobState.COMPLETED], at(3))
+        job = lifecycle.apply_parent_end(job, ENDS[JobState.COMPLETED], at(3))
         assert [line.reason for line in job.history[1:]] == [
             "held by ada",
             "released by ada",

@@ -297,7 +297,7 @@ def test_a_held_job_names_its_holder():
 
 def test_the_plans_fields_of_a_job_are_shown():
     explanation = Explanation(None, 40, starts=False, reason=capacity.Behind("a", P5), estimated_start=None)
-    shown = as_json(jobs.job_view(a_job(), jobs.remarks_of(explanation)))
+    shown = as_json(jobs.job_view(a_job(), jobs.queue_status_of(explanation)))
     assert (shown["position"], shown["positionAtLeast"], shown["estimatedStart"]) == (None, 40, None)
     assert shown["reason"]["type"] == "Behind"
 
@@ -329,7 +329,7 @@ def test_times_keep_their_microseconds():
 def test_attempts_that_are_not_kept_one_by_one_are_shown_as_sums():
     outcomes = {Outcome.RESIZED: 8, Outcome.PREEMPTED: 1}
     earlier = AttemptTotals(outcomes=outcomes, began_at=at(0), at_work=3_600.0, longest=1_800.0, served=7_200.0)
-    shown = as_json(jobs.job_view(a_job(earlier=earlier)))
+    shown = as_json(jobs.job_view(a_job(attempt_totals=earlier)))
     assert shown["earlierAttempts"] == {
         "count": 9,
         "outcomes": {"resized": 8, "preempted": 1},

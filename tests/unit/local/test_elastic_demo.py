@@ -64,7 +64,7 @@ def test_a_record_tells_worlds_pauses_and_lost_steps():
 def test_the_story_goes_on_as_soon_as_the_elastic_job_has_trained_enough_in_its_world(requests):
     queue = SeenQueue(steps=steps(*[1] * 25))
     story = ElasticScenario(queue, requests)
-    assert next(story.play()) == f"{ELASTIC} has started with the one free instance"
+    assert next(story.run()) == f"{ELASTIC} has started with the one free instance"
     assert [request["TrainingJobName"] for request in queue.submitted] == [*OTHERS, ELASTIC]
     assert queue.settings == [IMMEDIATE_GROWTH]
 
@@ -72,7 +72,7 @@ def test_the_story_goes_on_as_soon_as_the_elastic_job_has_trained_enough_in_its_
 def test_a_world_of_another_size_is_not_the_story_and_the_other_jobs_are_let_go(requests, tmp_path):
     story = ElasticScenario(SeenQueue(steps=steps(1, 2)), requests)
     with pytest.raises(UnexpectedState, match=r"in worlds of \(1, 2\), not of \(1,\)"):
-        next(story.play())
+        next(story.run())
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}-may-end" for name in (*OTHERS, URGENT)}
 
 
@@ -80,7 +80,7 @@ def test_an_elastic_job_that_ends_too_early_is_not_the_story(requests):
     queue = SeenQueue(steps=steps(*[1] * 5))
     queue.job = lambda name: {"jobName": name, "jobState": "failed" if name == ELASTIC else "running"}
     with pytest.raises(UnexpectedState, match="ended too early"):
-        next(ElasticScenario(queue, requests).play())
+        next(ElasticScenario(queue, requests).run())
 
 
 def test_the_elastic_request_asks_for_checkpoints_at_resizes_alone(requests):

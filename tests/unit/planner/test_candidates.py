@@ -254,6 +254,6 @@ def test_a_forecast_goes_round_from_start_to_start():
         waiting=[asking()],
         policy=Policy(placement=Placement.SMOOTH_WEIGHTED_ROUND_ROBIN),
     )
-    course, plan = QueueSimulation.of(snapshot, NOW, 0.5), schedule(snapshot, NOW, random.Random(1))
-    course.apply(plan)
-    assert course.snapshot.cursors == plan.starts[0].cursors != snapshot.cursors
+    simulation, plan = QueueSimulation.of(snapshot, NOW, 0.5), schedule(snapshot, NOW, random.Random(1))
+    simulation.apply(plan)
+    assert simulation.snapshot.cursors == plan.starts[0].cursors != snapshot.cursors

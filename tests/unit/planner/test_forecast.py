@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import G5, NOW, P5, a_job, a_pool, a_preempting_job, a_running_job, at, pools_of
-from play import Play
+from planner_sim import PlannerSim
 from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.jobs import lifecycle
@@ -90,7 +90,7 @@ class TestTheUsualCourse:
         assert hours_after_now(start) == pytest.approx(hours, abs=0.2)
 
     def test_a_job_that_is_stopping_for_good_does_not_come_back(self):
-        stopping = lifecycle.ask_stop(a_running_job("r", entry_time=at(-9)), NOW, "ada")
+        stopping = lifecycle.request_stop(a_running_job("r", entry_time=at(-9)), NOW, "ada")
         assert starts(active=[stopping], waiting=[a_job("a")], cap=1) == {"a": NOW + STOP_DURATION}
 
     def test_a_stop_that_is_overdue_is_expected_any_minute(self):
@@ -159,14 +159,14 @@ class TestTheUsualCourse:
     def test_where_all_goes_as_it_is_taken_to_go_jobs_start_when_foreseen(self, data):
         """First in, first out among equals: there what is learned on the way changes no decision."""
         policy = Policy(order=Order.FIFO, patience=timedelta(days=999))
-        play = Play(a_pool(P5, 4), policy=policy, stops=STOP_DURATION.total_seconds())
+        sim = PlannerSim(a_pool(P5, 4), policy=policy, stops=STOP_DURATION.total_seconds())
         for number in range(data.draw(st.integers(1, 9))):
             hours, count = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 4))
-            play.submit(a_job(f"j{number}", units={P5: count}, max_runtime=hours * HOUR), seconds=hours * 3600)
-        queue = a_queue(pools=play.pools, waiting=play.jobs.values(), policy=policy)
-        foreseen = forecast(queue, NOW, RNG, schedule, frozenset(play.jobs))
-        play.run_until_ended()
-        really = {name: job.attempts[0].created_at for name, job in play.jobs.items()}
+            sim.submit(a_job(f"j{number}", units={P5: count}, max_runtime=hours * HOUR), seconds=hours * 3600)
+        queue = a_queue(pools=sim.pools, waiting=sim.jobs.values(), policy=policy)
+        foreseen = forecast(queue, NOW, RNG, schedule, frozenset(sim.jobs))
+        sim.run_until_ended()
+        really = {name: job.attempts[0].created_at for name, job in sim.jobs.items()}
         assert foreseen == really
 
 

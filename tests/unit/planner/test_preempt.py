@@ -64,7 +64,7 @@ def candidates(*active, rules=None, startups=None, rank=by_priority, now=NOW):
     return Candidates.of(snapshot, now, rank)
 
 
-def newcomer(priority=9, **fields):
+def new_job(priority=9, **fields):
     return a_job("new", priority=priority, **fields)
 
 
@@ -78,28 +78,28 @@ def names(choice):
 def test_the_lowest_standing_that_suffices_is_the_cutoff():
     """However little work the better one would lose."""
     active = [running("low", priority=1, ago=80_000), running("better", priority=2, ago=1)]
-    assert names(candidates(*active).victims(newcomer(), {P5: 1})) == ["low"]
+    assert names(candidates(*active).victims(new_job(), {P5: 1})) == ["low"]
 
 
 def test_within_the_cutoff_the_least_work_is_lost_and_then_the_fewest_step_aside():
     wide = running("wide", units={P5: 2}, ago=100)
     two_small = [running("small1", ago=60), running("small2", ago=60)]
-    assert names(candidates(wide, *two_small).victims(newcomer(), {P5: 2})) == ["small1", "small2"]
+    assert names(candidates(wide, *two_small).victims(new_job(), {P5: 2})) == ["small1", "small2"]
     two_as_dear = [running("small1", ago=100), running("small2", ago=100)]
-    assert names(candidates(wide, *two_as_dear).victims(newcomer(), {P5: 2})) == ["wide"]
+    assert names(candidates(wide, *two_as_dear).victims(new_job(), {P5: 2})) == ["wide"]
 
 
 def test_the_cheapest_set_is_not_what_the_cheapest_jobs_by_the_unit_make_up():
     active = [running("a", units={P5: 3}, ago=30), running("b", units={P5: 3}, ago=31), running("c", ago=40)]
     active.append(running("d", units={P5: 4}, ago=42))
-    assert names(candidates(*active).victims(newcomer(), {P5: 4})) == ["c", "a"]
+    assert names(candidates(*active).victims(new_job(), {P5: 4})) == ["c", "a"]
     cheaper = [*active[:3], running("d", units={P5: 4}, ago=32)]
-    assert names(candidates(*cheaper).victims(newcomer(), {P5: 4})) == ["d"]
+    assert names(candidates(*cheaper).victims(new_job(), {P5: 4})) == ["d"]
 
 
 def test_equal_standing_never_steps_aside():
     active = [running("equal", priority=5), running("higher", priority=6)]
-    assert candidates(*active).victims(newcomer(5), {P5: 1}) == VictimChoice()
+    assert candidates(*active).victims(new_job(5), {P5: 1}) == VictimChoice()
 
 
 def test_standing_has_as_many_members_as_the_order_gives_it():
@@ -110,34 +110,34 @@ def test_standing_has_as_many_members_as_the_order_gives_it():
         return (job.priority, -levels[job.name])
 
     found = candidates(running("fresh"), running("served", ago=90_000), rank=rank)
-    assert found.victims(newcomer(0), {P5: 1}).highest_rank == (0, -3)
-    assert names(found.victims(newcomer(0), {P5: 1})) == ["served"]
-    assert found.victims(newcomer(0), {P5: 2}) == VictimChoice()
+    assert found.victims(new_job(0), {P5: 1}).highest_rank == (0, -3)
+    assert names(found.victims(new_job(0), {P5: 1})) == ["served"]
+    assert found.victims(new_job(0), {P5: 2}) == VictimChoice()
 
 
 def test_jobs_that_hold_several_pools_count_in_each_of_them():
     active = [running("both", units={P5: 1, G5: 1}, ago=300), running("p", ago=100), running("g", units={G5: 1})]
-    choice = candidates(*active).victims(newcomer(), {P5: 1, G5: 1})
+    choice = candidates(*active).victims(new_job(), {P5: 1, G5: 1})
     assert names(choice) == ["both"]
     assert choice.cost == 300 * 9
 
 
 def test_nobody_steps_aside_where_all_together_do_not_suffice():
-    assert candidates(running("a"), running("b")).victims(newcomer(), {P5: 3}) == VictimChoice()
-    assert candidates(running("a")).victims(newcomer(), {P5: 1, G5: 1}) == VictimChoice()
+    assert candidates(running("a"), running("b")).victims(new_job(), {P5: 3}) == VictimChoice()
+    assert candidates(running("a")).victims(new_job(), {P5: 1, G5: 1}) == VictimChoice()
 
 
 def test_whom_a_victim_would_displace_next_steps_aside_in_its_place():
     """The dear low job is spared by cost alone; but then `mid2` would displace it a moment later: three would stop."""
     active = [running("low", priority=1, ago=50_000)]
     active += [running("mid1", priority=5, ago=60), running("mid2", priority=5, ago=90)]
-    assert names(candidates(*active).victims(newcomer(), {P5: 2})) == ["low", "mid1"]
+    assert names(candidates(*active).victims(new_job(), {P5: 2})) == ["low", "mid1"]
 
 
 def test_a_low_job_is_spared_where_it_could_not_take_the_place_of_a_better_one():
     """`mid` alone holds enough, so that `low` would have to go beside it, not in its place."""
     active = [running("low", priority=1, ago=60), running("mid", priority=5, units={P5: 4}, ago=60)]
-    assert names(candidates(*active).victims(newcomer(), {P5: 4})) == ["mid"]
+    assert names(candidates(*active).victims(new_job(), {P5: 4})) == ["mid"]
 
 
 def test_a_low_job_of_another_pool_takes_nobodys_place():
@@ -145,7 +145,7 @@ def test_a_low_job_of_another_pool_takes_nobodys_place():
     active = [running("p1", priority=5, ago=60), running("p2", priority=5, ago=90)]
     active += [running("low", priority=1, ago=90_000), running("elsewhere", priority=1, units={G5: 1}, ago=90)]
     active += [running("g", priority=1, units={G5: 1}, ago=60)]
-    assert names(candidates(*active).victims(newcomer(), {P5: 2, G5: 1})) == ["g", "low", "p1"]
+    assert names(candidates(*active).victims(new_job(), {P5: 2, G5: 1})) == ["g", "low", "p1"]
 
 
 # -- what it costs --------------------------------------------------------------------------------------------------
@@ -176,14 +176,14 @@ def test_work_is_counted_in_gpu_seconds():
     """One instance of eight accelerators loses more in 60 s than one of a single accelerator in 300 s."""
     active = [running("p5", ago=60, units={P5: 1}), running("g5", ago=300, units={G5: 1})]
     found = candidates(*active)
-    assert found.victims(newcomer(), {P5: 1}).cost == 480
-    assert found.victims(newcomer(), {G5: 1}).cost == 300
+    assert found.victims(new_job(), {P5: 1}).cost == 480
+    assert found.victims(new_job(), {G5: 1}).cost == 300
 
 
 def test_history_tells_what_a_restart_costs():
     active = [running("slow", ago=100), running("quick", ago=200)]
-    assert names(candidates(*active).victims(newcomer(), {P5: 1})) == ["slow"]
-    choice = candidates(*active, startups={P5: 300.0}).victims(newcomer(), {P5: 1})
+    assert names(candidates(*active).victims(new_job(), {P5: 1})) == ["slow"]
+    choice = candidates(*active, startups={P5: 300.0}).victims(new_job(), {P5: 1})
     assert choice.cost == 400 * 8
 
 
@@ -195,7 +195,7 @@ def test_history_tells_what_a_restart_costs():
     [
         a_starting_job("unknown to SageMaker"),
         a_preempting_job("stopping"),
-        lifecycle.ask_stop(a_running_job("stopped by its user"), NOW, "ada"),
+        lifecycle.request_stop(a_running_job("stopped by its user"), NOW, "ada"),
         a_running_job("exempt", preemptible=False),
         a_job("waiting"),
     ],
@@ -203,14 +203,14 @@ def test_history_tells_what_a_restart_costs():
 )
 def test_who_may_not_step_aside_at_all(job):
     assert not may_be_preempted(job)
-    assert candidates(job).victims(newcomer(), {P5: 1}) == VictimChoice()
+    assert candidates(job).victims(new_job(), {P5: 1}) == VictimChoice()
 
 
 def test_minimum_run_time():
     rules = Preemption(min_runtime=10 * MINUTE)
-    found = candidates(running("young", ago=599), rules=rules).victims(newcomer(), {P5: 1})
+    found = candidates(running("young", ago=599), rules=rules).victims(new_job(), {P5: 1})
     assert (names(found), found.protected[0].name, found.until) == ([], "young", at(1))
-    assert names(candidates(running("old", ago=600), rules=rules).victims(newcomer(), {P5: 1})) == ["old"]
+    assert names(candidates(running("old", ago=600), rules=rules).victims(new_job(), {P5: 1})) == ["old"]
 
 
 def test_cooldown_binds_resumed_jobs_only():
@@ -228,20 +228,20 @@ def test_the_longer_of_the_two_binds():
 
 def test_a_jobs_own_wishes_go_before_the_queues_rules():
     rules = Preemption(min_runtime=10 * MINUTE, max_preemptions=1)
-    eager = running("eager", ago=60, wishes=PreemptionOverrides(min_runtime=timedelta(0)))
+    eager = running("eager", ago=60, preemption_overrides=PreemptionOverrides(min_runtime=timedelta(0)))
     assert protected_until(eager, rules, 0, NOW) is None
-    wary = running("wary", ago=60, wishes=PreemptionOverrides(min_runtime=20 * MINUTE))
+    wary = running("wary", ago=60, preemption_overrides=PreemptionOverrides(min_runtime=20 * MINUTE))
     assert protected_until(wary, rules, 0, NOW) == at(1_140)
-    hardy = resumed(running("hardy", wishes=PreemptionOverrides(max_preemptions=2)))
+    hardy = resumed(running("hardy", preemption_overrides=PreemptionOverrides(max_preemptions=2)))
     assert protected_until(hardy, Preemption(max_preemptions=1), 0, NOW) is None
 
 
 def test_after_the_most_preemptions_a_job_is_protected_for_good_but_never_killed():
     twice = resumed(running("twice"), times=2)
-    choice = candidates(twice, rules=Preemption(max_preemptions=2)).victims(newcomer(), {P5: 1})
+    choice = candidates(twice, rules=Preemption(max_preemptions=2)).victims(new_job(), {P5: 1})
     assert (names(choice), [job.name for job in choice.protected], choice.until) == ([], ["twice"], None)
-    assert names(candidates(twice, rules=Preemption(max_preemptions=3)).victims(newcomer(), {P5: 1})) == ["twice"]
-    assert names(candidates(twice, rules=Preemption(max_preemptions=None)).victims(newcomer(), {P5: 1})) == ["twice"]
+    assert names(candidates(twice, rules=Preemption(max_preemptions=3)).victims(new_job(), {P5: 1})) == ["twice"]
+    assert names(candidates(twice, rules=Preemption(max_preemptions=None)).victims(new_job(), {P5: 1})) == ["twice"]
 
 
 def test_an_attempt_that_is_not_at_work_yet_is_protected_as_long_as_its_start_is_expected_to_take():
@@ -258,19 +258,19 @@ def test_whom_the_rules_protect_is_told_where_they_alone_are_in_the_way():
     rules = Preemption(min_runtime=10 * MINUTE)
     young = [running("a", ago=100), running("b", ago=300), running("c", ago=200), running("equal", priority=9, ago=590)]
     found = candidates(*young, running("open", ago=900), rules=rules)
-    choice = found.victims(newcomer(), {P5: 2})
+    choice = found.victims(new_job(), {P5: 2})
     assert ([job.name for job in choice.protected], choice.until) == (["b"], at(300))
-    choice = found.victims(newcomer(), {P5: 3})
+    choice = found.victims(new_job(), {P5: 3})
     assert ([job.name for job in choice.protected], choice.until) == (["b", "c"], at(400))
-    assert found.victims(newcomer(), {P5: 5}) == VictimChoice()
+    assert found.victims(new_job(), {P5: 5}) == VictimChoice()
 
 
 def test_who_is_protected_for_a_time_is_told_before_who_is_for_good():
     rules = Preemption(min_runtime=10 * MINUTE, max_preemptions=1)
     good, young = resumed(running("good", ago=9_000)), running("young", priority=1, ago=300)
     found = candidates(good, young, rules=rules)
-    assert found.victims(newcomer(), {P5: 1}).until == at(300)
-    both = found.victims(newcomer(), {P5: 2})
+    assert found.victims(new_job(), {P5: 1}).until == at(300)
+    both = found.victims(new_job(), {P5: 2})
     assert ([job.name for job in both.protected], both.until) == (["good"], None)
 
 
@@ -282,7 +282,7 @@ def test_whether_a_job_that_starts_now_could_be_put_aside_by_then():
     assert found.preemptible_by(a_job("a"), at(600))
     assert not found.preemptible_by(a_job("a"), at(599))
     assert not found.preemptible_by(a_job("a", preemptible=False), at(9_000))
-    assert found.preemptible_by(a_job("a", wishes=PreemptionOverrides(min_runtime=timedelta(0))), NOW)
+    assert found.preemptible_by(a_job("a", preemption_overrides=PreemptionOverrides(min_runtime=timedelta(0))), NOW)
     back = replace(a_job("a"), attempt=a_past_attempt())
     assert not found.preemptible_by(back, at(1_799))
     assert found.preemptible_by(back, at(1_800))
@@ -300,15 +300,15 @@ def test_victims_are_asked_about_in_turn_and_listed_so():
         return victim.share not in {other.share for other in taken}
 
     active = [running(f"{share}{index}", share=share, ago=100 + index) for share in "xy" for index in range(2)]
-    choice = candidates(*active).victims(newcomer(share="n"), {P5: 2}, permits)
+    choice = candidates(*active).victims(new_job(share="n"), {P5: 2}, permits)
     assert names(choice) == ["x0", "y0"]
-    assert candidates(*active).victims(newcomer(share="n"), {P5: 3}, permits) == VictimChoice()
+    assert candidates(*active).victims(new_job(share="n"), {P5: 3}, permits) == VictimChoice()
 
 
 def test_whatever_is_permitted_steps_aside_even_of_better_standing():
     active = [running("high", priority=99, share="x")]
-    assert names(candidates(*active).victims(newcomer(share="n"), {P5: 1}, lambda victim, taken: True)) == ["high"]
-    assert candidates(*active).victims(newcomer(share="n"), {P5: 1}, lambda victim, taken: False) == VictimChoice()
+    assert names(candidates(*active).victims(new_job(share="n"), {P5: 1}, lambda victim, taken: True)) == ["high"]
+    assert candidates(*active).victims(new_job(share="n"), {P5: 1}, lambda victim, taken: False) == VictimChoice()
 
 
 def test_many_candidates_are_searched_in_several_orders():
@@ -319,10 +319,10 @@ def test_many_candidates_are_searched_in_several_orders():
 
     small = [running(f"s{index:02}", share="x", ago=100) for index in range(30)]
     large = running("large", share="x", units={P5: 4}, ago=9_000)
-    choice = candidates(*small, large).victims(newcomer(share="n"), {P5: 4}, permits)
+    choice = candidates(*small, large).victims(new_job(share="n"), {P5: 4}, permits)
     assert names(choice) == ["s00", "s01", "s02", "s03"]
     two_wide = [running(f"w{index:02}", share="x", units={P5: 3}, ago=100) for index in range(30)]
-    choice = candidates(*two_wide, large).victims(newcomer(share="n"), {P5: 4}, permits)
+    choice = candidates(*two_wide, large).victims(new_job(share="n"), {P5: 4}, permits)
     assert names(choice) == ["large"]
 
 
@@ -336,7 +336,7 @@ def test_what_no_order_finds_a_search_does(others):
     wide = [running("wide", share="x", units={P5: 3}, ago=1)]
     wide += [running(f"wide{index:02}", share="x", units={P5: 3}, ago=2) for index in range(others)]
     pair = [running("a", share="x", units={P5: 2}, ago=20), running("b", share="x", units={P5: 2}, ago=40)]
-    choice = candidates(*wide, *pair).victims(newcomer(share="n"), {P5: 4}, permits)
+    choice = candidates(*wide, *pair).victims(new_job(share="n"), {P5: 4}, permits)
     assert names(choice) == ["a", "b"]
 
 
@@ -348,7 +348,7 @@ def test_the_weakest_of_a_share_are_thought_of_though_they_are_dearer():
 
     cheap = [running(f"j{index:02}", share="x", ago=9_000, saved=60, checkpointed=True) for index in range(30)]
     weak = running("weak", share="x", ago=600)
-    choice = candidates(*cheap, weak).victims(newcomer(share="n"), {P5: 2}, permits)
+    choice = candidates(*cheap, weak).victims(new_job(share="n"), {P5: 2}, permits)
     assert names(choice) == ["j00", "weak"]
 
 
@@ -360,7 +360,7 @@ def test_a_share_of_which_only_some_may_go_is_halved_not_gone_through():
         return victim.name > "j0990"
 
     jobs = [running(f"j{index:04}", share="x", ago=5_000 - index) for index in range(1_000)]
-    choice = candidates(*jobs).victims(newcomer(share="n"), {P5: 2}, permits)
+    choice = candidates(*jobs).victims(new_job(share="n"), {P5: 2}, permits)
     assert all(name > "j0990" for name in names(choice))
     assert len(names(choice)) == 2
     assert len(asked) < 40
@@ -374,12 +374,12 @@ def test_questions_that_are_alike_are_answered_once():
         return True
 
     found = candidates(running("a", share="x"), running("b", share="x"))
-    first = found.victims(newcomer(share="n"), {P5: 1}, permits, "alike")
+    first = found.victims(new_job(share="n"), {P5: 1}, permits, "alike")
     count = len(asked)
-    assert found.victims(newcomer(priority=3, share="n"), {P5: 1}, permits, "alike") == first
+    assert found.victims(new_job(priority=3, share="n"), {P5: 1}, permits, "alike") == first
     assert len(asked) == count
     found.remove(first.victims)
-    assert names(found.victims(newcomer(share="n"), {P5: 1}, permits, "alike")) == ["b"]
+    assert names(found.victims(new_job(share="n"), {P5: 1}, permits, "alike")) == ["b"]
 
 
 # -- many victims, many candidates ----------------------------------------------------------------------------------
@@ -387,14 +387,14 @@ def test_questions_that_are_alike_are_answered_once():
 
 def test_removed_victims_are_not_counted_on_again():
     found = candidates(running("a", ago=10), running("b", ago=20), running("both", units={P5: 1, G5: 1}, ago=5))
-    first = found.victims(newcomer(), {P5: 1})
+    first = found.victims(new_job(), {P5: 1})
     assert names(first) == ["both"] or names(first) == ["a"]
     found.remove(first.victims)
-    second = found.victims(newcomer(), {P5: 2})
+    second = found.victims(new_job(), {P5: 2})
     assert not set(names(first)) & set(names(second))
     found.remove(second.victims)
-    assert found.victims(newcomer(), {P5: 1}) == VictimChoice()
-    assert found.victims(newcomer(), {G5: 1}) == VictimChoice()
+    assert found.victims(new_job(), {P5: 1}) == VictimChoice()
+    assert found.victims(new_job(), {G5: 1}) == VictimChoice()
 
 
 def test_a_large_gang_takes_nearly_the_cheapest_and_nobody_needless():
@@ -445,6 +445,6 @@ def test_the_example_of_the_page_is_what_happens():
     found = candidates(*active, rules=Preemption(min_runtime=10 * MINUTE), startups={P5: 300.0})
     for (name, *_, lost, _), job in zip(rows, active, strict=True):
         assert f"{lost_work(job, 300, NOW) * 8 * job.units[P5] / 3_600:.2f}" == lost, name
-    choice = found.victims(newcomer(5), {P5: 3})
+    choice = found.victims(new_job(5), {P5: 3})
     assert sorted(names(choice)) == sorted(row[0] for row in rows if row[-1] == "preempted")
     assert f"lose the least, {choice.cost / 3_600:.2f}" in PAGE.read_text().replace("\n", " ")

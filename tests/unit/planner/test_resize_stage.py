@@ -36,16 +36,16 @@ from trainmaster.planner.state import PlanState
 HOUR = 3_600
 
 
-def elastic(least=1, most=8, hook=Hook.MEMBERS, **fields):
-    return Elastic(least=least, most=most, hook=hook, **fields)
+def elastic(min_instances=1, max_instances=8, hook=Hook.MEMBERS, **fields):
+    return Elastic(min_instances=min_instances, max_instances=max_instances, hook=hook, **fields)
 
 
 def running(name, size, bounds=None, *, ago=HOUR, saved=None, pool=P5, **fields):
     """An elastic job at work with this size, its members too."""
     bounds = bounds or elastic()
-    job = a_job(name, units={pool: bounds.least}, elastic=bounds, **fields)
+    job = a_job(name, units={pool: bounds.min_instances}, elastic=bounds, **fields)
     since = at(-ago)
-    job = lifecycle.launched(lifecycle.start(job, {pool: size}, (), since))
+    job = lifecycle.mark_launched(lifecycle.start(job, {pool: size}, (), since))
     job = lifecycle.observe(job, an_observation(job, secondary="Training", started_at=since), since)
     for member in job.attempt.members:
         seen = an_observation(job, training_job_name=member.training_job_name, secondary="Training", started_at=since)
@@ -81,7 +81,7 @@ def grown(made):
     return {each.job.name: (each.size, each.cause) for each in made.resizes}
 
 
-def newcomer(count=2, priority=5, name="new", pool=P5, **fields):
+def new_job(count=2, priority=5, name="new", pool=P5, **fields):
     return a_job(name, units={pool: count}, priority=priority, **fields)
 
 
@@ -89,7 +89,7 @@ def newcomer(count=2, priority=5, name="new", pool=P5, **fields):
 
 
 def test_an_elastic_job_starts_at_its_least_size_or_not_at_all():
-    waits = a_job("job", units={P5: 2}, elastic=elastic(least=2))
+    waits = a_job("job", units={P5: 2}, elastic=elastic(min_instances=2))
     made = plan(waits, rigid("other", 7), cap=8)
     assert not made.starts
     assert isinstance(made.waits[0].reason, WaitsForCapacity)
@@ -97,21 +97,22 @@ def test_an_elastic_job_starts_at_its_least_size_or_not_at_all():
 
 def test_what_is_idle_in_the_end_goes_to_the_jobs_that_start_the_best_first():
     low, high = (
-        a_job(name, units={P5: 1}, elastic=elastic(most=4), priority=n) for name, n in (("low", 0), ("high", 3))
+        a_job(name, units={P5: 1}, elastic=elastic(max_instances=4), priority=n)
+        for name, n in (("low", 0), ("high", 3))
     )
-    made = plan(low, high, newcomer(2, priority=1), cap=8)
+    made = plan(low, high, new_job(2, priority=1), cap=8)
     assert {start.job.name: start.units[P5] for start in made.starts} == {"high": 4, "new": 2, "low": 2}
 
 
 def test_a_start_takes_a_legal_size_only():
-    waits = a_job("job", units={P5: 1}, elastic=elastic(most=8, values=(1, 2, 4, 8)))
+    waits = a_job("job", units={P5: 1}, elastic=elastic(max_instances=8, values=(1, 2, 4, 8)))
     assert plan(waits, cap=7).starts[0].units == {P5: 4}
 
 
 def test_a_start_leaves_what_is_reserved_for_a_blocked_job():
     """It would hold it for longer than that one waits."""
     soon = rigid("soon", 4, max_runtime=timedelta(seconds=HOUR + 600))
-    made = plan(soon, newcomer(8, priority=0), a_job("job", units={P5: 1}, elastic=elastic(), entry_time=at(5)), cap=9)
+    made = plan(soon, new_job(8, priority=0), a_job("job", units={P5: 1}, elastic=elastic(), entry_time=at(5)), cap=9)
     assert [start.units for start in made.starts] == [{P5: 1}]
 
 
@@ -124,7 +125,7 @@ def test_nothing_beyond_the_least_where_resizes_are_off():
 
 
 def test_lower_jobs_shrink_before_anybody_is_preempted_and_only_as_far_as_is_needed():
-    made = plan(running("wide", 6), rigid("low", 2), newcomer(2))
+    made = plan(running("wide", 6), rigid("low", 2), new_job(2))
     assert shrinks(made) == {"wide": 4}
     assert not victims(made)
     assert made.waits[0].reason == Shrinks(("wide",), at(HOUR))
@@ -135,39 +136,39 @@ def test_lower_jobs_shrink_before_anybody_is_preempted_and_only_as_far_as_is_nee
 
 def test_a_job_whose_shrink_is_cheap_gives_before_one_that_restarts():
     restarts = running("restarts", 4, elastic(hook=Hook.RESTART))
-    assert shrinks(plan(restarts, running("members", 4), newcomer(3))) == {"members": 1}
+    assert shrinks(plan(restarts, running("members", 4), new_job(3))) == {"members": 1}
 
 
 def test_of_jobs_that_restart_the_one_gives_that_keeps_its_work():
     keeps, loses = (running(n, 4, elastic(hook=Hook.RESTART), checkpointed=c) for n, c in (("b", True), ("a", False)))
-    assert shrinks(plan(keeps, loses, newcomer(3))) == {"b": 1}
+    assert shrinks(plan(keeps, loses, new_job(3))) == {"b": 1}
 
 
 def test_sizes_stay_legal_though_more_is_given_than_is_needed():
-    assert shrinks(plan(running("job", 8, elastic(values=(1, 4, 8))), newcomer(2))) == {"job": 4}
+    assert shrinks(plan(running("job", 8, elastic(values=(1, 4, 8))), new_job(2))) == {"job": 4}
 
 
 def test_where_shrinking_does_not_suffice_the_fewest_step_aside_besides():
-    made = plan(running("wide", 4), rigid("a", 2), rigid("b", 2, checkpointed=True), newcomer(5))
+    made = plan(running("wide", 4), rigid("a", 2), rigid("b", 2, checkpointed=True), new_job(5))
     assert shrinks(made) == {"wide": 1}
     assert victims(made) == ["a"]
     assert made.waits[0].reason == Preempts(("a",), at(HOUR), ("wide",))
 
 
 def test_nobody_shrinks_who_need_not_once_a_wide_job_steps_aside():
-    made = plan(running("wide", 2), rigid("gang", 6), newcomer(6))
+    made = plan(running("wide", 2), rigid("gang", 6), new_job(6))
     assert victims(made) == ["gang"]
     assert not shrinks(made)
 
 
 def test_who_steps_aside_whole_is_not_shrunk_as_well():
-    made = plan(running("wide", 4), newcomer(4), cap=4)
+    made = plan(running("wide", 4), new_job(4), cap=4)
     assert victims(made) == ["wide"]
     assert not shrinks(made)
 
 
 def test_nobody_is_touched_for_a_job_that_would_not_fit_even_then():
-    made = plan(running("wide", 4), rigid("high", 4, priority=9), newcomer(6))
+    made = plan(running("wide", 4), rigid("high", 4, priority=9), new_job(6))
     assert not made.preemptions
 
 
@@ -175,22 +176,22 @@ def test_nobody_whose_own_training_job_has_ended_steps_aside_since_what_it_holds
     """Stopped, it would have counted twice: for what its members give back, and for what they hold."""
     ending = running("ends", 2)
     ending = replace(ending, attempt=replace(ending.attempt, base_ended_at=NOW))
-    made = plan(ending, rigid("stays", 4, preemptible=False), newcomer(5), cap=7)
+    made = plan(ending, rigid("stays", 4, preemptible=False), new_job(5), cap=7)
     assert (victims(made), shrinks(made)) == ([], {})
     assert not made.starts
     # What is coming counts once: three are enough for one that needs three.
-    small = plan(ending, rigid("stays", 4, preemptible=False), newcomer(3), cap=7)
+    small = plan(ending, rigid("stays", 4, preemptible=False), new_job(3), cap=7)
     assert isinstance(small.waits[0].reason, WaitsForRelease)
     assert victims(small) == []
 
 
 def test_a_job_that_may_not_be_preempted_gives_what_it_has_beyond_its_least():
-    assert shrinks(plan(running("wide", 8, preemptible=False), newcomer(7))) == {"wide": 1}
-    assert not plan(running("wide", 8, preemptible=False), newcomer(8)).preemptions
+    assert shrinks(plan(running("wide", 8, preemptible=False), new_job(7))) == {"wide": 1}
+    assert not plan(running("wide", 8, preemptible=False), new_job(8)).preemptions
 
 
 def test_equals_give_only_where_the_policy_says_so():
-    jobs = running("wide", 8, priority=5), newcomer(2)
+    jobs = running("wide", 8, priority=5), new_job(2)
     assert not plan(*jobs).preemptions
     made = plan(*jobs, resizes=Resizes(shrink_equals=True))
     assert shrinks(made) == {"wide": 6}
@@ -198,13 +199,13 @@ def test_equals_give_only_where_the_policy_says_so():
 
 def test_equals_are_spared_where_lower_jobs_suffice_and_are_never_stopped():
     policy = {"resizes": Resizes(shrink_equals=True)}
-    assert shrinks(plan(running("low", 4), running("equal", 4, priority=5), newcomer(3), **policy)) == {"low": 1}
-    assert not plan(running("equal", 4, priority=5), newcomer(4), cap=4, **policy).preemptions
+    assert shrinks(plan(running("low", 4), running("equal", 4, priority=5), new_job(3), **policy)) == {"low": 1}
+    assert not plan(running("equal", 4, priority=5), new_job(4), cap=4, **policy).preemptions
 
 
 def test_an_equal_gives_nothing_for_less_work_than_that_costs():
     dear = running("wide", 8, elastic(hook=Hook.RESTART), priority=5, ago=80_000)
-    short = newcomer(1, max_runtime=timedelta(minutes=5))
+    short = new_job(1, max_runtime=timedelta(minutes=5))
     assert not plan(dear, short, resizes=Resizes(shrink_equals=True)).preemptions
 
 
@@ -212,14 +213,14 @@ def test_one_that_is_being_restarted_to_be_smaller_is_waited_for():
     shrinking = lifecycle.resize(
         running("wide", 8, elastic(hook=Hook.RESTART)), 5, Cause.SHRINK, NOW, until=at(HOUR), freed_for="new"
     )
-    made = plan(shrinking, newcomer(3))
+    made = plan(shrinking, new_job(3))
     assert not made.preemptions
     assert isinstance(made.waits[0].reason, WaitsForRelease)
 
 
 def test_a_growth_is_turned_round_for_a_better_job():
     growing = lifecycle.resize(running("wide", 4), 8, Cause.GROW, NOW, until=at(HOUR))
-    assert shrinks(plan(growing, newcomer(2))) == {"wide": 6}
+    assert shrinks(plan(growing, new_job(2))) == {"wide": 6}
     turned = lifecycle.resize(growing, 6, Cause.SHRINK, at(5), until=at(HOUR), freed_for="new")
     assert turned.freeing == {P5: 2}
     assert [m.leaving for m in turned.attempt.members] == [False] * 5 + [True] * 2
@@ -227,25 +228,25 @@ def test_a_growth_is_turned_round_for_a_better_job():
 
 def test_a_restart_waits_for_the_minimum_run_time_as_preemption_does():
     rules = Preemption(min_runtime=timedelta(hours=2))
-    assert not plan(running("wide", 8, elastic(hook=Hook.RESTART)), newcomer(2), preemption=rules).preemptions
-    assert shrinks(plan(running("wide", 8), newcomer(2), preemption=rules)) == {"wide": 6}
+    assert not plan(running("wide", 8, elastic(hook=Hook.RESTART)), new_job(2), preemption=rules).preemptions
+    assert shrinks(plan(running("wide", 8), new_job(2), preemption=rules)) == {"wide": 6}
 
 
 def test_two_newcomers_have_one_job_give_once_for_both():
-    made = plan(running("wide", 8), newcomer(2, name="first"), newcomer(3, priority=4, name="second"))
+    made = plan(running("wide", 8), new_job(2, name="first"), new_job(3, priority=4, name="second"))
     assert shrinks(made) == {"wide": 3}
     assert [p.job.name for p in made.preemptions] == ["first"]
     assert not victims(made)
 
 
 def test_a_decision_names_at_most_eighty_jobs():
-    many = [running(f"job-{n:03}", 2, elastic(most=2)) for n in range(100)]
-    made = plan(*many, newcomer(90), cap=200, max_actions=500)
+    many = [running(f"job-{n:03}", 2, elastic(max_instances=2)) for n in range(100)]
+    made = plan(*many, new_job(90), cap=200, max_actions=500)
     assert [len(p.shrinks) for p in made.preemptions] == [80, 10]
 
 
 def test_nothing_shrinks_where_resizes_are_off():
-    made = plan(running("wide", 8), newcomer(2), resizes=Resizes(enabled=False))
+    made = plan(running("wide", 8), new_job(2), resizes=Resizes(enabled=False))
     assert victims(made) == ["wide"]
 
 
@@ -255,13 +256,13 @@ TEAMS = {"a": Share(name="a", nominal={P5: 4}), "b": Share(name="b", nominal={P5
 
 
 def test_an_owner_has_borrowers_shrink_whatever_their_priority_and_no_further_than_its_own_reaches():
-    made = plan(running("wide", 8, share="b", priority=9), newcomer(3, priority=0, share="a"), shares=TEAMS)
+    made = plan(running("wide", 8, share="b", priority=9), new_job(3, priority=0, share="a"), shares=TEAMS)
     assert shrinks(made) == {"wide": 5}
 
 
 def test_nobody_takes_what_another_share_owns():
     made = plan(
-        running("wide", 4, share="b"), rigid("mine", 4, share="a", priority=9), newcomer(2, share="a"), shares=TEAMS
+        running("wide", 4, share="b"), rigid("mine", 4, share="a", priority=9), new_job(2, share="a"), shares=TEAMS
     )
     assert not made.preemptions
 
@@ -280,7 +281,7 @@ def test_nobody_grows_on_a_spent_budget():
 
 
 def test_idle_capacity_goes_to_the_best_job_at_work_then_to_the_next():
-    made = plan(running("low", 1), running("high", 1, elastic(most=5), priority=3))
+    made = plan(running("low", 1), running("high", 1, elastic(max_instances=5), priority=3))
     assert grown(made) == {"high": (5, Cause.GROW), "low": (3, Cause.GROW)}
 
 
@@ -293,7 +294,7 @@ def test_of_equals_the_one_grows_that_has_most_work_before_it():
 def test_nobody_grows_before_the_scaling_timeout_and_the_plan_says_when_to_look_again(ago):
     made = plan(running("job", 1, ago=ago))
     assert not made.resizes
-    assert made.look_again == at(60 - ago)
+    assert made.recheck_at == at(60 - ago)
 
 
 def test_nobody_grows_within_the_snooze_after_a_resize():
@@ -302,7 +303,7 @@ def test_nobody_grows_within_the_snooze_after_a_resize():
     job = replace(job, attempt=replace(job.attempt, sized_at=at(-300)))
     made = plan(job)
     assert not made.resizes
-    assert made.look_again == at(300)
+    assert made.recheck_at == at(300)
 
 
 def test_each_growth_that_met_no_capacity_doubles_the_wait():
@@ -315,7 +316,7 @@ def test_each_growth_that_met_no_capacity_doubles_the_wait():
 
 def test_a_restart_has_to_pay_for_itself():
     """Two instances that start in 300 s: two more save as much work as that costs, twice, in 20 minutes."""
-    bounds, startups = elastic(most=4, hook=Hook.RESTART), {P5: 300.0}
+    bounds, startups = elastic(max_instances=4, hook=Hook.RESTART), {P5: 300.0}
 
     def left(minutes):
         runs = timedelta(seconds=HOUR + minutes * 60)
@@ -352,7 +353,7 @@ def test_a_job_grows_for_as_long_as_a_better_one_waits_for_others_in_any_case_if
 
     def growth(seconds):
         top = rigid("top", 5, priority=9, max_runtime=timedelta(seconds=HOUR + seconds))
-        return grown(plan(running("job", 1), top, newcomer(8, priority=5)))
+        return grown(plan(running("job", 1), top, new_job(8, priority=5)))
 
     assert growth(29) == {}
     assert growth(31) == {"job": (3, Cause.GROW)}
@@ -360,7 +361,7 @@ def test_a_job_grows_for_as_long_as_a_better_one_waits_for_others_in_any_case_if
 
 def test_nobody_grows_while_a_better_job_waits_that_may_start_at_any_moment():
     leaves = lifecycle.preempt(rigid("leaves", 5), "x", NOW)
-    made = plan(running("job", 1), leaves, newcomer(7, priority=5))
+    made = plan(running("job", 1), leaves, new_job(7, priority=5))
     assert isinstance(made.waits[0].reason, WaitsForRelease)
     assert not made.resizes
 
@@ -368,7 +369,7 @@ def test_nobody_grows_while_a_better_job_waits_that_may_start_at_any_moment():
 @pytest.mark.parametrize("equals", [False, True])
 def test_small_jobs_grow_into_what_a_whole_pools_job_cannot_use_before_they_have_ended(equals):
     """Else 11 jobs of one instance would keep the other 117 idle for as long as they last."""
-    waits = newcomer(8, priority=0)
+    waits = new_job(8, priority=0)
     made = plan(running("a", 1), running("b", 1), waits, resizes=Resizes(shrink_equals=equals))
     assert sum(size for size, _ in grown(made).values()) >= 7
 
@@ -376,19 +377,19 @@ def test_small_jobs_grow_into_what_a_whole_pools_job_cannot_use_before_they_have
 def test_an_equal_that_waits_is_not_delayed_but_does_not_keep_idle_what_it_cannot_use():
     """It starts when `soon` ends, and needs all; while one that ends before that may have the rest."""
     soon = rigid("soon", 4, max_runtime=timedelta(seconds=HOUR + 900))
-    blocked = newcomer(7, priority=0)
+    blocked = new_job(7, priority=0)
     assert not plan(running("job", 1), soon, blocked).resizes
     brief = running("job", 1, max_runtime=timedelta(seconds=HOUR + 600))
     assert grown(plan(brief, soon, blocked)) == {"job": (4, Cause.GROW)}
 
 
 def test_what_a_job_that_backs_off_needs_is_left_for_it():
-    backs_off = newcomer(5, priority=0, retry_at=at(30))
+    backs_off = new_job(5, priority=0, retry_at=at(30))
     assert grown(plan(running("job", 1), backs_off)) == {"job": (3, Cause.GROW)}
 
 
 def test_what_is_held_for_a_job_is_not_taken():
-    held = lifecycle.reserve(newcomer(7, priority=0), a_reservation({P5: 7}))
+    held = lifecycle.reserve(new_job(7, priority=0), a_reservation({P5: 7}))
     made = plan(running("job", 1), a_preempting_job("other", units={P5: 4}), held)
     assert not made.resizes
     assert isinstance(made.waits[0].reason, WaitsForRelease)
@@ -406,7 +407,7 @@ def test_a_job_that_starts_stops_or_changes_its_size_does_not_grow():
 
 
 def test_what_one_pass_may_do_bounds_growth_too():
-    assert len(plan(running("a", 1), running("b", 1, elastic(most=2)), max_actions=1).resizes) == 1
+    assert len(plan(running("a", 1), running("b", 1, elastic(max_instances=2)), max_actions=1).resizes) == 1
 
 
 def test_nobody_grows_where_resizes_are_off():
@@ -420,7 +421,7 @@ def lacking(size, bounds, *, ago=10):
     """A job that has lost a member so many seconds ago."""
     job = running("job", size, bounds)
     member = job.attempt.members[-1].training_job_name
-    return lifecycle.member_ended(job, member, at(-ago), "lost", lost=True)
+    return lifecycle.remove_member(job, member, at(-ago), "lost", lost=True)
 
 
 def test_a_lost_member_is_replaced_at_once_as_far_as_before():
@@ -433,7 +434,7 @@ def test_where_nothing_is_idle_the_job_waits_for_a_replacement_and_then_goes_dow
     others = rigid("others", 5, priority=9)
     soon = plan(lacking(4, bounds), others)
     assert not soon.resizes
-    assert soon.look_again == at(20)
+    assert soon.recheck_at == at(20)
     assert grown(plan(lacking(4, bounds, ago=30), others)) == {"job": (2, Cause.REPAIR)}
 
 

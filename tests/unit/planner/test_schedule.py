@@ -313,7 +313,7 @@ def test_patience_does_not_lift_a_job_over_a_higher_priority():
 def test_the_plan_says_when_it_could_change_though_nothing_happens():
     waiting = [a_job("big", units={P5: 2})]
     made = plan(active=[a_running_job("x", priority=9)], waiting=waiting)
-    assert made.look_again == NOW + timedelta(days=1)
+    assert made.recheck_at == NOW + timedelta(days=1)
 
 
 def test_a_newcomer_waits_before_it_preempts():
@@ -325,7 +325,7 @@ def test_a_newcomer_waits_before_it_preempts():
 
 
 def test_a_job_may_ask_to_wait_longer_before_it_preempts():
-    waiting = [a_job("high", priority=5, wishes=PreemptionOverrides(delay=timedelta(seconds=30)))]
+    waiting = [a_job("high", priority=5, preemption_overrides=PreemptionOverrides(delay=timedelta(seconds=30)))]
     made = plan(active=[a_running_job("x", units={P5: 2})], waiting=waiting)
     assert reason(made, "high") == PreemptsLater(at(30))
 

@@ -291,7 +291,7 @@ class TestMayTake:
         tired = replace(
             old("tired", "speech", 4),
             past=(replace(old("x", "x").attempt, outcome=Outcome.PREEMPTED),),
-            wishes=PreemptionOverrides(max_preemptions=1),
+            preemption_overrides=PreemptionOverrides(max_preemptions=1),
         )
         held = [tired, old("other", "speech", 1, priority=5)]
         shares = shares_of(self.owner, self.borrower, active=held)

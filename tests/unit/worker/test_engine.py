@@ -29,9 +29,9 @@ def clock():
     return Ticking()
 
 
-def asks(row, **values):
+def asks(row, max_nodes=4, **values):
     epoch = json.loads(row.control)["epoch"] + 1 if row.control else 1
-    row.control = json.dumps({"epoch": epoch, "least": 1, "most": 4, **values})
+    row.control = json.dumps({"epoch": epoch, "minNodes": 1, "maxNodes": max_nodes, **values})
 
 
 def engine(row, clock, job):
@@ -62,7 +62,7 @@ def meet(clock, *engines):
 
 @pytest.fixture
 def pair(row, clock):
-    asks(row, most=2)
+    asks(row, max_nodes=2)
     nodes = engine(row, clock, "a"), engine(row, clock, "b")
     meet(clock, *nodes)
     return nodes
@@ -110,7 +110,7 @@ def test_a_worker_that_fails_here_begins_a_round_that_is_charged_once(pair, row,
 
 def test_a_drain_is_announced_before_anyone_stops_and_not_charged(pair, row, clock):
     first, second = pair
-    asks(row, most=1, drain=["a"])
+    asks(row, max_nodes=1, drain=["a"])
     later(clock)
     assert (second.status().rejoin, second.status().resize) == (True, True)
     later(clock)
@@ -296,7 +296,7 @@ def refusal(rendezvous):
 
 def test_a_program_that_ends_in_an_error_leaves_and_closes_nothing():
     row = Locked()
-    asks(row, most=1)
+    asks(row, max_nodes=1)
 
     def fails():
         with program(row, "a") as rendezvous:

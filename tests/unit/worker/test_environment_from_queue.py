@@ -17,12 +17,14 @@ from trainmaster.worker.container.restart_budget import RestartBudget as WorkerB
 from trainmaster.worker.rendezvous.settings import Settings
 
 ELASTIC = Elastic(
-    least=2,
-    most=8,
+    min_instances=2,
+    max_instances=8,
     values=(2, 4, 8),
     hook=QueuesHook.MEMBERS,
     graceful_shutdown_timeout=timedelta(minutes=5),
-    budget=RestartBudget(most=9, period=timedelta(hours=6), total=50, before_full=3, most_full=1),
+    budget=RestartBudget(
+        max_restarts=9, period=timedelta(hours=6), max_total_restarts=50, restarts_before_full=3, max_full_restarts=1
+    ),
 )
 
 
@@ -32,7 +34,7 @@ def test_a_container_reads_the_job_its_bounds_and_its_budget():
         hook=Hook.MEMBERS, run="bert", table="queue", min_nodes=2, max_nodes=8
     )
     assert WorkerBudget.from_environment(told) == WorkerBudget(
-        max_restarts=9, period=21_600.0, max_total=50, max_before_full=3, max_full=1
+        max_restarts=9, period=21_600.0, max_total_restarts=50, restarts_before_full=3, max_full_restarts=1
     )
     settings = Settings.from_environment(told)
     assert (settings.min_nodes, settings.max_nodes, settings.sizes, settings.grace) == (2, 8, (2, 4, 8), 300.0)
@@ -40,14 +42,14 @@ def test_a_container_reads_the_job_its_bounds_and_its_budget():
 
 def test_a_container_is_told_what_earlier_attempts_have_used_of_the_total():
     assert WorkerBudget.from_environment(environment(ELASTIC, "bert-qstamp-2", "queue", used=7)).used == 7
-    unbounded = replace(ELASTIC, budget=RestartBudget(most=9))
+    unbounded = replace(ELASTIC, budget=RestartBudget(max_restarts=9))
     assert WorkerBudget.from_environment(environment(unbounded, "bert-qstamp-2", "queue", used=7)) == WorkerBudget(
         max_restarts=9
     )
 
 
 def test_a_budget_without_bounds_is_one_here_too():
-    told = environment(Elastic(least=1, most=2), "bert", "")
+    told = environment(Elastic(min_instances=1, max_instances=2), "bert", "")
     assert WorkerBudget.from_environment(told) == WorkerBudget()
     assert timedelta(seconds=PERIOD) == RestartBudget().period
 

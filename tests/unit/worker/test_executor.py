@@ -156,7 +156,7 @@ class TestReading:
     def test_what_the_scheduler_asks_is_read_with_the_state(self, row, clock):
         node = executor(row, clock)
         assert node.step(ReadOp()).view.control == SETTINGS.default_control()
-        row.control = json.dumps({"epoch": 1, "least": 1, "most": 9})
+        row.control = json.dumps({"epoch": 1, "minNodes": 1, "maxNodes": 9})
         assert node.step(ReadOp()).view.control.max_nodes == 9
 
     def test_a_deleted_row_does_not_start_rounds_from_the_beginning(self, row, clock):
@@ -174,7 +174,7 @@ class TestEnds:
     )
     def test_they_are_typed(self, row, clock, state, drain, error):
         row.data, row.token = encode(state), 1
-        row.control = json.dumps({"epoch": 1, "least": 1, "most": 4, "drain": drain})
+        row.control = json.dumps({"epoch": 1, "minNodes": 1, "maxNodes": 4, "drain": drain})
         with pytest.raises(error) as raised:
             drive(executor(row, clock).run(join(clock), timeout=1.0), clock)
         assert getattr(raised.value, "reason", "spent") == "spent"

@@ -101,14 +101,18 @@ class TestState:
 
 class TestControl:
     def test_what_the_queue_writes_is_read(self):
-        asked = QueueControl(epoch=3, least=2, most=8, sizes=(2, 4, 8), drain=("job-qstamp-1-m2",), grace=120.0)
+        asked = QueueControl(
+            epoch=3, min_nodes=2, max_nodes=8, sizes=(2, 4, 8), drain=("job-qstamp-1-m2",), grace=120.0
+        )
         read = read_control(json.dumps(document(asked)))
         assert read == Control(
             epoch=3, min_nodes=2, max_nodes=8, sizes=(2, 4, 8), drain=("job-qstamp-1-m2",), grace=120.0
         )
 
     def test_keys_of_a_later_queue_are_left_alone(self):
-        text = json.dumps({"epoch": 2, "least": 1, "most": 4, "sizes": [4, 2, 1], "drain": ["x"], "grace": 9, "new": 1})
+        text = json.dumps(
+            {"epoch": 2, "minNodes": 1, "maxNodes": 4, "sizes": [4, 2, 1], "drain": ["x"], "grace": 9, "new": 1}
+        )
         assert read_control(text) == Control(
             epoch=2, min_nodes=1, max_nodes=4, sizes=(1, 2, 4), drain=("x",), grace=9.0
         )
@@ -116,9 +120,9 @@ class TestControl:
     @pytest.mark.parametrize(
         "values",
         [
-            {"most": 0},
-            {"least": 0},
-            {"least": 5},
+            {"maxNodes": 0},
+            {"minNodes": 0},
+            {"minNodes": 5},
             {"sizes": [8]},
             {"sizes": ["2"]},
             {"drain": [1]},
@@ -131,7 +135,7 @@ class TestControl:
     )
     def test_what_no_world_can_meet_is_refused(self, values):
         with pytest.raises(Corrupt):
-            read_control(json.dumps({"epoch": 1, "least": 2, "most": 4, **values}))
+            read_control(json.dumps({"epoch": 1, "minNodes": 2, "maxNodes": 4, **values}))
 
     @pytest.mark.parametrize("text", ["", "[]", "7", '"x"', "[" * 100_000])
     def test_what_is_no_control_is_refused(self, text):

@@ -34,21 +34,21 @@ def test_more_than_the_most_within_the_period_fail_the_job():
 
 
 def test_where_full_restarts_are_allowed_the_most_leads_to_one():
-    assert verdict(RestartBudget(max_restarts=1, max_full=1), 0, 1) is RestartAction.FULL_RESTART
+    assert verdict(RestartBudget(max_restarts=1, max_full_restarts=1), 0, 1) is RestartAction.FULL_RESTART
 
 
 def test_after_so_many_within_the_period_the_next_is_a_full_restart():
-    budget = RestartBudget(max_before_full=3, period=21_600)
+    budget = RestartBudget(restarts_before_full=3, period=21_600)
     assert verdict(budget, 0, 1, 2) is RestartAction.RESTART
     assert verdict(budget, 0, 1, 2, 3) is RestartAction.FULL_RESTART
 
 
 def test_more_than_the_total_fail_the_job_however_long_ago():
-    assert verdict(RestartBudget(max_total=2), 0, 50_000, 90_000) is RestartAction.FAIL
+    assert verdict(RestartBudget(max_total_restarts=2), 0, 50_000, 90_000) is RestartAction.FAIL
 
 
 def test_what_earlier_attempts_have_used_of_the_total_counts_and_of_nothing_else():
-    budget = RestartBudget(max_restarts=2, max_total=5, used=4)
+    budget = RestartBudget(max_restarts=2, max_total_restarts=5, used=4)
     assert verdict(budget, 0) is RestartAction.RESTART
     assert budget.evaluate([NOW, NOW], 2, NOW) == (
         RestartAction.FAIL,
@@ -58,7 +58,7 @@ def test_what_earlier_attempts_have_used_of_the_total_counts_and_of_nothing_else
 
 
 def test_the_total_goes_before_a_full_restart():
-    assert verdict(RestartBudget(max_total=1, max_before_full=1), 0, 1) is RestartAction.FAIL
+    assert verdict(RestartBudget(max_total_restarts=1, restarts_before_full=1), 0, 1) is RestartAction.FAIL
 
 
 def test_only_charged_rounds_count():
@@ -71,17 +71,23 @@ def test_only_charged_rounds_count():
     state = State(restarts=records, charged=1)
     assert RestartBudget(max_restarts=1).exhausted_reason(state, NOW) is None
     assert RestartBudget(max_restarts=0).exhausted_reason(state, NOW).startswith(BUDGET_SPENT_PREFIX)
-    assert RestartBudget(max_before_full=0).exhausted_reason(state, NOW).startswith(FULL_RESTART_PREFIX)
+    assert RestartBudget(restarts_before_full=0).exhausted_reason(state, NOW).startswith(FULL_RESTART_PREFIX)
 
 
 def test_the_budget_is_read_from_the_environment():
-    given = {"most": 5, "period": 60.0, "total": None, "before_full": 2, "most_full": 1}
+    given = {
+        "max_restarts": 5,
+        "period": 60.0,
+        "max_total_restarts": None,
+        "restarts_before_full": 2,
+        "max_full_restarts": 1,
+    }
     read = RestartBudget.from_environment({"TRAINMASTER_RESTARTS": json.dumps(given)})
-    assert read == RestartBudget(max_restarts=5, period=60.0, max_before_full=2, max_full=1)
+    assert read == RestartBudget(max_restarts=5, period=60.0, restarts_before_full=2, max_full_restarts=1)
     assert RestartBudget.from_environment({}) == RestartBudget()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '"most"', '{"most": "many"}', '{"period": []}'])
+@pytest.mark.parametrize("text", ["{", "[]", '"max_restarts"', '{"max_restarts": "many"}', '{"period": []}'])
 def test_what_is_no_budget_is_refused_by_its_name(text):
     with pytest.raises(InvalidRequest) as caught:
         RestartBudget.from_environment({"TRAINMASTER_RESTARTS": text})

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.document import document, value_of
+from trainmaster.domain.document import member_name as member_key
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Member, Resizing
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
@@ -30,6 +31,7 @@ _FAILURES: Mapping[str, FailureClass] = {failure.value: failure for failure in F
 _OUTCOMES: Mapping[str, Outcome] = {outcome.value: outcome for outcome in Outcome}
 ROW_FIELDS = frozenset({"name", "entry_time", "priority", "state", "version"})
 """Fields of a job that are attributes of its row."""
+_BY_QUEUE, _RESOURCES = "queueSelectsPool", "resources"
 _LAUNCHED, _STOP_SENT = 1, 2
 _REQUESTED, _GIVEN_UP = 1, 2
 
@@ -53,14 +55,14 @@ class Stored(NamedTuple):
     """Declaration of a stored field.
 
     Attributes:
-        key: member of the JSON object.
         field: field of the dataclass.
         codec: conversion of values other than the field's default, which is not stored.
+        key: member of the JSON object, the field's name in camelCase.
     """
 
-    key: str
     field: str
     codec: Codec
+    key: str
 
 
 def encode_job(job: Job, lines: Iterable[Change]) -> str:
@@ -74,8 +76,9 @@ def decode_job(text: str, name: str, entry: datetime) -> dict[str, Any]:
     """Return the fields of the job in such a text; ignore keys of newer versions."""
     values, owner = json.loads(text), Owner(name, entry)
     found = _read(values, _JOB_KEYS, owner)
-    if "ours" in values or "asks" in values:
-        found["demand"] = replace(found["demand"], queue_selects_pool="ours" in values, **_asks_of(values.get("asks")))
+    if _BY_QUEUE in values or _RESOURCES in values:
+        resources = _resources_of(values.get(_RESOURCES))
+        found["demand"] = replace(found["demand"], queue_selects_pool=_BY_QUEUE in values, **resources)
     return found
 
 
@@ -128,11 +131,14 @@ def _at(entry: datetime, seconds: Seconds | None) -> datetime | None:
 def _demand_values(demand: Demand) -> dict[str, Any]:
     """Return what a demand has besides alternatives: by resources, with the number of its own alternatives."""
     resources = demand.resources
-    asks = {} if resources is None else {"asks": [document(resources, sparse=True), demand.instances, demand.listed]}
-    return {"ours": True, **asks} if demand.queue_selects_pool else asks
+    if resources is None:
+        values = {}
+    else:
+        values = {_RESOURCES: [document(resources, sparse=True), demand.instances, demand.listed]}
+    return {_BY_QUEUE: True, **values} if demand.queue_selects_pool else values
 
 
-def _asks_of(value: Sequence[Any] | None) -> dict[str, Any]:
+def _resources_of(value: Sequence[Any] | None) -> dict[str, Any]:
     if value is None:
         return {}
     resources, instances, listed = value
@@ -215,15 +221,17 @@ def _resizing_of(value: Sequence[Any], owner: Owner) -> Resizing:
 def _attempt(attempt: Attempt, owner: Owner) -> dict[str, Any]:
     """Return the attempt's number, its fields, and its name unless that follows from the job's name and the number."""
     owner = owner._replace(attempt=attempt.number)
-    return {"n": attempt.number, **_name(attempt.training_job_name, owner)} | _written(
+    return {"number": attempt.number, **_name(attempt.training_job_name, owner)} | _written(
         attempt, _ATTEMPT_DEFAULTS, owner
     )
 
 
 def _attempt_of(value: Mapping[str, Any], owner: Owner) -> Attempt:
-    owner = owner._replace(attempt=value["n"])
+    owner = owner._replace(attempt=value["number"])
     found = _read(value, _ATTEMPT_KEYS, owner)
-    return Attempt(number=owner.attempt, training_job_name=value.get("name") or _usual_name(value, owner), **found)
+    return Attempt(
+        number=owner.attempt, training_job_name=value.get("trainingJobName") or _usual_name(value, owner), **found
+    )
 
 
 def _name(name: str, owner: Owner) -> dict[str, str]:
@@ -231,7 +239,7 @@ def _name(name: str, owner: Owner) -> dict[str, str]:
     known = Work.kinds().get(kind := kind_of_run(name))
     if known is not None and name == known.run_name(owner.job, owner.attempt):
         return {"run": kind}
-    return {} if known is None and name == attempt_name(owner.job, owner.attempt) else {"name": name}
+    return {} if known is None and name == attempt_name(owner.job, owner.attempt) else {"trainingJobName": name}
 
 
 def _usual_name(value: Mapping[str, Any], owner: Owner) -> str:
@@ -267,56 +275,56 @@ def _sparse(kind: type) -> Codec:
     return Codec(lambda value, _: document(value, sparse=True), lambda value, _: value_of(kind, value))
 
 
+def _stored(field: str, codec: Codec = _SAME) -> Stored:
+    return Stored(field, codec, member_key(field))
+
+
 JOB_FIELDS = (
-    Stored(
-        "demand",
+    _stored(
         "demand",
         Codec(lambda demand, _: [dict(units) for units in demand.alternatives], lambda value, _: Demand(tuple(value))),
     ),
-    Stored("digest", "digest", _SAME),
-    Stored("share", "share", _SAME),
-    Stored("fixed", "preemptible", Codec(lambda *_: True, lambda *_: False)),
-    Stored("maxRuntime", "max_runtime", _SPAN),
-    Stored("maxPending", "max_pending", _SPAN),
-    Stored("keepAlive", "keep_alive", _SAME),
-    Stored("fit", "warm_pool_key", _SAME),
-    Stored("image", "container_image", _SAME),
-    Stored("saves", "checkpointed", _SAME),
-    Stored("by", "submitted_by", _SAME),
-    Stored("attempt", "attempt", _ATTEMPT),
-    Stored("past", "past", _many(_ATTEMPT)),
-    Stored("earlier", "earlier", _sparse(AttemptTotals)),
-    Stored(
-        "hold",
+    _stored("digest"),
+    _stored("share"),
+    _stored("preemptible"),
+    _stored("max_runtime", _SPAN),
+    _stored("max_pending", _SPAN),
+    _stored("keep_alive"),
+    _stored("warm_pool_key"),
+    _stored("container_image"),
+    _stored("checkpointed"),
+    _stored("submitted_by"),
+    _stored("attempt", _ATTEMPT),
+    _stored("past", _many(_ATTEMPT)),
+    _stored("attempt_totals", _sparse(AttemptTotals)),
+    _stored(
         "reservation",
         Codec(
             lambda kept, owner: [dict(kept.units), _since(owner.entry, kept.until)],
             lambda value, owner: Reservation(value[0], owner.entry + timedelta(seconds=value[1])),
         ),
     ),
-    Stored("retryAt", "retry_at", _MOMENT),
-    Stored("returns", "capacity_failures", _SAME),
-    Stored("stop", "stop_requested", _SAME),
-    Stored("failure", "failure", _SAME),
-    Stored("endedAt", "ended_at", _MOMENT),
-    Stored("wishes", "wishes", Codec(_overrides, _overrides_of)),
-    Stored("notBefore", "not_before", _MOMENT),
-    Stored("deadline", "deadline", _MOMENT),
-    Stored("after", "after", _NAMES),
-    Stored("ifParentFails", "if_parent_fails", Codec(lambda rule, _: rule.value, lambda value, _: ParentRule(value))),
-    Stored("group", "group", _SAME),
-    Stored("groupMost", "max_concurrent", _SAME),
-    Stored("retries", "retries", _FAILURE_COUNTS),
-    Stored("failures", "failures", _FAILURE_COUNTS),
-    Stored("heldBy", "held_by", _SAME),
-    Stored("elastic", "elastic", _sparse(Elastic)),
-    Stored(
-        "work",
+    _stored("retry_at", _MOMENT),
+    _stored("capacity_failures"),
+    _stored("stop_requested"),
+    _stored("failure"),
+    _stored("ended_at", _MOMENT),
+    _stored("preemption_overrides", Codec(_overrides, _overrides_of)),
+    _stored("not_before", _MOMENT),
+    _stored("deadline", _MOMENT),
+    _stored("after", _NAMES),
+    _stored("if_parent_fails", Codec(lambda rule, _: rule.value, lambda value, _: ParentRule(value))),
+    _stored("group"),
+    _stored("max_concurrent"),
+    _stored("retries", _FAILURE_COUNTS),
+    _stored("failures", _FAILURE_COUNTS),
+    _stored("held_by"),
+    _stored("elastic", _sparse(Elastic)),
+    _stored(
         "work",
         Codec(lambda work, _: [work.kind, *work.values()], lambda value, _: work_of_values(value[0], value[1:])),
     ),
-    Stored(
-        "history",
+    _stored(
         "history",
         Codec(
             lambda lines, owner: [_line(line, owner.entry) for line in lines],
@@ -326,42 +334,41 @@ JOB_FIELDS = (
 )
 """Every stored field of a job but `ROW_FIELDS`; the history may be stored in parts."""
 ATTEMPT_FIELDS = (
-    Stored("units", "units", _BY_NAME),
-    Stored("at", "created_at", _MOMENT),
-    Stored("choices", "choices", _NAMES),
-    Stored("type", "instance_type", _SAME),
-    Stored("outcome", "outcome", Codec(lambda outcome, _: outcome.value, lambda value, _: _OUTCOMES[value])),
-    Stored("launched", "launched", _SAME),
-    Stored("started", "started_at", _MOMENT),
-    Stored("stopAsked", "stop_asked_at", _MOMENT),
-    Stored("stopSent", "stop_sent", _SAME),
-    Stored("for", "freed_for", _SAME),
-    Stored("saved", "saved_at", _MOMENT),
-    Stored("savesEvery", "saves_every", _SPAN),
-    Stored("interruptions", "interruptions", _SAME),
-    Stored("reclaimed", "reclaimed_at", _MOMENT),
-    Stored("warmUntil", "warm_until", _MOMENT),
-    Stored("ended", "ended_at", _MOMENT),
-    Stored("reason", "reason", _SAME),
-    Stored("given", "given", _SAME),
-    Stored(
-        "turnedDown",
+    _stored("units", _BY_NAME),
+    _stored("created_at", _MOMENT),
+    _stored("choices", _NAMES),
+    _stored("instance_type"),
+    _stored("outcome", Codec(lambda outcome, _: outcome.value, lambda value, _: _OUTCOMES[value])),
+    _stored("launched"),
+    _stored("started_at", _MOMENT),
+    _stored("stop_asked_at", _MOMENT),
+    _stored("stop_sent"),
+    _stored("freed_for"),
+    _stored("saved_at", _MOMENT),
+    _stored("saves_every", _SPAN),
+    _stored("interruptions"),
+    _stored("reclaimed_at", _MOMENT),
+    _stored("warm_until", _MOMENT),
+    _stored("ended_at", _MOMENT),
+    _stored("reason"),
+    _stored("given"),
+    _stored(
         "turned_down",
         Codec(
             lambda times, owner: {pool: _since(owner.entry, time) for pool, time in times.items()},
             lambda value, owner: {pool: owner.entry + timedelta(seconds=after) for pool, after in value.items()},
         ),
     ),
-    Stored("members", "members", _many(Codec(_member, _member_of))),
-    Stored("joined", "joined", _SAME),
-    Stored("resizing", "resizing", Codec(_resizing, _resizing_of)),
-    Stored("sized", "sized_at", _MOMENT),
-    Stored("served", "served", _SAME),
-    Stored("resizes", "resizes", _SAME),
-    Stored("faulty", "faulty_since", _MOMENT),
-    Stored("wanted", "wanted", _SAME),
-    Stored("baseEnded", "base_ended_at", _MOMENT),
-    Stored("restarts", "restarts", _SAME),
+    _stored("members", _many(Codec(_member, _member_of))),
+    _stored("joined"),
+    _stored("resizing", Codec(_resizing, _resizing_of)),
+    _stored("sized_at", _MOMENT),
+    _stored("served"),
+    _stored("resizes"),
+    _stored("faulty_since", _MOMENT),
+    _stored("wanted"),
+    _stored("base_ended_at", _MOMENT),
+    _stored("restarts"),
 )
 """Every stored field of an attempt but its number and its name."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from trainmaster.adapters.dynamodb.rows import WAIT, Row, lane_end, lane_of
 from trainmaster.adapters.dynamodb.table import Table
 
-_LARGEST_PAGE = 250
+_MAX_PAGE_SIZE = 250
 """Rows of one query in a listing, at most."""
 
 
@@ -38,12 +38,17 @@ def read_heads(table: Table, first: Callable[[str], int], *, consistent: bool = 
 
 
 def resize_heads(
-    table: Table, lanes: Sequence[Lane], least: Callable[[str], int], wanted: Callable[[Lane], int], *, consistent: bool
+    table: Table,
+    lanes: Sequence[Lane],
+    min_rows: Callable[[str], int],
+    wanted: Callable[[Lane], int],
+    *,
+    consistent: bool,
 ) -> list[Lane]:
-    """Return the lanes with `wanted` rows each, reading more or cutting, but never below `least`."""
+    """Return the lanes with `wanted` rows each, reading more or cutting, but never below `min_rows`."""
     return [
         _resize_head(table, lane, wanted(lane), consistent=consistent)
-        if lane.cut or len(lane.rows) > least(lane.key)
+        if lane.cut or len(lane.rows) > min_rows(lane.key)
         else lane
         for lane in lanes
     ]
@@ -71,7 +76,7 @@ def growing_pages(
     while more:
         rows, more = read(after, size)
         yield from rows
-        after, size = rows[-1][place]["S"] if rows else after, min(2 * size, _LARGEST_PAGE)
+        after, size = rows[-1][place]["S"] if rows else after, min(2 * size, _MAX_PAGE_SIZE)
 
 
 def _read_first(table: Table, first: Callable[[str], int], *, consistent: bool) -> list[tuple[str, list[Row]]]:

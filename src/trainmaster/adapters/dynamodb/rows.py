@@ -233,7 +233,7 @@ def warm_row(pool: WarmPool) -> Row:
     """Return the row of a warm pool that an ended attempt left."""
     values = {
         "units": dict(pool.units),
-        "fit": pool.warm_pool_key,
+        "warmPoolKey": pool.warm_pool_key,
         "until": moment(pool.until),
         "priority": pool.priority,
         "usedBy": pool.used_by,
@@ -255,7 +255,7 @@ def warm_of(row: Row) -> WarmPool:
     return WarmPool(
         training_job_name=row["sk"]["S"].removeprefix(WARM_ROWS),
         units=values["units"],
-        warm_pool_key=values.get("fit", ""),
+        warm_pool_key=values.get("warmPoolKey", ""),
         until=datetime.fromisoformat(values["until"]),
         priority=values.get("priority", 0),
         used_by=values.get("usedBy"),

@@ -80,8 +80,8 @@ def nodes_rows(nodes: Iterable[NodeView]) -> list[list[str]]:
 
 def rendezvous_line(view: RendezvousView) -> str:
     """Return the state of a rendezvous in a line; empty if no node has joined."""
-    if view["trouble"] is not None:
-        return f"Rendezvous {view['run']}: {view['trouble']}"
+    if view["problem"] is not None:
+        return f"Rendezvous {view['run']}: {view['problem']}"
     if view["round"] is None:
         return ""
     status = "formed" if view["complete"] else "forming"

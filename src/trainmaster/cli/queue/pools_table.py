@@ -99,7 +99,7 @@ def _waiting(pool: PoolView) -> str:
 
 
 def _beyond_minimum(pool: PoolView) -> int:
-    return pool.get("beyondLeast", 0)
+    return pool.get("beyondMinimum", 0)
 
 
 def _accelerators(pool: PoolView) -> str:

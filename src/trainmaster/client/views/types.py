@@ -338,7 +338,7 @@ class PoolView(TypedDict):
     cap: int
     used: int
     stopping: int
-    beyondLeast: int
+    beyondMinimum: int
     held: int
     external: int
     warm: int
@@ -466,7 +466,7 @@ class RendezvousView(TypedDict):
     reason: str | None
     restarts: int
     nodes: list[NodeView]
-    trouble: str | None
+    problem: str | None
 
 
 class ReservedView(TypedDict):

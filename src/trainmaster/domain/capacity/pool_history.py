@@ -32,7 +32,7 @@ class PoolEvent:
 
     Attributes:
         at: UTC.
-        deed: the change.
+        action: the change.
         pool: the pool's name.
         instance_type: its type.
         before: its cap before; 0 if it was created.
@@ -45,7 +45,7 @@ class PoolEvent:
     """
 
     at: datetime
-    deed: PoolAction
+    action: PoolAction
     pool: str
     instance_type: str
     before: int
@@ -74,7 +74,7 @@ def events(
         price = catalogue.of_pool(pool).price
         yield PoolEvent(
             at=now,
-            deed=_action(decision),
+            action=_action(decision),
             pool=pool.name,
             instance_type=pool.instance_type,
             before=before,

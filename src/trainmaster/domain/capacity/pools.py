@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from trainmaster.domain.capacity.units import LARGEST_CAP, Kind, PlanWindow, Pool, is_service_pool
+from trainmaster.domain.capacity.units import MAX_CAP, Kind, PlanWindow, Pool, is_service_pool
 from trainmaster.domain.requests.fields import Problem, shown
 
 MAX_ACCELERATORS = 1_024
@@ -110,8 +110,8 @@ def _own_problems(pool: Pool, path: str) -> Iterator[Problem]:
     if not _TYPE.fullmatch(pool.instance_type):
         wrong = f"{shown(pool.instance_type)} is not an ML instance type."
         yield Problem(f"{path}instanceType", wrong, "Specify one such as ml.p5.48xlarge.")
-    if not 0 <= pool.cap <= LARGEST_CAP:
-        yield Problem(f"{path}cap", f"The cap {shown(pool.cap)} is out of range.", f"Use 0 to {LARGEST_CAP}.")
+    if not 0 <= pool.cap <= MAX_CAP:
+        yield Problem(f"{path}cap", f"The cap {shown(pool.cap)} is out of range.", f"Use 0 to {MAX_CAP}.")
     if not (math.isfinite(pool.price) and 0 <= pool.price <= HIGHEST_PRICE):
         wrong = f"The price {shown(pool.price)} is out of range."
         yield Problem(f"{path}price", wrong, "Specify dollars per hour of one instance, or 0 for no price.")

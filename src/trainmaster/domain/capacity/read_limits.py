@@ -19,7 +19,7 @@ FIRST_OF_SERVICE = 16
 """Those of a service's lane. Each service has lanes of its own, and a pass may need to look at a hundred."""
 FIRST_OF_FULL = 4
 """Those that a pass reads of such a lane while its service has no room, so that none of them can start."""
-MOST = 1_000
+MAX_JOBS_READ = 1_000
 """Maximum number read of any lane."""
 SPARE = 8
 """Read beyond those that could start, since heads may be backing off or too large for the free units."""
@@ -103,9 +103,9 @@ def read_limit_for_query(
                 if name in within_reach:
                     within_reach[name] -= count
     # The jobs of a service's lane all ask for at least half as much as the largest of them.
-    least = 1 if head.work is None else _least(head.work)
-    could_start = -(-sum(max(0, units) for units in within_reach.values()) // least)
-    return max(FIRST if head.work is None else FIRST_OF_SERVICE, min(MOST, could_start + SPARE))
+    smallest = 1 if head.work is None else _smallest_demand(head.work)
+    could_start = -(-sum(max(0, units) for units in within_reach.values()) // smallest)
+    return max(FIRST if head.work is None else FIRST_OF_SERVICE, min(MAX_JOBS_READ, could_start + SPARE))
 
 
 def _is_full(order: Order, head: Job, work: Work, pools: Mapping[str, Pool], active: Iterable[Job]) -> bool:
@@ -115,7 +115,7 @@ def _is_full(order: Order, head: Job, work: Work, pools: Mapping[str, Pool], act
         return False
     stay = (job for job in active if not job.stopping and not _may_go(order, job, head))
     room = pool.cap - sum(job.units.get(pool.name, 0) for job in stay)
-    return room < min(_least(work), pool.cap)
+    return room < min(_smallest_demand(work), pool.cap)
 
 
 def _may_go(order: Order, job: Job, head: Job) -> bool:
@@ -124,6 +124,6 @@ def _may_go(order: Order, job: Job, head: Job) -> bool:
     return job.preemptible and (outranked or job.share != head.share)
 
 
-def _least(work: Work) -> int:
+def _smallest_demand(work: Work) -> int:
     """Return the minimum that every job of its lane asks for."""
     return 1 << (work.needed.bit_length() - 1)

@@ -113,9 +113,9 @@ class _Rules:
     entitlements: Entitlements
     known: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def most(self, share: str, pool: str) -> int:
+    def max_units(self, share: str, pool: str) -> int:
         if (share, pool) not in self.known:
-            self.known[share, pool] = self.entitlements.most(share, pool)
+            self.known[share, pool] = self.entitlements.max_units(share, pool)
         return self.known[share, pool]
 
 
@@ -124,7 +124,7 @@ def _resolved(job: Job, offers: Offers, known: dict[Hashable, Demand], rules: _R
     asked = job.demand
     if job.work is not None:
         pool = offers.pools.get(job.work.pool)
-        cap = None if pool is None else pool.cap if rules is None else rules.most(job.share, pool.name)
+        cap = None if pool is None else pool.cap if rules is None else rules.max_units(job.share, pool.name)
         cut = job.work.demand(cap)
         return job if cut == asked else replace(job, demand=cut)
     if asked.resources is None:

@@ -16,7 +16,7 @@ from trainmaster.domain.capacity.resources import Resources
 
 Units = Mapping[str, int]
 """Instances by pool name; concurrent requests in a pool of kind `SERVICE`."""
-LARGEST_CAP = 1_000_000
+MAX_CAP = 1_000_000
 """Largest cap of a pool, and largest number of its units in any setting."""
 
 

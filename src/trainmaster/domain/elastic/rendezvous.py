@@ -76,15 +76,15 @@ class Control:
 
     Attributes:
         epoch: increases with every change, so that nodes notice it.
-        least, most: nodes that a world may have, within the legal sizes.
-        sizes: the legal sizes, ascending; empty where every number from `least` to `most` is.
+        min_nodes, max_nodes: nodes that a world may have, within the legal sizes.
+        sizes: the legal sizes, ascending; empty where every number from `min_nodes` to `max_nodes` is.
         drain: training jobs whose nodes must checkpoint and leave.
         grace: seconds that they have for that.
     """
 
     epoch: int
-    least: int
-    most: int
+    min_nodes: int
+    max_nodes: int
     sizes: tuple[int, ...] = ()
     drain: tuple[str, ...] = ()
     grace: float = 600.0

@@ -43,19 +43,19 @@ class RestartBudget:
     """Limits on restarts of a job's processes after failures; resizes do not count.
 
     Attributes:
-        most: restarts within `period` after which the job fails, or restarts in full; None for no limit.
+        max_restarts: restarts within `period` after which the job fails, or restarts in full; None for no limit.
         period: the window in which restarts are counted (`evalPeriodSeconds`).
-        total: maximum restarts over the job's lifetime (`jobMaxRetryCount`); None for no limit.
-        before_full: after so many within the period the next is a full restart, a new attempt
+        max_total_restarts: maximum restarts over the job's lifetime (`jobMaxRetryCount`); None for no limit.
+        restarts_before_full: after so many within the period the next is a full restart, a new attempt
             (`numRestartBeforeFullJobRestart`); None for never.
-        most_full: maximum full restarts within the period; one more fails the job (`maxFullJobRestarts`).
+        max_full_restarts: maximum full restarts within the period; one more fails the job (`maxFullJobRestarts`).
     """
 
-    most: int | None = None
+    max_restarts: int | None = None
     period: timedelta = timedelta(hours=1)
-    total: int | None = None
-    before_full: int | None = None
-    most_full: int = 0
+    max_total_restarts: int | None = None
+    restarts_before_full: int | None = None
+    max_full_restarts: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Elastic:
     """Legal sizes of an elastic job, and how it is resized.
 
     Attributes:
-        least, most: bounds of its size, instances, both legal.
+        min_instances, max_instances: bounds of its size, instances, both legal.
         step: between legal sizes (`replicaIncrementStep`).
         values: all legal sizes, ascending, instead of a step (`replicaDiscreteValues`); empty where a step tells.
         hook: how it is resized.
@@ -75,8 +75,8 @@ class Elastic:
         budget: limits on restarts after failures.
     """
 
-    least: int
-    most: int
+    min_instances: int
+    max_instances: int
     step: int = 1
     values: tuple[int, ...] = ()
     hook: Hook = Hook.RESTART
@@ -90,7 +90,7 @@ class Elastic:
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """All legal sizes, ascending."""
-        return self.values or tuple(range(self.least, self.most + 1, self.step))
+        return self.values or tuple(range(self.min_instances, self.max_instances + 1, self.step))
 
     def at_most(self, size: int) -> int | None:
         """Return the largest legal size of at most this; None if even the smallest is larger."""

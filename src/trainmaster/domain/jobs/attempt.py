@@ -132,7 +132,7 @@ class Attempt:
         return (self.ended_at - self.started_at).total_seconds()
 
     @property
-    def lacked(self) -> bool:
+    def found_no_capacity(self) -> bool:
         """True if it ended because SageMaker, or the account's limits, had no capacity for it."""
         reason = self.reason or ""
         if self.outcome is Outcome.RETURNED:
@@ -140,19 +140,19 @@ class Attempt:
         return self.outcome is Outcome.FAILED and self.started_at is None and reason.endswith(WAITED_TOO_LONG)
 
     @property
-    def lacking(self) -> Mapping[str, datetime]:
+    def shortages(self) -> Mapping[str, datetime]:
         """Pools that had no capacity for it, or for earlier starts with its number, and when.
 
         If it needed several pools together, SageMaker does not report which of them it was.
         """
-        if not self.lacked or self.ended_at is None or (len(self.units) > 1 and not self.choices):
+        if not self.found_no_capacity or self.ended_at is None or (len(self.units) > 1 and not self.choices):
             return self.turned_down
         return {**self.turned_down, **dict.fromkeys(self.units, self.ended_at)}
 
     @property
-    def asked_in_full(self) -> bool:
+    def requested_full_restart(self) -> bool:
         """True if it failed because its nodes requested a new attempt."""
-        return self.outcome is Outcome.FAILED and asks_in_full(self.reason)
+        return self.outcome is Outcome.FAILED and requests_full_restart(self.reason)
 
     @property
     def served_in_all(self) -> float:
@@ -184,6 +184,6 @@ class Attempt:
         return (self.training_job_name, *(member.training_job_name for member in self.members))
 
 
-def asks_in_full(reason: str | None) -> bool:
+def requests_full_restart(reason: str | None) -> bool:
     """Return whether a failure's reason requests a full restart; SageMaker prefixes it with the failure's class."""
     return (reason or "").partition(":")[2].strip().startswith(FULL_RESTART)

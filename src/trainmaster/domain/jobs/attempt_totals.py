@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 
-KEPT = 50
+MAX_PAST_ATTEMPTS = 50
 """Attempts before the newest that are stored one by one; they stay below 100 kB even with long failure reasons."""
 
 
@@ -49,10 +49,10 @@ class AttemptTotals:
         """Return the number of attempts with one of these outcomes."""
         return sum(self.outcomes.get(outcome, 0) for outcome in outcomes)
 
-    def after(self, attempt: Attempt, most_full: int) -> AttemptTotals:
-        """Return the totals including the next attempt; at most `most_full` full restarts are kept."""
+    def after(self, attempt: Attempt, max_full_restarts: int) -> AttemptTotals:
+        """Return the totals including the next attempt; at most `max_full_restarts` full restarts are kept."""
         saves = [span for span in (self.saves_every, attempt.saves_every) if span is not None]
-        asked = (attempt.ended_at,) if attempt.asked_in_full and attempt.ended_at is not None else ()
+        asked = (attempt.ended_at,) if attempt.requested_full_restart and attempt.ended_at is not None else ()
         full = (*self.full, *asked)
         return AttemptTotals(
             outcomes={**self.outcomes, attempt.outcome: self.ended(attempt.outcome) + 1},
@@ -62,8 +62,8 @@ class AttemptTotals:
             served=self.served + attempt.served_in_all,
             restarts=self.restarts + attempt.restarts,
             saves_every=min(saves, default=None),
-            full=full[max(len(full) - most_full, 0) :],
+            full=full[max(len(full) - max_full_restarts, 0) :],
         )
 
 
-NONE_EARLIER = AttemptTotals()
+NO_TOTALS = AttemptTotals()

@@ -148,4 +148,4 @@ def _at_work(job: Job, now: datetime | None) -> float | None:
 
 def _longest_try(job: Job) -> float:
     """Return the seconds of the longest ended attempt."""
-    return max(job.earlier.longest, *(attempt.ran for attempt in job.attempts), 0.0)
+    return max(job.attempt_totals.longest, *(attempt.ran for attempt in job.attempts), 0.0)

@@ -15,7 +15,7 @@ from functools import cached_property
 from trainmaster.domain.capacity.units import Demand, Units
 from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
-from trainmaster.domain.jobs.attempt_totals import NONE_EARLIER, AttemptTotals
+from trainmaster.domain.jobs.attempt_totals import NO_TOTALS, AttemptTotals
 from trainmaster.domain.jobs.lane import LaneParts, lane_name
 from trainmaster.domain.jobs.work import Work
 from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
@@ -109,7 +109,7 @@ class Job:
         max_pending: `StoppingCondition.MaxPendingTimeInSeconds`, if given.
         attempt: the newest attempt; None before the first start.
         past: the attempts before it that are stored one by one.
-        earlier: totals of the attempts before those.
+        attempt_totals: totals of the attempts before those.
         retry_at: the job is not started before this time (back-off).
         capacity_failures: consecutive starts or growths for which SageMaker had no capacity; sets the back-off.
         stop_requested: whether its user stopped it, so that it is not resumed.
@@ -118,7 +118,7 @@ class Job:
         history: newest changes last; the store may keep older ones apart.
         container_image: training image or algorithm; jobs of one image are expected to run alike.
         checkpointed: whether it writes checkpoints (`CheckpointConfig`), so that preemption keeps its work.
-        wishes: preemption rules of its own.
+        preemption_overrides: its own preemption rules, where they differ from the queue's.
         not_before: the earliest time at which it enters the queue.
         deadline: the time by which its user needs it done.
         after: jobs that must end first and have not ended yet.
@@ -148,7 +148,7 @@ class Job:
     submitted_by: str | None = None
     attempt: Attempt | None = None
     past: tuple[Attempt, ...] = ()
-    earlier: AttemptTotals = NONE_EARLIER
+    attempt_totals: AttemptTotals = NO_TOTALS
     reservation: Reservation | None = None
     retry_at: datetime | None = None
     capacity_failures: int = 0
@@ -158,7 +158,7 @@ class Job:
     history: tuple[Change, ...] = ()
     container_image: str = ""
     checkpointed: bool = False
-    wishes: PreemptionOverrides = field(default_factory=PreemptionOverrides)
+    preemption_overrides: PreemptionOverrides = field(default_factory=PreemptionOverrides)
     not_before: datetime | None = None
     deadline: datetime | None = None
     after: tuple[str, ...] = ()
@@ -187,10 +187,10 @@ class Job:
     @cached_property
     def equivalence_key(self) -> str | None:
         """Equal for jobs that a pass treats alike apart from their past; None for a job that is unlike all others."""
-        lacked = self.attempt is not None and self.attempt.lacked
+        lacked = self.attempt is not None and self.attempt.found_no_capacity
         if lacked or self.reservation is not None or self.retry_at is not None or self.group is not None:
             return None
-        who = (self.share, self.submitted_by, self.preemptible, self.wishes)
+        who = (self.share, self.submitted_by, self.preemptible, self.preemption_overrides)
         # One string, once: planners compare it for every job of a deep queue.
         return sys.intern(
             repr((self.demand.equivalence_key, who, self.container_image, self.checkpointed, self.max_runtime))
@@ -200,7 +200,7 @@ class Job:
     def served(self) -> float:
         """Unit-seconds of work of its ended attempts."""
         ended = (attempt.served_in_all for attempt in self.attempts if attempt.ended_at is not None)
-        return sum(ended, self.earlier.served)
+        return sum(ended, self.attempt_totals.served)
 
     @cached_property
     def worked(self) -> float:
@@ -209,7 +209,7 @@ class Job:
         Work is assumed to scale with the instances, so that run times of a class are comparable across sizes.
         """
         if self.elastic is not None:
-            return self.served / self.elastic.least
+            return self.served / self.elastic.min_instances
         return self.at_work
 
     def worked_by(self, now: datetime) -> float:
@@ -218,24 +218,25 @@ class Job:
         if attempt is None or self.state not in ACTIVE or attempt.started_at is None:
             return self.worked
         if self.elastic is not None:
-            return self.worked + attempt.served_by(now) / self.elastic.least
+            return self.worked + attempt.served_by(now) / self.elastic.min_instances
         return self.worked + max((now - attempt.started_at).total_seconds(), 0.0)
 
     @cached_property
     def at_work(self) -> float:
         """Seconds of work of its ended attempts, at any size."""
-        return sum((attempt.ran for attempt in self.attempts), self.earlier.at_work)
+        return sum((attempt.ran for attempt in self.attempts), self.attempt_totals.at_work)
 
     @cached_property
     def preemptions(self) -> int:
         """The number of its preemptions."""
         stepped_aside = Outcome.PREEMPTED
-        return sum((attempt.outcome is stepped_aside for attempt in self.attempts), self.earlier.ended(stepped_aside))
+        before = self.attempt_totals.ended(stepped_aside)
+        return sum((attempt.outcome is stepped_aside for attempt in self.attempts), before)
 
     @cached_property
     def restarts(self) -> int:
         """Failure restarts of its earlier attempts' nodes, counted only if a budget limits them."""
-        return sum((attempt.restarts for attempt in self.past), self.earlier.restarts)
+        return sum((attempt.restarts for attempt in self.past), self.attempt_totals.restarts)
 
     @cached_property
     def order(self) -> tuple[int, datetime, str]:

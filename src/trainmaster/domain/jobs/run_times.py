@@ -32,7 +32,7 @@ MAX_KINDS = 48
 
 LARGE = 8
 """Accelerators from which a job counts as large: a whole instance and more."""
-SHORTEST_WAIT = 60.0
+MIN_WAIT = 60.0
 """Seconds: shorter waits are one bucket; there are four for each doubling above."""
 
 MAX_OTHER_KINDS = 16
@@ -87,7 +87,7 @@ _EDGES = (0.0, *(FIRST_EDGE * 2 ** (bucket / PER_OCTAVE) for bucket in range(BUC
 
 def wait_bucket(seconds: float) -> int:
     """Return the bucket of a wait; a few dozen buckets cover years."""
-    return 0 if seconds <= SHORTEST_WAIT else 1 + math.floor(4 * math.log2(seconds / SHORTEST_WAIT))
+    return 0 if seconds <= MIN_WAIT else 1 + math.floor(4 * math.log2(seconds / MIN_WAIT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class History:
     def waited_longer(self, seconds: float) -> float:
         """Return how many large jobs waited longer; within a bucket they are assumed to be spread evenly."""
         bucket = wait_bucket(seconds)
-        lower, upper = SHORTEST_WAIT * 2 ** ((bucket - 1) / 4), SHORTEST_WAIT * 2 ** (bucket / 4)
+        lower, upper = MIN_WAIT * 2 ** ((bucket - 1) / 4), MIN_WAIT * 2 ** (bucket / 4)
         part = min(max((upper - seconds) / (upper - lower), 0.0), 1.0) if bucket else 1.0
         return sum(n for at, n in self.waits.items() if at > bucket) + part * self.waits.get(bucket, 0)
 
@@ -206,7 +206,7 @@ class History:
         for bucket in sorted(self.waits):
             seen += self.waits[bucket]
             if seen >= wanted:
-                return SHORTEST_WAIT * float(2 ** (bucket / 4)) if bucket else 0.0
+                return MIN_WAIT * float(2 ** (bucket / 4)) if bucket else 0.0
         return None
 
     def _waits_after(self, job: Job) -> Mapping[int, int]:

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from trainmaster.domain.document import member_name
 
-LARGEST_COUNT = 100_000
+MAX_COUNT = 100_000
 """Largest number of preemptions, retries and similar events, in settings and in tags."""
-LARGEST_NUMBER = 1e12
+MAX_NUMBER = 1e12
 """No number of the settings is larger."""
 _NOUNS: Mapping[Any, str] = {timedelta: "seconds: ", int: "a whole number ", float: "a number "}
 
@@ -25,7 +25,7 @@ class Setting:
     Attributes:
         doc: What the setting does, in one sentence.
         minimum: Smallest number, in seconds for a duration; for a mapping, of its values.
-        maximum: Largest number, likewise; None for no bound but `LARGEST_NUMBER`.
+        maximum: Largest number, likewise; None for no bound but `MAX_NUMBER`.
         above_minimum: Whether the number must be greater than the minimum.
         max_items: Maximum length of a list or a mapping.
         keys: Allowed keys of a mapping and their documentation; empty if any key is allowed.
@@ -45,7 +45,7 @@ class Setting:
     def allows(self, number: float) -> bool:
         """Return whether a number is within the bounds."""
         above = number > self.minimum if self.above_minimum else number >= self.minimum
-        return above and number <= (LARGEST_NUMBER if self.maximum is None else self.maximum)
+        return above and number <= (MAX_NUMBER if self.maximum is None else self.maximum)
 
     def range(self) -> str:
         """Return the bounds in words."""

@@ -88,8 +88,8 @@ def _expansion_problems(rules: Expansion, catalogue: Catalogue) -> Iterator[Prob
             wrong = f"No known instance type matches {shown(pattern)}."
             yield Problem(f"expansion.types[{index}]", wrong, "Specify names such as ml.g5.2xlarge or ml.g5.*.")
     if rules.max_per_type > rules.max_instances:
-        most = f"more than expansion.maxInstances, which is {rules.max_instances}"
-        wrong = f"expansion.maxPerType is {rules.max_per_type}, {most}."
+        limit = f"more than expansion.maxInstances, which is {rules.max_instances}"
+        wrong = f"expansion.maxPerType is {rules.max_per_type}, {limit}."
         yield Problem("expansion.maxPerType", wrong, "Lower it, or raise expansion.maxInstances.")
 
 

@@ -16,7 +16,7 @@ _PATTERN = re.compile(
     r"arn:[a-z*-]+:(?:iam|sts|\*)::[0-9*]{1,12}:(?:root|(?:user|assumed-role|federated-user|\*)(?:/[!-.0-9;-~]+)+)"
 )
 _SESSION = re.compile(r"(.*:assumed-role/[^/]+)/[^/]+")
-_LONGEST = 2048
+_MAX_LENGTH = 2048
 
 
 def may_pass(caller: str, role: str, allowed: tuple[str, ...], mapping: Mapping[str, tuple[str, ...]]) -> bool:
@@ -62,11 +62,11 @@ def is_role(arn: str) -> bool:
 
 def is_caller_pattern(pattern: str) -> bool:
     """Return whether a caller could match the pattern; the sessions of a role do not have the role's ARN."""
-    return len(pattern) <= _LONGEST and _PATTERN.fullmatch(pattern) is not None
+    return len(pattern) <= _MAX_LENGTH and _PATTERN.fullmatch(pattern) is not None
 
 
 def _well_formed(arn: str, form: re.Pattern[str]) -> bool:
-    if len(arn) > _LONGEST or "*" in arn or "?" in arn or not form.fullmatch(arn):
+    if len(arn) > _MAX_LENGTH or "*" in arn or "?" in arn or not form.fullmatch(arn):
         return False
     return not {".", ".."} & set(arn.split("/"))
 

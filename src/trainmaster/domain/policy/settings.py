@@ -12,8 +12,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Final, Self
 
-from trainmaster.domain.capacity.units import LARGEST_CAP, Units
-from trainmaster.domain.policy.declaration import LARGEST_COUNT, Setting
+from trainmaster.domain.capacity.units import MAX_CAP, Units
+from trainmaster.domain.policy.declaration import MAX_COUNT, Setting
 
 DEFAULT_SHARE = "default"
 """The share of jobs without a `trainmaster:share` tag; it owns the units that no other share owns."""
@@ -40,12 +40,12 @@ def _period(doc: str, default: str = "", maximum: float = TEN_YEARS) -> Setting:
 
 
 def _count(doc: str, default: str = "") -> Setting:
-    return Setting(doc, maximum=LARGEST_COUNT, default=default)
+    return Setting(doc, maximum=MAX_COUNT, default=default)
 
 
 def _size(doc: str) -> Setting:
     """Return the declaration of a number of instances, or of such numbers by pool."""
-    return Setting(doc, maximum=LARGEST_CAP)
+    return Setting(doc, maximum=MAX_CAP)
 
 
 # Each member has a strategy of the same name in `planner/orders`.

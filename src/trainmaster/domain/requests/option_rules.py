@@ -41,10 +41,10 @@ def limit_problems(request: Object, options: Options, policy: Policy) -> Iterato
     yield from _too_long(
         request, "graceful-shutdown-timeout", options.graceful_shutdown_timeout, limits.max_min_runtime
     )
-    least = policy.preemption.delay
-    if options.preemption_delay is not None and options.preemption_delay < least:
-        wrong = f"A job of this queue cannot preempt other jobs before it has waited {_words(least)}."
-        yield _problem(request, "preemption-delay", wrong, f"Specify at least {_words(least)}, or omit the tag.")
+    min_delay = policy.preemption.delay
+    if options.preemption_delay is not None and options.preemption_delay < min_delay:
+        wrong = f"A job of this queue cannot preempt other jobs before it has waited {_words(min_delay)}."
+        yield _problem(request, "preemption-delay", wrong, f"Specify at least {_words(min_delay)}, or omit the tag.")
     fewest = limits.min_max_preemptions
     if options.max_preemptions is not None and options.max_preemptions < fewest:
         wrong = f"In this queue, 'max-preemptions' must be at least {fewest}."

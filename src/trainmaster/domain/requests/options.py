@@ -13,7 +13,7 @@ from typing import Any
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.job import ParentRule
-from trainmaster.domain.policy.declaration import LARGEST_COUNT
+from trainmaster.domain.policy.declaration import MAX_COUNT
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, FailureClass, PreemptionOverrides
 from trainmaster.domain.requests.elastic.sizes import sizes_in, wrong_with_sizes
 from trainmaster.domain.requests.resource_text import resources_in, wrong_with
@@ -99,7 +99,7 @@ class Options:
     max_full_restarts: int | None = None
 
     @property
-    def wishes(self) -> PreemptionOverrides:
+    def preemption_overrides(self) -> PreemptionOverrides:
         """Preemption rules of its own."""
         return PreemptionOverrides(
             min_runtime=self.min_runtime,
@@ -139,9 +139,9 @@ def _period(text: str) -> timedelta | None:
 _DURATION = "a time of at most 28 days: seconds such as '1800', or units such as '30m', '2h', '1h30m' or '1d'"
 _MOMENT = "a time in ISO 8601 with its time zone, such as '2026-11-22T08:00:00Z' or '2026-11-22T09:00:00+01:00'"
 _LABEL = f"a name of letters, digits, '-', '_' and '.', at most {MAX_LABEL_LENGTH}, the first a letter or digit"
-_FROM_0 = f"a whole number from 0 to {LARGEST_COUNT}"
-_FROM_1 = f"a whole number from 1 to {LARGEST_COUNT}"
-_TRIES = f"the maximum number of retries: a whole number from 0 to {LARGEST_COUNT}"
+_FROM_0 = f"a whole number from 0 to {MAX_COUNT}"
+_FROM_1 = f"a whole number from 1 to {MAX_COUNT}"
+_TRIES = f"the maximum number of retries: a whole number from 0 to {MAX_COUNT}"
 
 OPTIONS: Mapping[str, Option] = {
     "preemptible": Option(switch, "'true' or 'false'"),

@@ -25,7 +25,7 @@ from trainmaster.domain.requests.training_job import DEFAULT_RUNTIME
 Object = Mapping[str, object]
 Pools = Mapping[str, Pool]
 
-SHORTEST_WAIT, MAX_WAIT = 3_600, 86_400
+MIN_WAIT, MAX_WAIT = 3_600, 86_400
 """Seconds that a spot job may wait for instances in all, where its request does not say: as long as it may run, within
 these bounds."""
 
@@ -183,7 +183,7 @@ def _check_plans(request: Object, demand: Demand, pools: Pools) -> None:
 def _with_wait(request: Mapping[str, Any]) -> dict[str, Any]:
     limits = dict(request.get("StoppingCondition") or {})
     runtime = limits.get("MaxRuntimeInSeconds") or DEFAULT_RUNTIME
-    wait = runtime + min(max(runtime, SHORTEST_WAIT), MAX_WAIT)
+    wait = runtime + min(max(runtime, MIN_WAIT), MAX_WAIT)
     return limits | {"MaxWaitTimeInSeconds": max(limits.get("MaxWaitTimeInSeconds") or wait, runtime)}
 
 

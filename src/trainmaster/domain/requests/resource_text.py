@@ -95,8 +95,8 @@ def _value(name: str, amount: str) -> int | float | str | None:
         maker = amount.casefold()
         return maker if _MAKER.fullmatch(maker) else None
     if name in ("accelerators", "vcpus"):
-        most = MAX_ACCELERATORS if name == "accelerators" else MAX_VCPUS
-        return int(amount) if _COUNT.fullmatch(amount) and int(amount) <= most else None
+        maximum = MAX_ACCELERATORS if name == "accelerators" else MAX_VCPUS
+        return int(amount) if _COUNT.fullmatch(amount) and int(amount) <= maximum else None
     return float(amount) if _GIB.fullmatch(amount) else None
 
 

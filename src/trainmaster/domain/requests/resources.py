@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from trainmaster.domain.capacity.units import total
-from trainmaster.domain.policy.declaration import LARGEST_COUNT
+from trainmaster.domain.policy.declaration import MAX_COUNT
 from trainmaster.domain.requests.fields import Problem, entries, part, repeated, shown, text, whole
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX, RESOURCES_TAG
 from trainmaster.domain.requests.tags import gives, option_in
@@ -153,8 +153,8 @@ def _other_kinds(request: Object, config: Object) -> Iterator[Problem]:
 def _agreeing(request: Object, config: Object) -> Iterator[Problem]:
     """Yield a problem if the numbers of instances in the request differ."""
     needed = instances_of(request)
-    if not 1 <= needed <= LARGEST_COUNT:
-        hint = f"Specify a whole number from 1 to {LARGEST_COUNT}."
+    if not 1 <= needed <= MAX_COUNT:
+        hint = f"Specify a whole number from 1 to {MAX_COUNT}."
         yield Problem(next(path for path, _ in _counts(config)), f"{_COUNT} is {shown(needed)}.", hint)
         return
     source = f"'{_INSTANCES}'" if gives(request, "instances") else "the first count"

@@ -10,9 +10,9 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from trainmaster.domain.jobs.names import MAX_NAME, STAMP
-from trainmaster.domain.policy.declaration import LARGEST_COUNT
+from trainmaster.domain.policy.declaration import MAX_COUNT
 
-LONGEST = timedelta(days=28)
+MAX_DURATION = timedelta(days=28)
 """No attempt runs longer (StoppingCondition, API reference), so no longer duration means anything."""
 MAX_NAMES = 16
 MAX_POOLS = 8
@@ -41,7 +41,7 @@ def switch(text: str) -> bool | None:
 
 
 def duration(text: str) -> timedelta | None:
-    """Read seconds such as `1800`, or units in falling order such as `30m`, `2h`, `1h30m`, `1d`; at most `LONGEST`."""
+    """Read seconds such as `1800`, or units in falling order such as `30m`, `1h30m`, `1d`; at most `MAX_DURATION`."""
     if _SECONDS.fullmatch(text):
         span = timedelta(seconds=int(text))
     elif text and (found := _DURATION.fullmatch(text)):
@@ -49,7 +49,7 @@ def duration(text: str) -> timedelta | None:
         span = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
     else:
         return None
-    return span if span <= LONGEST else None
+    return span if span <= MAX_DURATION else None
 
 
 def moment(text: str) -> datetime | None:
@@ -63,12 +63,12 @@ def moment(text: str) -> datetime | None:
 
 
 def count(text: str) -> int | None:
-    """Read a whole number from 0 to `LARGEST_COUNT`."""
-    return int(text) if _COUNT.fullmatch(text) and int(text) <= LARGEST_COUNT else None
+    """Read a whole number from 0 to `MAX_COUNT`."""
+    return int(text) if _COUNT.fullmatch(text) and int(text) <= MAX_COUNT else None
 
 
 def positive(text: str) -> int | None:
-    """Read a whole number from 1 to `LARGEST_COUNT`."""
+    """Read a whole number from 1 to `MAX_COUNT`."""
     return count(text) or None
 
 

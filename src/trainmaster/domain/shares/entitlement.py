@@ -94,7 +94,7 @@ class Entitlements:
         """Return the shares that reserve units of a pool."""
         return tuple(name for name, entitlement in self._known.items() if entitlement.kept(pool) > 0)
 
-    def most(self, share: str, pool: str) -> int:
+    def max_units(self, share: str, pool: str) -> int:
         """Return the units of a pool that one job of a share may hold if all lent units are idle."""
         mine, usable = self.of(share), self._usable(pool)
         kept = sum(self.of(name).kept(pool) for name in self.keepers(pool) if name != share)

@@ -53,7 +53,7 @@ _UNEXPECTED = "The queue failed with an internal error."
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ErrorResponse:
     """An error as it travels."""
 
     status: HTTPStatus
@@ -84,7 +84,7 @@ class Trouble:
         }
 
 
-def trouble_of(error: Exception, request_id: str) -> Trouble:
+def error_response(error: Exception, request_id: str) -> ErrorResponse:
     """Return the response for an error that a route raised, and log what operators need.
 
     `request_id` is API Gateway's, which the log's lines carry as correlation id.
@@ -96,22 +96,24 @@ def trouble_of(error: Exception, request_id: str) -> Trouble:
     if isinstance(error, RequestUnsupportedContentType):
         return _MEDIA_TYPE
     if isinstance(error, errors.ServiceError):
-        return _service_trouble(error, request_id)
+        return _service_error(error, request_id)
     return unexpected(error, request_id)
 
 
-def no_route(path_known: Sequence[str]) -> Trouble:
+def no_route(path_known: Sequence[str]) -> ErrorResponse:
     """Nothing answers here: an unknown route, or, where other methods do, the wrong method."""
     if not path_known:
-        return Trouble(HTTPStatus.NOT_FOUND, "RouteNotFound", "There is no such route.", hint=_SEE_DOCUMENT)
+        return ErrorResponse(HTTPStatus.NOT_FOUND, "RouteNotFound", "There is no such route.", hint=_SEE_DOCUMENT)
     methods = ", ".join(sorted(path_known))
     hint = f"This route allows {methods}."
     wrong = "This route does not allow this method."
-    return Trouble(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", wrong, hint=hint, headers={"Allow": methods})
+    return ErrorResponse(
+        HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", wrong, hint=hint, headers={"Allow": methods}
+    )
 
 
 _SEE_DOCUMENT = "GET /openapi.json lists the routes."
-_MEDIA_TYPE = Trouble(
+_MEDIA_TYPE = ErrorResponse(
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     "UnsupportedMediaType",
     "The body is not declared as JSON.",
@@ -120,32 +122,32 @@ _MEDIA_TYPE = Trouble(
 )
 
 
-def _refused(error: errors.Refused) -> Trouble:
+def _refused(error: errors.Refused) -> ErrorResponse:
     # A message may repeat a value of the request, and with it a secret; a field is only the value's place.
     kind, status = _entry(type(error))
     log.info("refused", extra={"error_type": kind, "field": error.field})
-    return Trouble(status, kind, error.message, error.field, error.hint)
+    return ErrorResponse(status, kind, error.message, error.field, error.hint)
 
 
-def _service_trouble(error: errors.ServiceError, request_id: str) -> Trouble:
+def _service_error(error: errors.ServiceError, request_id: str) -> ErrorResponse:
     kind, status = _entry(type(error))
     cause = type(error.__cause__).__name__ if error.__cause__ else None
     log.error(
         "a service is unavailable", extra={"error_type": type(error).__name__, "text": str(error), "cause": cause}
     )
     if status is HTTPStatus.TOO_MANY_REQUESTS:
-        return Trouble(status, kind, _BUSY, hint="Try again in a few seconds.", headers={"Retry-After": "2"})
+        return ErrorResponse(status, kind, _BUSY, hint="Try again in a few seconds.", headers={"Retry-After": "2"})
     hint = f"Try again; if the error persists, contact the queue's administrator and name request {request_id}."
-    return Trouble(status, kind, _AWAY, hint=hint, headers={"Retry-After": "5"})
+    return ErrorResponse(status, kind, _AWAY, hint=hint, headers={"Retry-After": "5"})
 
 
-def unexpected(error: Exception, request_id: str) -> Trouble:
+def unexpected(error: Exception, request_id: str) -> ErrorResponse:
     """Return the response for an unexpected error of any type."""
     # The text of an unexpected exception may repeat what it choked on, so the log gets types and places only.
     text = str(error) if isinstance(error, errors.TrainmasterError) else None
     log.error("failed", extra={**log_fields(error), "text": text})
     hint = f"Contact the queue's administrator and name request {request_id}."
-    return Trouble(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", _UNEXPECTED, hint=hint)
+    return ErrorResponse(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", _UNEXPECTED, hint=hint)
 
 
 def _entry(kind: type[BaseException]) -> tuple[str, HTTPStatus]:

@@ -39,14 +39,14 @@ def jobs_page(
     stored = frozenset(JobState(state) for state in states if state != INFEASIBLE)
     which = replace(which, states=stored if INFEASIBLE not in states else stored | WAITING)
     page = context.store.list_jobs(_offering(context, which), limit=limit, cursor=cursor)
-    remarks = remarks_by_name(context, page.jobs)
-    picked = [job for job in page.jobs if not states or job.state in stored or _is_infeasible(remarks.get(job.name))]
-    jobs = [job_views.job_view(job, remarks.get(job.name)) for job in picked]
+    statuses = queue_status_by_name(context, page.jobs)
+    picked = [job for job in page.jobs if not states or job.state in stored or _is_infeasible(statuses.get(job.name))]
+    jobs = [job_views.job_view(job, statuses.get(job.name)) for job in picked]
     return job_models.JobsPage(jobs=jobs, next_cursor=page.cursor)
 
 
-def _is_infeasible(remarks: QueueStatus | None) -> bool:
-    reason = None if remarks is None else remarks.reason
+def _is_infeasible(status: QueueStatus | None) -> bool:
+    reason = None if status is None else status.reason
     return reason is not None and reason.type in NEVER_FIT
 
 
@@ -54,8 +54,8 @@ def queue_page(context: ApiContext, limit: int, cursor: str | None) -> job_model
     """Return waiting jobs in queue order, and the pools. Raises `InvalidRequest` for a wrong cursor."""
     page = context.store.list_jobs(Filter(states=WAITING), limit=limit, cursor=cursor)
     in_force, snapshot = context.store.settings(), context.store.read_snapshot()
-    remarks = _remarks_in(snapshot, context, page.jobs)
-    jobs = [job_views.job_view(job, remarks.get(job.name)) for job in page.jobs]
+    statuses = _statuses_in(snapshot, context, page.jobs)
+    jobs = [job_views.job_view(job, statuses.get(job.name)) for job in page.jobs]
     return job_models.QueuePage(
         jobs=jobs, next_cursor=page.cursor, pools=use_of_pools(in_force, snapshot, context.clock.now())
     )
@@ -71,7 +71,7 @@ def job_detail(context: ApiContext, job: Job, *, why: bool) -> job_models.JobDet
         return job_views.detail_view(job, request, None)
     snapshot = context.store.read_snapshot()
     diagnosis = _diagnosis(snapshot, context.clock.now(), job) if why else None
-    return job_views.detail_view(job, request, _remarks_in(snapshot, context, [job])[job.name], diagnosis)
+    return job_views.detail_view(job, request, _statuses_in(snapshot, context, [job])[job.name], diagnosis)
 
 
 def _diagnosis(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis | None:
@@ -81,10 +81,10 @@ def _diagnosis(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis | N
     return diagnose(snapshot, now, job)
 
 
-def remarks_by_name(context: ApiContext, jobs: Iterable[Job]) -> Mapping[str, QueueStatus]:
-    """Return the remarks by name on jobs whose answer needs the queue; without such jobs nothing is read."""
-    told = [job for job in jobs if _has_queue_status(job)]
-    return _remarks_in(context.store.read_snapshot(), context, told) if told else {}
+def queue_status_by_name(context: ApiContext, jobs: Iterable[Job]) -> Mapping[str, QueueStatus]:
+    """Return the queue status by name of jobs whose answer needs the queue; without such jobs nothing is read."""
+    relevant = [job for job in jobs if _has_queue_status(job)]
+    return _statuses_in(context.store.read_snapshot(), context, relevant) if relevant else {}
 
 
 def _has_queue_status(job: Job) -> bool:
@@ -125,18 +125,18 @@ def _offering(context: ApiContext, which: Filter) -> Filter:
     return replace(which, offers=in_force.catalogue.of_pool(pool))
 
 
-def _remarks_in(snapshot: Snapshot, context: ApiContext, jobs: Iterable[Job]) -> dict[str, QueueStatus]:
+def _statuses_in(snapshot: Snapshot, context: ApiContext, jobs: Iterable[Job]) -> dict[str, QueueStatus]:
     now, jobs = context.clock.now(), list(jobs)
     waiting = [job for job in jobs if job.state in WAITING]
     explained = explain(context.store, now, waiting, snapshot) if waiting else {}
     offers = Offers(snapshot.pools, snapshot.catalogue)
     demands = {job.name: resolved(job.demand, offers) for job in waiting}
-    remarks = {
-        name: replace(job_views.remarks_of(explanation), demand=demands[name])
+    statuses = {
+        name: replace(job_views.queue_status_of(explanation), demand=demands[name])
         for name, explanation in explained.items()
     }
     history = snapshot.records.history
-    others, ends = [job for job in jobs if job.name not in remarks], run_ends(snapshot, now, jobs)
-    return remarks | {
-        job.name: job_views.remarks_without_plan(job, outlook(job, history, now), ends.get(job.name)) for job in others
+    others, ends = [job for job in jobs if job.name not in statuses], run_ends(snapshot, now, jobs)
+    return statuses | {
+        job.name: job_views.status_without_plan(job, outlook(job, history, now), ends.get(job.name)) for job in others
     }

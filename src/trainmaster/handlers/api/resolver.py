@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from trainmaster.domain.errors import Refused
 from trainmaster.handlers.api.body import as_json, parse_body
-from trainmaster.handlers.api.errors import no_route, trouble_of
+from trainmaster.handlers.api.errors import error_response, no_route
 from trainmaster.handlers.api.parameters import wrong_name
 
 
@@ -29,7 +29,7 @@ class Resolver(APIGatewayRestResolver):
         # debug=False: POWERTOOLS_DEV would otherwise print events, and with them bodies.
         super().__init__(enable_validation=True, json_body_deserializer=parse_body, debug=False)
         self._methods = [(re.compile(re.sub(r"<\w+>", "[^/]+", rule) + "/*"), takes) for rule, takes in methods.items()]
-        self.exception_handler(Exception)(self._trouble)
+        self.exception_handler(Exception)(self._error_response)
         self.exception_handler(NotFoundError)(self._no_route)
 
     def resolve(self, event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -37,17 +37,17 @@ class Resolver(APIGatewayRestResolver):
         try:
             return super().resolve(as_json(event), context)
         except Refused as error:
-            return trouble_of(error, request_id_of(event)).proxy_response()
+            return error_response(error, request_id_of(event)).proxy_response()
 
-    def _trouble(self, error: Exception) -> Response[str]:
-        return trouble_of(error, request_id_of(self.current_event.raw_event)).response()
+    def _error_response(self, error: Exception) -> Response[str]:
+        return error_response(error, request_id_of(self.current_event.raw_event)).response()
 
     def _no_route(self, _: NotFoundError) -> Response[str]:
         method, path = self.current_event.http_method.upper(), self.current_event.path
         takes = next((takes for rule, takes in self._methods if rule.fullmatch(path)), ())
         if method in takes:
             # Powertools knows no route for some of the characters that no name has.
-            return self._trouble(wrong_name(path.rsplit("/", 1)[-1]))
+            return self._error_response(wrong_name(path.rsplit("/", 1)[-1]))
         return no_route(takes).response()
 
 

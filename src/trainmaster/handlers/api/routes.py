@@ -44,7 +44,7 @@ from trainmaster.handlers.views import pools as pool_views
 from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.change import cancel, change, set_policy
-from trainmaster.service.resizing.contract import Answer, Outcome
+from trainmaster.service.resizing.contract import HookAnswer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
 from trainmaster.service.submit import submit
 
@@ -131,7 +131,7 @@ class Routes:
 
         Refused if the resize of this token has another outcome already, for example because its time is over.
         """
-        answer = Answer(**{**answer_.model_dump(), "outcome": Outcome(answer_.outcome)})
+        answer = HookAnswer(**{**answer_.model_dump(), "outcome": Outcome(answer_.outcome)})
         job = answer_resize(self._parts.api_context, name, answer)
         return json_response(job_views.job_view(job, self._remarks(job)))
 
@@ -268,7 +268,7 @@ class Routes:
         return self._caller or "an unknown caller"
 
     def _remarks(self, job: Job) -> job_views.QueueStatus | None:
-        return pages.remarks_by_name(self._parts.api_context, [job]).get(job.name)
+        return pages.queue_status_by_name(self._parts.api_context, [job]).get(job.name)
 
 
 def _document(values: dict[str, Any]) -> Response[str]:

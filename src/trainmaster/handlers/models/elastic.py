@@ -97,4 +97,4 @@ class Rendezvous(ResponseModel):
     reason: Annotated[str | None, Field(description="Reason for which it was closed.")]
     restarts: Annotated[int, Field(description="Restarts that count toward the job's budget.")]
     nodes: Annotated[list[Node], Field(description="By rank, then by name.")]
-    trouble: Annotated[str | None, Field(description="Reason for which the state of the nodes cannot be read.")]
+    problem: Annotated[str | None, Field(description="Reason for which the state of the nodes cannot be read.")]

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from trainmaster.domain.capacity.pool_history import PoolAction
 from trainmaster.domain.capacity.pools import HIGHEST_PRICE, MAX_ACCELERATORS, MAX_GIB, MAX_NAME_LENGTH, MAX_VCPUS
-from trainmaster.domain.capacity.units import LARGEST_CAP, Kind, PlanStatus
+from trainmaster.domain.capacity.units import MAX_CAP, Kind, PlanStatus
 from trainmaster.handlers.models.base import RequestModel, ResponseModel
 from trainmaster.service.capacity.pool_usage import State
 
@@ -17,7 +17,7 @@ INSTANCE_TYPE = r"^ml\.[a-z0-9-]{1,30}\.[a-z0-9-]{1,30}$"
 MAX_POOLS = 200
 
 _OF_TYPE = "Per instance; 0: as known of the type."
-Cap = Annotated[int, Field(ge=0, le=LARGEST_CAP, description="Maximum instances that jobs hold at the same time.")]
+Cap = Annotated[int, Field(ge=0, le=MAX_CAP, description="Maximum instances that jobs hold at the same time.")]
 CountExternal = Annotated[bool, Field(description="Whether training jobs from outside the queue count toward the cap.")]
 Price = Annotated[float, Field(ge=0, le=HIGHEST_PRICE, description="Dollars per hour of one instance, for budgets.")]
 Draining = Annotated[bool, Field(description="Whether the pool starts no more jobs; running jobs end by themselves.")]
@@ -139,7 +139,7 @@ class Pool(ResponseModel):
     cap: int
     used: Annotated[int, Field(description="Instances held by jobs of the queue, including stopping ones.")]
     stopping: Annotated[int, Field(description="Used instances whose jobs are stopping.")]
-    beyond_least: Annotated[int, Field(description="Used instances that elastic jobs hold beyond their minimum size.")]
+    beyond_minimum: Annotated[int, Field(description="Used instances of elastic jobs beyond their minimum size.")]
     held: Annotated[int, Field(description="Instances reserved for jobs.")]
     external: Annotated[int, Field(description="Instances held by training jobs from outside the queue, if counted.")]
     warm: Annotated[int, Field(description="Instances in warm pools of ended jobs.")]

@@ -17,8 +17,8 @@ def elastic_view(job: Job) -> elastic_models.Elastic | None:
         return None
     attempt = job.attempt if job.units else None
     return elastic_models.Elastic(
-        min_instances=elastic.least,
-        max_instances=elastic.most,
+        min_instances=elastic.min_instances,
+        max_instances=elastic.max_instances,
         instance_step=None if elastic.values else elastic.step,
         instance_values=list(elastic.values) or None,
         hook=elastic.hook,
@@ -38,7 +38,7 @@ def elastic_view(job: Job) -> elastic_models.Elastic | None:
 
 
 def rendezvous_view(
-    run: str | None, group: RendezvousState | None, trouble: str | None = None
+    run: str | None, group: RendezvousState | None, problem: str | None = None
 ) -> elastic_models.Rendezvous:
     """Return the state of a run's nodes; empty if none has joined yet."""
     known = group or RendezvousState(round=0, complete=False)
@@ -59,7 +59,7 @@ def rendezvous_view(
             )
             for node in known.nodes
         ],
-        trouble=trouble,
+        problem=problem,
     )
 
 

@@ -20,7 +20,7 @@ from trainmaster.handlers.models import jobs as job_models
 from trainmaster.handlers.models.jobs import TRAINING
 from trainmaster.handlers.models.reasons import Reason, reason_view
 from trainmaster.handlers.views.elastic import elastic_view
-from trainmaster.handlers.views.pools import deed_view
+from trainmaster.handlers.views.pools import pool_change_view
 from trainmaster.ports.store import Request
 from trainmaster.service.explain.consequences import Consequences, Delay
 from trainmaster.service.explain.explain import Explanation
@@ -46,7 +46,7 @@ class QueueStatus:
     expected_end: datetime | None = None
 
 
-def remarks_of(explanation: Explanation | None) -> QueueStatus:
+def queue_status_of(explanation: Explanation | None) -> QueueStatus:
     """Return the fields that the plan gives a job."""
     if explanation is None:
         return QueueStatus()
@@ -61,9 +61,7 @@ def remarks_of(explanation: Explanation | None) -> QueueStatus:
     )
 
 
-def remarks_without_plan(
-    job: Job, deadline: Outlook | None = None, expected_end: datetime | None = None
-) -> QueueStatus:
+def status_without_plan(job: Job, deadline: Outlook | None = None, expected_end: datetime | None = None) -> QueueStatus:
     """Return the fields of a job outside the queue: the reason that it is held, and its deadline or expected end."""
     reason = reason_view(lifecycle.held_reason(job))
     return QueueStatus(reason=reason, deadline=deadline_view(deadline), expected_end=expected_end)
@@ -82,23 +80,23 @@ def deadline_view(outlook: Outlook | None) -> forecast_models.Deadline | None:
     )
 
 
-def job_view(job: Job, remarks: QueueStatus | None = None) -> job_models.Job:
+def job_view(job: Job, status: QueueStatus | None = None) -> job_models.Job:
     """Return a job, with the plan's fields if it waits."""
-    return job_models.Job(**_members(job, remarks))
+    return job_models.Job(**_members(job, status))
 
 
 def submission_view(submission: Submission) -> job_models.Submission:
     """Return a submitted job, its warnings, and the jobs that it would preempt."""
     explanation = submission.explanation
     return job_models.Submission(
-        **_members(submission.job, remarks_of(explanation)),
+        **_members(submission.job, queue_status_of(explanation)),
         warnings=list(submission.warnings),
         would_preempt=[] if explanation is None else list(explanation.would_preempt),
     )
 
 
 def detail_view(
-    job: Job, request: Request, remarks: QueueStatus | None, why: WaitDiagnosis | None = None
+    job: Job, request: Request, status: QueueStatus | None, why: WaitDiagnosis | None = None
 ) -> job_models.JobDetail:
     """Return a job with its history and request, and its diagnosis if it waits."""
     history = [
@@ -107,7 +105,7 @@ def detail_view(
         )
         for line in job.history
     ]
-    return job_models.JobDetail(**_members(job, remarks), history=history, job_details=dict(request), why=why_view(why))
+    return job_models.JobDetail(**_members(job, status), history=history, job_details=dict(request), why=why_view(why))
 
 
 def why_view(story: WaitDiagnosis | None) -> forecast_models.Why | None:
@@ -132,13 +130,13 @@ def plan_view(
     explanation: Explanation, warnings: Sequence[str], consequences: Consequences | None = None
 ) -> forecast_models.Plan:
     """Return the consequences of a request for itself and for other jobs."""
-    remarks, consequences = remarks_of(explanation), consequences or Consequences()
+    status, consequences = queue_status_of(explanation), consequences or Consequences()
     preempts = list(explanation.would_preempt)
     return forecast_models.Plan(
         decision="start" if explanation.starts else "preempt" if preempts else "wait",
-        position=remarks.position,
-        position_at_least=remarks.at_least,
-        reason=remarks.reason,
+        position=status.position,
+        position_at_least=status.at_least,
+        reason=status.reason,
         would_take=dict(explanation.takes),
         would_preempt=preempts,
         would_start=list(consequences.starts),
@@ -146,12 +144,12 @@ def plan_view(
         would_create=[_creation_view(each) for each in consequences.creates],
         would_create_none=consequences.refused or None,
         expansion_enabled=consequences.expands,
-        would_change=[deed_view(each) for each in consequences.changes],
+        would_change=[pool_change_view(each) for each in consequences.changes],
         made_dollars_per_hour=_dollars_view(consequences.dollars),
-        estimated_start=remarks.estimated_start,
-        estimated_start_low=remarks.earliest_start,
-        estimated_start_high=remarks.latest_start,
-        deadline=remarks.deadline,
+        estimated_start=status.estimated_start,
+        estimated_start_low=status.earliest_start,
+        estimated_start_high=status.latest_start,
+        deadline=status.deadline,
         warnings=list(warnings),
     )
 
@@ -169,9 +167,9 @@ def _creation_view(decided: Expand) -> forecast_models.Creation:
     )
 
 
-def _members(job: Job, remarks: QueueStatus | None) -> dict[str, Any]:
-    remarks = remarks or remarks_without_plan(job)
-    demand = remarks.demand or job.demand
+def _members(job: Job, status: QueueStatus | None) -> dict[str, Any]:
+    status = status or status_without_plan(job)
+    demand = status.demand or job.demand
     return {
         "job_name": job.name,
         "kind": TRAINING if job.work is None else job.work.kind,
@@ -184,20 +182,20 @@ def _members(job: Job, remarks: QueueStatus | None) -> dict[str, Any]:
         "resources": None if demand.resources is None else job_models.Resources(**asdict(demand.resources)),
         "instances": None if demand.resources is None else demand.instances,
         "preemptible": job.preemptible,
-        "position": remarks.position,
-        "position_at_least": remarks.at_least,
-        "reason": remarks.reason,
-        "estimated_start": remarks.estimated_start,
-        "estimated_start_low": remarks.earliest_start,
-        "estimated_start_high": remarks.latest_start,
-        "deadline": remarks.deadline,
+        "position": status.position,
+        "position_at_least": status.at_least,
+        "reason": status.reason,
+        "estimated_start": status.estimated_start,
+        "estimated_start_low": status.earliest_start,
+        "estimated_start_high": status.latest_start,
+        "deadline": status.deadline,
         "submitted_by": job.submitted_by,
         "failure_reason": job.failure,
         "training_job_name": None if job.attempt is None else job.attempt.training_job_name,
         "attempts": [_attempt_view(attempt) for attempt in job.attempts],
-        "earlier_attempts": _earlier_view(job.earlier),
+        "earlier_attempts": _earlier_view(job.attempt_totals),
         "elastic": elastic_view(job),
-        "details": None if job.work is None else job.work.details(remarks.expected_end),
+        "details": None if job.work is None else job.work.details(status.expected_end),
     }
 
 
@@ -237,13 +235,13 @@ def _attempt_view(attempt: Attempt) -> job_models.Attempt:
     )
 
 
-def _earlier_view(earlier: AttemptTotals) -> job_models.EarlierAttempts | None:
-    if earlier.began_at is None:
+def _earlier_view(totals: AttemptTotals) -> job_models.EarlierAttempts | None:
+    if totals.began_at is None:
         return None
     return job_models.EarlierAttempts(
-        count=earlier.count,
-        outcomes=dict(earlier.outcomes),
-        began_at=earlier.began_at,
-        at_work_seconds=earlier.at_work,
-        instance_seconds=earlier.served,
+        count=totals.count,
+        outcomes=dict(totals.outcomes),
+        began_at=totals.began_at,
+        at_work_seconds=totals.at_work,
+        instance_seconds=totals.served,
     )

@@ -43,12 +43,12 @@ def pools(
 
 def event_view(event: PoolEvent) -> pool_models.ManagedPoolEvent:
     """Return a change that the manager made."""
-    return pool_models.ManagedPoolEvent(at=event.at, **_deed(event))
+    return pool_models.ManagedPoolEvent(at=event.at, **_change_fields(event))
 
 
-def deed_view(event: PoolEvent) -> pool_models.ManagedPoolChange:
+def pool_change_view(event: PoolEvent) -> pool_models.ManagedPoolChange:
     """Return a change that the manager would make."""
-    return pool_models.ManagedPoolChange(**_deed(event))
+    return pool_models.ManagedPoolChange(**_change_fields(event))
 
 
 def changed_pools(context: ApiContext, changed: PoolsChange) -> pool_models.Pools:
@@ -106,9 +106,9 @@ def change_asked(change: pool_models.PoolChange) -> dict[str, Any]:
     return {_FIELDS.get(name, name): value for name, value in given.items()}
 
 
-def _deed(event: PoolEvent) -> dict[str, Any]:
+def _change_fields(event: PoolEvent) -> dict[str, Any]:
     return {
-        "change": event.deed,
+        "change": event.action,
         "pool": event.pool,
         "instance_type": event.instance_type,
         "before": event.before,
@@ -162,7 +162,7 @@ def _pool_view(pool: Pool, snapshot: Snapshot, usage: Usage, waiting: Waiting, w
         cap=pool.cap,
         used=usage.used,
         stopping=usage.stopping,
-        beyond_least=usage.beyond_least,
+        beyond_minimum=usage.beyond_minimum,
         held=usage.held,
         external=usage.external,
         warm=usage.warm,

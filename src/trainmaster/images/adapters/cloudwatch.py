@@ -25,14 +25,14 @@ class CloudWatchConcurrency:
     """Reads all metrics in one call.
 
     Args:
-        client_of: a CloudWatch client under a role, the queue's own for None; raises as `least` does if the role cannot
-            be assumed.
+        client_of: a CloudWatch client under a role, the queue's own for None; raises as `min_requests` does if the role
+            cannot be assumed.
     """
 
     def __init__(self, client_of: Callable[[str | None], Any]) -> None:
         self._client_of = client_of
 
-    def least(
+    def min_requests(
         self, asked: Collection[tuple[str, str]], now: datetime, *, role: str | None = None
     ) -> Mapping[tuple[str, str], float]:
         """Return the minimum per instance, of at most `MAX_ASKED` variants; see `images.ports.Concurrency`."""

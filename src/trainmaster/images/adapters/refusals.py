@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from trainmaster.adapters.dynamodb.rows import Key, keyed
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.text import MAX_REASON_LENGTH
-from trainmaster.images.domain.refusal import KEPT, Refusal
+from trainmaster.images.domain.refusal import RETENTION, Refusal
 from trainmaster.ports.runtime import Clock
 
 
@@ -31,7 +31,7 @@ class DynamoRefusals:
     def note(self, refusal: Refusal) -> None:
         """Store it; see `images.ports.Refusals`."""
         told = {"reason": refusal.reason[:MAX_REASON_LENGTH], "field": refusal.field, "at": refusal.at.isoformat()}
-        self.table.put(keyed(row_of(refusal.job), **told, expires=int((refusal.at + KEPT).timestamp())))
+        self.table.put(keyed(row_of(refusal.job), **told, expires=int((refusal.at + RETENTION).timestamp())))
 
     def of(self, job: str) -> Refusal | None:
         """Return the newest of that name; see `images.ports.Refusals`."""

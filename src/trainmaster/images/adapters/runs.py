@@ -39,7 +39,7 @@ from trainmaster.images.domain.tiling import Region
 from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, Rest, Run
 from trainmaster.ports.runtime import Clock
 
-KEPT = timedelta(days=60)
+RETENTION = timedelta(days=60)
 """Lifetime of a row after its last write. The end of a job is the last write of all its rows, so no row outlives it by
 more than DynamoDB's delay in removing expired rows; and rows without a run never count.
 """
@@ -238,7 +238,7 @@ class DynamoRuns:
         )
 
     def _expires(self) -> int:
-        return int((self.clock.now() + KEPT).timestamp())
+        return int((self.clock.now() + RETENTION).timestamp())
 
 
 def _parts(actions: Sequence[Action]) -> Iterator[Sequence[Action]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.adapters.aws_errors import translate_errors
-from trainmaster.adapters.sqs import LARGEST_MESSAGE, NOT_SQS
+from trainmaster.adapters.sqs import MAX_MESSAGE_SIZE, NOT_SQS
 from trainmaster.domain.errors import TooLarge
 from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.images.ports import CALLER, REASON
@@ -16,7 +16,7 @@ from trainmaster.images.ports import CALLER, REASON
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-LARGEST_REQUEST = 253_952
+MAX_REQUEST_SIZE = 253_952
 """Maximum bytes of a request's body and attributes, as the template sets it for the queue: 8 KiB less than the
 dead-letter queue's, so that the reason always fits."""
 _TYPE = "String"
@@ -38,11 +38,11 @@ class SqsImages:
 
     def send(self, body: str, *, caller: str | None = None) -> None:
         """Send a request to the intake; see `images.ports.ImageIntake`."""
-        attributes = {} if caller is None else _attributes({CALLER: caller}, LARGEST_REQUEST)
+        attributes = {} if caller is None else _attributes({CALLER: caller}, MAX_REQUEST_SIZE)
         size = len(body.encode(errors="replace")) + _size(attributes)
-        if size > LARGEST_REQUEST:
+        if size > MAX_REQUEST_SIZE:
             hint = "Most of it is usually in featureProperties or regionOfInterest: shorten those."
-            raise TooLarge(f"The request has {size} bytes; its queue accepts {LARGEST_REQUEST}.", hint=hint)
+            raise TooLarge(f"The request has {size} bytes; its queue accepts {MAX_REQUEST_SIZE}.", hint=hint)
         with translate_errors():
             self._client.send_message(QueueUrl=self._queue_url, MessageBody=body, MessageAttributes=attributes)
 
@@ -53,7 +53,7 @@ class SqsImages:
         as `\ud800`) are escaped again.
         """
         body = NOT_SQS.sub(_escaped, body)
-        room = LARGEST_MESSAGE - len(body.encode(errors="replace"))
+        room = MAX_MESSAGE_SIZE - len(body.encode(errors="replace"))
         told = _attributes({REASON: reason or "unknown", **(attributes or {})}, room)
         with translate_errors():
             self._client.send_message(QueueUrl=self._dead_letter_queue_url, MessageBody=body, MessageAttributes=told)

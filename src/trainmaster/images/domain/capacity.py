@@ -123,18 +123,18 @@ def with_ours(others: Others, held: int, now: datetime) -> Others:
     return replace(others, ours=(*kept, Held(requests=held, at=now)) if held else kept)
 
 
-def with_seen(others: Others, least: float, instances: int, now: datetime) -> Others:
+def with_seen(others: Others, min_requests: float, instances: int, now: datetime) -> Others:
     """Return the same with the observed requests of a variant, less the most that our own jobs held meanwhile.
 
-    The result never exceeds the requests of other callers: each instance had at least `least` requests at any time,
-    and our jobs never had more than they held.
+    The result never exceeds the requests of other callers: each instance had at least `min_requests` at any time, and
+    our jobs never had more than they held.
 
     Args:
         others: with the requests that our jobs held up to now.
-        least: minimum of requests per instance since `METRIC_WINDOW`.
+        min_requests: minimum of requests per instance since `METRIC_WINDOW`.
         instances: of the variant.
         now: UTC.
     """
     ours = max((each.requests for each in others.ours), default=0)
-    found = max(0, int(least * instances) - ours)
+    found = max(0, int(min_requests * instances) - ours)
     return replace(others, requests=found, seen_at=now if found else None)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainmaster.domain.policy.declaration import LARGEST_COUNT
+from trainmaster.domain.policy.declaration import MAX_COUNT
 from trainmaster.domain.requests.fields import Problem, shown
 from trainmaster.domain.requests.values import positive
 from trainmaster.images.domain.endpoint import Endpoint, Limits
@@ -54,7 +54,7 @@ def _workers(text: str) -> int | None:
     return count if count is not None and count <= MAX_WORKERS else None
 
 
-_WHOLE = f"a whole number from 1 to {LARGEST_COUNT}"
+_WHOLE = f"a whole number from 1 to {MAX_COUNT}"
 _WORKERS = f"a whole number from 1 to {MAX_WORKERS}"
 _SHARE = f"a number from 0.0 to {HIGHEST_TARGET}, such as 0.8 for 80 percent"
 

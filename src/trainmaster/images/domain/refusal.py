@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from trainmaster.domain.times import clock
 
-KEPT = timedelta(days=7)
+RETENTION = timedelta(days=7)
 """Time for which a refusal is kept."""
 
 

@@ -161,8 +161,8 @@ def _check(part: Window, cut: Cut) -> None:
             wrong = f"A tile of {tile} pixels does not fit into a region, which has {region}."
             hint = f"Specify at most {min(cut.region)}, or set a larger REGION_SIZE."
             raise InvalidRequest(wrong, field="imageProcessorTileSize", hint=hint)
-    most = Window(0, 0, min(part.width, cut.region[0]), min(part.height, cut.region[1]))
-    if (found := _tile_count(most, cut)) > MAX_TILES:
+    largest = Window(0, 0, min(part.width, cut.region[0]), min(part.height, cut.region[1]))
+    if (found := _tile_count(largest, cut)) > MAX_TILES:
         wrong = f"A region would be cut into {found} tiles, more than {MAX_TILES}."
         hint = "Specify larger tiles or a smaller overlap."
         raise InvalidRequest(wrong, field="imageProcessorTileSize", hint=hint)
@@ -170,9 +170,9 @@ def _check(part: Window, cut: Cut) -> None:
 
 def _axis(extent: int, region: int, tile: int, overlap: int, *, full: bool) -> _Axis:
     """Return ModelRunner's arithmetic for one axis: the widened overlap, its tiles, and the tiles per region."""
-    least = _ceil(extent - overlap, tile - overlap)
-    spare = overlap + least * (tile - overlap) - extent
-    widened = overlap if least <= 1 else overlap + _ceil(spare, least - 1)
+    tiles = _ceil(extent - overlap, tile - overlap)
+    spare = overlap + tiles * (tile - overlap) - extent
+    widened = overlap if tiles <= 1 else overlap + _ceil(spare, tiles - 1)
     stride = tile - widened
     count = (extent - tile) // stride + 1 if full else _ceil(extent - widened, stride)
     return _Axis(extent=extent, tile=min(tile, extent), tiles=max(1, count), each=(region - widened) // stride)

@@ -25,7 +25,7 @@ from trainmaster.images.service.intake import IncomingRequest, receive
 from trainmaster.service.change import ApiContext
 from trainmaster.service.kinds import JobKind
 
-_LARGEST = 2**31 - 1
+_MAX_INTEGER = 2**31 - 1
 """Pixels of an axis: GDAL counts them in 32 bits."""
 _DOCUMENT = KindDocument(
     name=NAME,
@@ -86,9 +86,9 @@ class ImageApi:
         size = _size_of(body.get(SIZE_FIELD))
         request = {name: value for name, value in body.items() if name != SIZE_FIELD}
         reading, parts = read_request(request), self._parts
-        sight = DryRunContext(parts.known_endpoints, parts.settings.limits, parts.settings.account, parts.check_model)
+        dry_run = DryRunContext(parts.known_endpoints, parts.settings.limits, parts.settings.account, parts.check_model)
         explanation, advice, found = foresee(
-            self._context, sight, IncomingRequest(reading.request, request, caller), size
+            self._context, dry_run, IncomingRequest(reading.request, request, caller), size
         )
         return plan_view(explanation, (*reading.warnings, *advice), found)
 
@@ -132,4 +132,4 @@ def _size_of(given: object) -> tuple[int, int] | None:
 
 def _is_length(number: int) -> bool:
     """Return whether an axis can have so many pixels; a bool is an int to Python."""
-    return not isinstance(number, bool) and 0 < number <= _LARGEST
+    return not isinstance(number, bool) and 0 < number <= _MAX_INTEGER

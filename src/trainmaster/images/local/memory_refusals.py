@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from trainmaster.domain.text import MAX_REASON_LENGTH
-from trainmaster.images.domain.refusal import KEPT, Refusal
+from trainmaster.images.domain.refusal import RETENTION, Refusal
 from trainmaster.ports.runtime import Clock
 
 
@@ -26,4 +26,4 @@ class MemoryRefusals:
     def of(self, job: str) -> Refusal | None:
         """Return the newest of that name; see `images.ports.Refusals`."""
         found = self._noted.get(job)
-        return None if found is None or found.at + KEPT <= self.clock.now() else found
+        return None if found is None or found.at + RETENTION <= self.clock.now() else found

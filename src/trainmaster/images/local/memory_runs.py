@@ -17,7 +17,7 @@ from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, Rest, Run
 
 
 @dataclass(slots=True)
-class _Kept:
+class _MemoryRun:
     """A job's run. One whose records were removed is stopped."""
 
     attempt: int
@@ -38,7 +38,7 @@ class _Kept:
 class MemoryRuns:
     """Runs by job, under one lock."""
 
-    _runs: dict[str, _Kept] = field(default_factory=dict)
+    _runs: dict[str, _MemoryRun] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def create(self, job: str, attempt: int, regions: Sequence[Region], *, concurrency: int | None = None) -> Run:
@@ -46,7 +46,7 @@ class MemoryRuns:
         with self._lock:
             kept = self._runs.get(job)
             if kept is None:
-                kept = self._runs[job] = _Kept(attempt)
+                kept = self._runs[job] = _MemoryRun(attempt)
                 kept.begin(
                     attempt, {record.region.number: record for record in leases.initial_records(regions)}, concurrency
                 )
@@ -108,7 +108,7 @@ class MemoryRuns:
         """Remove all records of a job that has ended; see `ports.image.Runs`."""
         with self._lock:
             if job in self._runs:
-                self._runs[job] = _Kept(self._runs[job].attempt, stopped=True)
+                self._runs[job] = _MemoryRun(self._runs[job].attempt, stopped=True)
 
     def _changed(self, claim: Claim, change: Callable[[RegionRecord], RegionRecord]) -> Rest | None:
         """Change the claim's record; return the rest, or None if the claim is lost."""
@@ -122,7 +122,7 @@ class MemoryRuns:
             width = window(kept.concurrency, kept.narrowed)
             return Rest(left=after) if claim.number == MERGE else rest(kept.line, width, before, after)
 
-    def _found(self, claim: Claim) -> tuple[_Kept | None, RegionRecord | None]:
+    def _found(self, claim: Claim) -> tuple[_MemoryRun | None, RegionRecord | None]:
         """Return the run of the claim's attempt, and the claim's record."""
         kept = self._runs.get(claim.job)
         if kept is None or kept.attempt != claim.attempt:
@@ -130,7 +130,7 @@ class MemoryRuns:
         return kept, kept.records.get(claim.number)
 
 
-def _run(job: str, kept: _Kept) -> Run:
+def _run(job: str, kept: _MemoryRun) -> Run:
     ordered = sorted(kept.records.items(), key=lambda item: (item[0] == MERGE, item[0]))
     return Run(
         job=job,

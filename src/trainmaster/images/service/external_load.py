@@ -58,19 +58,19 @@ class ExternalLoadMonitor:
         asked = _in_turn(by_role, self.clock.now())
         failed: list[str] = []
         for role, places in by_role.items():
-            least = self._read(places, role) if role in asked else None
-            failed += sorted({key for key, _ in places}) if role in asked and least is None else []
+            min_requests = self._read(places, role) if role in asked else None
+            failed += sorted({key for key, _ in places}) if role in asked and min_requests is None else []
             # Our own requests are recorded with every tick, or they would count as external when a turn comes.
             for key in {key for key, _ in places}:
                 # SageMaker spreads the requests of jobs without a variant over all variants.
                 mine = {place: held[place] + held[key, ""] for place in places if place[0] == key}
-                self._remember(key, mine, least, remembered[key])
+                self._remember(key, mine, min_requests, remembered[key])
         return tuple(failed)
 
     def _read(self, places: Sequence[_Place], role: str | None) -> Mapping[_Place, float] | None:
         """Return AWS's metrics: empty without permission, None after an error, when the last values hold."""
         try:
-            return self.concurrency.least(places, self.clock.now(), role=role)
+            return self.concurrency.min_requests(places, self.clock.now(), role=role)
         except NotPermitted as error:
             log.info(
                 "not permitted to read metrics of other callers' requests", extra={"role": role, "cause": str(error)}
@@ -81,23 +81,25 @@ class ExternalLoadMonitor:
             return None
 
     def _remember(
-        self, key: str, held: Mapping[_Place, int], least: Mapping[_Place, float] | None, before: Endpoint | None
+        self, key: str, held: Mapping[_Place, int], min_requests: Mapping[_Place, float] | None, before: Endpoint | None
     ) -> None:
         def seen(endpoint: Endpoint | None) -> Endpoint | None:
             if endpoint is None:
                 return None
-            found = {variant: self._others(endpoint, variant, held[key, variant], least) for _, variant in held}
+            found = {variant: self._others(endpoint, variant, held[key, variant], min_requests) for _, variant in held}
             kept = {**endpoint.others, **found}
             return replace(endpoint, others={name: each for name, each in kept.items() if each != NO_OTHERS})
 
         amend(self.known, key, seen, before)
 
-    def _others(self, endpoint: Endpoint, variant: str, held: int, least: Mapping[_Place, float] | None) -> Others:
+    def _others(
+        self, endpoint: Endpoint, variant: str, held: int, min_requests: Mapping[_Place, float] | None
+    ) -> Others:
         now = self.clock.now()
         others = with_ours(endpoint.others.get(variant, NO_OTHERS), held, now)
-        if least is None:
+        if min_requests is None:
             return others
-        return with_seen(others, least.get((endpoint.key, variant), 0.0), _instances(endpoint, variant), now)
+        return with_seen(others, min_requests.get((endpoint.key, variant), 0.0), _instances(endpoint, variant), now)
 
 
 def _watched(jobs: Iterable[Job], remembered: Mapping[str, Endpoint]) -> list[_Place]:

@@ -1,7 +1,7 @@
 """Launches, stops and observes attempts of image jobs, as runs of regions.
 
 The verbs are those of training jobs, so image jobs are started, preempted, stopped and observed alike. Each verb can be
-repeated. With every tick, `tend` dispatches regions again that dead workers have left.
+repeated. With every tick, `reconcile` dispatches regions again that dead workers have left.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ImageLauncher:
         job = self.store.find(name)
         return None if job is None else observed(run, _work(job), self._dead_before())
 
-    def tend(self, job: Job, cap: int | None = None) -> None:
+    def reconcile(self, job: Job, cap: int | None = None) -> None:
         """Dispatch regions again that dead workers have left or that never began; fail those without tries left.
 
         Args:

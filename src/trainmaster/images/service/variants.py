@@ -58,4 +58,4 @@ def settle_variants(store: Store, known: KnownEndpoints, clock: Clock, jobs: Ite
 def on_variant(job: Job, work: ImageWork, variant: str, now: datetime) -> Job:
     """Return the waiting job with its variant."""
     reason = f"its endpoint has been described, and the variant {variant} was chosen"
-    return lifecycle.with_work(job, replace(work, variant=variant), now, reason)
+    return lifecycle.set_work(job, replace(work, variant=variant), now, reason)

@@ -72,7 +72,7 @@ def _play_elastic(display: Display, picture: Path | None) -> None:
         requests = Requests(checkout, Path(directory), next(iter(ELASTIC_INSTANCES)))
         story = ElasticScenario(Queue(address), requests)
         display.step("Waiting for the queue")
-        for caption in story.play():
+        for caption in story.run():
             display.show_text(caption)
         record = story.record()
         display.training_jobs(

@@ -91,7 +91,7 @@ class ElasticScenario:
         self._requests = requests
         self._states: list[str] = []
 
-    def play(self) -> Iterator[str]:
+    def run(self) -> Iterator[str]:
         """Run the scenario; yield a sentence at the end of each scene. Raises `UnexpectedState`."""
         try:
             yield from self._scenes()

@@ -17,7 +17,7 @@ from trainmaster.local.replay.progress import Bar
 from trainmaster.local.replay.queue import ReplayFailed
 from trainmaster.local.replay.report import tables
 from trainmaster.local.replay.report.pictures import draw
-from trainmaster.local.replay.runs import POLICIES, REFERENCE, Run, play
+from trainmaster.local.replay.runs import POLICIES, REFERENCE, Run, run_replay
 from trainmaster.local.replay.trace.account import Account
 from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, read_trace, select_jobs, write_trace
 
@@ -101,7 +101,7 @@ def _policies(options: Namespace) -> list[str]:
 
 def _play(name: str, jobs: Sequence[TraceJob], options: Namespace, bar: Bar) -> Run:
     bar.begin(name, len(jobs))
-    return play(name, jobs, options.cap, options.restart_cost, questions=options.eta, on_progress=bar.at)
+    return run_replay(name, jobs, options.cap, options.restart_cost, questions=options.eta, on_progress=bar.at)
 
 
 def _text(runs: Sequence[Run], options: Namespace) -> str:

@@ -16,7 +16,7 @@ from math import ceil
 
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
-from trainmaster.domain.jobs.attempt_totals import KEPT
+from trainmaster.domain.jobs.attempt_totals import MAX_PAST_ATTEMPTS
 from trainmaster.domain.jobs.job import ENDED, Job, JobState
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.jobs.observation import Observation
@@ -119,7 +119,7 @@ class Replay:
         self._last: PassReport | None = None
         self.passes = 0
 
-    def play(self) -> list[JobResult]:
+    def run(self) -> list[JobResult]:
         """Run to the end, and return the results in the order of the trace. Raises `ReplayFailed`."""
         with _reduced_garbage_collection():
             while len(self._done) < len(self._jobs):
@@ -134,7 +134,7 @@ class Replay:
 
     def next_wake(self, report: PassReport, now: datetime) -> datetime | None:
         """Return the next tick at which a pass may find something to do if nothing happens before; None if none."""
-        return next_tick(report.plan.look_again, now)
+        return next_tick(report.plan.recheck_at, now)
 
     def completed(self, index: int) -> Job:
         """Return the job of this index, which must be completed. Raises `ReplayFailed` if it is not."""
@@ -211,7 +211,7 @@ class Replay:
         """Record the jobs that have ended; with members, a job can end after its training job."""
         for name in list(self._stopped):
             job = self.store.find(name)
-            if job is not None and len(job.past) == KEPT:
+            if job is not None and len(job.past) == MAX_PAST_ATTEMPTS:
                 # The queue will replace its oldest attempts by totals.
                 self._earlier_attempts.setdefault(name, {}).update({each.number: each for each in job.past})
             if job is not None and job.state in ENDED:

@@ -127,7 +127,7 @@ ORACLE = "baseline-srpt"
 REFERENCE_POLICIES = (*_POLICIES, ORACLE)
 
 
-def play_reference(name: str, jobs: Sequence[TraceJob], cap: int, restart_cost: float = 300.0) -> list[JobResult]:
+def run_reference(name: str, jobs: Sequence[TraceJob], cap: int, restart_cost: float = 300.0) -> list[JobResult]:
     """Return the results of a reference policy on a pool of `cap` units, in the order of `jobs`.
 
     Args:
@@ -139,7 +139,7 @@ def play_reference(name: str, jobs: Sequence[TraceJob], cap: int, restart_cost: 
     order = sorted(range(len(jobs)), key=lambda i: (jobs[i].submit, jobs[i].duration, jobs[i].gpus))
     ordered = [jobs[index] for index in order]
     if name == ORACLE:
-        results = _ShortestRemainingTime(ordered, cap, restart_cost).play()
+        results = _ShortestRemainingTime(ordered, cap, restart_cost).run()
     else:
         results = _play(Pool(ordered, cap), _POLICIES[name], by_duration=name in _BY_DURATION)
     return [results[place] for place in sorted(range(len(order)), key=order.__getitem__)]
@@ -181,7 +181,7 @@ class _ShortestRemainingTime:
         self._spans: list[list[tuple[float, float]]] = [[] for _ in jobs]
         self._lost = [0.0] * len(jobs)
 
-    def play(self) -> list[JobResult]:
+    def run(self) -> list[JobResult]:
         """Run to the end, and return the results."""
         arrived = 0
         while arrived < len(self._jobs) or self._running:

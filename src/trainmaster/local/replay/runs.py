@@ -10,7 +10,7 @@ from typing import Any
 from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.local.replay.forecasts import StartEstimate, eta_figures
 from trainmaster.local.replay.queue import RESTART_SECONDS, Progress, Replay, ReplaySettings
-from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES, play_reference
+from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES, run_reference
 from trainmaster.local.replay.report.figures import figures
 from trainmaster.local.replay.report.results import JobResult
 from trainmaster.local.replay.trace.trace import TraceJob
@@ -45,7 +45,7 @@ class Run:
         return found | (eta_figures(self.results, self.estimates, EPOCH) if self.estimates else {})
 
 
-def play(  # noqa: PLR0913 -- the parameters of a run
+def run_replay(  # noqa: PLR0913 -- the parameters of a run
     policy: str,
     jobs: Sequence[TraceJob],
     cap: int,
@@ -70,12 +70,12 @@ def play(  # noqa: PLR0913 -- the parameters of a run
     """
     began = clock()
     if policy in REFERENCE_POLICIES:
-        return Run(policy, cap, play_reference(policy, jobs, cap, restart_cost), clock() - began)
+        return Run(policy, cap, run_reference(policy, jobs, cap, restart_cost), clock() - began)
     settings = ReplaySettings(
         cap=cap, policy=Policy(order=Order(policy)), restart_cost=restart_cost, questions=questions
     )
     replay = Replay(jobs, settings, on_progress)
-    results = replay.play()
+    results = replay.run()
     return Run(policy, cap, results, clock() - began, replay.estimates)
 
 

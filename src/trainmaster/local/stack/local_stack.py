@@ -107,7 +107,7 @@ class LocalStack:
         )
 
     def _simulator(self, opening: contextlib.ExitStack, environment: Mapping[str, str], port: int) -> GuardedProcess:
-        limits = [part for kind, most in self.limits.items() for part in ("--limit", f"{kind}={most}")]
+        limits = [part for kind, limit in self.limits.items() for part in ("--limit", f"{kind}={limit}")]
         aws = environment["AWS_ENDPOINT_URL"]
         # What training scripts need to meet in the queue's table, or to reach S3: as the stack's own clients do.
         container_variables = [part for name, text in environment.items() if name.startswith("AWS_")
@@ -123,7 +123,7 @@ class LocalStack:
 
     def _deploy(self, environment: Mapping[str, str], aws: str, ministack: GuardedProcess) -> dict[str, str]:
         """Build and deploy the real templates, and return the outputs of their stacks."""
-        pools = ",".join(f"{kind}={most}" for kind, most in self.limits.items())
+        pools = ",".join(f"{kind}={limit}" for kind, limit in self.limits.items())
         sam = {
             **environment,
             "PATH": f"{self.checkout.sam.parent}:{environment.get('PATH', os.defpath)}",

@@ -70,7 +70,7 @@ def can_shrink(job: Job) -> bool:
     if found is None or found[1].stop_asked_at is not None or not found[1].launched:
         return False
     elastic, attempt = found
-    if attempt.base_ended_at is not None or attempt.size <= elastic.least:
+    if attempt.base_ended_at is not None or attempt.size <= elastic.min_instances:
         return False
     turns = attempt.resizing is not None and attempt.resizing.grows and elastic.hook is not Hook.CUSTOM
     return turns if job.state is JobState.RESIZING else job.state is JobState.RUNNING
@@ -101,7 +101,7 @@ def ready_at(elastic: Elastic, job: Job, attempt: Attempt) -> datetime:
 
 def larger_sizes(elastic: Elastic, size: int, max_size: int | None = None) -> tuple[int, ...]:
     """Return the legal sizes above this one, the largest first, up to `max_size`."""
-    limit = elastic.most if max_size is None else min(max_size, elastic.most)
+    limit = elastic.max_instances if max_size is None else min(max_size, elastic.max_instances)
     return tuple(legal for legal in reversed(elastic.sizes) if size < legal <= limit)
 
 

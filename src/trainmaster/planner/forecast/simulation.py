@@ -123,8 +123,8 @@ class QueueSimulation:
         yield from (job.retry_at for job in self.snapshot.waiting if job.retry_at and job.retry_at > self.moment)
         yield from map(_gone, self.snapshot.warm)
         # A reservation's time is an expectation of the planner; here, ends are events.
-        if plan.look_again is not None and all(plan.look_again != item.at for item in plan.reservations):
-            yield plan.look_again
+        if plan.recheck_at is not None and all(plan.recheck_at != item.at for item in plan.reservations):
+            yield plan.recheck_at
 
     def _rounded_up(self, next_: datetime) -> datetime:
         """Return the time rounded up; rounded times lie further apart the later they are."""
@@ -196,9 +196,9 @@ class QueueSimulation:
             job = job if stopped is None else _after(stopped, Status.IN_PROGRESS, at) or stopped
         elif elastic.hook is Hook.MEMBERS:
             for member in [member for member in attempt.members if member.leaving]:
-                job = lifecycle.member_ended(job, member.training_job_name, at, "has left", lost=False)
+                job = lifecycle.remove_member(job, member.training_job_name, at, "has left", lost=False)
         else:
-            job = lifecycle.resized(job, at, after)
+            job = lifecycle.complete_resize(job, at, after)
         self.ends[job.name] = at + max(self.ends[job.name] - at, timedelta(0)) * (before / after)
         return job
 

@@ -46,7 +46,7 @@ def window_refusal(
 
 def checkpoint_interval(job: Job) -> timedelta:
     """Return how often the job saves its work: the shortest interval observed between two checkpoints."""
-    intervals = (job.earlier.saves_every, *(attempt.saves_every for attempt in job.attempts))
+    intervals = (job.attempt_totals.saves_every, *(attempt.saves_every for attempt in job.attempts))
     return min((span for span in intervals if span is not None), default=CHECKPOINT_INTERVAL)
 
 

@@ -223,8 +223,8 @@ def _surpluses(kinds: Sequence[InstanceType], asked: Resources) -> list[tuple[fl
     their prices are known; otherwise a large type without a known price would seem free.
     """
     chips = [(kind.accelerators - asked.accelerators, _accelerator_memory(kind, asked)) for kind in kinds]
-    least = min(chips)
-    priced = all(kind.price for kind, spare in zip(kinds, chips, strict=True) if spare == least)
+    fewest = min(chips)
+    priced = all(kind.price for kind, spare in zip(kinds, chips, strict=True) if spare == fewest)
     return [
         (
             *spare,

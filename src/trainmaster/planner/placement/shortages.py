@@ -71,11 +71,11 @@ class CapacityShortages:
         """Return where the job's last attempts found no capacity, back to the last that failed for another reason."""
         found: dict[str, datetime] = {}
         for attempt in reversed(job.attempts):
-            if not attempt.lacked:
+            if not attempt.found_no_capacity:
                 break
             # Several pools of one attempt may have the same source.
             newest: dict[str, datetime] = {}
-            for pool, at in attempt.lacking.items():
+            for pool, at in attempt.shortages.items():
                 if at > self.now - OWN_MEMORY:
                     source_name = self._source(pool)
                     newest[source_name] = max(newest.get(source_name, at), at)
@@ -96,7 +96,7 @@ class CapacityShortages:
 
     def _record(self, job: Job, after: datetime, refused_counts: dict[str, _RefusedCounts]) -> None:
         for attempt in reversed(job.attempts):
-            for pool, at in attempt.lacking.items():
+            for pool, at in attempt.shortages.items():
                 count = attempt.units.get(pool, 0) if attempt.turned_down.get(pool) != at else _max_requested(job, pool)
                 if at > after and count:
                     of_stock = refused_counts.setdefault(self._source(pool), {})
@@ -120,7 +120,7 @@ def _max_requested(job: Job, pool: str) -> int:
     if job.work is not None:
         return 0
     if job.elastic is not None:
-        return job.elastic.most
+        return job.elastic.max_instances
     return max((units[pool] for units in job.demand.alternatives if pool in units), default=job.demand.instances)
 
 

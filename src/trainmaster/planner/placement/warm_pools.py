@@ -151,9 +151,9 @@ def _still_missing(missing: Units, pools: Iterable[WarmPool]) -> dict[str, int]:
 def _drop_redundant(taken: Sequence[WarmPool], missing: Units) -> tuple[WarmPool, ...]:
     """Return the pools without those that bring nothing missing, tested from the last one."""
     held_units = list(taken)
-    least = _still_missing(missing, held_units)
+    unmet = _still_missing(missing, held_units)
     for pool in reversed(taken):
         without = [other for other in held_units if other is not pool]
-        if _still_missing(missing, without) == least:
+        if _still_missing(missing, without) == unmet:
             held_units = without
     return tuple(held_units)

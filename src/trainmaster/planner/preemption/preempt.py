@@ -70,10 +70,10 @@ def protected_until(job: Job, rules: Preemption, startup: float, now: datetime) 
         startup: seconds that a start of the job is expected to take.
         now: UTC.
     """
-    attempt, wishes = job.attempt, job.wishes
+    attempt, overrides = job.attempt, job.preemption_overrides
     if attempt is None:
         return None
-    limit = rules.max_preemptions if wishes.max_preemptions is None else wishes.max_preemptions
+    limit = rules.max_preemptions if overrides.max_preemptions is None else overrides.max_preemptions
     preemptions = job.preemptions if job.past else 0
     if limit is not None and preemptions >= limit:
         return NEVER
@@ -86,10 +86,10 @@ def protected_until(job: Job, rules: Preemption, startup: float, now: datetime) 
 
 def protected_for(job: Job, rules: Preemption, preemptions: int) -> timedelta:
     """Return how long a running attempt of the job is protected; the job's own settings override the queue's."""
-    wishes = job.wishes
-    span = rules.min_runtime if wishes.min_runtime is None else wishes.min_runtime
+    overrides = job.preemption_overrides
+    span = rules.min_runtime if overrides.min_runtime is None else overrides.min_runtime
     if preemptions:
-        span = max(span, rules.cooldown if wishes.cooldown is None else wishes.cooldown)
+        span = max(span, rules.cooldown if overrides.cooldown is None else overrides.cooldown)
     return span
 
 
@@ -172,8 +172,8 @@ class Candidates:
 
     def preemptible_by(self, job: Job, at: datetime) -> bool:
         """Return True if a waiting job, started now, would be past its protection by then."""
-        rules, wishes = self.snapshot.policy.preemption, job.wishes
-        limit = rules.max_preemptions if wishes.max_preemptions is None else wishes.max_preemptions
+        rules, overrides = self.snapshot.policy.preemption, job.preemption_overrides
+        limit = rules.max_preemptions if overrides.max_preemptions is None else overrides.max_preemptions
         preemptions = job.preemptions if job.attempt is not None else 0
         if not job.preemptible or (limit is not None and preemptions >= limit):
             return False

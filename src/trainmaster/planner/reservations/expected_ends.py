@@ -92,7 +92,7 @@ class ExpectedEnds:
         if job.stopping:
             return self._in_future((attempt.stop_asked_at or attempt.base_ended_at or self.now) + STOP_DURATION)
         if job.elastic is not None:
-            return self._end_of_elastic(job, job.elastic.least, attempt)
+            return self._end_of_elastic(job, job.elastic.min_instances, attempt)
         if job.work is not None:
             return self._end_of_work(job, job.work, attempt)
         history = self.snapshot.records.history
@@ -104,7 +104,7 @@ class ExpectedEnds:
         expected = limit if total is None else at_work + timedelta(seconds=total - before)
         return self._in_future(min(expected, limit))
 
-    def _end_of_elastic(self, job: Job, least: int, attempt: Attempt) -> datetime:
+    def _end_of_elastic(self, job: Job, smallest_size: int, attempt: Attempt) -> datetime:
         """Return the end of an elastic job at its current size; its run time counts at the minimum size."""
         history = self.snapshot.records.history
         startup = timedelta(seconds=history.startup(job))
@@ -113,7 +113,7 @@ class ExpectedEnds:
         total = history.run_time(job, done, self.quantile)
         if total is None:
             return self._in_future(limit)
-        left = timedelta(seconds=(total - done) * least / max(attempt.size, 1))
+        left = timedelta(seconds=(total - done) * smallest_size / max(attempt.size, 1))
         return self._in_future(min(max(at_work, self.now) + left, limit))
 
     def _end_of_work(self, job: Job, work: Work, attempt: Attempt) -> datetime:

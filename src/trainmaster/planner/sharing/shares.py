@@ -265,8 +265,8 @@ class Shares:
         """Return True if no job may ever preempt it, so that nominal units cover it first."""
         limit = (
             self.snapshot.policy.preemption.max_preemptions
-            if job.wishes.max_preemptions is None
-            else job.wishes.max_preemptions
+            if job.preemption_overrides.max_preemptions is None
+            else job.preemption_overrides.max_preemptions
         )
         return not job.preemptible or (limit is not None and bool(job.past) and job.preemptions >= limit)
 

@@ -51,7 +51,7 @@ def build_job(  # noqa: PLR0913 - each is a part of the job
         warm_pool_key=warm_pool_key_of(request, queue_selects_pool=demand.queue_selects_pool),
         container_image=_image(request),
         checkpointed=_writes_checkpoints(request, elastic),
-        wishes=options.wishes,
+        preemption_overrides=options.preemption_overrides,
         not_before=options.not_before,
         deadline=options.deadline,
         after=options.after,

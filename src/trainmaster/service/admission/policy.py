@@ -100,8 +100,8 @@ class AdmissionPolicy:
         check_share(request, options.share, caller, policy)
         self._check_role(str(request["RoleArn"]), caller)
         elastic = self._elastic(request, options)
-        least = None if elastic is None else elastic.least
-        demand = demand_in(request, options.pools, pools, options.resources, catalogue, instances=least)
+        size = None if elastic is None else elastic.min_instances
+        demand = demand_in(request, options.pools, pools, options.resources, catalogue, instances=size)
         feasibility = FeasibilityCheck(pools, policy.expansion, catalogue).check(request, demand)
         self._check_form_for_pools(request, demand, pools, catalogue)
         job = build_job(request, options, demand, caller, now, elastic=elastic)

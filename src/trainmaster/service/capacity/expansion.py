@@ -56,7 +56,7 @@ def with_pool_note(job: Job, units: Units, pools: Mapping[str, Pool], now: datet
         made_at, tried_at = pool.made_at, None if job.attempt is None else job.attempt.created_at
         waited = made_at is not None and job.entry_time <= made_at and (tried_at is None or tried_at < made_at)
         if pool.made_for and waited:
-            return lifecycle.pool_made(job, now, f"{pool.cap} x {pool.instance_type}")
+            return lifecycle.record_pool_creation(job, now, f"{pool.cap} x {pool.instance_type}")
     return job
 
 

@@ -47,7 +47,7 @@ class Usage:
     external: int
     free: int
     warm: int = 0
-    beyond_least: int = 0
+    beyond_minimum: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
     """Return the usage of each pool of a snapshot."""
     used = total(job.units for job in snapshot.active)
     stopping = total(job.freeing for job in snapshot.active)
-    beyond = total(map(_beyond_least, snapshot.active))
+    beyond = total(map(_units_beyond_minimum, snapshot.active))
     held = total(
         job.reservation.units for job in snapshot.waiting if job.reservation is not None and job.reservation.until > now
     )
@@ -101,18 +101,18 @@ def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
             held=held.get(name, 0),
             external=snapshot.external.get(name, 0),
             warm=warm.get(name, 0),
-            beyond_least=beyond.get(name, 0),
+            beyond_minimum=beyond.get(name, 0),
             free=max(pool.cap - taken.get(name, 0), 0) if not pool.draining else 0,
         )
         for name, pool in snapshot.pools.items()
     }
 
 
-def _beyond_least(job: Job) -> Units:
+def _units_beyond_minimum(job: Job) -> Units:
     """Return the units that an elastic job could give back and continue."""
     if job.elastic is None or job.stopping:
         return {}
-    return {pool: max(count - job.elastic.least, 0) for pool, count in job.staying.items()}
+    return {pool: max(count - job.elastic.min_instances, 0) for pool, count in job.staying.items()}
 
 
 def state_of(pool: Pool, usage: Usage) -> State:

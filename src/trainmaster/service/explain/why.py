@@ -216,12 +216,12 @@ def _other_pools(what_if: _WhatIf) -> Iterator[Advice]:
 
 def _largest_possible(what_if: _WhatIf, reason: Infeasible) -> Iterator[Advice]:
     """Yield the number of instances that the largest suitable pool has."""
-    demand, most = what_if.job.demand, reason.largest
-    if most:
-        own = tuple(dict.fromkeys(units, most) for units in demand.alternatives[: demand.listed])
-        fewer = replace(what_if.job, demand=replace(demand, alternatives=own, instances=most), reservation=None)
+    demand, largest = what_if.job.demand, reason.largest
+    if largest:
+        own = tuple(dict.fromkeys(units, largest) for units in demand.alternatives[: demand.listed])
+        fewer = replace(what_if.job, demand=replace(demand, alternatives=own, instances=largest), reservation=None)
         if (outcome := _feasible_outcome(what_if.plan(fewer), fewer)) is not None:
-            yield Advice(f"ask for {most} instance{'s' if most > 1 else ''}: {outcome}", instances=most)
+            yield Advice(f"ask for {largest} instance{'s' if largest > 1 else ''}: {outcome}", instances=largest)
 
 
 def _more_capacity(what_if: _WhatIf, reason: Infeasible) -> Iterator[Advice]:

@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HookAnswer:
     """An answer to a resize request.
 
     Attributes:
@@ -65,7 +65,7 @@ def token_of(name: str, attempt: int, asked_at: datetime) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def parse_answer(token: str, value: Mapping[str, Any]) -> Answer | None:
+def parse_answer(token: str, value: Mapping[str, Any]) -> HookAnswer | None:
     """Return the answer in a function's response; None if it answers later. Raises `InvalidRequest`."""
     outcome, instances, reason = value.get("outcome"), value.get("instances"), value.get("reason", "")
     if outcome is None or outcome == "later":
@@ -74,10 +74,12 @@ def parse_answer(token: str, value: Mapping[str, Any]) -> Answer | None:
         raise InvalidRequest(f"outcome is {shown(outcome)}, not 'done', 'refused' or 'later'", field="outcome")
     if instances is not None and (not isinstance(instances, int) or isinstance(instances, bool)):
         raise InvalidRequest(f"instances is {shown(instances)}, not a number of instances", field="instances")
-    return Answer(token=token, outcome=Outcome(outcome), instances=instances, reason=str(reason)[:MAX_REASON_LENGTH])
+    return HookAnswer(
+        token=token, outcome=Outcome(outcome), instances=instances, reason=str(reason)[:MAX_REASON_LENGTH]
+    )
 
 
-def apply_answer(job: Job, answer: Answer, now: datetime) -> Job:
+def apply_answer(job: Job, answer: HookAnswer, now: datetime) -> Job:
     """Return the job after an answer; unchanged if the resize has already ended as the answer says.
 
     Raises `IllegalTransition` for a resize that is not this job's, or has ended otherwise; `InvalidRequest` for
@@ -90,11 +92,11 @@ def apply_answer(job: Job, answer: Answer, now: datetime) -> Job:
     if attempt is None or under_way is None or answer.token != token_of(job.name, attempt.number, under_way.asked_at):
         return _over(job, answer)
     if answer.outcome is Outcome.REFUSED:
-        return give_up(job, now, f"refused: {answer.reason}" if answer.reason else "refused")
-    return lifecycle.resized(job, now, _size(job, answer))
+        return abandon_resize(job, now, f"refused: {answer.reason}" if answer.reason else "refused")
+    return lifecycle.complete_resize(job, now, _size(job, answer))
 
 
-def give_up(job: Job, now: datetime, reason: str) -> Job:
+def abandon_resize(job: Job, now: datetime, reason: str) -> Job:
     """Return the job after its resize failed.
 
     A job that was to give instances to another job and does not is preempted as a whole, if it may be.
@@ -102,10 +104,10 @@ def give_up(job: Job, now: datetime, reason: str) -> Job:
     under_way = lifecycle.resizing_of(job)
     if under_way.freed_for and job.preemptible:
         return lifecycle.preempt(job, under_way.freed_for, now)
-    return lifecycle.give_up(job, now, reason)
+    return lifecycle.abandon_resize(job, now, reason)
 
 
-def _size(job: Job, answer: Answer) -> int:
+def _size(job: Job, answer: HookAnswer) -> int:
     """Return the job's instances after the resize. Raises `InvalidRequest` if the resize does not allow them."""
     under_way, elastic = lifecycle.resizing_of(job), lifecycle.elastic_of(job)
     low, high = sorted((under_way.before, under_way.after))
@@ -120,7 +122,7 @@ def _size(job: Job, answer: Answer) -> int:
     return size
 
 
-def _over(job: Job, answer: Answer) -> Job:
+def _over(job: Job, answer: HookAnswer) -> Job:
     """Return the job unchanged if its history agrees with the answer. Raises `IllegalTransition` if not."""
     ended = _end_of(job, answer.token)
     size = None if ended is None else ended.size

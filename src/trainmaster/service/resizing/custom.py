@@ -16,7 +16,7 @@ from trainmaster.ports.resizing import ResizeRequester
 from trainmaster.service.change import ApiContext, change_job
 from trainmaster.service.context import EVENT, FUNCTION, ManagerContext, commit
 from trainmaster.service.launch import stop
-from trainmaster.service.resizing.contract import Answer, apply_answer, give_up, parse_answer, resize_request
+from trainmaster.service.resizing.contract import HookAnswer, abandon_resize, apply_answer, parse_answer, resize_request
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class CustomHook:
         if job.state is not JobState.RESIZING or attempt.resizing is None or job.stop_asked:
             return job
         if now >= attempt.resizing.until:
-            return self._commit(job, give_up(job, now, "no answer came in time"))
+            return self._commit(job, abandon_resize(job, now, "no answer came in time"))
         return job if attempt.resizing.hook_called else self._request(job)
 
     def _request(self, job: Job) -> Job:
@@ -64,6 +64,6 @@ class CustomHook:
         return stop(self.context, stored) if stored == after and stored.stopping else stored
 
 
-def answer_resize(context: ApiContext, name: str, answer: Answer) -> Job:
+def answer_resize(context: ApiContext, name: str, answer: HookAnswer) -> Job:
     """Apply an answer to a resize; see `contract.apply_answer`. Raises `JobNotFound` too."""
     return change_job(context, name, lambda job: apply_answer(job, answer, context.clock.now()))

@@ -60,7 +60,9 @@ class MembersHook:
                 job = poll_training_job(self.context, job, member.training_job_name)
         if not _grows(job):
             return job
-        return commit(self.context, job, lifecycle.give_up(job, now, "SageMaker did not provide the instances in time"))
+        return commit(
+            self.context, job, lifecycle.abandon_resize(job, now, "SageMaker did not provide the instances in time")
+        )
 
     def _stop_or_drop(self, job: Job) -> Job:
         """Stop members that have left, and drop those that were never created."""
@@ -75,14 +77,14 @@ class MembersHook:
         """Drop a member that is not known to be created; confirm it if SageMaker has it after all."""
         name = member.training_job_name
         if self.context.launcher.describe(name) is not None:
-            return commit(self.context, job, lifecycle.member_launched(job, name))
+            return commit(self.context, job, lifecycle.mark_member_launched(job, name))
         now = self.context.clock.now()
-        return commit(self.context, job, lifecycle.member_ended(job, name, now, "is no longer needed", lost=False))
+        return commit(self.context, job, lifecycle.remove_member(job, name, now, "is no longer needed", lost=False))
 
     def _stop(self, job: Job, member: Member) -> Job:
         name = member.training_job_name
         if self.context.launcher.stop(name, end_warm_pool=False):
-            return commit(self.context, job, lifecycle.member_stop_sent(job, name))
+            return commit(self.context, job, lifecycle.mark_member_stop_sent(job, name))
         return poll_training_job(self.context, job, name)
 
     def _drain(self, job: Job) -> Job:
@@ -95,7 +97,7 @@ class MembersHook:
         for name in (*sorted(late), *(self._drained(job, attempt, draining) if draining else ())):
             # Another manager may have applied its end meanwhile.
             if name in {member.training_job_name for member in _members(job)}:
-                job = commit(self.context, job, lifecycle.member_left(job, name, now))
+                job = commit(self.context, job, lifecycle.mark_member_left(job, name, now))
         return job
 
     def _drained(self, job: Job, attempt: Attempt, draining: list[str]) -> list[str]:
@@ -141,8 +143,8 @@ class MembersHook:
             return commit(context, job, _without(job, name, now, str(error)))
         if created is CreateResult.NAME_TAKEN:
             reason = "cannot be created: its name belongs to a training job that the queue did not start"
-            return commit(context, job, lifecycle.member_ended(job, name, now, reason, lost=False))
-        known = confirm_or_stop(context, job, lifecycle.member_launched(job, name), name)
+            return commit(context, job, lifecycle.remove_member(job, name, now, reason, lost=False))
+        known = confirm_or_stop(context, job, lifecycle.mark_member_launched(job, name), name)
         return poll_training_job(context, known, name) if created is CreateResult.ALREADY_THERE else known
 
     def _accept_smaller_size(self, job: Job) -> Job:
@@ -179,8 +181,8 @@ def _has(job: Job, member: Member) -> bool:
 def _without(job: Job, name: str, now: datetime, reason: str) -> Job:
     """Return the job after a member could not be created: give up a growth, or start with fewer members."""
     if _grows(job):
-        return lifecycle.give_up(job, now, reason)
-    return lifecycle.member_ended(job, name, now, f"cannot be created: {reason}", lost=False)
+        return lifecycle.abandon_resize(job, now, reason)
+    return lifecycle.remove_member(job, name, now, f"cannot be created: {reason}", lost=False)
 
 
 def _is_late(job: Job, member: Member, now: datetime) -> bool:
@@ -199,9 +201,9 @@ def _control(job: Job, attempt: Attempt) -> Control:
     return Control(
         # Increases with every change of the job, and stays the same if a pass is repeated.
         epoch=job.version,
-        least=elastic.least,
+        min_nodes=elastic.min_instances,
         # A round with this many nodes is complete at once.
-        most=max(elastic.least, _expected(attempt)),
+        max_nodes=max(elastic.min_instances, _expected(attempt)),
         sizes=elastic.sizes,
         # Members belong to the attempt until SageMaker reports that their training jobs have ended.
         drain=tuple(member.training_job_name for member in attempt.members if member.leaving),

@@ -34,7 +34,7 @@ class RestartHook:
         if not self._is_overdue(polled):
             return polled
         now = self.context.clock.now()
-        smaller = lifecycle.give_up(polled, now, "SageMaker did not provide the instances in time")
+        smaller = lifecycle.abandon_resize(polled, now, "SageMaker did not provide the instances in time")
         stored = commit(self.context, polled, smaller)
         return stop(self.context, stored) if stored == smaller else stored
 

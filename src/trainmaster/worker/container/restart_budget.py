@@ -37,20 +37,21 @@ class RestartBudget:
     """Limits on restarts of a job's processes after failures; None means unlimited.
 
     Attributes:
-        max_restarts: restarts within `period` before a full restart, or before the job fails if `max_full` is 0.
+        max_restarts: restarts within `period` before a full restart, or before the job fails if `max_full_restarts` is
+            0.
         period: seconds over which restarts are counted.
-        max_total: restarts over all attempts of the job before it fails.
-        used: restarts of earlier attempts that count against `max_total`, as counted by the queue.
-        max_before_full: restarts within `period` before a full restart.
-        max_full: full restarts that the queue allows within `period`; the queue counts them across attempts.
+        max_total_restarts: restarts over all attempts of the job before it fails.
+        used: restarts of earlier attempts that count against `max_total_restarts`, as counted by the queue.
+        restarts_before_full: restarts within `period` before a full restart.
+        max_full_restarts: full restarts that the queue allows within `period`; the queue counts them across attempts.
     """
 
     max_restarts: int | None = None
     period: float = PERIOD
-    max_total: int | None = None
+    max_total_restarts: int | None = None
     used: int = 0
-    max_before_full: int | None = None
-    max_full: int = 0
+    restarts_before_full: int | None = None
+    max_full_restarts: int = 0
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> RestartBudget:
@@ -70,9 +71,7 @@ class RestartBudget:
     @classmethod
     def _from_json(cls, document: Mapping[str, Any]) -> RestartBudget:
         values: dict[str, Any] = {
-            attribute: convert(document[key])
-            for key, (attribute, convert) in _JSON_KEYS.items()
-            if document.get(key) is not None
+            key: convert(document[key]) for key, convert in _CONVERTERS.items() if document.get(key) is not None
         }
         return cls(**values)
 
@@ -87,13 +86,14 @@ class RestartBudget:
         recent = sum(1 for at in restarts if at > now - self.period)
         within = f"within {self.period:g} seconds"
         total = self.used + count
-        if self.max_total is not None and total > self.max_total:
-            return RestartAction.FAIL, f"{BUDGET_SPENT_PREFIX}: {total} restarts, {self.max_total} allowed in total"
+        if self.max_total_restarts is not None and total > self.max_total_restarts:
+            spent = f"{BUDGET_SPENT_PREFIX}: {total} restarts, {self.max_total_restarts} allowed in total"
+            return RestartAction.FAIL, spent
         full = f"{FULL_RESTART_PREFIX}: {recent} restarts {within}"
-        if self.max_before_full is not None and recent > self.max_before_full:
-            return RestartAction.FULL_RESTART, f"{full}, {self.max_before_full} allowed before it"
+        if self.restarts_before_full is not None and recent > self.restarts_before_full:
+            return RestartAction.FULL_RESTART, f"{full}, {self.restarts_before_full} allowed before it"
         if self.max_restarts is not None and recent > self.max_restarts:
-            if self.max_full:
+            if self.max_full_restarts:
                 return RestartAction.FULL_RESTART, f"{full}, {self.max_restarts} allowed"
             return RestartAction.FAIL, f"{BUDGET_SPENT_PREFIX}: {recent} restarts {within}, {self.max_restarts} allowed"
         return RestartAction.RESTART, ""
@@ -105,11 +105,11 @@ class RestartBudget:
         return None if action is RestartAction.RESTART else reason
 
 
-_JSON_KEYS = {
-    "most": ("max_restarts", int),
-    "period": ("period", float),
-    "total": ("max_total", int),
-    "used": ("used", int),
-    "before_full": ("max_before_full", int),
-    "most_full": ("max_full", int),
+_CONVERTERS = {
+    "max_restarts": int,
+    "period": float,
+    "max_total_restarts": int,
+    "used": int,
+    "restarts_before_full": int,
+    "max_full_restarts": int,
 }

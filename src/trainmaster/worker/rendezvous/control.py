@@ -59,8 +59,8 @@ def read_control(text: str) -> Control:
         raw: Any = json.loads(text)
         control = Control(
             epoch=_integer(raw["epoch"]),
-            min_nodes=_integer(raw["least"]),
-            max_nodes=_integer(raw["most"]),
+            min_nodes=_integer(raw["minNodes"]),
+            max_nodes=_integer(raw["maxNodes"]),
             sizes=tuple(sorted({_integer(size) for size in raw.get("sizes") or ()})),
             drain=tuple(_string(name) for name in raw.get("drain") or ()),
             grace=float(raw.get("grace", 600.0)),

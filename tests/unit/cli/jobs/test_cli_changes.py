@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_terminal import Terminal
 
+from cli_terminal import Terminal
 from fake_api import ANN, P5, FakeApi, a_request, starts
 
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable
 
 import pytest
-from cli_terminal import NOW, Terminal
 
+from cli_terminal import NOW, Terminal
 from fake_api import ANN, G5, P5, FakeApi, a_request, a_view, an_attempt, starts, waits_for_capacity
 from trainmaster.cli.output.render import Paint, coloured, jobs_table, plain, screen_table, wide_table
 from trainmaster.domain.jobs.job import JobState

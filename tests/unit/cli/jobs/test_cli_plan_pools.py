@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from cli_terminal import Terminal
-
 from fake_api import FakeApi, a_request
 
 MADE = {"pool": "ml.g5.2xlarge.made", "instanceType": "ml.g5.2xlarge", "instances": 2, "dollarsPerHour": 3.03}

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_terminal import NOW, Terminal
 
+from cli_terminal import NOW, Terminal
 from fake_api import G5, P5, FakeApi, a_request, a_view, an_attempt
 from trainmaster.cli.output.explanation import explanation
 from trainmaster.cli.output.render import attempt_placement, demand_text, requested_resources

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
-from cli_terminal import Terminal
 
+from cli_terminal import Terminal
 from fake_api import P5, FakeApi, a_pool, a_rendezvous, a_request, a_view, an_attempt
 from trainmaster.cli.output.elastic import rendezvous_line, size_text
 from trainmaster.cli.output.explanation import explanation
@@ -128,7 +128,7 @@ def test_only_elastic_jobs_that_hold_instances_are_asked_for_their_nodes(world: 
         ({}, ""),
         ({"round": 2}, "Rendezvous job1: round 2, forming"),
         ({"round": 2, "closed": True, "reason": "all done"}, "Rendezvous job1: round 2, closed: all done"),
-        ({"trouble": "It cannot be read."}, "Rendezvous job1: It cannot be read."),
+        ({"problem": "It cannot be read."}, "Rendezvous job1: It cannot be read."),
     ],
 )
 def test_a_rendezvous_in_a_line(changes: dict[str, Any], told: str) -> None:
@@ -231,7 +231,7 @@ def test_a_plan_names_the_chosen_pool_and_the_jobs_that_would_shrink(
 def test_pools_have_a_column_of_what_elastic_jobs_could_give_only_where_there_is_any(
     world: FakeApi, run: Terminal
 ) -> None:
-    world.pools["pools"] = [a_pool(P5, 8, used=8, beyondLeast=6)]
+    world.pools["pools"] = [a_pool(P5, 8, used=8, beyondMinimum=6)]
     heading, _, row = run("pools").stdout.splitlines()
     assert heading.split()[:5] == ["Pool", "Cap", "Used", "Above", "Min"]
     assert row.split()[:4] == [P5, "8", "8", "6"]

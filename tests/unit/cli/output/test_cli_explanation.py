@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from cli_terminal import NOW
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli_terminal import NOW
 from fake_api import ANN, G5, P5, a_view, an_attempt
 from trainmaster.cli.output.explanation import explanation
 from trainmaster.cli.output.times import elapsed_time, format_duration, format_moments, relative_time, timestamp

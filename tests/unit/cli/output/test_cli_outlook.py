@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from cli_terminal import NOW, Terminal
 
+from cli_terminal import NOW, Terminal
 from fake_api import P5, FakeApi, a_request, a_view, starts, waits_for_capacity
 from trainmaster.cli.output.explanation import explanation
 from trainmaster.cli.output.outlook import short_reason, start_range, start_sentence

@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 import pytest
-from cli_terminal import Terminal
 from rich.console import Console
 
+from cli_terminal import Terminal
 from fake_api import G5, P5, FakeApi, a_pool
 from trainmaster.cli.queue.draining import ProgressBars
 from trainmaster.cli.queue.pools_table import pools_table

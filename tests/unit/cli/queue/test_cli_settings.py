@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_terminal import Terminal
 from jsonschema import Draft202012Validator
 
+from cli_terminal import Terminal
 from fake_api import G5, P5, FakeApi, some_settings
 from trainmaster.cli.queue.setting_paths import parse_value, remove_value, set_value, setting_lines, split_path
 from trainmaster.client.api.errors import Refused

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.local.replay.reference_policies import play_reference
+from trainmaster.local.replay.reference_policies import run_reference
 from trainmaster.local.replay.report.gantt import bars
 from trainmaster.local.replay.report.pictures import draw
 from trainmaster.local.replay.report.results import JobResult
@@ -24,7 +24,7 @@ def job(submit, duration, gpus, name="a", share="default"):
 
 
 def run_of(*jobs, policy="baseline-srpt"):
-    return Run(policy, CAP, play_reference(policy, jobs, CAP), 0.1)
+    return Run(policy, CAP, run_reference(policy, jobs, CAP), 0.1)
 
 
 PREEMPTED = run_of(job(0, 4000, 8, "long"), job(1000, 300, 4, "short$"))
@@ -92,7 +92,7 @@ def traces(draw_):
 
 @given(jobs=traces())
 def test_no_two_jobs_sit_on_one_unit_at_once(jobs):
-    results = play_reference("baseline-srpt", jobs, CAP, 3)
+    results = run_reference("baseline-srpt", jobs, CAP, 3)
     boxes = bars(results, CAP)
     by_unit = {}
     for box in boxes:

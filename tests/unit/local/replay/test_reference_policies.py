@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES, play_reference
+from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES, run_reference
 from trainmaster.local.replay.report.figures import figures
 from trainmaster.local.replay.report.results import usage_over_time
 from trainmaster.local.replay.trace.trace import TraceJob, read_trace, select_jobs
@@ -45,7 +45,7 @@ def at_rank(values, fraction=0.99):
 
 @pytest.mark.parametrize(("trace", "policy"), PUBLISHED, ids=lambda part: part if isinstance(part, str) else part[1])
 def test_the_published_table_is_reproduced_to_the_second(trace, policy):
-    results = play_reference(policy, jobs_of(trace), CAP)
+    results = run_reference(policy, jobs_of(trace), CAP)
     found = figures(results, CAP)
     *seconds, utilization = PUBLISHED[trace, policy]
     assert [
@@ -62,7 +62,7 @@ def test_the_published_table_is_reproduced_to_the_second(trace, policy):
 @pytest.mark.parametrize("trace", ORACLE, ids=lambda trace: trace[1])
 def test_the_oracle_reaches_what_is_published_of_it(trace):
     jobs = jobs_of(trace)
-    skip, oracle = (figures(play_reference(name, jobs, CAP), CAP) for name in ("baseline-skip", "baseline-srpt"))
+    skip, oracle = (figures(run_reference(name, jobs, CAP), CAP) for name in ("baseline-skip", "baseline-srpt"))
     assert round(oracle["avg_jct_s"] / skip["avg_jct_s"], 2) == ORACLE[trace]
 
 
@@ -71,7 +71,7 @@ def job(submit, duration, gpus, name=""):
 
 
 def starts(policy, jobs, cap=4):
-    return [[span[0] for span in each.spans] for each in play_reference(policy, jobs, cap)]
+    return [[span[0] for span in each.spans] for each in run_reference(policy, jobs, cap)]
 
 
 BLOCKED = [job(0, 100, 3), job(1, 10, 4), job(2, 10, 1), job(3, 200, 1)]
@@ -101,7 +101,7 @@ def test_the_shortest_of_those_that_wait_goes_first_in_sjf():
 
 
 def test_the_oracle_preempts_and_pays_for_it():
-    results = play_reference("baseline-srpt", [job(0, 1000, 4), job(100, 50, 4)], 4, restart_cost=30)
+    results = run_reference("baseline-srpt", [job(0, 1000, 4), job(100, 50, 4)], 4, restart_cost=30)
     assert results[0].spans == ((0, 100), (150, 150 + 30 + 900))
     assert (results[0].lost, results[0].preemptions, results[0].wait) == (30, 1, 80)
     assert results[1].spans == ((100, 150),)
@@ -109,7 +109,7 @@ def test_the_oracle_preempts_and_pays_for_it():
 
 def test_a_job_that_is_preempted_while_it_restarts_pays_again():
     jobs = [job(0, 1000, 4), job(100, 50, 4), job(160, 5, 4)]
-    results = play_reference("baseline-srpt", jobs, 4, restart_cost=30)
+    results = run_reference("baseline-srpt", jobs, 4, restart_cost=30)
     assert results[0].spans == ((0, 100), (150, 160), (165, 165 + 30 + 900))
     assert results[0].lost == 40
 
@@ -128,7 +128,7 @@ def traces(draw, cap=8):
 @pytest.mark.parametrize("policy", REFERENCE_POLICIES)
 @given(jobs=traces())
 def test_every_job_is_done_and_the_cap_is_kept(policy, jobs):
-    results = play_reference(policy, jobs, 8, restart_cost=3)
+    results = run_reference(policy, jobs, 8, restart_cost=3)
     assert [each.job for each in results] == jobs
     assert all(each.spans[0][0] >= each.job.submit for each in results)
     worked = [sum(end - start for start, end in each.spans) - each.lost for each in results]

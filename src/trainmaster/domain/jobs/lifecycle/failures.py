@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.domain.jobs.attempt import Outcome, asks_in_full
+from trainmaster.domain.jobs.attempt import Outcome, requests_full_restart
 from trainmaster.domain.jobs.job import Job, JobState
-from trainmaster.domain.jobs.lifecycle.transition import closed, end, move, waiting_state
+from trainmaster.domain.jobs.lifecycle.transition import close_attempt, end, move, waiting_state
 from trainmaster.domain.policy.settings import FailureClass, Retry, default_retries
 
 Retries = Mapping[FailureClass, Retry]
@@ -30,16 +30,16 @@ def back_off(failures: int, retry: Retry) -> timedelta:
     return min(retry.first_delay * (1 << doublings), retry.max_delay)
 
 
-def give_back(job: Job, now: datetime, reason: str, retries: Retries | None = None) -> Job:
+def requeue_unlaunched(job: Job, now: datetime, reason: str, retries: Retries | None = None) -> Job:
     """Requeue a job with back-off after a start that failed through no fault of its own; no attempt is counted."""
     retry = _rule(FailureClass.CAPACITY, retries)
     returned = replace(
-        job, capacity_failures=job.capacity_failures + 1, attempt=closed(job, Outcome.RETURNED, now, reason)
+        job, capacity_failures=job.capacity_failures + 1, attempt=close_attempt(job, Outcome.RETURNED, now, reason)
     )
     return _wait_again(returned, now, reason, back_off(returned.capacity_failures, retry))
 
 
-def failed_as(job: Job, failure: FailureClass, now: datetime, reason: str, retries: Retries | None = None) -> Job:
+def retry_or_fail(job: Job, failure: FailureClass, now: datetime, reason: str, retries: Retries | None = None) -> Job:
     """Requeue a job after a failure of this class, or fail it beyond the limit.
 
     Capacity failures count consecutively, since waiting for capacity costs nothing; others count in total.
@@ -49,36 +49,37 @@ def failed_as(job: Job, failure: FailureClass, now: datetime, reason: str, retri
     counted = replace(job, failures={**job.failures, failure: times})
     limit = job.retries.get(failure, retry.max_retries)
     if limit is not None and times > limit:
-        attempt = closed(job, Outcome.FAILED, now, reason)
+        attempt = close_attempt(job, Outcome.FAILED, now, reason)
         return end(counted, JobState.FAILED, attempt, now, _failure_text(counted, reason, times))
     if failure is FailureClass.CAPACITY:
-        return give_back(counted, now, reason, retries)
+        return requeue_unlaunched(counted, now, reason, retries)
     bound = "" if limit is None else f" of at most {limit}"
-    tried = replace(counted, attempt=closed(job, Outcome.FAILED, now, reason))
+    tried = replace(counted, attempt=close_attempt(job, Outcome.FAILED, now, reason))
     return _wait_again(tried, now, f"{reason} (retry {times}{bound}, class {failure})", back_off(times, retry))
 
 
 def fail(job: Job, now: datetime, reason: str) -> Job:
     """Fail the job for a reason that a retry would meet again."""
-    return end(job, JobState.FAILED, closed(job, Outcome.FAILED, now, reason), now, reason)
+    return end(job, JobState.FAILED, close_attempt(job, Outcome.FAILED, now, reason), now, reason)
 
 
-def restarted_in_full(job: Job, now: datetime, reason: str) -> Job | None:
+def restart_in_full(job: Job, now: datetime, reason: str) -> Job | None:
     """Requeue a job at once if its nodes requested a new attempt and its restart budget allows it.
 
     Returns None if they have not, or if the budget is spent: then it fails like any other job.
     """
-    if job.elastic is None or not asks_in_full(reason):
+    if job.elastic is None or not requests_full_restart(reason):
         return None
     budget = job.elastic.budget
-    before = (*job.earlier.full, *(attempt.ended_at for attempt in job.past if attempt.asked_in_full))
+    before = (*job.attempt_totals.full, *(attempt.ended_at for attempt in job.past if attempt.requested_full_restart))
     recent = sum(at is not None and at > now - budget.period for at in before)
-    if recent >= budget.most_full:
+    if recent >= budget.max_full_restarts:
         return None
-    ended = closed(job, Outcome.FAILED, now, reason)
+    ended = close_attempt(job, Outcome.FAILED, now, reason)
     # The restart that requests it is among the counted ones, if they could be read.
     tried = replace(job, attempt=replace(ended, restarts=max(ended.restarts, 1)))
-    return _wait_again(tried, now, f"{reason} (full restart {recent + 1} of at most {budget.most_full})", timedelta(0))
+    counted = f"{reason} (full restart {recent + 1} of at most {budget.max_full_restarts})"
+    return _wait_again(tried, now, counted, timedelta(0))
 
 
 def _wait_again(job: Job, now: datetime, reason: str, wait: timedelta) -> Job:
@@ -99,7 +100,7 @@ def _failure_text(job: Job, reason: str, times: int) -> str:
         for attempt in job.past
         if attempt.outcome in badly
     ]
-    more = job.earlier.ended(*badly) + max(len(before) - _MAX_PARTS, 0)
+    more = job.attempt_totals.ended(*badly) + max(len(before) - _MAX_PARTS, 0)
     if times == 1 and not before and not more:
         return reason
     cut = [f"{more} more"] if more else []

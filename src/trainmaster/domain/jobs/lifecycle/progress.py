@@ -33,12 +33,12 @@ def with_progress(job: Job, seen: Observation, now: datetime) -> Job:
     return replace(job, work=known, attempt=replace(attempt, units=units, saved_at=saved_at))
 
 
-def with_work(job: Job, work: Work, now: datetime, reason: str) -> Job:
+def set_work(job: Job, work: Work, now: datetime, reason: str) -> Job:
     """Return the waiting job with work that could not be completed when the job entered."""
     return note(job, now, reason, container_image=work.pool, work=work, demand=work.demand())
 
 
-def note_progress(before: Job, after: Job, now: datetime) -> Job:
+def record_progress(before: Job, after: Job, now: datetime) -> Job:
     """Return the job after a report of progress alone, with a line of history if the work has one."""
     words = "" if before.work is None or after.work is None else after.work.note_since(before.work)
     return note(after, now, words) if words else touch(after)

@@ -11,21 +11,21 @@ from trainmaster.domain.capacity.warm_pools import MAX_KEEP_ALIVE
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Job, JobState
-from trainmaster.domain.jobs.lifecycle.failures import Retries, fail, failed_as, restarted_in_full
-from trainmaster.domain.jobs.lifecycle.progress import note_progress, with_progress
+from trainmaster.domain.jobs.lifecycle.failures import Retries, fail, restart_in_full, retry_or_fail
+from trainmaster.domain.jobs.lifecycle.progress import record_progress, with_progress
 from trainmaster.domain.jobs.lifecycle.resizing import (
-    base_ended,
+    abandon_resize,
+    complete_resize,
     elastic_of,
-    give_up,
-    member_at_work,
-    member_ended,
-    member_launched,
+    mark_member_launched,
+    mark_member_started,
     member_of,
-    resized,
-    resumes,
-    stops,
+    remove_member,
+    resume_resized,
+    stop_attempt,
+    stop_members,
 )
-from trainmaster.domain.jobs.lifecycle.transition import CLOCK_TOLERANCE, closed, current, end, move, note, touch
+from trainmaster.domain.jobs.lifecycle.transition import CLOCK_TOLERANCE, close_attempt, current, end, move, note, touch
 from trainmaster.domain.jobs.observation import WAITED_TOO_LONG, WORKED_TOO_LONG, Observation, Status, Warm
 from trainmaster.domain.policy.settings import FailureClass
 
@@ -50,13 +50,13 @@ def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None 
         return _apply_member_report(job, seen, now)
     known = with_progress(job, seen, now)
     after = _apply_report(known, current(known), seen, now, retries)
-    return note_progress(job, known, now) if after is None and known is not job else after
+    return record_progress(job, known, now) if after is None and known is not job else after
 
 
 def _apply_report(job: Job, attempt: Attempt, seen: Observation, now: datetime, retries: Retries | None) -> Job | None:
     # Members are created only after the attempt is known to be created.
     if seen.terminal and attempt.members and attempt.launched:
-        return None if attempt.base_ended_at is not None else base_ended(job, now)
+        return None if attempt.base_ended_at is not None else stop_members(job, now)
     if seen.terminal:
         # Its end may be its first report, since earlier ones may have been lost.
         known = replace(
@@ -72,7 +72,7 @@ def _apply_report(job: Job, attempt: Attempt, seen: Observation, now: datetime, 
     return _apply_progress(job, attempt, seen, now)
 
 
-def ends(job: Job, seen: Observation) -> bool:
+def ends_attempt(job: Job, seen: Observation) -> bool:
     """Return whether a report ends the newest attempt's own training job while the job holds capacity."""
     attempt = job.attempt
     return (
@@ -83,7 +83,7 @@ def ends(job: Job, seen: Observation) -> bool:
     )
 
 
-def restarted(job: Job, times: int) -> Job:
+def record_restarts(job: Job, times: int) -> Job:
     """Return the job with its nodes' count of restarts, before the report of their end is applied.
 
     The count comes from users' containers, so it is limited.
@@ -94,14 +94,14 @@ def restarted(job: Job, times: int) -> Job:
 
 def _apply_end(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
     if seen.status is Status.COMPLETED:
-        return end(job, JobState.COMPLETED, closed(job, Outcome.COMPLETED, now, "completed"), now, "completed")
+        return end(job, JobState.COMPLETED, close_attempt(job, Outcome.COMPLETED, now, "completed"), now, "completed")
     if seen.secondary == WORKED_TOO_LONG:
         return _stopped(job, now, f"SageMaker ended it: {seen.secondary}")
     if job.stop_requested:
         return _stopped(job, now, "stopped by its user")
     if _reclaimed(job, seen, now):
         reason = "SageMaker took its instances back: its training plan ends"
-        return move(job, JobState.PREEMPTED, now, reason, attempt=closed(job, Outcome.RECLAIMED, now, reason))
+        return move(job, JobState.PREEMPTED, now, reason, attempt=close_attempt(job, Outcome.RECLAIMED, now, reason))
     if seen.secondary == WAITED_TOO_LONG:
         return _without_capacity(job, FailureClass.SPOT, now, f"SageMaker ended it: {seen.secondary}", retries)
     if seen.status is Status.FAILED:
@@ -113,15 +113,15 @@ def _apply_member_report(job: Job, seen: Observation, now: datetime) -> Job | No
     member = member_of(current(job), seen.training_job_name)
     if seen.terminal:
         why = "has completed" if seen.status is Status.COMPLETED else f"has ended: {seen.failure_reason or seen.status}"
-        return member_ended(job, seen.training_job_name, now, why, lost=seen.status is not Status.COMPLETED)
+        return remove_member(job, seen.training_job_name, now, why, lost=seen.status is not Status.COMPLETED)
     if seen.at_work and member.started_at is None:
-        return member_at_work(job, seen.training_job_name, seen.started_at or now, now)
-    return None if member.launched else member_launched(job, seen.training_job_name)
+        return mark_member_started(job, seen.training_job_name, seen.started_at or now, now)
+    return None if member.launched else mark_member_launched(job, seen.training_job_name)
 
 
 def _apply_stop(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
     if _stopped_to_resize(job) and not _user_stopped_it(current(job), seen):
-        return resumes(job, now)
+        return resume_resized(job, now)
     if job.state is JobState.PREEMPTING and not _user_stopped_it(current(job), seen):
         return _preempted(job, now)
     if _pending_timed_out(job, seen, now):
@@ -135,22 +135,22 @@ def _apply_failure(job: Job, seen: Observation, now: datetime, retries: Retries 
     failure = seen.failure_class
     if failure is None:
         return fail(job, now, reason)
-    if failure is FailureClass.ALGORITHM and (full_restart := restarted_in_full(job, now, reason)) is not None:
+    if failure is FailureClass.ALGORITHM and (full_restart := restart_in_full(job, now, reason)) is not None:
         return full_restart
     if failure is FailureClass.CAPACITY and job.state is JobState.PREEMPTING:
         return _preempted(job, now)
     if failure is FailureClass.CAPACITY:
         return _without_capacity(job, failure, now, reason, retries)
-    return failed_as(job, failure, now, reason, retries)
+    return retry_or_fail(job, failure, now, reason, retries)
 
 
 def _without_capacity(job: Job, failure: FailureClass, now: datetime, reason: str, retries: Retries | None) -> Job:
     """Apply a capacity failure: a growth by restart returns to the size before."""
     under_way = current(job).resizing
     if under_way is None or not under_way.grows or elastic_of(job).hook is not Hook.RESTART:
-        return failed_as(job, failure, now, reason, retries)
+        return retry_or_fail(job, failure, now, reason, retries)
     known = replace(job, attempt=replace(current(job), launched=True))
-    return resumes(give_up(known, now, reason), now)
+    return resume_resized(abandon_resize(known, now, reason), now)
 
 
 def _stopped_to_resize(job: Job) -> bool:
@@ -159,7 +159,7 @@ def _stopped_to_resize(job: Job) -> bool:
 
 
 def _stopped(job: Job, now: datetime, reason: str) -> Job:
-    return end(job, JobState.STOPPED, closed(job, Outcome.STOPPED, now, reason), now, reason)
+    return end(job, JobState.STOPPED, close_attempt(job, Outcome.STOPPED, now, reason), now, reason)
 
 
 def _reclaimed(job: Job, seen: Observation, now: datetime) -> bool:
@@ -205,14 +205,14 @@ def _pending_timed_out(job: Job, seen: Observation, now: datetime) -> bool:
 
 def _preempted(job: Job, now: datetime) -> Job:
     reason = f"preempted for {current(job).freed_for}"
-    return move(job, JobState.PREEMPTED, now, reason, attempt=closed(job, Outcome.PREEMPTED, now, reason))
+    return move(job, JobState.PREEMPTED, now, reason, attempt=close_attempt(job, Outcome.PREEMPTED, now, reason))
 
 
 def _apply_stopping(job: Job, attempt: Attempt, now: datetime) -> Job | None:
     if attempt.stop_asked_at is not None:
         return None
     # A user stopped it in the console or by an SDK, or SageMaker did at a limit; the end will show which.
-    stopping = replace(stops(attempt, now), launched=True, stop_asked_at=now, stop_sent=True)
+    stopping = replace(stop_attempt(attempt, now), launched=True, stop_asked_at=now, stop_sent=True)
     return note(job, now, "is being stopped outside the queue", attempt=stopping)
 
 
@@ -230,7 +230,7 @@ def _apply_progress(job: Job, attempt: Attempt, seen: Observation, now: datetime
         if attempt.stop_asked_at is not None:
             # It came too late; later decisions stand.
             return touch(job, attempt=replace(known, started_at=seen.started_at or now))
-        return resized(replace(job, attempt=replace(known, started_at=seen.started_at or now)), now)
+        return complete_resize(replace(job, attempt=replace(known, started_at=seen.started_at or now)), now)
     if "units" in choice:
         return job
     return None if known == attempt else touch(job, attempt=known)

@@ -1,8 +1,8 @@
 """Resizes of elastic jobs: the steps from one size to another for each hook (`elastic.Hook`).
 
-    restart   resize -> the attempt stops -> resumes: a new attempt of the new size -> resized, when it works
-    members   resize -> members are launched and start, or are drained, stopped and end -> resized
-    custom    resize -> record_hook_call -> resized, or give_up
+    restart   resize -> the attempt stops -> resume_resized: a new attempt of the new size -> complete_resize
+    members   resize -> members are launched and start, or are drained, stopped and end -> complete_resize
+    custom    resize -> record_hook_call -> complete_resize, or abandon_resize
 
 At any time the attempt's units include all that SageMaker may hold for it, so that caps hold during a resize too. A
 growth that does not complete in time is given up. `service/resizing` carries the steps out.
@@ -18,7 +18,7 @@ from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resiz
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Job, JobState
-from trainmaster.domain.jobs.lifecycle.transition import closed, current, followed, move, note, touch
+from trainmaster.domain.jobs.lifecycle.transition import archive_attempt, close_attempt, current, move, note, touch
 from trainmaster.domain.jobs.names import attempt_name, member_name
 
 
@@ -51,11 +51,11 @@ def resize(  # noqa: PLR0913 - the parts of a resize
     return move(job, JobState.RESIZING, now, _resize_text(under_way), attempt=begun)
 
 
-def resumes(job: Job, now: datetime) -> Job:
+def resume_resized(job: Job, now: datetime) -> Job:
     """Return the job with a new attempt of the new size, after the one stopped for the resize has ended."""
     attempt, under_way = current(job), resizing_of(job)
     number = attempt.number + 1
-    ended = closed(job, Outcome.RESIZED, now, _resize_text(under_way))
+    ended = close_attempt(job, Outcome.RESIZED, now, _resize_text(under_way))
     fresh = Attempt(
         number=number,
         training_job_name=attempt_name(job.name, number),
@@ -66,10 +66,10 @@ def resumes(job: Job, now: datetime) -> Job:
         resizing=under_way,
         resizes=attempt.resizes,
     )
-    return note(job, now, f"continues with {under_way.after} instances", attempt=fresh, **followed(job, ended))
+    return note(job, now, f"continues with {under_way.after} instances", attempt=fresh, **archive_attempt(job, ended))
 
 
-def resized(job: Job, now: datetime, size: int | None = None) -> Job:
+def complete_resize(job: Job, now: datetime, size: int | None = None) -> Job:
     """Complete the resize: the job runs with this size, or with the units that it holds.
 
     A growth that came only in part counts as a capacity failure, unless the missing part is due to a loss.
@@ -86,7 +86,7 @@ def resized(job: Job, now: datetime, size: int | None = None) -> Job:
     )
 
 
-def give_up(job: Job, now: datetime, reason: str) -> Job:
+def abandon_resize(job: Job, now: datetime, reason: str) -> Job:
     """Give up the resize: the job returns to its size before.
 
     Members that have started stay if that is a legal size. An attempt that is not known to be created must have been
@@ -99,7 +99,7 @@ def give_up(job: Job, now: datetime, reason: str) -> Job:
     hook = elastic_of(job).hook
     if hook is Hook.MEMBERS:
         came = replace(attempt, members=tuple(m if m.started_at else _mark_left(m, now) for m in attempt.members))
-        return settled(_drop_surplus(note(failed, now, text, attempt=came), now), now)
+        return settle_members(_drop_surplus(note(failed, now, text, attempt=came), now), now)
     if hook is Hook.CUSTOM:
         unchanged = replace(attempt.holding(under_way.before, now), resizing=None)
         return move(failed, JobState.RUNNING, now, text, attempt=unchanged)
@@ -113,28 +113,28 @@ def record_hook_call(job: Job) -> Job:
     return touch(job, attempt=replace(current(job), resizing=replace(resizing_of(job), hook_called=True)))
 
 
-def member_launched(job: Job, name: str) -> Job:
+def mark_member_launched(job: Job, name: str) -> Job:
     """Note that this member is created."""
     return _with_member(job, name, lambda member: replace(member, launched=True))
 
 
-def member_at_work(job: Job, name: str, at: datetime, now: datetime) -> Job:
+def mark_member_started(job: Job, name: str, at: datetime, now: datetime) -> Job:
     """Note that a member's instance works."""
     known = _with_member(job, name, lambda member: replace(member, launched=True, started_at=member.started_at or at))
-    return settled(known, now)
+    return settle_members(known, now)
 
 
-def member_left(job: Job, name: str, now: datetime) -> Job:
+def mark_member_left(job: Job, name: str, now: datetime) -> Job:
     """Note that a member has left the rendezvous, or is out of time, so that it can be stopped."""
     return _with_member(job, name, lambda member: _mark_left(member, now))
 
 
-def member_stop_sent(job: Job, name: str) -> Job:
+def mark_member_stop_sent(job: Job, name: str) -> Job:
     """Note that StopTrainingJob was called for this member."""
     return _with_member(job, name, lambda member: replace(member, stop_sent=True))
 
 
-def member_ended(job: Job, name: str, now: datetime, reason: str, *, lost: bool) -> Job:
+def remove_member(job: Job, name: str, now: datetime, reason: str, *, lost: bool) -> Job:
     """Remove a member that has ended; one that was not asked to leave is lost and may be replaced.
 
     A member of a growth that never started is not lost: the job continues without it.
@@ -148,29 +148,29 @@ def member_ended(job: Job, name: str, now: datetime, reason: str, *, lost: bool)
     if (lost or never_came) and not member.leaving and not job.stopping and not (never_came and growing):
         wanted = attempt.wanted or (attempt.size if under_way is None else under_way.after)
         after = replace(after, faulty_since=attempt.faulty_since or now, wanted=wanted)
-    return settled(note(job, now, f"member {name} {reason}", attempt=after), now)
+    return settle_members(note(job, now, f"member {name} {reason}", attempt=after), now)
 
 
-def base_ended(job: Job, now: datetime) -> Job:
+def stop_members(job: Job, now: datetime) -> Job:
     """Stop the members after the job's own training job has ended; the job ends with the last of them.
 
     Its outcome is read again then. Until then its members' units count, and its own if SageMaker keeps them warm.
     """
-    attempt = stops(current(job), now)
+    attempt = stop_attempt(current(job), now)
     held = attempt.size if job.keep_alive else len(attempt.members)
     ended = replace(attempt.holding(held, now), base_ended_at=now, wanted=max(attempt.size, attempt.wanted))
     text = "its own training job has ended; its members are stopped"
     return note(job, now, text, attempt=replace(ended, faulty_since=None))
 
 
-def stops(attempt: Attempt, now: datetime) -> Attempt:
+def stop_attempt(attempt: Attempt, now: datetime) -> Attempt:
     """Return the attempt as it stops for good: without a resize, and with all members stopping."""
     if attempt.own_size != attempt.size:
         attempt = attempt.holding(attempt.own_size, now)
     return replace(attempt, resizing=None, members=tuple(_mark_left(member, now) for member in attempt.members))
 
 
-def settled(job: Job, now: datetime) -> Job:
+def settle_members(job: Job, now: datetime) -> Job:
     """Return the job after changes of its members; if none is pending, its resize or repair is complete."""
     attempt = current(job)
     if job.stopping or any(member.leaving or member.started_at is None for member in attempt.members):
@@ -182,7 +182,7 @@ def settled(job: Job, now: datetime) -> Job:
     # A partial growth may not be a legal size; a loss is repaired by the planner.
     if attempt.faulty_since is None and attempt.size not in elastic_of(job).sizes:
         return _drop_surplus(replace(job, capacity_failures=job.capacity_failures + resizing_of(job).grows), now)
-    return resized(job, now)
+    return complete_resize(job, now)
 
 
 def accept_smaller_size(job: Job, now: datetime) -> Job:
@@ -192,7 +192,7 @@ def accept_smaller_size(job: Job, now: datetime) -> Job:
     return note(job, now, text, attempt=replace(attempt, faulty_since=None, wanted=0))
 
 
-def new_members(job: Job, attempt: Attempt, count: int, now: datetime) -> Attempt:
+def add_members(job: Job, attempt: Attempt, count: int, now: datetime) -> Attempt:
     """Return the attempt with this many more members, not created yet; its units stay the same."""
     numbers = range(attempt.joined + 1, attempt.joined + count + 1)
     fresh = (
@@ -238,7 +238,7 @@ def _begin_restart(_job: Job, attempt: Attempt, now: datetime) -> Attempt:
 def _begin_members(job: Job, attempt: Attempt, now: datetime) -> Attempt:
     size = attempt.resizing.after if attempt.resizing else attempt.size
     if size > attempt.size:
-        return new_members(job, attempt, size - attempt.size, now).holding(size, now)
+        return add_members(job, attempt, size - attempt.size, now).holding(size, now)
     return _drain(attempt, attempt.size - size, now)
 
 
@@ -267,7 +267,7 @@ def _drop_surplus(job: Job, now: datetime) -> Job:
     """Complete a partial growth: keep the largest legal size, and drain the members beyond it."""
     attempt, under_way, elastic = current(job), resizing_of(job), elastic_of(job)
     working = attempt.size - sum(member.leaving for member in attempt.members)
-    size = elastic.at_most(working) or elastic.least
+    size = elastic.at_most(working) or elastic.min_instances
     until = now + elastic.graceful_shutdown_timeout
     back = replace(under_way, before=under_way.after, after=size, until=until, given_up=True)
     return touch(job, attempt=replace(_drain(attempt, working - size, now), resizing=back))

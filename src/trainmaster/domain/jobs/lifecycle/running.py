@@ -11,8 +11,8 @@ from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import ACTIVE, Job, JobState, Reservation
-from trainmaster.domain.jobs.lifecycle.resizing import new_members, stops
-from trainmaster.domain.jobs.lifecycle.transition import current, followed, move, note, touch
+from trainmaster.domain.jobs.lifecycle.resizing import add_members, stop_attempt
+from trainmaster.domain.jobs.lifecycle.transition import archive_attempt, current, move, note, touch
 from trainmaster.domain.jobs.names import attempt_name
 from trainmaster.domain.times import clock
 
@@ -53,12 +53,12 @@ def start(  # noqa: PLR0913 - the parts of a start
         reclaimed_at=reclaimed_at,
         instance_type=instance_type,
         given=0 if job.work is None else sum(units.values()),
-        turned_down=last.lacking if last is not None and reuse else {},
+        turned_down=last.shortages if last is not None and reuse else {},
     )
     if job.elastic is not None and job.elastic.hook is Hook.MEMBERS:
-        attempt = new_members(job, attempt, attempt.size - job.elastic.least, now)
-    past = {} if last is None or reuse else followed(job, last)
-    reason = _units_text(units, instance_type) + _lacking_text(instead_of or _capacity_lacked(last, units))
+        attempt = add_members(job, attempt, attempt.size - job.elastic.min_instances, now)
+    past = {} if last is None or reuse else archive_attempt(job, last)
+    reason = _units_text(units, instance_type) + _shortage_text(instead_of or _capacity_lacked(last, units))
     work = None if job.work is None else job.work.restarted()
     taken: dict[str, Any] = {"attempt": attempt, "work": work, **past}
     return move(job, JobState.STARTING, now, reason, reservation=None, retry_at=None, **taken)
@@ -76,14 +76,14 @@ def _next_attempt(job: Job) -> tuple[int, str]:
     return number, attempt_name(job.name, number) if job.work is None else job.work.run_name(job.name, number)
 
 
-def launched(job: Job) -> Job:
+def mark_launched(job: Job) -> Job:
     """Note that the attempt's training job is created."""
     return touch(job, attempt=replace(current(job), launched=True))
 
 
 def preempt(job: Job, beneficiary: str, now: datetime) -> Job:
     """Preempt the job; its units are freed for `beneficiary`."""
-    attempt = stops(current(job), now)
+    attempt = stop_attempt(current(job), now)
     # If it was already stopping for a resize, that stop must not be taken for its user's.
     attempt = replace(attempt, stop_asked_at=attempt.stop_asked_at or now, freed_for=beneficiary)
     return move(job, JobState.PREEMPTING, now, f"is preempted for {beneficiary}", attempt=attempt)
@@ -94,12 +94,12 @@ def reserve(job: Job, reservation: Reservation) -> Job:
     return touch(job, reservation=reservation)
 
 
-def ask_stop(job: Job, now: datetime, who: str) -> Job:
+def request_stop(job: Job, now: datetime, who: str) -> Job:
     """Request that an active job is stopped for good; it ends as stopped and is not resumed."""
     if job.state not in ACTIVE:
         raise IllegalTransition(f"job {job.name} is {job.state}: there is nothing to stop", field="jobState")
     attempt = current(job)
-    attempt = replace(stops(attempt, now), stop_asked_at=attempt.stop_asked_at or now)
+    attempt = replace(stop_attempt(attempt, now), stop_asked_at=attempt.stop_asked_at or now)
     return note(job, now, f"stop requested by {who}", attempt=attempt, stop_requested=True)
 
 
@@ -123,20 +123,20 @@ def record_checkpoint(job: Job, at: datetime) -> Job | None:
     return touch(job, attempt=replace(attempt, saved_at=at, saves_every=min(spans, default=None)))
 
 
-def stop_sent(job: Job) -> Job:
+def mark_stop_sent(job: Job) -> Job:
     """Note that StopTrainingJob was called for the attempt."""
     return touch(job, attempt=replace(current(job), stop_sent=True))
 
 
 def _capacity_lacked(last: Attempt | None, units: Units) -> tuple[str, datetime] | None:
     """Return the pool in which the previous attempt found no capacity, if this one uses another."""
-    if last is None or not last.lacked or last.ended_at is None or units.keys() == last.units.keys():
+    if last is None or not last.found_no_capacity or last.ended_at is None or units.keys() == last.units.keys():
         return None
     return " and ".join(sorted(last.units)), last.ended_at
 
 
-def _lacking_text(lacking: tuple[str, datetime] | None) -> str:
-    return "" if lacking is None else f": {lacking[0]} had no capacity at {clock(lacking[1])}"
+def _shortage_text(shortage: tuple[str, datetime] | None) -> str:
+    return "" if shortage is None else f": {shortage[0]} had no capacity at {clock(shortage[1])}"
 
 
 def _units_text(units: Units, instance_type: str) -> str:

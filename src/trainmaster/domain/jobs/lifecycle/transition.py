@@ -8,7 +8,7 @@ from typing import Any
 
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
-from trainmaster.domain.jobs.attempt_totals import KEPT
+from trainmaster.domain.jobs.attempt_totals import MAX_PAST_ATTEMPTS
 from trainmaster.domain.jobs.job import TRANSITIONS, WAITING, Change, Job, JobState
 
 CLOCK_TOLERANCE = timedelta(seconds=5)
@@ -48,18 +48,18 @@ def touch(job: Job, **changes: Any) -> Job:
     return replace(job, version=job.version + 1, **changes)
 
 
-def closed(job: Job, outcome: Outcome, now: datetime, reason: str) -> Attempt:
+def close_attempt(job: Job, outcome: Outcome, now: datetime, reason: str) -> Attempt:
     """Return the newest attempt as it ends. Raises `IllegalTransition` before the first start."""
     return replace(current(job).at_rest(now), outcome=outcome, ended_at=now, reason=reason)
 
 
-def followed(job: Job, ended: Attempt) -> dict[str, Any]:
+def archive_attempt(job: Job, ended: Attempt) -> dict[str, Any]:
     """Return the changed fields when another attempt follows: the newest are stored, older ones added to the totals."""
-    past, earlier = (*job.past, ended), job.earlier
-    most_full = 0 if job.elastic is None else job.elastic.budget.most_full
-    for attempt in past[:-KEPT]:
-        earlier = earlier.after(attempt, most_full)
-    return {"past": past[-KEPT:], "earlier": earlier}
+    past, totals = (*job.past, ended), job.attempt_totals
+    max_full_restarts = 0 if job.elastic is None else job.elastic.budget.max_full_restarts
+    for attempt in past[:-MAX_PAST_ATTEMPTS]:
+        totals = totals.after(attempt, max_full_restarts)
+    return {"past": past[-MAX_PAST_ATTEMPTS:], "attempt_totals": totals}
 
 
 def end(job: Job, state: JobState, attempt: Attempt, now: datetime, reason: str) -> Job:
@@ -83,5 +83,5 @@ def number_of(job: Job) -> int | None:
 def waiting_state(job: Job) -> JobState:
     """Return the state in which the job waits again: preempted if it ever was, else pending."""
     aside = (Outcome.PREEMPTED, Outcome.RECLAIMED, Outcome.RESIZED)
-    before = job.earlier.ended(*aside) or any(attempt.outcome in aside for attempt in job.attempts)
+    before = job.attempt_totals.ended(*aside) or any(attempt.outcome in aside for attempt in job.attempts)
     return JobState.PREEMPTED if before or job.state is JobState.PREEMPTING else JobState.PENDING

@@ -26,7 +26,7 @@ def reprioritise(job: Job, priority: int, now: datetime, who: str) -> Job:
     return note(job, now, f"priority {job.priority} -> {priority} by {who}", priority=priority)
 
 
-def pool_made(job: Job, now: datetime, size: str) -> Job:
+def record_pool_creation(job: Job, now: datetime, size: str) -> Job:
     """Note that the manager created or enlarged a pool of this size for the job."""
     return note(job, now, f"a pool of {size} was created for it")
 
@@ -69,7 +69,7 @@ def enqueue_if_due(job: Job, now: datetime) -> Job | None:
     return _enqueue(job, now, "its start time has come")
 
 
-def parent_ended(job: Job, parent: Job, now: datetime) -> Job | None:
+def apply_parent_end(job: Job, parent: Job, now: datetime) -> Job | None:
     """Return the job after the end of a parent; None if that changes nothing."""
     if job.state is not JobState.HELD or parent.name not in job.after or parent.state not in ENDED:
         return None

@@ -51,13 +51,13 @@ def elastic_of(request: Object, options: Options) -> Elastic | None:
     """Return the sizes and hooks of a request without `elastic_problems`; None if the job is not elastic."""
     if not is_elastic(request):
         return None
-    least, most = _bounds(request, options)
+    smallest, largest = _bounds(request, options)
     values, step = options.instance_values, options.instance_step
     shape: dict[str, Any] = {"values": values} if values else {"step": step or 1}
     times = {name: getattr(options, name.replace("-", "_")) for name in _TIMES}
     return Elastic(
-        least=least,
-        most=most,
+        min_instances=smallest,
+        max_instances=largest,
         hook=options.resize_by,
         target=options.resize_target or "",
         budget=_budget(options),
@@ -84,14 +84,14 @@ def sizes_shown(elastic: Elastic) -> str:
         cut = [*map(str, sizes[:_MAX_SHOWN]), *(["..."] if sizes[_MAX_SHOWN:] else [])]
         return " or ".join(filter(None, (", ".join(cut[:-1]), cut[-1])))
     steps = "" if elastic.step == 1 else f" in steps of {elastic.step}"
-    return f"{elastic.least} to {elastic.most}{steps}"
+    return f"{elastic.min_instances} to {elastic.max_instances}{steps}"
 
 
 def _bounds(request: Object, options: Options) -> tuple[int, int]:
     """Return the bounds: as given, else the ends of the values, else the number of instances in the request."""
     values = options.instance_values
-    least = options.min_instances or (values[0] if values else first_count(request)) or 1
-    return least, options.max_instances or (values[-1] if values else least)
+    smallest = options.min_instances or (values[0] if values else first_count(request)) or 1
+    return smallest, options.max_instances or (values[-1] if values else smallest)
 
 
 def _budget(options: Options) -> RestartBudget:
@@ -100,31 +100,31 @@ def _budget(options: Options) -> RestartBudget:
         full = MAX_FULL_RESTARTS if options.restarts_before_full else 0
     given = {} if options.eval_period is None else {"period": options.eval_period}
     return RestartBudget(
-        most=options.max_restarts,
-        total=options.max_total_restarts,
-        before_full=options.restarts_before_full,
-        most_full=full,
+        max_restarts=options.max_restarts,
+        max_total_restarts=options.max_total_restarts,
+        restarts_before_full=options.restarts_before_full,
+        max_full_restarts=full,
         **given,
     )
 
 
 def _steps(request: Object, options: Options) -> Iterator[Problem]:
     """Yield problems of sizes that are the minimum and a number of steps, up to the maximum."""
-    least, most = _bounds(request, options)
+    smallest, largest = _bounds(request, options)
     step = options.instance_step or 1
-    if most < least:
+    if largest < smallest:
         source = "min-instances" if options.min_instances else "the request's number of instances"
-        wrong = f"The maximum number of instances, {most}, is less than {source}, {least}."
-        yield _problem(request, "max-instances", wrong, f"Specify at least {least}, or a smaller 'min-instances'.")
-    elif (most - least) % step:
-        reached = most - (most - least) % step
-        wrong = f"The range from {least} to {most} is not a multiple of the step, {step}."
-        hint = f"Specify a step that divides {most - least}, or {reached} or {reached + step} as 'max-instances'."
+        wrong = f"The maximum number of instances, {largest}, is less than {source}, {smallest}."
+        yield _problem(request, "max-instances", wrong, f"Specify at least {smallest}, or a smaller 'min-instances'.")
+    elif (largest - smallest) % step:
+        reached = largest - (largest - smallest) % step
+        wrong = f"The range from {smallest} to {largest} is not a multiple of the step, {step}."
+        hint = f"Specify a step that divides {largest - smallest}, or {reached} or {reached + step} as 'max-instances'."
         yield _problem(request, "instance-step", wrong, hint)
-    elif (sizes := (most - least) // step + 1) > MAX_SIZES:
+    elif (sizes := (largest - smallest) // step + 1) > MAX_SIZES:
         wrong = f"The job has {sizes} sizes; at most {MAX_SIZES} are allowed."
         yield _problem(request, "max-instances", wrong, "Specify a smaller maximum, or a larger 'instance-step'.")
-    elif step > 1 and len(",".join(map(str, range(least, most + 1, step)))) > MAX_LIST_LENGTH:
+    elif step > 1 and len(",".join(map(str, range(smallest, largest + 1, step)))) > MAX_LIST_LENGTH:
         wrong = f"The job has {sizes} sizes, too many to pass to its nodes."
         yield _problem(
             request, "instance-step", wrong, "Specify a larger step, a step of 1, or a smaller 'max-instances'."
@@ -133,20 +133,20 @@ def _steps(request: Object, options: Options) -> Iterator[Problem]:
 
 def _values(request: Object, options: Options) -> Iterator[Problem]:
     """Yield problems of sizes that are all given; the bounds must be the first and the last of them."""
-    values, least, most = options.instance_values, options.min_instances, options.max_instances
+    values, smallest, largest = options.instance_values, options.min_instances, options.max_instances
     if options.instance_step is not None:
         wrong = f"'{OPTION_PREFIX}instance-step' and '{OPTION_PREFIX}instance-values' cannot be specified together."
         yield _problem(request, "instance-step", wrong, "Omit one of them: 'instance-values' already lists all sizes.")
-    if least is not None and most is not None and most < least:
-        wrong = f"The maximum number of instances, {most}, is less than min-instances, {least}."
-        yield _problem(request, "max-instances", wrong, f"Specify at least {least}, or a smaller 'min-instances'.")
-    elif least is not None and values[0] < least:
-        wrong = f"The size {values[0]} is less than min-instances, {least}."
+    if smallest is not None and largest is not None and largest < smallest:
+        wrong = f"The maximum number of instances, {largest}, is less than min-instances, {smallest}."
+        yield _problem(request, "max-instances", wrong, f"Specify at least {smallest}, or a smaller 'min-instances'.")
+    elif smallest is not None and values[0] < smallest:
+        wrong = f"The size {values[0]} is less than min-instances, {smallest}."
         yield _problem(request, "instance-values", wrong, f"Omit it, or specify {values[0]} as 'min-instances'.")
-    elif most is not None and values[-1] > most:
-        wrong = f"The size {values[-1]} is more than max-instances, {most}."
+    elif largest is not None and values[-1] > largest:
+        wrong = f"The size {values[-1]} is more than max-instances, {largest}."
         yield _problem(request, "instance-values", wrong, f"Omit it, or specify {values[-1]} as 'max-instances'.")
-    for name, bound, size in (("min-instances", least, values[0]), ("max-instances", most, values[-1])):
+    for name, bound, size in (("min-instances", smallest, values[0]), ("max-instances", largest, values[-1])):
         if bound is not None and bound not in values:
             wrong = f"{bound} is not one of the sizes, {'+'.join(map(str, values[:_MAX_SHOWN]))}."
             yield _problem(request, name, wrong, f"Specify {size}, omit it, or add {bound} to 'instance-values'.")
@@ -161,7 +161,7 @@ def _count(request: Object, options: Options) -> Iterator[Problem]:
     name = f"'{OPTION_PREFIX}instances'" if by_tag else "InstanceCount"
     wrong = f"{name} is {count}, which is not a size of this job: {sizes_shown(elastic)}."
     field = option_field(request, "instances") if by_tag else _count_field(request)
-    yield Problem(field, wrong, f"Specify {elastic.least} or another of its sizes.")
+    yield Problem(field, wrong, f"Specify {elastic.min_instances} or another of its sizes.")
 
 
 def _count_field(request: Object) -> str:
@@ -181,10 +181,10 @@ def _budget_problems(request: Object, options: Options) -> Iterator[Problem]:
     if options.max_full_restarts is not None and options.max_full_restarts > MAX_FULL:
         wrong = f"At most {MAX_FULL} full restarts within a period are counted."
         yield _problem(request, "max-full-restarts", wrong, f"Specify at most {MAX_FULL}.")
-    for name, most in (("max-restarts", options.max_restarts), ("max-total-restarts", options.max_total_restarts)):
-        if before is not None and most is not None and before > most:
-            wrong = f"The job fails after {most} restarts ('{OPTION_PREFIX}{name}'), before {before} are counted."
-            yield _problem(request, full[0], wrong, f"Specify at most {most}, or more as '{name}'.")
+    for name, limit in (("max-restarts", options.max_restarts), ("max-total-restarts", options.max_total_restarts)):
+        if before is not None and limit is not None and before > limit:
+            wrong = f"The job fails after {limit} restarts ('{OPTION_PREFIX}{name}'), before {before} are counted."
+            yield _problem(request, full[0], wrong, f"Specify at most {limit}, or more as '{name}'.")
 
 
 def _target(request: Object, options: Options) -> Iterator[Problem]:

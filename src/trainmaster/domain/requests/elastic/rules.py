@@ -34,8 +34,8 @@ def form_problems(request: Object, elastic: Elastic) -> Iterator[Problem]:
     """Yield everything that the request of an elastic job must not contain."""
     yield from _instances(request)
     environment = part(request, "Environment")
-    if len(environment) > (most := MAX_ENVIRONMENT - OWN_ENVIRONMENT):
-        wrong = f"There are {len(environment)} environment variables; an elastic job may have {most}."
+    if len(environment) > (limit := MAX_ENVIRONMENT - OWN_ENVIRONMENT):
+        wrong = f"There are {len(environment)} environment variables; an elastic job may have {limit}."
         hint = f"Remove some: SageMaker allows {MAX_ENVIRONMENT}, and the queue adds its own."
         yield Problem("Environment", wrong, hint)
     if elastic.hook is Hook.MEMBERS:
@@ -74,9 +74,9 @@ def _instances(request: Object) -> Iterator[Problem]:
 
 def _members(request: Object) -> Iterator[Problem]:
     network = part(request, "VpcConfig")
-    lacking = [name for name in ("Subnets", "SecurityGroupIds") if not network.get(name)]
-    if lacking:
-        field = "VpcConfig" if not network else f"VpcConfig.{lacking[0]}"
+    missing = [name for name in ("Subnets", "SecurityGroupIds") if not network.get(name)]
+    if missing:
+        field = "VpcConfig" if not network else f"VpcConfig.{missing[0]}"
         wrong = f"{_BY_MEMBERS} runs as several training jobs, which can reach each other only inside your VPC."
         hint = (
             f"Specify VpcConfig with Subnets (one, for EFA) and SecurityGroupIds, a group that {_ONE_GROUP}, "
@@ -160,7 +160,7 @@ def _budget_advice(elastic: Elastic) -> Iterator[str]:
 def _size_advice(elastic: Elastic, demand: Demand, pools: Mapping[str, Pool]) -> Iterator[str]:
     caps = [pools[name].cap for name in demand.pools if name in pools]
     if len(elastic.sizes) == 1:
-        yield f"This job has one size only, {elastic.least}: it is never resized."
-    elif caps and max(caps) < elastic.most and demand.resources is None:
+        yield f"This job has one size only, {elastic.min_instances}: it is never resized."
+    elif caps and max(caps) < elastic.max_instances and demand.resources is None:
         reached = elastic.at_most(max(caps))
         yield f"Only sizes up to {reached} of {sizes_shown(elastic)} fit into the pool, whose cap is {max(caps)}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from trainmaster.domain.policy.declaration import LARGEST_COUNT
+from trainmaster.domain.policy.declaration import MAX_COUNT
 from trainmaster.domain.requests.fields import shown
 from trainmaster.domain.requests.values import positive
 
@@ -26,7 +26,7 @@ def wrong_with_sizes(text: str) -> tuple[str, str]:
     read = _read(text)
     if read is None:
         bad = next(part for part in _parts(text) if positive(part) is None)
-        takes = f"whole numbers from 1 to {LARGEST_COUNT} with spaces or '+' between them, such as '2+4+8'"
+        takes = f"whole numbers from 1 to {MAX_COUNT} with spaces or '+' between them, such as '2+4+8'"
         return f"{shown(bad)} is not a number of instances", f"It must be {takes}."
     if not read:
         return "no size is specified", "Specify at least one, such as '2+4+8', or omit the tag."

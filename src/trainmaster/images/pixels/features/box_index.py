@@ -49,7 +49,9 @@ class BoxIndex:
         there = self._tree.query(shapely.box(*self.boxes[index]))
         return there, self._shared(np.array(index), there)
 
-    def pairs(self, of: Indexes, least: float, out: NDArray[np.bool_]) -> Iterator[tuple[Indexes, Indexes, Numbers]]:
+    def pairs(
+        self, of: Indexes, min_overlap: float, out: NDArray[np.bool_]
+    ) -> Iterator[tuple[Indexes, Indexes, Numbers]]:
         """Yield pairs in which the second box covers more than a fraction of the first's width and of its height.
 
         Each batch has a few of the first boxes, in their order, with all of the second and the shared areas; the pairs
@@ -58,19 +60,19 @@ class BoxIndex:
 
         Args:
             of: indexes of the first.
-            least: fraction, 0 to 1.
+            min_overlap: fraction, 0 to 1.
             out: for each box whether it is removed.
         """
-        most, size, begin = max(1, _PAIRS // len(self)), 1, 0
+        max_size, size, begin = max(1, _PAIRS // len(self)), 1, 0
         while begin < len(of):
             ahead = of[begin : begin + _AHEAD]
-            still = np.flatnonzero(~out[ahead])[:size]
-            some = ahead[still]
-            begin += int(still[-1]) + 1 if len(still) == size else len(ahead)
+            present = np.flatnonzero(~out[ahead])[:size]
+            some = ahead[present]
+            begin += int(present[-1]) + 1 if len(present) == size else len(ahead)
             if not len(some):
                 continue
-            one, other = self._tree.query(shapely.box(*_inner(self.boxes[some], least).T))
-            size = min(most, max(1, _USUAL * len(some) // max(1, len(one))), 4 * size)
+            one, other = self._tree.query(shapely.box(*_inner(self.boxes[some], min_overlap).T))
+            size = min(max_size, max(1, _USUAL * len(some) // max(1, len(one))), 4 * size)
             one = some[one]
             yield one, other, self._shared(one, other)
 
@@ -89,10 +91,10 @@ class BoxIndex:
         return found
 
 
-def _inner(boxes: Numbers, least: float) -> Numbers:
+def _inner(boxes: Numbers, min_overlap: float) -> Numbers:
     """Return the part of a box that every other reaches if it covers more than a fraction of both its sides."""
     with _huge():
-        by = (boxes[:, 2:] - boxes[:, :2]) * (min(least, 0.5) * _ROUNDING)
+        by = (boxes[:, 2:] - boxes[:, :2]) * (min(min_overlap, 0.5) * _ROUNDING)
     by[~np.isfinite(by)] = 0.0
     return np.column_stack([boxes[:, :2] + by, boxes[:, 2:] - by])
 
@@ -131,11 +133,11 @@ def nms(box_index: BoxIndex, iou: float) -> NDArray[np.bool_]:
     return gone
 
 
-def soft_nms(box_index: BoxIndex, scores: Numbers, sigma: float, least: float) -> list[tuple[int, float]]:
+def soft_nms(box_index: BoxIndex, scores: Numbers, sigma: float, min_score: float) -> list[tuple[int, float]]:
     """Return indexes and scores of the remaining boxes in the order of selection (SOFT_NMS).
 
     Each selected box multiplies the scores of those that it overlaps by exp(-iou² / sigma); the selection ends with the
-    first score below `least`.
+    first score below `min_score`.
     """
     whole = -(-len(box_index) // _BLOCK) * _BLOCK
     left = np.full(whole, -np.inf)
@@ -147,7 +149,7 @@ def soft_nms(box_index: BoxIndex, scores: Numbers, sigma: float, least: float) -
         block = int(greatest.argmax())
         index = block * _BLOCK + int(blocks[block].argmax())
         score = float(left[index])
-        if score < least:
+        if score < min_score:
             break
         taken.append((index, score))
         left[index] = -np.inf

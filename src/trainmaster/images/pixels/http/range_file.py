@@ -28,7 +28,7 @@ from trainmaster.images.pixels.http.versions import Version
 BLOCK = 32 * 1024
 """Minimum bytes of a request: most headers have fewer."""
 _MIB = 1024 * 1024
-KEPT = 64 * _MIB
+MAX_CACHED = 64 * _MIB
 """Bytes of an image that are cached for all its threads; the least recently used go first."""
 _AHEAD = _MIB
 """Maximum read-ahead of sequential reads in bytes."""
@@ -61,7 +61,7 @@ class Ranges:
         *,
         wait: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.monotonic,
-        kept: int = KEPT,
+        kept: int = MAX_CACHED,
     ) -> None:
         self._client = client
         self._place = place
@@ -173,10 +173,10 @@ class Ranges:
             with self._client.stream("GET", self._place.url, headers=headers) as answer:
                 length = self._length(answer, start, stop)
                 # Reading to the end lets the connection be reused; without a Content-Length the end is not awaited.
-                most = length if answer.headers.get("Content-Length") == str(length) else length - 1
+                limit = length if answer.headers.get("Content-Length") == str(length) else length - 1
                 for piece in answer.iter_raw():
                     data += piece
-                    if len(data) > most:
+                    if len(data) > limit:
                         break
                     if self._now() > until:
                         raise Unavailable(f"{self._place.shown}: no answer within {PATIENCE:.0f} seconds")
@@ -206,9 +206,9 @@ class Ranges:
             raise InvalidRequest(
                 f"{shown} cannot be read: its server returns other ranges than requested", field=_FIELD
             )
-        told = Version.told(size, answer.headers)
+        answered = Version.from_headers(size, answer.headers)
         with self._lock:
-            version = self._version.with_(told) if self._version is not None else told
+            version = self._version.with_(answered) if self._version is not None else answered
             self._version = version or self._version
         if version is None:
             hint = "Submit it again when the image no longer changes."

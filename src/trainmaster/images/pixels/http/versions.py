@@ -21,7 +21,7 @@ class Version:
     modified: str
 
     @classmethod
-    def told(cls, size: int, headers: Mapping[str, str]) -> Version:
+    def from_headers(cls, size: int, headers: Mapping[str, str]) -> Version:
         """Return the version of one answer."""
         tag = headers.get("ETag", "")
         return cls(size, "" if tag.startswith("W/") else tag, headers.get("Last-Modified", ""))

@@ -154,15 +154,15 @@ def placing_of(image: DatasetReader, window: Window) -> Placing:
     return Placing()
 
 
-LARGEST = 256 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
 """Maximum bytes of a tile or a block of the image: a worker has 3 GB for several, each several times."""
 
 
 def check_memory(image: DatasetReader, window: Window) -> None:
     """Raise `InvalidRequest` for a tile that does not fit into a worker's memory."""
     size = window.width * window.height * (len(_COLOURS) if _is_paletted(image) else _depth(image))
-    if size > LARGEST:
-        colormap = f"a tile of {window.width} x {window.height} pixels has {size} bytes, more than {LARGEST}"
+    if size > MAX_BYTES:
+        colormap = f"a tile of {window.width} x {window.height} pixels has {size} bytes, more than {MAX_BYTES}"
         raise InvalidRequest(colormap, field="imageProcessorTileSize", hint="Use smaller tiles.")
 
 
@@ -171,9 +171,11 @@ def check_blocks(image: DatasetReader) -> None:
     deep = _depth(image)
     together = deep if image.interleaving is Interleaving.pixel else deep // image.count
     height, width = image.block_shapes[0]
-    if height * width * together > LARGEST:
+    if height * width * together > MAX_BYTES:
         colormap = f"the image's blocks of {width} x {height} pixels have {height * width * together} bytes"
-        hint = f"A whole block has to be unpacked for each tile, and {LARGEST} bytes fit: write it with smaller blocks."
+        hint = (
+            f"A whole block has to be unpacked for each tile, and {MAX_BYTES} bytes fit: write it with smaller blocks."
+        )
         raise InvalidRequest(colormap, field="imageUrls", hint=hint)
 
 

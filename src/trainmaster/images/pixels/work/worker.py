@@ -81,8 +81,8 @@ def _tools(task: Task, factory: WorkerFactory) -> RegionTools:
     return RegionTools(image=factory.image(task), model=model, results=factory.results(task), stop_event=stop_event)
 
 
-def _check_tries(record: RegionRecord, most: int) -> None:
+def _check_tries(record: RegionRecord, max_tries: int) -> None:
     """Raise `InvalidRequest` after too many tries: workers that die do not report them."""
-    if record.tries > most:
+    if record.tries > max_tries:
         before = f"; before that: {record.reason}" if record.reason else ""
         raise InvalidRequest(f"its workers died {record.tries - 1} times{before}")

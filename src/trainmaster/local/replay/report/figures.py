@@ -42,8 +42,8 @@ def figures(results: Sequence[JobResult], cap: int) -> dict[str, Any]:
 def by_size(results: Sequence[JobResult]) -> dict[str, dict[str, Any]]:
     """Return completion times and waits by class of job size, smallest first."""
     result = {}
-    for least, most, name in _CLASSES:
-        some = [each for each in results if least <= each.job.gpus <= (most or each.job.gpus)]
+    for low, high, name in _CLASSES:
+        some = [each for each in results if low <= each.job.gpus <= (high or each.job.gpus)]
         if some:
             times = _times("jct", [each.jct for each in some]) | _times("wait", [each.wait for each in some])
             result[name] = {"jobs": len(some), **times}

@@ -127,7 +127,7 @@ def _colour_keys(results: Sequence[JobResult]) -> tuple[list[str], Callable[[Job
     if 1 < len(shares) <= _MAX_SHARES:
         return shares, lambda each: shares.index(each.job.share)
     names = [name for _, name in _SIZES]
-    return names, lambda each: next(n for n, (most, _) in enumerate(_SIZES) if most is None or each.job.gpus <= most)
+    return names, lambda each: next(n for n, (high, _) in enumerate(_SIZES) if high is None or each.job.gpus <= high)
 
 
 def _colour(number: int) -> str:
@@ -145,7 +145,7 @@ def _scale(results: Sequence[JobResult]) -> tuple[float, str, float]:
     """Return seconds in a unit of the time axis, the unit's name, and the second at which the axis begins."""
     begin = min(each.job.submit for each in results)
     length = max(each.finish for each in results) - begin
-    scale, name = next((scale, name) for least, scale, name in _UNITS if length >= least)
+    scale, name = next((scale, name) for low, scale, name in _UNITS if length >= low)
     return scale, name, begin
 
 

@@ -80,11 +80,11 @@ def _joined(path: str, name: str) -> str:
 
 
 def _in_size(value: Any, shape: Shape, path: str, size: int) -> Iterator[str]:
-    least, most = shape.metadata.get("min"), shape.metadata.get("max")
-    if least is not None and size < least:
-        yield _told(value, path, f"Member must have length greater than or equal to {least}")
-    if most is not None and size > most:
-        yield _told(value, path, f"Member must have length less than or equal to {most}")
+    minimum, maximum = shape.metadata.get("min"), shape.metadata.get("max")
+    if minimum is not None and size < minimum:
+        yield _told(value, path, f"Member must have length greater than or equal to {minimum}")
+    if maximum is not None and size > maximum:
+        yield _told(value, path, f"Member must have length less than or equal to {maximum}")
 
 
 def _in_scalar(value: Any, shape: Shape, path: str) -> Iterator[str]:
@@ -92,11 +92,11 @@ def _in_scalar(value: Any, shape: Shape, path: str) -> Iterator[str]:
         yield from _in_size(value, shape, path, len(value))
         yield from _in_text(value, shape, path)
     elif shape.type_name in ("integer", "long", "float", "double"):
-        least, most = shape.metadata.get("min"), shape.metadata.get("max")
-        if least is not None and value < least:
-            yield _told(value, path, f"Member must have value greater than or equal to {least}")
-        if most is not None and value > most:
-            yield _told(value, path, f"Member must have value less than or equal to {most}")
+        minimum, maximum = shape.metadata.get("min"), shape.metadata.get("max")
+        if minimum is not None and value < minimum:
+            yield _told(value, path, f"Member must have value greater than or equal to {minimum}")
+        if maximum is not None and value > maximum:
+            yield _told(value, path, f"Member must have value less than or equal to {maximum}")
 
 
 def _in_text(value: str, shape: Shape, path: str) -> Iterator[str]:

@@ -68,7 +68,7 @@ class Invocations:
     def max_concurrent(self) -> dict[str, int]:
         """Return the maximum number of concurrent requests so far, by `<endpoint>/<variant>`."""
         with self._lock:
-            return {f"{endpoint}/{variant}": most for (endpoint, variant), most in self._max_open.items()}
+            return {f"{endpoint}/{variant}": peak for (endpoint, variant), peak in self._max_open.items()}
 
     def _variant(self, variants: list[dict[str, Any]], asked: str | None) -> dict[str, Any] | None:
         if asked:

@@ -20,7 +20,7 @@ from trainmaster.domain.times import clock
 from trainmaster.planner.schedule import schedule
 
 A, B, C = (Pool(name, 4, vcpus=cpus, memory_gib=8.0) for name, cpus in (("a", 4), ("b", 8), ("c", 16)))
-LONGEST = Retry().max_delay.total_seconds()
+MAX_DELAY = Retry().max_delay.total_seconds()
 
 
 def by_resources(name="job1", count=1, **fields):
@@ -38,8 +38,8 @@ def refused(job, *tries, reason="CapacityError: none", launched=True):
         count = job.demand.instances or 1
         started = lifecycle.start(job, {pool: count}, (), at(seconds))
         if launched:
-            started = lifecycle.launched(started)
-        job = lifecycle.give_back(started, at(seconds), reason)
+            started = lifecycle.mark_launched(started)
+        job = lifecycle.requeue_unlaunched(started, at(seconds), reason)
     return replace(job, retry_at=None)
 
 
@@ -76,7 +76,7 @@ class TestOwnTries:
     def test_count_from_the_last_in_any_pool_of_the_same_instances(self, launched):
         twins = [Pool(name, 4, type_="ml.x", vcpus=4, memory_gib=8.0) for name in ("a1", "a2")]
         job = refused(by_resources(), ("a1", 0), ("b", 10), ("a2", 20), launched=launched)
-        assert where(job, *twins, B, seconds=2 * LONGEST) == "b"
+        assert where(job, *twins, B, seconds=2 * MAX_DELAY) == "b"
 
     def test_outlast_back_offs_but_not_a_day(self):
         job = refused(by_resources(), ("a", 0))
@@ -85,7 +85,7 @@ class TestOwnTries:
 
     def test_that_ended_otherwise_begin_anew(self):
         job = refused(by_resources(), ("a", 0))
-        later = 10 * LONGEST
+        later = 10 * MAX_DELAY
         ran = a_past_attempt(2, units={"b": 1}, created_at=at(later), ended_at=at(later), training_job_name="job1-2")
         assert where(replace(job, past=(job.attempt,), attempt=ran), seconds=later + 1) == "a"
 
@@ -111,13 +111,13 @@ class TestOwnTries:
 
     def test_of_several_pools_together_say_nothing_of_each(self):
         attempt = an_attempt(units={"a": 1, "b": 1}, outcome=Outcome.RETURNED, ended_at=NOW, reason="none")
-        assert attempt.lacking == {}
-        assert replace(attempt, choices=("a", "b")).lacking == {"a": NOW, "b": NOW}
+        assert attempt.shortages == {}
+        assert replace(attempt, choices=("a", "b")).shortages == {"a": NOW, "b": NOW}
 
     def test_for_spot_instances_that_did_not_come_in_time_count_too(self):
-        job = lifecycle.launched(lifecycle.start(by_name("spot", "a"), {"spot": 1}, (), NOW))
+        job = lifecycle.mark_launched(lifecycle.start(by_name("spot", "a"), {"spot": 1}, (), NOW))
         reason = "SageMaker ended it: MaxWaitTimeExceeded"
-        job = replace(lifecycle.failed_as(job, FailureClass.SPOT, NOW, reason), retry_at=None)
+        job = replace(lifecycle.retry_or_fail(job, FailureClass.SPOT, NOW, reason), retry_at=None)
         assert where(job, Pool("spot", 4, type_="a", kind=Kind.SPOT), A) == "a"
 
 
@@ -129,8 +129,8 @@ class TestWhatOthersMet:
             more = {"active": [lifecycle.start(other, {"b": 1}, (), at(1))]}
         else:
             more = {"others": [replace(other, retry_at=at(99_999))]}
-        assert where(by_resources(), seconds=LONGEST - 1, **more) == "b"
-        assert where(by_resources(), seconds=LONGEST, **more) == "a"
+        assert where(by_resources(), seconds=MAX_DELAY - 1, **more) == "b"
+        assert where(by_resources(), seconds=MAX_DELAY, **more) == "a"
 
     def test_counts_as_long_as_the_settings_have_jobs_back_off(self):
         other = replace(refused(by_resources("other"), ("a", 0)), retry_at=at(99_999))
@@ -149,15 +149,17 @@ class TestWhatOthersMet:
         job = a_job("other", demand=Demand(({"a": 3}, {"b": 1}), queue_selects_pool=True))
         for units in ({"a": 3}, {"b": 1}):
             job = lifecycle.start(job, units, (), NOW)
-            job = lifecycle.give_back(lifecycle.launched(job) if launched else job, NOW, "CapacityError: none")
+            job = lifecycle.requeue_unlaunched(
+                lifecycle.mark_launched(job) if launched else job, NOW, "CapacityError: none"
+            )
         job = replace(job, retry_at=at(99_999))
         pools = A, replace(B, cap=0), C
         assert [where(by_resources(count=count), *pools, others=[job]) for count in (1, 2, 3)] == ["a", "a", "c"]
 
     def test_counts_for_who_asks_for_as_much_as_an_elastic_job_may_have_at_most(self):
-        job = replace(by_resources("other"), elastic=Elastic(least=1, most=3, hook=Hook.CUSTOM))
+        job = replace(by_resources("other"), elastic=Elastic(min_instances=1, max_instances=3, hook=Hook.CUSTOM))
         for pool in "ab":
-            job = lifecycle.give_back(lifecycle.start(job, {pool: 1}, (), NOW), NOW, "CapacityError: none")
+            job = lifecycle.requeue_unlaunched(lifecycle.start(job, {pool: 1}, (), NOW), NOW, "CapacityError: none")
         job = replace(job, retry_at=at(99_999))
         pools = A, replace(B, cap=0), C
         assert [where(by_resources(count=count), *pools, others=[job]) for count in (2, 3)] == ["a", "c"]

@@ -65,7 +65,7 @@ class Story(RuleBasedStateMachine):
 
     @initialize(sizes=st.sampled_from(SIZES), warm=st.booleans(), data=st.data())
     def begin(self, sizes, warm, data):
-        elastic = Elastic(least=sizes[0], most=sizes[-1], values=sizes, hook=self.hook)
+        elastic = Elastic(min_instances=sizes[0], max_instances=sizes[-1], values=sizes, hook=self.hook)
         self.now, self.records, self.held = b.NOW, Records(), 0.0
         self.world: dict[str, TrainingJob] = {}
         self.reports: list[Observation] = []
@@ -113,7 +113,7 @@ class Story(RuleBasedStateMachine):
     def ends_by_decision(self, who):
         self.meddled |= who == "ada"
         if who == "ada":
-            self.become(lifecycle.ask_stop(self.job, self.now, who))
+            self.become(lifecycle.request_stop(self.job, self.now, who))
         else:
             self.become(lifecycle.preempt(self.job, who, self.now))
 
@@ -122,7 +122,7 @@ class Story(RuleBasedStateMachine):
         """One round of what a pass does for an active job."""
         self.launch(luck)
         self.stop()
-        self.look_again()
+        self.recheck_at()
         if self.job.elastic.hook is Hook.MEMBERS and self.job.units and self.job.attempt.launched:
             self.tend_members(luck)
         self.tend_resize()
@@ -135,18 +135,18 @@ class Story(RuleBasedStateMachine):
         if self.job.stop_asked:
             gone = Observation(training_job_name=name, status=Status.STOPPED)
             self.become(
-                lifecycle.launched(self.job) if name in self.world else lifecycle.observe(self.job, gone, self.now)
+                lifecycle.mark_launched(self.job) if name in self.world else lifecycle.observe(self.job, gone, self.now)
             )
         elif luck == "refused" and name not in self.world:
             if attempt.resizing is not None and attempt.resizing.grows:
-                self.become(lifecycle.give_up(self.job, self.now, "no room"))
+                self.become(lifecycle.abandon_resize(self.job, self.now, "no room"))
             else:
-                self.become(lifecycle.failed_as(self.job, FailureClass.CAPACITY, self.now, "no room"))
+                self.become(lifecycle.retry_or_fail(self.job, FailureClass.CAPACITY, self.now, "no room"))
         else:
-            count = self.job.elastic.least if self.hook is Hook.MEMBERS else attempt.size
+            count = self.job.elastic.min_instances if self.hook is Hook.MEMBERS else attempt.size
             self.world.setdefault(name, TrainingJob(count))
             if luck != "answer lost":
-                self.become(lifecycle.launched(self.job))
+                self.become(lifecycle.mark_launched(self.job))
 
     def stop(self):
         attempt = self.job.attempt
@@ -156,9 +156,9 @@ class Story(RuleBasedStateMachine):
         own = self.world[attempt.training_job_name]
         if own.status is Status.IN_PROGRESS:
             own.status = Status.STOPPING
-            self.become(lifecycle.stop_sent(self.job))
+            self.become(lifecycle.mark_stop_sent(self.job))
 
-    def look_again(self):
+    def recheck_at(self):
         attempt = self.job.attempt
         if self.job.units and attempt.base_ended_at is not None and not attempt.members:
             self.tell(attempt.training_job_name)
@@ -173,15 +173,15 @@ class Story(RuleBasedStateMachine):
             gone_base = self.job.attempt.base_ended_at is not None
             if member.leaving and not member.launched:
                 if there is not None:
-                    self.become(lifecycle.member_launched(self.job, name))
+                    self.become(lifecycle.mark_member_launched(self.job, name))
                 else:
-                    self.become(lifecycle.member_ended(self.job, name, self.now, "is not needed", lost=False))
+                    self.become(lifecycle.remove_member(self.job, name, self.now, "is not needed", lost=False))
             elif member.leaving and member.left_at is None:
-                self.become(lifecycle.member_left(self.job, name, self.now))
+                self.become(lifecycle.mark_member_left(self.job, name, self.now))
             elif member.leaving and not member.stop_sent:
                 if there.status is Status.IN_PROGRESS:
                     there.status = Status.STOPPING
-                self.become(lifecycle.member_stop_sent(self.job, name))
+                self.become(lifecycle.mark_member_stop_sent(self.job, name))
             elif not member.launched and not self.job.stop_asked and not gone_base:
                 self.create_member(name, luck)
 
@@ -189,13 +189,13 @@ class Story(RuleBasedStateMachine):
         under_way = self.job.attempt.resizing
         if luck == "refused" and name not in self.world:
             if under_way is not None and under_way.grows:
-                self.become(lifecycle.give_up(self.job, self.now, "no room"))
+                self.become(lifecycle.abandon_resize(self.job, self.now, "no room"))
             else:
-                self.become(lifecycle.member_ended(self.job, name, self.now, "cannot be created", lost=False))
+                self.become(lifecycle.remove_member(self.job, name, self.now, "cannot be created", lost=False))
             return
         self.world.setdefault(name, TrainingJob(1))
         if luck != "answer lost":
-            self.become(lifecycle.member_launched(self.job, name))
+            self.become(lifecycle.mark_member_launched(self.job, name))
 
     def tend_resize(self):
         """A growth whose time is over is given up; what somebody else does is done at once, or never."""
@@ -205,7 +205,7 @@ class Story(RuleBasedStateMachine):
             return
         late = under_way.grows and attempt.launched and (self.hook is not Hook.RESTART or attempt.started_at is None)
         if self.hook is Hook.CUSTOM or late:
-            self.become(lifecycle.give_up(self.job, self.now, "it has not come in time"))
+            self.become(lifecycle.abandon_resize(self.job, self.now, "it has not come in time"))
 
     @precondition(lambda self: self.hook is Hook.CUSTOM and self.job.state is JobState.RESIZING)
     @rule()
@@ -214,7 +214,7 @@ class Story(RuleBasedStateMachine):
         own = self.world.get(self.job.attempt.training_job_name)
         if under_way is not None and own is not None and own.status is Status.IN_PROGRESS:
             own.instances = under_way.after
-            self.become(lifecycle.resized(lifecycle.record_hook_call(self.job), self.now, under_way.after))
+            self.become(lifecycle.complete_resize(lifecycle.record_hook_call(self.job), self.now, under_way.after))
 
     @precondition(lambda self: self.job.state is JobState.RUNNING and self.job.attempt.faulty_since is not None)
     @rule()

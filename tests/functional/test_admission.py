@@ -83,7 +83,7 @@ class TestTheJob:
         )
         eight = datetime(2026, 11, 22, 8, tzinfo=UTC)
         assert (job.share, job.not_before, job.deadline) == ("vision", eight, eight + 24 * HOUR)
-        assert job.wishes == PreemptionOverrides(
+        assert job.preemption_overrides == PreemptionOverrides(
             min_runtime=HOUR / 2, cooldown=HOUR / 3, delay=HOUR / 6, max_preemptions=3
         )
         assert (job.after, job.if_parent_fails) == (("a", "b"), ParentRule.RUN)
@@ -112,7 +112,7 @@ class TestTheJob:
 
     def test_limits_are_those_of_the_policy_in_force(self):
         generous = Entrance(Policy(limits=Limits(max_min_runtime=9 * HOUR)))
-        assert generous.submit(min_runtime="5h").job.wishes.min_runtime == 5 * HOUR
+        assert generous.submit(min_runtime="5h").job.preemption_overrides.min_runtime == 5 * HOUR
 
 
 RESEARCH = "arn:aws:sts::111122223333:assumed-role/research"

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from builders import P5, a_job, a_pool, a_preempted_job, a_running_job, a_snapshot, at, pools_of
-from course import Course
+from instant_sim import InstantSim
 from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Order, Policy
@@ -184,6 +184,6 @@ def test_short_jobs_finish_fast_and_long_ones_finish():
     pool = {P5: replace(ONE, cap=8)}
     long = (a_job("long", units={P5: 8}), 5.0 * DAY)
     short = [(a_job(f"s{n}", entry_time=at(n * DAY + 100 * n), units={P5: 8}), 1_800.0) for n in range(1, 6)]
-    course = Course(pool, LAS, restart=300).run([long, *short])
-    assert all(course.wait_of(job.name) <= timedelta(minutes=31) for job, _ in short)
-    assert course.jobs["long"].preemptions == len(short)
+    sim = InstantSim(pool, LAS, restart=300).run([long, *short])
+    assert all(sim.wait_of(job.name) <= timedelta(minutes=31) for job, _ in short)
+    assert sim.jobs["long"].preemptions == len(short)

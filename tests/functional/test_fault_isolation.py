@@ -176,7 +176,7 @@ def test_a_job_that_it_keeps_from_being_started_gives_back_what_it_held_and_star
     assert "an unexpected error prevents its start" in said.reason
     assert "KeyError" in said.reason
     assert SECRET not in said.reason
-    assert not said.lacked, "AWS was never asked for instances"
+    assert not said.found_no_capacity, "AWS was never asked for instances"
     world.meets(set(), "create")
     world.run_until_ended("bad", limit=3000)
     assert world.states("bad") == {"bad": "completed"}

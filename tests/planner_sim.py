@@ -34,7 +34,7 @@ class Swap(NamedTuple):
     at: datetime
 
 
-class Play:
+class PlannerSim:
     """Jobs, pools and a clock; each job works for some seconds in all, and keeps its work where it writes checkpoints.
 
     Args:
@@ -114,8 +114,8 @@ class Play:
 
     def _next(self) -> datetime | None:
         moments = [when for job in self._in(ACTIVE) if (when := self._due(job)) is not None]
-        if self.plan.look_again is not None:
-            moments.append(self.plan.look_again)
+        if self.plan.recheck_at is not None:
+            moments.append(self.plan.recheck_at)
         return min((moment for moment in moments if moment > self.now), default=None)
 
     def _due(self, job: Job) -> datetime | None:
@@ -177,7 +177,7 @@ class Play:
                 self.swaps.append(Swap(victim.name, preemption.job.name, self.now))
                 self._put(lifecycle.preempt(self.jobs[victim.name], preemption.job.name, self.now))
         for start in self.plan.starts:
-            self._put(lifecycle.launched(lifecycle.start(self.jobs[start.job.name], start.units, (), self.now)))
+            self._put(lifecycle.mark_launched(lifecycle.start(self.jobs[start.job.name], start.units, (), self.now)))
         used = total(job.units for job in self._in(ACTIVE))
         over = {name: count for name, count in used.items() if count > self.pools[name].cap}
         assert not over, f"caps exceeded: {over}"

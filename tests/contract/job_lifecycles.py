@@ -24,12 +24,12 @@ def a_life(store: Store) -> list[object]:
     ]
     snapshot = store.begin_pass()
     started = lifecycle.start(job, {b.P5: 1}, (), b.at(1))
-    launched = lifecycle.launched(started)
+    launched = lifecycle.mark_launched(started)
     running = lifecycle.observe(launched, b.an_observation(launched, secondary="Training"), b.at(2))
     ended = lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(3))
     raised = lifecycle.reprioritise(long, 5, b.at(1), "ada")
-    waits = lifecycle.parent_ended(child, ended, b.at(4))
-    freed = lifecycle.parent_ended(waits, b.an_ended_job("job2"), b.at(5))
+    waits = lifecycle.apply_parent_end(child, ended, b.at(4))
+    freed = lifecycle.apply_parent_end(waits, b.an_ended_job("job2"), b.at(5))
     answers += [
         store.transition(
             [(job, started), (long, lifecycle.reserve(long, b.a_reservation()))], fence=snapshot.pass_number

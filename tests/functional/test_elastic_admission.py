@@ -36,7 +36,7 @@ def admitted(request: dict[str, Any]) -> Admission:
 class TestTheJob:
     def test_asks_for_its_least_size_whatever_its_request_has(self):
         job = admitted(asking(4, min_instances="2", max_instances="8", instance_step="2")).job
-        assert job.elastic == Elastic(least=2, most=8, step=2)
+        assert job.elastic == Elastic(min_instances=2, max_instances=8, step=2)
         assert job.demand == Demand(({P5: 2},))
 
     def test_another_job_is_not_elastic(self):
@@ -101,7 +101,9 @@ def test_a_manifest_of_hyperpods_is_let_in_as_an_elastic_job():
     }
     base = {name: a_request()[name] for name in ("RoleArn", "OutputDataConfig")}
     job = admitted(convert_manifest(manifest, base).request).job
-    assert job.elastic == Elastic(least=1, most=8, values=(1, 2, 8), scaling_timeout=timedelta(seconds=90))
+    assert job.elastic == Elastic(
+        min_instances=1, max_instances=8, values=(1, 2, 8), scaling_timeout=timedelta(seconds=90)
+    )
     assert job.demand == Demand(({P5: 1},))
 
 

@@ -13,7 +13,7 @@ from trainmaster.adapters.dynamodb.rows import job_of, row_of
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, RestartBudget
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import FULL_RESTART, Outcome
-from trainmaster.domain.jobs.attempt_totals import KEPT, AttemptTotals
+from trainmaster.domain.jobs.attempt_totals import MAX_PAST_ATTEMPTS, AttemptTotals
 from trainmaster.domain.jobs.deadline import latest_start
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.lifecycle import transition
@@ -23,7 +23,7 @@ from trainmaster.domain.policy.settings import Budget, Policy, Share
 from trainmaster.domain.records import Records, booked
 from trainmaster.planner.placement.plan_windows import checkpoint_interval
 
-ELASTIC = Elastic(least=1, most=4, hook=Hook.RESTART)
+ELASTIC = Elastic(min_instances=1, max_instances=4, hook=Hook.RESTART)
 IN_FULL = f"AlgorithmError: {FULL_RESTART}: 4 restarts within 3600 seconds, 3 allowed"
 LEARNED = History().after(b.an_ended_job(now=b.at(-9_000)))
 # One period for all, so that all is added up.
@@ -50,7 +50,7 @@ class Books:
         """Asked at this second, it ends 60 seconds later, and works with its new size 40 seconds after that."""
         self.turn(lifecycle.resize(self.job, size, Cause.GROW, b.at(at), until=b.at(at + 900)))
         self.turn(lifecycle.observe(self.job, b.an_observation(self.job, status=Status.STOPPED), b.at(at + 60)))
-        self.turn(lifecycle.launched(self.job))
+        self.turn(lifecycle.mark_launched(self.job))
         working = b.an_observation(self.job, secondary="Training", started_at=b.at(at + 100))
         self.turn(lifecycle.observe(self.job, working, b.at(at + 100)))
 
@@ -64,8 +64,12 @@ def test_ten_thousand_resizes_keep_the_item_small_and_the_totals_right():
     job, row = books.job, row_of(books.job)
     assert len(row["job"]["B"]) < ITEM / 40
     assert job_of(row) == job
-    assert (len(job.past), job.earlier.count, job.attempt.number) == (KEPT, most - KEPT, most + 1)
-    assert job.earlier.outcomes == {Outcome.RESIZED: most - KEPT}
+    assert (len(job.past), job.attempt_totals.count, job.attempt.number) == (
+        MAX_PAST_ATTEMPTS,
+        most - MAX_PAST_ATTEMPTS,
+        most + 1,
+    )
+    assert job.attempt_totals.outcomes == {Outcome.RESIZED: most - MAX_PAST_ATTEMPTS}
     assert (job.attempt.resizes, job.preemptions) == (most, 0)
     # The first works for 1060 seconds, the last for 900, each of the others, in turn with three and with one, for 960.
     others = most // 2
@@ -100,14 +104,14 @@ def past_attempts(count: int, seed: int):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_is_asked_of_a_job_has_the_answer_that_all_of_its_attempts_give(seed):
-    budget = RestartBudget(before_full=1, most_full=seed % 7, period=timedelta(hours=seed))
+    budget = RestartBudget(restarts_before_full=1, max_full_restarts=seed % 7, period=timedelta(hours=seed))
     elastic = replace(ELASTIC, hook=Hook.MEMBERS, budget=budget)
     every = tuple(past_attempts(60 + 7 * seed, seed))
     folded = b.a_job(elastic=elastic)
     for attempt in every:
-        folded = replace(folded, **transition.followed(folded, attempt))
+        folded = replace(folded, **transition.archive_attempt(folded, attempt))
     naive = b.a_job(elastic=elastic, past=every)
-    assert len(folded.past) == KEPT < len(naive.past)
+    assert len(folded.past) == MAX_PAST_ATTEMPTS < len(naive.past)
     now = every[-1].ended_at
     for ask in (
         lambda job: job.served,
@@ -126,18 +130,20 @@ def test_whatever_is_asked_of_a_job_has_the_answer_that_all_of_its_attempts_give
 
 def full_restart(job: Job, now):
     """What becomes of the job where its nodes ask for a full restart of another attempt."""
-    job = lifecycle.launched(lifecycle.start(job, {b.P5: 1}, (), now))
+    job = lifecycle.mark_launched(lifecycle.start(job, {b.P5: 1}, (), now))
     seen = b.an_observation(job, status=Status.FAILED, failure_reason=IN_FULL)
     after = lifecycle.observe(job, seen, now + timedelta(seconds=60))
     return after.state, after.history[-1].reason
 
 
 def test_a_job_whose_only_preemption_is_long_ago_waits_as_one_that_was_preempted():
-    job = b.a_job(past=(), earlier=AttemptTotals(outcomes={Outcome.PREEMPTED: 1, Outcome.FAILED: 3}))
+    job = b.a_job(past=(), attempt_totals=AttemptTotals(outcomes={Outcome.PREEMPTED: 1, Outcome.FAILED: 3}))
     assert transition.waiting_state(job) is JobState.PREEMPTED
 
 
 def test_the_last_failure_tells_how_many_there_were_before_those_that_it_names():
-    job = b.a_running_job(earlier=AttemptTotals(outcomes={Outcome.FAILED: 3, Outcome.RETURNED: 2, Outcome.RESIZED: 9}))
+    job = b.a_running_job(
+        attempt_totals=AttemptTotals(outcomes={Outcome.FAILED: 3, Outcome.RETURNED: 2, Outcome.RESIZED: 9})
+    )
     seen = b.an_observation(job, status=Status.FAILED, failure_reason="AlgorithmError: no")
     assert "; 5 more)" in lifecycle.observe(job, seen, b.at(60)).failure

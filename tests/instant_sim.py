@@ -23,7 +23,7 @@ from trainmaster.planner.schedule import schedule
 
 
 @dataclass
-class Course:
+class InstantSim:
     """What happens to jobs that arrive at their entry times, each needing so many seconds of work."""
 
     pools: Mapping[str, Pool]
@@ -39,7 +39,7 @@ class Course:
     first_starts: dict[str, datetime] = field(default_factory=dict)
     peaks: dict[str, int] = field(default_factory=dict)
 
-    def run(self, arrivals: Iterable[tuple[Job, float]], *, most_passes: int = 5_000) -> Course:
+    def run(self, arrivals: Iterable[tuple[Job, float]], *, max_passes: int = 5_000) -> InstantSim:
         """Let all jobs arrive and end. Fails where they do not within so many passes."""
         coming = sorted(arrivals, key=lambda each: each[0].entry_time)
         while coming or any(job.state not in ENDED for job in self.jobs.values()):
@@ -48,9 +48,9 @@ class Course:
                 self.jobs[job.name], self.work[job.name] = job, seconds
             plan = self.carry_out_passes()
             moments = [self.ends(job) for job in self.active] + [job.entry_time for job, _ in coming[:1]]
-            moments += [plan.look_again] if plan.look_again is not None else []
+            moments += [plan.recheck_at] if plan.recheck_at is not None else []
             assert moments, {job.name: str(job.state) for job in self.jobs.values()}
-            assert self.passes < most_passes, "no end in sight"
+            assert self.passes < max_passes, "no end in sight"
             self.now = max(min(moments), self.now)
             for job in [job for job in self.active if self.ends(job) <= self.now]:
                 self.see(job, Status.COMPLETED)
@@ -95,7 +95,7 @@ class Course:
         if job.past:
             self.work[job.name] += self.restart
         seen = an_observation(job, secondary="Training", started_at=self.now)
-        self.jobs[job.name] = lifecycle.observe(lifecycle.launched(job), seen, self.now) or job
+        self.jobs[job.name] = lifecycle.observe(lifecycle.mark_launched(job), seen, self.now) or job
         for pool, count in total(active.units for active in self.active).items():
             self.peaks[pool] = max(self.peaks.get(pool, 0), count)
 

@@ -1,4 +1,4 @@
-"""A play in which elastic jobs grow and shrink: members join and leave, restarts stop and start, each taking its time.
+"""A planner simulation of elastic jobs: members join and leave, restarts stop and start, each taking its time.
 
 Work is counted in instance-seconds at the least size, and a larger job does more of it at once. It must not hold any
 rule of the queue; what has to hold in every pass is checked here.
@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from builders import an_observation
-from play import Play
+from planner_sim import PlannerSim
 from trainmaster.domain.elastic.sizes import Cause, Hook
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ACTIVE, Job, JobState
@@ -34,8 +34,8 @@ class Resized(NamedTuple):
     freed_for: str
 
 
-class ElasticPlay(Play):
-    """A play of one pool at a time, with resizes.
+class ElasticPlannerSim(PlannerSim):
+    """A planner simulation of one pool at a time, with resizes.
 
     Args:
         moves: seconds that a member takes to join or to leave.
@@ -59,7 +59,7 @@ class ElasticPlay(Play):
         """The newest member of a job is lost now."""
         self._count(self.jobs[name])
         member = lifecycle.current(self.job(name)).members[-1]
-        self._put(lifecycle.member_ended(self.job(name), member.training_job_name, self.now, "lost", lost=True))
+        self._put(lifecycle.remove_member(self.job(name), member.training_job_name, self.now, "lost", lost=True))
 
     def accept_smaller_size(self) -> None:
         """What the service does with jobs whose lost member has not been replaced in time."""
@@ -81,7 +81,7 @@ class ElasticPlay(Play):
             return 1.0
         here = sum(1 for member in attempt.members if member.started_at is not None)
         base = attempt.size - len(attempt.members)
-        return (base + here) / job.elastic.least
+        return (base + here) / job.elastic.min_instances
 
     def _count(self, job: Job) -> None:
         """Work done until now."""
@@ -129,14 +129,14 @@ class ElasticPlay(Play):
         elif self.left[job.name] <= ROUNDING:
             self._see(job, Status.COMPLETED)
         elif attempt.resizing is not None and job.elastic.hook is Hook.CUSTOM:
-            self._put(lifecycle.resized(job, self.now, attempt.resizing.after))
+            self._put(lifecycle.complete_resize(job, self.now, attempt.resizing.after))
 
     def _member_due(self, job: Job) -> Job | None:
         for member in lifecycle.current(job).members:
             name = member.training_job_name
             if member.leaving:
                 if (member.drain_asked_at or member.left_at or self.now) + self.moves <= self.now:
-                    return lifecycle.member_ended(job, name, self.now, "has left", lost=False)
+                    return lifecycle.remove_member(job, name, self.now, "has left", lost=False)
             elif member.started_at is None and member.created_at + self.moves <= self.now:
                 seen = an_observation(job, training_job_name=name, secondary="Training", started_at=self.now)
                 return lifecycle.observe(job, seen, self.now)
@@ -193,7 +193,7 @@ class ElasticPlay(Play):
         touched = {s.job.name for p in self.plan.preemptions if p is not preemption for s in p.shrinks}
         outranked = job.priority < preemption.job.priority
         stops = lifecycle.current(job).stop_asked_at is not None
-        return 0 if job.name in touched or stops or not outranked else self.size_of(job) - job.elastic.least
+        return 0 if job.name in touched or stops or not outranked else self.size_of(job) - job.elastic.min_instances
 
     @staticmethod
     def size_of(job: Job) -> int:
