@@ -115,8 +115,8 @@ demo-elastic: install-demo-elastic ## Run an elastic job of real torch processes
 	@$(BIN)/python -m trainmaster demo --elastic $(ARGS)
 
 .PHONY: stack
-stack: $(STACK) ## Keep the deployed stack running on this machine until Ctrl-C
-	@$(BIN)/python -m trainmaster.local.stack
+stack: $(STACK) ## Keep the deployed stack running on this machine until Ctrl-C; ARGS="--hostile 1": SageMaker misbehaves
+	@$(BIN)/python -m trainmaster.local.stack $(ARGS)
 
 .PHONY: bench
 bench: $(STACK) $(DYNOXIDE) ## Measure what a pass costs at 100, 10,000 and 1,000,000 waiting jobs

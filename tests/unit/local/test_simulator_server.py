@@ -14,13 +14,15 @@ from io import BytesIO
 
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError, ConnectionClosedError
 from simulated import QUICK, refusal
 from wall import COUNTER, Stream, WallAccount, a_command, alive, wait_until_gone
 from werkzeug.serving import make_server
 
 from aws_clients import aws_client
 from builders import a_request
-from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
+from trainmaster.local.simulator import Hostility, SageMakerSimulator, VirtualClock
+from trainmaster.local.simulator import __main__ as main_module
 from trainmaster.local.simulator.__main__ import main
 from trainmaster.local.simulator.wire.server import Application, serve
 
@@ -313,3 +315,25 @@ def test_the_environment_of_the_server_does_not_reach_its_commands(tmp_path):
         process.terminate()
     assert process.returncode == 0
     assert "AWS_SECRET_ACCESS_KEY" not in json.loads(out.read_text())
+
+
+def test_a_hostile_server_closes_connections_and_answers_again_when_hostility_ends(simulator, address):
+    sagemaker = client("sagemaker", address)
+    simulator.hostility = Hostility(failed_calls=1)
+    seen = set()
+    for _ in range(40):
+        with pytest.raises((ClientError, ConnectionClosedError)) as caught:
+            sagemaker.list_training_jobs()
+        seen.add(caught.type is ConnectionClosedError)
+    assert seen == {True, False}
+    simulator.hostility = Hostility()
+    simulator.advance(1)
+    sagemaker.list_training_jobs()
+
+
+def test_the_process_misbehaves_with_a_seed():
+    options = main_module._parser().parse_args(["--hostile", "7"])
+    with main_module._simulator(options) as simulator:
+        assert simulator.hostility == Hostility.moderate()
+    with main_module._simulator(main_module._parser().parse_args([])) as simulator:
+        assert simulator.hostility == Hostility()

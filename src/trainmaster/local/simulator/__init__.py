@@ -10,11 +10,13 @@
     simulator.faults.inject("CreateTrainingJob", "ThrottlingException", times=2)   # executed=True: lose the response
     simulator.on_call = lambda operation, phase: ...        # phase "before" or "after"; may raise
     simulator.set_capacity("ml.p5.48xlarge", 0); simulator.interrupt("spot-job"); simulator.run_until_idle()
+    simulator.hostility = Hostility(describe_lag=30, lost_answers=0.1)   # Hostility() ends it
 
 No deployed code imports it.
 """
 
 from trainmaster.local.simulator.clock import Clock, VirtualClock, WallClock
+from trainmaster.local.simulator.hostility.hostility import Hostility
 from trainmaster.local.simulator.service.engine import Account
 from trainmaster.local.simulator.service.profiles import Outcome, Profile
 from trainmaster.local.simulator.simulator import SageMakerSimulator
@@ -24,6 +26,7 @@ __all__ = [
     "Account",
     "ApiError",
     "Clock",
+    "Hostility",
     "Outcome",
     "Profile",
     "SageMakerSimulator",

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import logging
 import os
+import random
 import signal
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from trainmaster.local.simulator.clock import WallClock
 from trainmaster.local.simulator.containers.runner import CommandRunner, LogSink
 from trainmaster.local.simulator.events.delivery import event_sender, log_sender
 from trainmaster.local.simulator.events.events import AWS_SOURCE
+from trainmaster.local.simulator.hostility.hostility import Hostility
 from trainmaster.local.simulator.service.engine import Account
 from trainmaster.local.simulator.service.profiles import PREFIX, profile_from
 from trainmaster.local.simulator.simulator import SageMakerSimulator
@@ -86,11 +88,18 @@ def _simulator(options: argparse.Namespace) -> Iterator[SageMakerSimulator]:
                 sink=sink,
                 grace=timedelta(seconds=options.grace),
                 containers=containers,
+                **_hostility(options),
             )
         )
         for name, instance_type, count, hours in options.plan:
             simulator.add_plan(name, instance_type, count, (clock.now(), clock.now() + timedelta(hours=hours)))
         yield simulator
+
+
+def _hostility(options: argparse.Namespace) -> dict[str, Any]:
+    if options.hostile is None:
+        return {}
+    return {"hostility": Hostility.moderate(), "rng": random.Random(options.hostile)}  # noqa: S311 - a simulation
 
 
 def _invocations(options: argparse.Namespace) -> Invocations | None:
@@ -143,6 +152,8 @@ def _add_account_options(parser: argparse.ArgumentParser) -> None:
     add("--capacity", type=_count, metavar="TYPE=N", help="EC2 capacity of an instance type")
     plan = "a training plan that is active from now on, for this many hours"
     add("--plan", type=_plan, metavar="NAME=TYPE:N:HOURS", help=plan)
+    hostile = "misbehave as SageMaker may: answers late or lost, failed calls, stuck stops; the seed repeats the draws"
+    parser.add_argument("--hostile", type=int, metavar="SEED", help=hostile)
     add("--rate", type=_rate, metavar="OPERATION=N", help="calls per second; none: no limit")
 
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from botocore.config import Config
@@ -19,6 +20,8 @@ from trainmaster.local.simulator.clock import Clock, VirtualClock
 from trainmaster.local.simulator.events.events import AWS_SOURCE, Envelope, Sink
 from trainmaster.local.simulator.events.outbox import Containers, Outbox
 from trainmaster.local.simulator.faults import DEFAULT_RATES, Faults, Throttle
+from trainmaster.local.simulator.hostility.hostility import Hostility
+from trainmaster.local.simulator.hostility.layer import HostileLayer, Operation
 from trainmaster.local.simulator.service.capacity import Ec2, Quotas
 from trainmaster.local.simulator.service.demand import Market
 from trainmaster.local.simulator.service.engine import Account, Engine
@@ -55,7 +58,8 @@ class SageMakerSimulator:
         sink: called with each event, outside all locks, in order, before the call that caused it returns.
         on_change: called with the name of each training job whose status has changed, instead of the sink.
         on_call: see `Hook`; for calls through `client()` and `direct()` only.
-        rng: source of event ids.
+        hostility: misbehavior towards callers of `client()`, `direct()` and HTTP; default none. See `Hostility`.
+        rng: source of event ids and of the misbehavior.
         grace: from SIGTERM to SIGKILL.
         containers: runs commands; needs a wall clock.
         check_responses: validate every response with the service model, for tests.
@@ -78,6 +82,7 @@ class SageMakerSimulator:
         sink: Sink | None = None,
         on_change: Callable[[str], None] | None = None,
         on_call: Hook | None = None,
+        hostility: Hostility | None = None,
         rng: random.Random | None = None,
         grace: timedelta = GRACE,
         containers: Containers | None = None,
@@ -98,12 +103,17 @@ class SageMakerSimulator:
         )
         self._engine = Engine(state, self.account, self.profiles.profile_for)
         self._lock = threading.Lock()
+        self._layer: HostileLayer | None = None
+        self._carry_out = self._call
         self._containers = containers
-        envelope = Envelope(self.account, rng or random.Random(0), source)  # noqa: S311 - ids, not secrets
+        self._rng = rng or random.Random(0)  # noqa: S311 - ids, not secrets
+        envelope = Envelope(self.account, self._rng, source)
         self._outbox = Outbox(state.outbox, envelope, sink, containers, on_change)
         if containers is not None:
             containers.set_exit_handler(self.exited)
         self._ticker = None if isinstance(self.clock, VirtualClock) else Ticker(self._seconds_left, self.tick)
+        if hostility is not None:
+            self.hostility = hostility
 
     # --- time -----------------------------------------------------------------------------------------------------
 
@@ -143,10 +153,8 @@ class SageMakerSimulator:
     # --- operations -------------------------------------------------------------------------------------------------
 
     def call(self, operation: str, **members: Any) -> dict[str, Any]:
-        """Carry out one operation. Raises `ApiError`, in which case nothing has changed."""
-        shape = service_model().operation_model(operation).input_shape
-        if shape is not None:
-            check_request(members, shape)
+        """Carry out one operation, without any hostility. Raises `ApiError`, in which case nothing has changed."""
+        _check(operation, members)
         return self._call(operation, members)
 
     def client(self, config: Config | None = None) -> SageMakerClient:
@@ -169,8 +177,11 @@ class SageMakerSimulator:
         return operation in self._engine.operations
 
     def reply(self, operation: str, body: bytes) -> Reply:
-        """Answer a request body, with throttling and injected faults."""
-        return answer(operation, body, self._call)
+        """Answer a request body, with throttling, injected faults and hostility.
+
+        Raises the errors of botocore for a lost connection.
+        """
+        return answer(operation, body, self._carry_out)
 
     # --- controls for tests and operators -----------------------------------------------------------------------------
 
@@ -183,9 +194,23 @@ class SageMakerSimulator:
     def sink(self, sink: Sink | None) -> None:
         self._outbox.sink = sink
 
+    @property
+    def hostility(self) -> Hostility:
+        """Misbehavior towards callers; may be replaced at any time. Without any, all answers are consistent at once."""
+        return Hostility() if self._layer is None else self._layer.hostility
+
+    @hostility.setter
+    def hostility(self, hostility: Hostility) -> None:
+        self._change(lambda now: self._replace_hostility(hostility, now))
+
     def set_profile(self, pattern: str, **changes: Any) -> None:
         """Set fields of the `Profile` of jobs whose names match (`job1`, `job1*`)."""
         self.profiles.set(pattern, replace(self.profiles.default, **changes))
+
+    def set_limit(self, instance_type: str, limit: int | None, *, spot: bool = False) -> None:
+        """Change the account quota of a type, None for none; running jobs continue."""
+        market = Market.SPOT if spot else Market.ON_DEMAND
+        self._change(lambda _now: self.quotas.set_limit(instance_type, limit, market))
 
     def set_capacity(self, instance_type: str, count: int | None, *, spot: bool = False) -> None:
         """Change the EC2 capacity of a type, None for unlimited, and retry waiting jobs."""
@@ -228,19 +253,39 @@ class SageMakerSimulator:
     def _call(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
         try:
             with self._lock:
-                return self._call_locked(operation, request)
+                return self._call_locked(operation, request, self._engine.call)
         finally:
             # Also after an injected error, since the call may have been carried out.
             self._after_change()
 
-    def _call_locked(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _call_hostile(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            with self._lock:
+                self._catch_up()
+                if self._layer is None:  # it ended while this call waited for the lock
+                    return self._call_locked(operation, request, self._engine.call)
+                proceed = partial(self._call_locked, operation)
+                return self._layer.call(operation, request, self.now(), proceed)
+        finally:
+            self._after_change()
+
+    def _replace_hostility(self, hostility: Hostility, now: datetime) -> None:
+        layer = self._layer or HostileLayer(self._engine, self._rng, now)
+        layer.replace(hostility, now)
+        ideal = hostility == Hostility()
+        self._layer = None if ideal else layer
+        self._engine = layer.ideal if ideal else layer.engine
+        self._carry_out = self._call if ideal else self._call_hostile
+        self._outbox.envelope = replace(self._outbox.envelope, offset=layer.offset)
+
+    def _call_locked(self, operation: str, request: Mapping[str, Any], carry_out: Operation) -> dict[str, Any]:
         self._catch_up()
         now = self.now()
         self.throttle.check(operation, now)
         fault = self.faults.next_for(operation)
         if fault is not None and not fault.executed:
             raise fault.error
-        result = self._engine.call(operation, request, now)
+        result = carry_out(operation, request, now)
         self._catch_up()
         if self._check_responses:
             check_answer(result, service_model().operation_model(operation).output_shape)
@@ -288,13 +333,21 @@ class SageMakerSimulator:
     def _call_with_hooks(self, operation: str, members: Mapping[str, Any], *, checked: bool) -> dict[str, Any]:
         self._hook(operation, "before")
         try:
-            return self.call(operation, **members) if checked else self._call(operation, members)
+            if checked:
+                _check(operation, members)
+            return self._carry_out(operation, members)
         finally:
             self._hook(operation, "after")
 
     def _hook(self, operation: str, phase: str) -> None:
         if self.on_call is not None:
             self.on_call(operation, phase)
+
+
+def _check(operation: str, members: Mapping[str, Any]) -> None:
+    shape = service_model().operation_model(operation).input_shape
+    if shape is not None:
+        check_request(members, shape)
 
 
 def _rates(changed: Mapping[str, float | None]) -> dict[str, float]:

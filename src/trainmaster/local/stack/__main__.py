@@ -1,6 +1,7 @@
-"""`python -m trainmaster.local.stack [COMMAND ...]`: runs the local stack during a command, or until Ctrl-C.
+"""`python -m trainmaster.local.stack [--hostile SEED] [COMMAND ...]`: runs the stack until Ctrl-C or a command's end.
 
-The command finds the stack through its environment.
+The command finds the stack through its environment. `--hostile` makes the SageMaker simulator misbehave; see its
+option of the same name.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from trainmaster.local.stack import LocalStack, SetupMissing, StartFailed
 from trainmaster.local.stack.address import StackAddress, clean_environment
 
 
-def main(command: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Run the command with the stack and return its exit code; without a command, wait for Ctrl-C."""
+    hostile = tuple(arguments[:2]) if arguments[:1] == ["--hostile"] else ()
+    command = arguments[len(hostile) :]
     try:
-        with LocalStack(label="by-hand", on_step=_say) as address:
+        with LocalStack(label="by-hand", simulator=hostile, on_step=_say) as address:
             return _run(command, address) if command else _wait(address)
     except (StartFailed, SetupMissing) as error:
         _say(str(error))

@@ -9,8 +9,10 @@ import random
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+from trainmaster.local.simulator.hostility.clock_offset import shift
 from trainmaster.local.simulator.service.engine import Account
 from trainmaster.local.simulator.service.state import StatusChange
 
@@ -27,11 +29,13 @@ class Envelope:
     Attributes:
         source: `aws.sagemaker`, or another source if the bus rejects sources of AWS, as EventBridge does.
         rng: source of event ids.
+        offset: how far SageMaker's clock is ahead.
     """
 
     account: Account
     rng: random.Random
     source: str = AWS_SOURCE
+    offset: timedelta = timedelta(0)
 
     def event_for(self, change: StatusChange) -> Event:
         """Return the event of a status change."""
@@ -41,8 +45,8 @@ class Envelope:
             "detail-type": DETAIL_TYPE,
             "source": self.source,
             "account": self.account.number,
-            "time": change.at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "time": (change.at + self.offset).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "region": self.account.region,
             "resources": [change.arn],
-            "detail": dict(change.detail),
+            "detail": shift(change.detail, self.offset),
         }

@@ -55,10 +55,10 @@ class Outbox:
         on_change: Callable[[str], None] | None = None,
     ) -> None:
         self._outbox = outbox
-        self._envelope = envelope
         self._containers = containers
         self._on_change = on_change
         self._draining = threading.Lock()
+        self.envelope = envelope
         self.sink = sink
 
     def drain(self) -> None:
@@ -81,7 +81,7 @@ class Outbox:
         if self._on_change is not None:
             self._on_change(change.name)
         elif self.sink is not None:
-            self.sink(self._envelope.event_for(change))
+            self.sink(self.envelope.event_for(change))
 
     @staticmethod
     def _send_command(containers: Containers, message: StartContainer | SignalContainer) -> None:

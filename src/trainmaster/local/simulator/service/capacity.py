@@ -35,14 +35,17 @@ class Quotas:
         warm_limits: Mapping[str, int],
         default: int | None = None,
     ) -> None:
-        self._limits: dict[str, dict[str, int]] = {Market.ON_DEMAND: dict(limits), Market.SPOT: dict(spot_limits)}
+        self._limits: dict[str, dict[str, int | None]] = {
+            Market.ON_DEMAND: dict(limits),
+            Market.SPOT: dict(spot_limits),
+        }
         self._warm_limits = dict(warm_limits)
         self._otherwise = default
         self._used: Counter[Key] = Counter()
         self._warm_used: Counter[str] = Counter()
 
-    def set_limit(self, instance_type: str, limit: int, market: str = Market.ON_DEMAND) -> None:
-        """Change a limit; running jobs continue."""
+    def set_limit(self, instance_type: str, limit: int | None, market: str = Market.ON_DEMAND) -> None:
+        """Change a limit, None for no limit; running jobs continue."""
         self._limits.setdefault(market, {})[instance_type] = limit
 
     def used(self, instance_type: str, market: str = Market.ON_DEMAND) -> int:

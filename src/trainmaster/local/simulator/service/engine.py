@@ -49,7 +49,7 @@ class Engine:
     def __init__(self, state: AccountState, account: Account, profile_for: Callable[[Request], Profile]) -> None:
         self.state = state
         self.account = account
-        self._profile_for = profile_for
+        self.profile_for = profile_for
         self.operations: dict[str, Callable[[Request, datetime], Response]] = {
             "CreateTrainingJob": self._create,
             "DescribeTrainingPlan": lambda request, now: describe_plan(self.state, request["TrainingPlanName"], now),
@@ -121,7 +121,7 @@ class Engine:
         name = request["TrainingJobName"]
         rules.check(request)
         check_plan(self.state, request, now)
-        profile = self._profile_for(request)
+        profile = self.profile_for(request)
         if name in self.state.jobs:
             raise in_use(self.account.arn(name))
         tags = {tag["Key"]: tag["Value"] for tag in request.get("Tags", [])}

@@ -46,7 +46,7 @@ def request_instances(state: AccountState, job: TrainingJob, now: datetime) -> N
             if "InstancePreferences" in job.request.get("ResourceConfig", {}):
                 job.selected = units
             return prepare(state, job, job.profile.starting_seconds, now)
-    return _wait_for_capacity(state, job, now)
+    return wait_for_capacity(state, job, now)
 
 
 def retry_waiting(state: AccountState, now: datetime) -> None:
@@ -67,7 +67,7 @@ def prepare(state: AccountState, job: TrainingJob, seconds: float, now: datetime
     _schedule(state, job, seconds, _download, now)
 
 
-def _wait_for_capacity(state: AccountState, job: TrainingJob, now: datetime) -> None:
+def wait_for_capacity(state: AccountState, job: TrainingJob, now: datetime) -> None:
     """Have a job wait for EC2 capacity; it counts against the quotas meanwhile."""
     state.enter_stage(job, Stage.PENDING)
     state.waiting[job.name] = job
@@ -80,15 +80,16 @@ def _wait_for_capacity(state: AccountState, job: TrainingJob, now: datetime) -> 
     fast = accelerated(job.alternatives)
     limit = job.limit("MaxPendingTimeInSeconds") if fast else None
     if limit is not None:
-        state.schedule(job, limit.total_seconds(), partial(_give_up, state, job, MAX_PENDING_EXCEEDED), now)
+        state.schedule(job, limit.total_seconds(), partial(give_up, state, job, MAX_PENDING_EXCEEDED), now)
         return
     # CPU types are tried once (SageMaker developer guide, train-instance-preferences).
     once = not fast and len(job.alternatives) > 1
     patience = 0 if once else job.profile.pending_seconds
-    state.schedule(job, patience, partial(_give_up, state, job, NO_CAPACITY), now)
+    state.schedule(job, patience, partial(give_up, state, job, NO_CAPACITY), now)
 
 
-def _give_up(state: AccountState, job: TrainingJob, ending: Ending, now: datetime) -> None:
+def give_up(state: AccountState, job: TrainingJob, ending: Ending, now: datetime) -> None:
+    """End a job that has no instances."""
     job.ending = ending
     finish(state, job, now)
 
@@ -143,12 +144,12 @@ def _seconds_left(job: TrainingJob, now: datetime) -> float:
 
 def _script_ends(state: AccountState, job: TrainingJob, now: datetime) -> None:
     if job.retries < job.profile.internal_errors:
-        return _internal_error(state, job, now)
+        return internal_error(state, job, now)
     failed = job.profile.outcome is Outcome.FAILED
     return script_exited(state, job, job.profile.failure_reason if failed else None, now)
 
 
-def _internal_error(state: AccountState, job: TrainingJob, now: datetime) -> None:
+def internal_error(state: AccountState, job: TrainingJob, now: datetime) -> None:
     """Retry after an internal error, on the same instances, as often as the `RetryStrategy` allows."""
     job.retries += 1
     if job.retries > job.request.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0):

@@ -7,12 +7,14 @@ one at a time, because moto's backends are not thread-safe.
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
@@ -63,9 +65,19 @@ class Application:
         body = _body(environ)
         operation = operation.removeprefix(TARGET_PREFIX)
         if self._simulator.handles(operation) and _is_training_operation(operation, body):
-            return _send(self._simulator.reply(operation, body), start_response)
+            return _send(self._reply(operation, body, environ), start_response)
         environ["wsgi.input"] = BytesIO(body)
         return self._fallback(environ, start_response)
+
+    def _reply(self, operation: str, body: bytes, environ: WSGIEnvironment) -> Reply:
+        """Answer a training operation. Raises `ConnectionAbortedError` after closing a connection that is lost."""
+        try:
+            return self._simulator.reply(operation, body)
+        except BotoCoreError as error:
+            connection: socket.socket | None = environ.get("werkzeug.socket")
+            if connection is not None:
+                connection.shutdown(socket.SHUT_RDWR)
+            raise ConnectionAbortedError(str(error)) from error
 
 
 def moto_application() -> WSGIApplication:
