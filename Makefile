@@ -118,6 +118,10 @@ demo-elastic: install-demo-elastic ## Run an elastic job of real torch processes
 stack: $(STACK) ## Keep the deployed stack running on this machine until Ctrl-C; ARGS="--hostile 1": SageMaker misbehaves
 	@$(BIN)/python -m trainmaster.local.stack $(ARGS)
 
+.PHONY: simulate
+simulate: .venv/.stamp $(DYNOXIDE) ## Play seeded days of the whole system, and print what fails as tests: ARGS="--days 1000 --jobs 2"
+	$(BIN)/python -m tests.simulation $(ARGS)
+
 .PHONY: bench
 bench: $(STACK) $(DYNOXIDE) ## Measure what a pass costs at 100, 10,000 and 1,000,000 waiting jobs
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -14,6 +14,7 @@ from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
 from trainmaster.domain.capacity.read_limits import first_of, read_limit_for_pass, read_limit_for_query
 from trainmaster.domain.capacity.units import Pool, Units, external_units
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
+from trainmaster.domain.document import Document
 from trainmaster.domain.errors import Fenced, JobNotFound, VersionConflict
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import (
@@ -65,6 +66,7 @@ class MemoryStore:
         self._policy = policy or Policy()
         self._table = table or MemoryTable()
         self._lock = self._table.lock
+        self._parsed: tuple[Document | None, Policy] = (None, self._policy)
 
     def submit(self, job: Job, request: Request) -> Job:
         """Store a new job and its request in one step; see `ports.Store`."""
@@ -189,11 +191,18 @@ class MemoryStore:
         with self._lock:
             table, known = self._table, self._table.catalogue if catalogue else Catalogue()
             events = table.pool_events if history else ()
-            policy = self._policy if table.policy is None else policy_of(table.policy, self._policy)
+            policy = self._current_policy()
             if table.pools is None or table.version is None or table.parameter != self._parameter:
                 version = 0 if table.version is None else table.version + 1
                 return QueueSettings(self._default_pools, policy, version, self._policy, known, events)
             return QueueSettings(table.pools, policy, table.version, self._policy, known, events)
+
+    def _current_policy(self) -> Policy:
+        """Return the policy in force; parsing its document takes longer than a pass of a short queue."""
+        document = self._table.policy
+        if document is not self._parsed[0]:
+            self._parsed = (document, self._policy if document is None else policy_of(document, self._policy))
+        return self._parsed[1]
 
     def save_catalogue(self, catalogue: Catalogue) -> None:
         """Replace the attributes of instance types; see `ports.CatalogueStore`."""
