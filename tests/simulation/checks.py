@@ -222,7 +222,11 @@ class Oracle:
         request = self._requests.get(name, {})
         units: Counter[Source] = Counter()
         for kind, count in held(detail["ResourceConfig"]):
-            units[source_of(request, kind)] += self._sizes.get(name, count)
+            source = source_of(request, kind)
+            if source[0] == "spot" and source not in self._caps:
+                # Without a pool of their own, spot instances count against the cap of those on demand.
+                source = ("on-demand", kind)
+            units[source] += self._sizes.get(name, count)
         return dict(units)
 
     # -- rules about a start ----------------------------------------------------------------------------------------
@@ -260,8 +264,13 @@ class Oracle:
         return max([*before, *(cap for since, cap, _ in history if since > decided)])
 
     def _must_count(self, source: Source) -> bool:
-        """Return whether external jobs count there, and the queue could list them for a while."""
+        """Return whether external jobs count there, and the queue could list them for a while.
+
+        Where jobs keep warm pools, a start may use instances that count already.
+        """
         since, _, counts = self._caps[source][-1]
+        if any("KeepAlivePeriodInSeconds" in request["ResourceConfig"] for request in self.submitted.values()):
+            return False
         return counts and max(since, self.last_trouble) <= self.now - QUIET
 
     def _used(self, source: Source, which: Callable[[TrainingJob], bool]) -> int:

@@ -12,7 +12,7 @@ import random
 from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -53,6 +53,8 @@ VISIBILITY = timedelta(seconds=120)
 DRAIN = timedelta(days=3)
 """Time in which the queue must end all jobs once hostility has ended; they work for less than a day in all."""
 AFTERWARDS = timedelta(minutes=20)
+ROOMY = 6
+"""Cap of each pool in the end, at least: as many instances as the largest job has."""
 LATE_SECONDS = 0.0
 """How late a create may take effect where a story does not say."""
 LEAVES_AFTER = timedelta(seconds=10)
@@ -134,9 +136,10 @@ class Day:
         self.next_tick = EPOCH + TICK
         self.coming = deque(story.acts)
         self.invoked = False
+        self.expands = "expansion" in settings
         self.calm = False
         self.ended: set[str] = set()
-        self.bad_messages = 0
+        self.bad_messages: set[str] = set()
         self.broken: Exception | None = None
         self.has_members = any(isinstance(act, acts.Submit) and act.hook == "members" for act in story.acts)
         self._prepare()
@@ -304,6 +307,8 @@ class Day:
         return DynamoStore(Table(self.dynamodb, TABLE, lambda seconds: None), **settings)
 
     def _sent(self, verb: str, members: Any, accepted: bool) -> None:
+        if self.expands and verb == "CreateTrainingJob":
+            self._note_pools()
         self.oracle.sent(self.now(), verb, members, accepted=accepted)
 
     # -- SageMaker ----------------------------------------------------------------------------------------------------
@@ -485,7 +490,7 @@ class Day:
         self._post(self.now(), json.dumps(event))
 
     def _act_BadMessage(self, act: acts.BadMessage) -> None:  # noqa: N802
-        self.bad_messages += 1
+        self.bad_messages.add(act.body)
         self._post(self.now(), act.body)
 
     def _open_training_job(self, job: str) -> str | None:
@@ -512,8 +517,10 @@ class Day:
             # A share that borrows nothing may never run what its users submit.
             set_policy(self.api, {**dict(self.configuration.settings), "shares": {}})
             kept = self.stores[0].settings().pools
-            wanted = {pool.name: pool_of(pool, self.configuration) for pool in self.configuration.pools}
-            pool_commands.set_pools(self.api, list({**kept, **wanted}.values()))
+            roomy = {name: replace(pool, cap=max(pool.cap, ROOMY), draining=False) for name, pool in kept.items()}
+            named = (pool_of(pool, self.configuration) for pool in self.configuration.pools)
+            gone = {pool.name: pool for pool in named if pool.name not in kept}
+            pool_commands.set_pools(self.api, [*roomy.values(), *gone.values()])
         for name in self.oracle.submitted:
             job = self.stores[0].find(name)
             if job is not None and job.held_by is not None and job.state not in ENDED:
@@ -543,9 +550,9 @@ class Day:
                 ("lost", "") if job is None else (str(job.state), job.history[-1].reason if job.history else "")
             )
         oracle.check_ends(self.now(), states)
-        if len(self.queue.aside) != self.bad_messages:
-            others = [reason for body, reason in self.queue.aside][:3]
-            oracle.find("set aside", f"{len(self.queue.aside)} messages, {self.bad_messages} of them bad: {others}")
+        others = [reason for body, reason in self.queue.aside if body not in self.bad_messages]
+        if others:
+            oracle.find("set aside", f"{len(others)} messages: {others[:3]}")
         result.findings, result.calls = oracle.findings, oracle.calls
         result.jobs, result.faults = len(oracle.submitted), result.faults + self.calls.done
         result.attempts = sum(job.job is not None for job in oracle.training_jobs.values())
