@@ -109,6 +109,7 @@ class Oracle:
         priority_rules: whether a first-in-line rule holds in this configuration.
         waiting: returns the waiting jobs, called when a new job starts.
         late: how late a create may take effect.
+        stopper: `person` or `queue` while one calls StopTrainingJob; "" for SageMaker itself.
     """
 
     queue: str
@@ -119,6 +120,7 @@ class Oracle:
     submitted: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     late: timedelta = timedelta(0)
+    stopper: str = ""
     now: datetime = LONG_AGO
     last_trouble: datetime = LONG_AGO
     _caps: dict[Source, list[tuple[datetime, int, bool]]] = field(default_factory=lambda: defaultdict(list))
@@ -156,21 +158,13 @@ class Oracle:
         """Note that a user cancelled a job."""
         self._cancelled.add(name)
 
-    def console_stop(self, training_job: str) -> None:
-        """Note that SageMaker accepted a person's stop."""
-        found = self.training_jobs.get(training_job)
-        if found is not None and found.open and not found.stopped_by:
-            found.stopped_by = "person"
-            if found.job is not None and not found.member:
-                self._stopped_by_people[found.job] = found.attempt
-
     def trouble(self, now: datetime) -> None:
         """Note that something went wrong for the queue, so that it cannot know everything at once."""
         self.last_trouble = max(self.last_trouble, now)
 
     # -- SageMaker --------------------------------------------------------------------------------------------------
-    def sent(self, now: datetime, verb: str, members: Mapping[str, Any], *, accepted: bool) -> None:
-        """Note a call of the queue; `accepted` if SageMaker carried it out."""
+    def sent(self, now: datetime, verb: str, members: Mapping[str, Any]) -> None:
+        """Note a call of the queue."""
         self.now = now
         self.calls[verb] += 1
         minute = now.replace(second=0, microsecond=0)
@@ -181,10 +175,6 @@ class Oracle:
         if verb == "CreateTrainingJob":
             self._check_request(members)
             self._requests[members["TrainingJobName"]] = members
-        if verb == "StopTrainingJob" and accepted:
-            found = self.training_jobs.get(members["TrainingJobName"])
-            if found is not None and not found.stopped_by:
-                found.stopped_by = "queue"
 
     def status(self, now: datetime, detail: Mapping[str, Any]) -> None:
         """Note a change of a training job, in SageMaker's order."""
@@ -194,11 +184,19 @@ class Oracle:
         if known is None or (not known.open and detail["TrainingJobStatus"] in OPEN):
             known = self.training_jobs[name] = self._opened(now, detail)
             self._check_opened(known)
+        if known.status == "InProgress" and detail["TrainingJobStatus"] in ("Stopping", "Stopped"):
+            self._note_stop(known)
         known.units = self._units_of(name, detail)
         known.status, known.secondary = detail["TrainingJobStatus"], detail["SecondaryStatus"]
         known.reason = detail.get("FailureReason", "")
         if not known.open:
             known.ended = known.ended or now
+
+    def _note_stop(self, stopping: TrainingJob) -> None:
+        """Note whose stop SageMaker accepted."""
+        stopping.stopped_by = self.stopper
+        if self.stopper == "person" and stopping.job is not None and not stopping.member:
+            self._stopped_by_people[stopping.job] = stopping.attempt
 
     def resized(self, now: datetime, training_job: str, count: int) -> None:
         """Note that somebody resized a training job."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from simulation.acts import Act, CallFault, Kill, Overtake, StoreFault
 from trainmaster.domain.errors import Throttled, Unavailable
@@ -17,8 +17,8 @@ class Killed(BaseException):
     """The manager's process is gone; nothing in it can catch this."""
 
 
-Sent = Callable[[str, Mapping[str, Any], bool], None]
-"""Called with each call to SageMaker: verb, members, and whether SageMaker carried it out."""
+Sent = Callable[[str, Mapping[str, Any]], None]
+"""Called with each call to SageMaker before it is made: verb and members."""
 
 
 @dataclass
@@ -28,7 +28,9 @@ class Calls:
     Attributes:
         overtake: has another manager run.
         hang: lets time pass, in which others go on.
-        sent: gets each call of SageMaker.
+        sent: gets each call of SageMaker before it is made.
+        answered: called when it has an answer, or none will come.
+        trouble: called whenever something goes wrong.
         done: the faults that took place, by kind.
         planned: acts that wait for a manager that makes so many calls, or for a call of their verb.
     """
@@ -36,6 +38,7 @@ class Calls:
     overtake: Callable[[], None]
     hang: Callable[[float], None]
     sent: Sent
+    answered: Callable[[], None]
     trouble: Callable[[], None]
     done: Counter[str] = field(default_factory=Counter)
     planned: list[Act] = field(default_factory=list)
@@ -68,23 +71,17 @@ class Calls:
     def sagemaker(self, verb: str, act: Callable[..., Any], members: Mapping[str, Any]) -> Any:
         """Carry out a call of SageMaker, unless it fails."""
         fault = self._take_verb(verb) if self.planned else None
+        self.sent(verb, members)
         if fault is not None and not fault.lost:
-            self.sent(verb, members, False)
             raise _client_error(fault.code, verb)
-        self.sent(verb, members, False) if verb == "CreateTrainingJob" else None
         try:
             result = act(**members)
-        except ClientError as error:
-            if (
-                error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500
-                or "Throttl" in error.response["Error"]["Code"]
-            ):
+        except (ClientError, BotoCoreError) as error:
+            if _is_trouble(error):
                 self.trouble()
-            if verb != "CreateTrainingJob":
-                self.sent(verb, members, False)
             raise
-        if verb != "CreateTrainingJob":
-            self.sent(verb, members, True)
+        finally:
+            self.answered()
         if fault is not None:
             raise _client_error("InternalFailure", verb)
         if self.armed:
@@ -145,6 +142,13 @@ class FaultySageMaker:
         called = lambda **members: self._calls.sagemaker(verb, act, members)  # noqa: E731 -- one line of glue
         self.__dict__[name] = called
         return called
+
+
+def _is_trouble(error: ClientError | BotoCoreError) -> bool:
+    """Return whether a call failed for no reason of its own."""
+    if isinstance(error, BotoCoreError):
+        return True
+    return "Throttl" in error.response["Error"]["Code"] or error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500
 
 
 def _client_error(code: str, verb: str) -> ClientError:

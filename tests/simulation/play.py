@@ -42,7 +42,7 @@ from trainmaster.local.simulator.service.demand import Market
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.capacity import pools as pool_commands
 from trainmaster.service.change import ApiContext, cancel, change, set_policy
-from trainmaster.service.resizing.contract import Answer, Outcome
+from trainmaster.service.resizing.contract import HookAnswer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
 from trainmaster.service.submit import submit
 from world import BRISK, EPOCH, QUEUE, TABLE, Context, WakeQueue
@@ -118,7 +118,13 @@ class Day:
             sink=self._on_event,
             **({"hostility": _hostility(configuration.hostility)} if configuration.hostility else {}),
         )
-        self.calls = Calls(self._second_manager, self._hang, self._sent, lambda: self.oracle.trouble(self.now()))
+        self.calls = Calls(
+            self._second_manager,
+            self._hang,
+            self._sent,
+            self._answered,
+            lambda: self.oracle.trouble(self.now()),
+        )
         self.memory = MemoryTable()
         self.parameters = ["", ""]
         self.queue = WakeQueue(self.clock.now)
@@ -306,10 +312,14 @@ class Day:
             return MemoryStore(table=self.memory, **settings)
         return DynamoStore(Table(self.dynamodb, TABLE, lambda seconds: None), **settings)
 
-    def _sent(self, verb: str, members: Any, accepted: bool) -> None:
+    def _sent(self, verb: str, members: Any) -> None:
         if self.expands and verb == "CreateTrainingJob":
             self._note_pools()
-        self.oracle.sent(self.now(), verb, members, accepted=accepted)
+        self.oracle.sent(self.now(), verb, members)
+        self.oracle.stopper = "queue" if verb == "StopTrainingJob" else ""
+
+    def _answered(self) -> None:
+        self.oracle.stopper = ""
 
     # -- SageMaker ----------------------------------------------------------------------------------------------------
     def _on_event(self, event: dict[str, Any]) -> None:
@@ -357,7 +367,7 @@ class Day:
         later, self.resizer.later = self.resizer.later, []
         for question in later:
             name, size = question["trainingJobName"], question["to"]
-            answer = Answer(token=question["token"], outcome=Outcome.DONE, instances=size)
+            answer = HookAnswer(token=question["token"], outcome=Outcome.DONE, instances=size)
             try:
                 answer_resize(self.api, question["job"], answer)
             except TrainmasterError:
@@ -427,8 +437,9 @@ class Day:
     def _act_ConsoleStop(self, act: acts.ConsoleStop) -> None:  # noqa: N802
         name = self._open_training_job(act.name)
         if name is not None and self.oracle.training_jobs[name].status == "InProgress":
+            self.oracle.stopper = "person"
             self.simulator.call("StopTrainingJob", TrainingJobName=name)
-            self.oracle.console_stop(name)
+            self.oracle.stopper = ""
 
     def _act_ChangePool(self, act: acts.ChangePool) -> None:  # noqa: N802
         given = {"cap": act.cap, "draining": act.draining}
@@ -565,7 +576,7 @@ class Day:
         for pool in self.stores[0].settings(catalogue=False).pools.values():
             source = _source(pool)
             cap, counts = pools.get(source, (0, False))
-            pools[source] = (cap + pool.cap, counts or pool.count_foreign)
+            pools[source] = (cap + pool.cap, counts or pool.count_external)
         self.oracle.set_pools(self.now(), pools)
 
     def _waiters(self) -> Iterator[Waiter]:
@@ -579,7 +590,7 @@ class Day:
             if len(units) == 1:
                 ((pool, count),) = units.items()
                 source = _source(pools[pool]) if pool in pools and not pools[pool].draining else None
-            backs_off = job.retry_at is not None and not (job.attempt is not None and job.attempt.lacked)
+            backs_off = job.retry_at is not None and not (job.attempt is not None and job.attempt.found_no_capacity)
             since = job.history[-1].at if job.history else job.entry_time
             yield Waiter(name, job.priority, job.order, since, source, count, backs_off or job.group is not None)
 
@@ -595,7 +606,7 @@ def _members(pool: Pool) -> dict[str, Any]:
 
 def _hostility(members: tuple[tuple[str, Any], ...]) -> Any:
     """Return the simulator's hostility with these members; none of the others."""
-    from trainmaster.local.simulator.hostility import Hostility
+    from trainmaster.local.simulator.hostility.hostility import Hostility
 
     return Hostility(**dict(members))
 

@@ -65,4 +65,4 @@ def pool_of(pool: Pools, configuration: Configuration) -> Pool:
         return Pool(PLAN, pool.cap, type_=type_, kind=Kind.TRAINING_PLAN, plan_arn=PLAN_ARN)
     if pool.name.endswith(SPOT):
         return Pool(pool.name, pool.cap, type_=pool.name.removesuffix(SPOT), kind=Kind.SPOT)
-    return Pool(pool.name, pool.cap, count_foreign=pool.count_external)
+    return Pool(pool.name, pool.cap, count_external=pool.count_external)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, fields
-from importlib.util import find_spec
 from typing import Any
 
 from builders import G5, P5
@@ -14,7 +13,6 @@ from simulation.acts import G6, PLAN, SPOT, TYPES, Act, Printed
 ORDERS = ("fifo", "backfill", "least-attained-service", "fair")
 HOOKS = ("restart", "members", "custom")
 STATUSES = ("Completed", "Stopped", "Stopping", "Failed")
-HAS_HOSTILITY = find_spec("trainmaster.local.simulator.hostility") is not None
 STORE_FAULTS = ("throttled", "unavailable", "lost")
 VERBS = (
     ("CreateTrainingJob", 5),
@@ -166,26 +164,30 @@ class _Teller:
         return settings
 
     def _hostility(self) -> tuple[tuple[str, Any], ...]:
-        """Return what the simulator's `Hostility` gets: half of the days few kinds, and a quarter none."""
+        """Return what the simulator's `Hostility` gets: nothing, a few kinds, or all of them."""
         rng = self._rng
-        kinds: dict[str, Any] = {
-            "describe_lag": rng.choice((5.0, 30.0, 120.0)),
-            "list_lag": rng.choice((5.0, 30.0, 120.0)),
-            "tags_lag": rng.choice((5.0, 30.0)),
-            "failed_calls": rng.choice((0.01, 0.05, 0.2)),
-            "lost_answers": rng.choice((0.01, 0.05)),
-            "late_creates": rng.choice((0.05, 0.2)),
-            "capacity_errors": rng.choice((0.05, 0.2)),
-            "internal_errors": 0.05,
-            "stuck_stops": 0.1,
-            "refuse_repeated_stops": True,
-            "spot_interruptions": 0.1,
-            "clock_offset": rng.choice((-30.0, -10.0, 10.0, 30.0)),
+        kinds: dict[str, dict[str, Any]] = {
+            "describe": {"describe_lag": rng.choice((5.0, 30.0, 120.0))},
+            "list": {"list_lag": rng.choice((5.0, 30.0, 120.0))},
+            "tags": {"tags_lag": rng.choice((5.0, 30.0))},
+            "failed": {"failed_calls": rng.choice((0.01, 0.05, 0.2))},
+            "lost": {"lost_answers": rng.choice((0.01, 0.05))},
+            "late": {"late_creates": rng.choice((0.02, 0.2)), "late_seconds": rng.choice((20.0, 90.0))},
+            "capacity": {
+                "capacity_errors": rng.choice((0.03, 0.2)),
+                "capacity_error_seconds": rng.choice((60.0, 300.0)),
+            },
+            "internal": {"internal_errors": 0.05},
+            "stuck": {"stuck_stops": 0.1, "stuck_seconds": rng.choice((180.0, 900.0))},
+            "repeated": {"refuse_repeated_stops": 0.5},
+            "spot": {"spot_interruptions": 1.0},
+            "clock": {"clock_offset": rng.choice((-30.0, -10.0, 10.0, 30.0))},
+            "rates": {"rates": {"CreateTrainingJob": 1.0, "DescribeTrainingJob": 5.0, "StopTrainingJob": 1.0}},
         }
-        if not HAS_HOSTILITY or self._chance(0.25):
+        if self._chance(0.3):
             return ()
-        few = sorted(rng.sample(sorted(kinds), rng.randint(1, 3)))
-        return tuple((name, kinds[name]) for name in (few if self._chance(0.5) else sorted(kinds)))
+        drawn = rng.sample(sorted(kinds), rng.randint(1, 3)) if self._chance(0.6) else kinds
+        return tuple(sorted((name, value) for kind in drawn for name, value in kinds[kind].items()))
 
     # -- users -----------------------------------------------------------------------------------------------------
     def _submit(self, number: int, configuration: Configuration) -> acts.Submit:

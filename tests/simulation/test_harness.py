@@ -42,7 +42,7 @@ class History:
         tags = {"queue": "queue", "job": job, "attempt": str(attempt)}
         request = {**self.requests[job], "TrainingJobName": name, **changes}
         request["Tags"] = [{"Key": f"trainmaster:{key}", "Value": value} for key, value in tags.items()]
-        self.oracle.sent(self.now, "CreateTrainingJob", request, accepted=True)
+        self.oracle.sent(self.now, "CreateTrainingJob", request)
         self.tell(name, "InProgress", "Starting", count, {f"trainmaster:{key}": value for key, value in tags.items()})
         return name
 
@@ -83,7 +83,7 @@ def test_a_lowered_cap_lets_run_what_runs_and_no_more():
 
 def test_a_start_in_no_pool_is_found():
     history = History("a")
-    history.create("a", EnableManagedSpotTraining=True)
+    history.create("a", ResourceConfig={"InstanceType": P5, "InstanceCount": 1, "TrainingPlanArn": "arn"})
     assert history.kinds() == ["request", "cap"]
 
 
@@ -165,7 +165,8 @@ def test_a_changed_request_is_found():
 def test_a_persons_stop_is_final():
     history = History("a")
     name = history.create("a")
-    history.oracle.console_stop(name)
+    history.oracle.stopper = "person"
+    history.tell(name, "Stopping")
     history.tell(name, "Stopped")
     history.create("a", 2)
     assert history.kinds() == ["resumed"]
@@ -174,8 +175,9 @@ def test_a_persons_stop_is_final():
 def test_a_stop_of_the_queue_comes_before_a_persons():
     history = History("a")
     name = history.create("a")
-    history.oracle.sent(history.now, "StopTrainingJob", {"TrainingJobName": name}, accepted=True)
-    history.oracle.console_stop(name)
+    history.oracle.stopper = "queue"
+    history.tell(name, "Stopping")
+    history.oracle.stopper = "person"
     history.tell(name, "Stopped")
     history.create("a", 2)
     assert history.kinds() == []
@@ -208,7 +210,7 @@ def test_a_job_that_is_gone_is_found():
 def test_too_many_calls_are_found():
     history = History()
     for _ in range(LIST_PER_MINUTE + 2):
-        history.oracle.sent(history.now, "ListTrainingJobs", {}, accepted=True)
+        history.oracle.sent(history.now, "ListTrainingJobs", {})
     assert history.kinds() == ["calls"]
 
 
