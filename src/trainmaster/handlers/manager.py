@@ -29,22 +29,22 @@ logger = Logger(service="manager")
 metrics = Metrics(namespace="Trainmaster", service="manager")
 
 MAX_PASSES = 5
-"""Maximum passes of one invocation if each finds more to do at once; then a wake message continues."""
+"""Maximum passes of one invocation while each leaves more to do; a wake message continues after that."""
 
 
 @dataclass(slots=True)
-class Work:
-    """The combined requests of a batch of messages.
+class Batch:
+    """The combined outcome of a batch of messages.
 
     Attributes:
-        wanted: whether any message requires a pass.
+        pass_wanted: whether any message requires a pass.
         tick: whether the minute's checks are due.
-        failed: identifiers of the messages to be delivered again: from the first failed one on, so that the order
-            within the group stays.
+        failed: identifiers of the messages that SQS has to deliver again: the first failed one and all after it, so
+            that the order within the group stays.
         faults: jobs or messages whose processing raised an unexpected exception.
     """
 
-    wanted: bool = False
+    pass_wanted: bool = False
     tick: bool = False
     failed: tuple[str, ...] = ()
     faults: list[str] = field(default_factory=list)
@@ -53,68 +53,72 @@ class Work:
 @logger.inject_lambda_context(correlation_id_path="Records[0].messageId")
 @metrics.log_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Lambda entry point: an SQS batch in, the partial batch response out."""
+    """Process an SQS batch and return the partial batch response; the entry point of the Lambda function."""
     return consume(bootstrap.application(), event, context)
 
 
 def consume(application: bootstrap.Application, event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Take over every message of the batch, then run passes while there is more to do and time to do it.
+    """Apply every message of the batch, then run passes while there is more to do and time to do it.
 
-    A pass that AWS does not let through is left to the next tick: delivering its batch again would hide the whole
-    message group, ticks and all, for the visibility time, and the batch's reports have been taken over already.
+    If AWS fails during a pass, the next tick retries it. Delivering the batch again would hide the whole message group,
+    ticks included, for the visibility timeout, and the reports in the batch have been applied already.
     """
     metrics.set_default_dimensions(queue=application.settings.queue)
-    work = _take_over_all(application, event.get("Records", []))
-    if work.wanted:
+    batch = _apply_messages(application, event.get("Records", []))
+    if batch.pass_wanted:
         try:
-            _run_passes(application, context, tick=work.tick)
+            _run_passes(application, context, tick=batch.tick)
         except ServiceError:
             logger.exception("the pass failed; the next tick retries")
             metrics.add_metric(name="PassesFailed", unit=MetricUnit.Count, value=1)
     if (
-        work.tick
+        batch.tick
         and application.catalogue_refresher is not None
-        and context.get_remaining_time_in_millis() >= _ENOUGH_TIME
+        and context.get_remaining_time_in_millis() >= _MIN_REMAINING_MS
     ):
         application.catalogue_refresher.refresh_if_due()
-    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in work.failed]}
+    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in batch.failed]}
 
 
-def _take_over_all(application: bootstrap.Application, records: list[dict[str, Any]]) -> Work:
-    work = Work()
+def _apply_messages(application: bootstrap.Application, records: list[dict[str, Any]]) -> Batch:
+    batch = Batch()
     for index, record in enumerate(records):
         try:
-            _take_over_or_set_aside(application, record, work)
+            _handle_message(application, record, batch)
         except ServiceError:
             logger.exception("could not process a message; SQS delivers it again")
-            work.failed = tuple(r["messageId"] for r in records[index:])
+            batch.failed = tuple(r["messageId"] for r in records[index:])
             break
-    if work.faults:
-        metrics.add_metric(name="Faults", unit=MetricUnit.Count, value=len(work.faults))
-    return work
+    if batch.faults:
+        metrics.add_metric(name="Faults", unit=MetricUnit.Count, value=len(batch.faults))
+    return batch
 
 
-def _take_over_or_set_aside(application: bootstrap.Application, record: dict[str, Any], work: Work) -> None:
-    """In the queue, a message that can never be handled would block all behind it; set aside, people find it."""
+def _handle_message(application: bootstrap.Application, record: dict[str, Any], batch: Batch) -> None:
+    """Apply one message, or set it aside if it can never be handled: it would block the messages behind it.
+
+    Raises `ServiceError` if a later delivery may succeed.
+    """
     try:
-        _take_over(application, _parsed(record), work)
+        _apply_message(application, _parse_body(record), batch)
     except ServiceError:
         raise
     except InvalidRequest as error:
         _set_aside(application, record, error.message)
-    except Exception as error:  # noqa: BLE001 -- a fault of ours, which must not keep everybody else's news
-        work.faults.append(str(record.get("messageId")))
+    except Exception as error:  # noqa: BLE001 -- a fault in our code must not block the messages behind this one
+        batch.faults.append(str(record.get("messageId")))
         _set_aside(application, record, f"an unexpected error: {error_types(error)}", **log_fields(error))
 
 
-def _set_aside(application: bootstrap.Application, record: dict[str, Any], cause: str, **told: object) -> None:
-    extra = {"message_id": record.get("messageId"), "cause": cause, **told}
+def _set_aside(application: bootstrap.Application, record: dict[str, Any], cause: str, **fields: object) -> None:
+    """Move a message to the dead-letter queue, and log its cause with further `fields`."""
+    extra = {"message_id": record.get("messageId"), "cause": cause, **fields}
     logger.warning("a message cannot be handled", extra=extra)
     metrics.add_metric(name="MessagesSetAside", unit=MetricUnit.Count, value=1)
     application.publisher.set_aside(record["body"], cause)
 
 
-def _parsed(record: dict[str, Any]) -> dict[str, Any]:
+def _parse_body(record: dict[str, Any]) -> dict[str, Any]:
     try:
         message = json.loads(record["body"])
     except (ValueError, RecursionError) as error:
@@ -124,49 +128,51 @@ def _parsed(record: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
-def _take_over(application: bootstrap.Application, message: dict[str, Any], work: Work) -> None:
-    """Record the request of one message. Raises `InvalidRequest` for an unknown message."""
+def _apply_message(application: bootstrap.Application, message: dict[str, Any], batch: Batch) -> None:
+    """Add a wake, a tick or an observation to the batch. Raises `InvalidRequest` for any other message."""
     kind = message.get("kind")
     if kind in ("wake", "tick"):
-        work.wanted = True
-        work.tick = work.tick or kind == "tick"
+        batch.pass_wanted = True
+        batch.tick = batch.tick or kind == "tick"
     elif "detail-type" in message:
-        _observe(application, application.observation_of(message), work)
+        _apply_observation(application, application.observation_of(message), batch)
     elif isinstance(kind, str) and kind in application.kinds:
-        _observe(application, application.kinds[kind].observe(message), work)
+        _apply_observation(application, application.kinds[kind].observe(message), batch)
     else:
         raise InvalidRequest("the message is neither a wake, a tick, an event nor about a run", field="kind")
 
 
-def _observe(application: bootstrap.Application, seen: Observation | None, work: Work) -> None:
+def _apply_observation(application: bootstrap.Application, observation: Observation | None, batch: Batch) -> None:
     """Apply the observed state of a training job or of a run."""
-    if seen is not None and observe(replace(application.manager_context, faults=work.faults), seen):
-        work.wanted = True
+    if observation is None:
+        return
+    context = replace(application.manager_context, faults=batch.faults)
+    batch.pass_wanted = observe(context, observation) or batch.pass_wanted
 
 
 def _run_passes(application: bootstrap.Application, context: LambdaContext, *, tick: bool) -> None:
     manager_context = application.manager_context
     for number in range(MAX_PASSES):
-        began = manager_context.clock.now()
+        started_at = manager_context.clock.now()
         report = run_pass(manager_context, tick=tick and number == 0)
-        _tell(report)
+        _log_pass(report)
         for kind in application.kinds.values():
-            kind.after_pass(report, began)
+            kind.after_pass(report, started_at)
         if tick and number == 0:
-            _tick_kinds(application, report)
+            _refresh_kinds(application, report)
         if not report.more_to_do:
             return
-        if context.get_remaining_time_in_millis() < _ENOUGH_TIME:
+        if context.get_remaining_time_in_millis() < _MIN_REMAINING_MS:
             break
     wake(manager_context.store, application.publisher)
 
 
-_ENOUGH_TIME = 30_000
-"""Milliseconds that a further pass may take, or asking about instance types."""
+_MIN_REMAINING_MS = 30_000
+"""Milliseconds that must be left for a further pass, or to refresh the catalogue of instance types."""
 
 
-def _tick_kinds(application: bootstrap.Application, report: PassReport) -> None:
-    """Have each other kind of jobs refresh what it knows of its services; the next pass uses it."""
+def _refresh_kinds(application: bootstrap.Application, report: PassReport) -> None:
+    """Let every further kind of jobs refresh its view of its services, which the next pass uses."""
     for name, kind in application.kinds.items():
         try:
             kind.on_tick(report)
@@ -174,7 +180,7 @@ def _tick_kinds(application: bootstrap.Application, report: PassReport) -> None:
             logger.exception("a kind of jobs could not be refreshed; the next tick tries again", extra={"kind": name})
 
 
-def _tell(report: PassReport) -> None:
+def _log_pass(report: PassReport) -> None:
     """Log the pass and emit its metrics; the alarm on a stalled manager watches `Passes`."""
     metrics.add_metric(name="Passes", unit=MetricUnit.Count, value=1)
     metrics.add_metric(name="Started", unit=MetricUnit.Count, value=len(report.started))

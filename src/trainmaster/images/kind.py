@@ -48,13 +48,13 @@ class ImageKind:
             raise InvalidRequest("the message names no run of an image job", field="run")
         return self.parts.launcher.describe(run)
 
-    def after_pass(self, report: PassReport, began: datetime) -> None:
+    def after_pass(self, report: PassReport, started_at: datetime) -> None:
         """Publish the metrics of a pass that had image jobs."""
         if self.parts.launcher is None or report.snapshot is None:
             return
         now = self.parts.clock.now()
-        took = (now - began).total_seconds() * 1000
-        figures = self.parts.meter.figures(report.snapshot, report.plan, now, milliseconds=took)
+        milliseconds = (now - started_at).total_seconds() * 1000
+        figures = self.parts.meter.figures(report.snapshot, report.plan, now, milliseconds=milliseconds)
         if figures is not None:
             tell_figures(figures)
 

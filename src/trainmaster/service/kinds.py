@@ -39,8 +39,8 @@ class JobKind(Protocol):
         """
         ...
 
-    def after_pass(self, report: PassReport, began: datetime) -> None:
-        """Publish the metrics of a pass that began at this time."""
+    def after_pass(self, report: PassReport, started_at: datetime) -> None:
+        """Publish the metrics of a pass that started at this time."""
         ...
 
     def on_tick(self, report: PassReport) -> None:
