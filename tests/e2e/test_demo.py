@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from deployed_stack import eventually
 
+from deployed_stack import eventually
 from trainmaster.local.stack.address import clean_environment
 
 TABLES = """

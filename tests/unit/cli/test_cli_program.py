@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import TokenRetrievalError
-from cli_terminal import Terminal
 
+from cli_terminal import Terminal
 from fake_api import FakeApi
 from trainmaster import __version__
 from trainmaster.cli.common.context import ApiTarget, connect

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 import pytest
-from cli_terminal import Terminal
 from typer.main import get_command
 
+from cli_terminal import Terminal
 from trainmaster.cli.main import build
 from trainmaster.local.replay.options import parse
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_terminal import Terminal
 
+from cli_terminal import Terminal
 from fake_api import ROLE, FakeApi, a_request
 from trainmaster.cli.common.elastic_options import _HELP
 from trainmaster.client.sdk.elastic import TAGS

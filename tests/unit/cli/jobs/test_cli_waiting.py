@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from cli_terminal import NOW, Terminal
 from rich.console import Console
 
+from cli_terminal import NOW, Terminal
 from fake_api import FakeApi, a_request, a_view, an_attempt, starts, waits_for_capacity
 from trainmaster.cli.output.progress import LiveTable
 
