@@ -397,7 +397,7 @@ class FakeApi:
             raise Refusal(404, "JobNotFound", self.refused[name], "name", "GET /jobs lists the names.")
         if name not in self.jobs:
             hint = "GET /jobs lists the names."
-            raise Refusal(404, "JobNotFound", f"The queue knows no job {name}.", "name", hint)
+            raise Refusal(404, "JobNotFound", f"There is no job {name}.", "name", hint)
         return self.jobs[name]
 
 
