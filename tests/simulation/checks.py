@@ -26,7 +26,7 @@ CAP_GRACE = timedelta(minutes=10)
 """A start that was committed before a cap was lowered may reach SageMaker after it, when its call failed."""
 QUIET = timedelta(minutes=10)
 """Rules about what the queue should have known hold if nothing went wrong with it for this time."""
-KNOWN_AFTER = timedelta(minutes=3)
+KNOWN_AFTER = timedelta(minutes=5)
 """External jobs count once they are visible for longer than a tick, its pass and the lag of lists."""
 ORPHAN_GRACE = timedelta(minutes=15)
 END_GRACE = timedelta(minutes=5)
@@ -267,9 +267,10 @@ class Oracle:
         Where jobs keep warm pools, a start may use instances that count already.
         """
         since, _, counts = self._caps[source][-1]
-        if any("KeepAlivePeriodInSeconds" in request["ResourceConfig"] for request in self.submitted.values()):
-            return False
-        return counts and max(since, self.last_trouble) <= self.now - QUIET
+        return counts and not self._keeps_warm_pools() and max(since, self.last_trouble) <= self.now - QUIET
+
+    def _keeps_warm_pools(self) -> bool:
+        return any("KeepAlivePeriodInSeconds" in request["ResourceConfig"] for request in self.submitted.values())
 
     def _used(self, source: Source, which: Callable[[TrainingJob], bool]) -> int:
         return sum(each.units.get(source, 0) for each in self.training_jobs.values() if each.open and which(each))
@@ -295,13 +296,13 @@ class Oracle:
 
         A start of a plain job breaks it if the first of the jobs that wait for that source alone has a higher
         priority, asks for no more instances, has waited for two minutes, and does not back off for a reason other than
-        missing capacity. Nothing is said for training plans, warm pools, shares, expansion, orders that do not put
-        priority first, and while anything else went wrong with the queue in the last minutes.
+        missing capacity. Nothing is said for training plans, days with warm pools, shares, expansion, orders that do
+        not put priority first, and while anything else went wrong with the queue in the last minutes.
         """
         if not self.priority_rules or len(opened.units) != 1 or self.last_trouble > self.now - QUIET:
             return
         ((source, count),) = opened.units.items()
-        if source[0] == "training-plan" or "KeepAlivePeriodInSeconds" in str(self._requests.get(opened.name, {})):
+        if source[0] == "training-plan" or self._keeps_warm_pools():
             return
         line = sorted((each for each in self.waiting() if each.source == source), key=lambda each: each.order)
         if not line or line[0].name == opened.job:

@@ -12,14 +12,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DAYS = 60
 """Days within which each mutant must be caught."""
-MAX_BROKEN = 4
+MAX_BROKEN = 8
 """Days that are looked for, since some may break the same rule without the mutant."""
 
 
@@ -117,11 +117,17 @@ def _broken(sources: Path, finds: frozenset[str], days: int, seeds: tuple[int, .
 
 def broken_days(finds: frozenset[str], seeds: Iterable[int]) -> list[int]:
     """Return the seeds that break one of the rules with the sources that this process has, at most `MAX_BROKEN`."""
+    return list(islice((seed for seed in seeds if finds.intersection(_kinds(seed))), MAX_BROKEN))
+
+
+def _kinds(seed: int) -> set[str]:
+    """Return the rules that a day breaks, without a hostile SageMaker, in which mistakes take longer to show."""
     from simulation.play import play
     from simulation.story import draw
 
-    broken = (seed for seed in seeds if finds.intersection(found.kind for found in play(draw(seed)).findings))
-    return list(islice(broken, MAX_BROKEN))
+    story = draw(seed)
+    friendly = replace(story, configuration=replace(story.configuration, hostility=()))
+    return {found.kind for found in play(friendly).findings}
 
 
 if __name__ == "__main__":

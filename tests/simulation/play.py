@@ -49,6 +49,8 @@ from world import BRISK, EPOCH, QUEUE, TABLE, Context, WakeQueue
 
 TICK = timedelta(seconds=60)
 IDLE_TICK = timedelta(minutes=30)
+WATCH = timedelta(minutes=6)
+"""Time in which ticks come each minute after an external job began, although the queue is idle."""
 VISIBILITY = timedelta(seconds=120)
 DRAIN = timedelta(days=3)
 """Time in which the queue must end all jobs once hostility has ended; they work for less than a day in all."""
@@ -140,6 +142,7 @@ class Day:
         self.sequence = 0
         self.visible_at = EPOCH
         self.next_tick = EPOCH + TICK
+        self.watched_until = EPOCH
         self.coming = deque(story.acts)
         self.invoked = False
         self.expands = "expansion" in settings
@@ -233,7 +236,7 @@ class Day:
             self.oracle.trouble(now)
         else:
             self.queue.send(json.dumps({"kind": "tick", "time": now.isoformat()}))
-        self.next_tick = now + (TICK if self._busy() else IDLE_TICK)
+        self.next_tick = now + (TICK if now < self.watched_until or self._busy() else IDLE_TICK)
 
     def _busy(self) -> bool:
         if self.dynamodb is None:
@@ -463,6 +466,9 @@ class Day:
         tags = {"trainmaster:queue": act.queue, "trainmaster:job": act.name.split("-qstamp-")[0]} if act.queue else {}
         request["Tags"] = [{"Key": key, "Value": value} for key, value in tags.items()]
         self.simulator.call("CreateTrainingJob", **request)
+        # An idle queue lists external jobs each minute as well.
+        self.watched_until = self.now() + WATCH
+        self.next_tick = min(self.next_tick, self.now() + TICK)
 
     def _act_Capacity(self, act: acts.Capacity) -> None:  # noqa: N802
         self.simulator.set_capacity(act.instance_type, act.count, spot=act.spot)

@@ -106,6 +106,11 @@ class _Teller:
     def _when(self, start: float = 0.0, end: float = 0.9) -> float:
         return round(self._rng.uniform(start, end) * self._end, 1)
 
+    def _overtake(self) -> Act:
+        """Return a manager overtaken early in its pass, mostly just as others submit."""
+        call = self._rng.choice((1, 2, 3, self._rng.randint(1, 15)))
+        return acts.Overtake(self._fault_time(), call, self._rng.choice((0, 60, 240, 600)))
+
     def _busy_time(self) -> float:
         """Return a time that is often within minutes of others, so that jobs and faults meet."""
         if self._chance(0.3):
@@ -121,7 +126,7 @@ class _Teller:
         rng = self._rng
         types = rng.sample(TYPES, rng.randint(1, 3))
         counts = self._chance(0.4)
-        pools = [Pools(name, rng.randint(2, 6), counts) for name in types]
+        pools = [Pools(name, rng.choice((1, 2, 2, 3, 4, 6)), counts) for name in types]
         if self._chance(0.3):
             pools.append(Pools(types[0] + SPOT, rng.randint(1, 4)))
         if self._chance(0.15):
@@ -329,11 +334,7 @@ class _Teller:
         for _ in range(rng.randint(0, 6)):
             told.append(acts.Kill(self._fault_time(), rng.randint(1, 15), rng.choice((0, 0, 30, 60))))
         for _ in range(rng.randint(0, 6)):
-            told.append(
-                acts.Overtake(
-                    self._fault_time(), rng.choice((1, 2, 3, rng.randint(1, 15))), rng.choice((0, 60, 240, 600))
-                )
-            )
+            told.append(self._overtake())
         for _ in range(rng.randint(0, 10)):
             told.append(acts.StoreFault(self._fault_time(), rng.randint(1, 12), rng.choice(STORE_FAULTS)))
         verbs, weights = zip(*VERBS, strict=True)

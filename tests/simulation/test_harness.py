@@ -92,7 +92,7 @@ def test_external_jobs_count_once_they_are_known():
     history.tell("theirs", "InProgress", count=2)
     history.create("a")
     assert history.kinds() == [], "it had just begun"
-    history.later(4)
+    history.later(6)
     history.create("b")
     assert history.kinds() == ["external"]
 
