@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
-from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from trainmaster.domain.errors import Refused, ServiceError
@@ -21,6 +20,7 @@ from trainmaster.domain.requests.values import job_names
 from trainmaster.handlers.api.body import parse_body
 from trainmaster.handlers.api.errors import unexpected
 from trainmaster.images.domain.refusal import Refusal
+from trainmaster.images.handlers.batch import settle_messages
 from trainmaster.images.handlers.metrics import tell_errors
 from trainmaster.images.handlers.models import read_request
 from trainmaster.images.kind import parts_of_this_environment
@@ -80,17 +80,15 @@ def consume(parts: Parts, event: dict[str, Any], context: LambdaContext) -> dict
     metrics.set_default_dimensions(queue=parts.queue)
     policy = parts.intake.store.settings(catalogue=False).policy
     batch = Batch(parts, policy, context)
-    processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
     pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look")
     try:
         batch.look(pool, event["Records"])
-        with processor(event["Records"], batch.settle):
-            processor.process()
+        response = settle_messages(event, batch.settle)
     finally:
         # What is still being looked at is of messages that come again.
         pool.shutdown(wait=False, cancel_futures=True)
     batch.tell()
-    return dict(processor.response())
+    return response
 
 
 @dataclass(slots=True)
@@ -116,26 +114,18 @@ class Batch:
         for record in records:
             self._looking[record["messageId"]] = pool.submit(self._look, SQSRecord(record))
 
-    def settle(self, record: SQSRecord) -> None:
-        """Enter the job of one message, or set the message aside. Raises errors after which SQS delivers it again."""
-        left = self.context.get_remaining_time_in_millis() / 1000 - MARGIN
+    def settle(self, record: SQSRecord) -> bool:
+        """Enter the job of one message, or set the message aside; return False if SQS has to deliver it again."""
         try:
-            asked, prepared = self._looking[record.message_id].result(timeout=max(left, 0))
-            taken = enter(self.parts.intake, asked, prepared, self.policy)
-        except Refused as error:
-            self._set_aside(record, error)
+            refusal = self._enter(record)
+            return refusal is None or self._set_aside(record, refusal)
         except ServiceError:
             logger.exception("a request could not be taken in; it comes again", extra={"message_id": record.message_id})
-            raise
         except TimeoutError:
             logger.warning("an image takes too long; its request comes again", extra={"message_id": record.message_id})
-            raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 -- a fault in our code must not fail the other messages
             unexpected(error, record.message_id)
-            raise
-        else:
-            self.entered += taken.new
-            logger.info("taken in", extra={"job": taken.job.name, "new": taken.new})
+        return False
 
     def tell(self) -> None:
         """Wake the manager if jobs were entered, and log the result."""
@@ -148,6 +138,18 @@ class Batch:
             wake(self.parts.intake.store, self.parts.publisher)
         except ServiceError:
             logger.exception("could not wake the manager; the next tick will")
+
+    def _enter(self, record: SQSRecord) -> Refused | None:
+        """Enter the job of one message; return the error of a request that a retry cannot help."""
+        left = self.context.get_remaining_time_in_millis() / 1000 - MARGIN
+        try:
+            asked, prepared = self._looking[record.message_id].result(timeout=max(left, 0))
+            taken = enter(self.parts.intake, asked, prepared, self.policy)
+        except Refused as error:
+            return error
+        self.entered += taken.new
+        logger.info("taken in", extra={"job": taken.job.name, "new": taken.new})
+        return None
 
     def _look(self, record: SQSRecord) -> tuple[IncomingRequest, IntakeResult]:
         asked = self._asked(record)
@@ -173,16 +175,20 @@ class Batch:
         given = record.message_attributes[CALLER]
         return given.string_value if given is not None else None
 
-    def _set_aside(self, record: SQSRecord, error: Refused) -> None:
-        """Move a message that fails repeatedly to the dead-letter queue, where operators can correct and resend it."""
+    def _set_aside(self, record: SQSRecord, error: Refused) -> bool:
+        """Move a message to the dead-letter queue, where operators can correct and resend it.
+
+        Returns False without such a queue.
+        """
         logger.warning("refused", extra={"message_id": record.message_id, "field": error.field})
         queue = self.parts.image_queue
         if queue is None:
-            raise error
+            return False
         reason = f"{error.message} {error.hint}" if error.hint else error.message
         queue.set_aside(record.body, reason, attributes={FIELD: error.field} if error.field else None)
         self.aside += 1
         self._note(record, reason, error.field or "")
+        return True
 
     def _note(self, record: SQSRecord, reason: str, wrong: str) -> None:
         """Remember the refusal for those who ask for its job; the dead letter is there in any case."""

@@ -17,6 +17,7 @@ from trainmaster.domain.errors import InvalidRequest, JobNotFound, ServiceError
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.images.domain.concurrency import requests_of
 from trainmaster.images.domain.work import MERGE, Claim, image_work
+from trainmaster.images.handlers.batch import settle_messages
 from trainmaster.images.handlers.models import read_request
 from trainmaster.images.kind import parts_of_this_environment
 from trainmaster.images.pixels.work.region_outcome import Outcome
@@ -24,6 +25,7 @@ from trainmaster.images.pixels.work.task import Queue, Task, TimeLimits
 from trainmaster.images.pixels.work.worker import WorkerFactory, process_message
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from trainmaster.ports.store import Store
@@ -69,17 +71,14 @@ def consume(parts: Parts, event: dict[str, Any], context: LambdaContext) -> dict
     """Work on the regions of a batch, one after the other; dispatch those again for which there is no time."""
     metrics.set_default_dimensions(queue=parts.queue)
     limits = TimeLimits(left=lambda: context.get_remaining_time_in_millis() / 1000)
-    failed = [
-        record["messageId"] for record in event.get("Records", []) if not _is_settled(parts, record, context, limits)
-    ]
-    return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in failed]}
+    return settle_messages(event, lambda record: _settle(parts, record, context, limits))
 
 
-def _is_settled(parts: Parts, record: dict[str, Any], context: LambdaContext, limits: TimeLimits) -> bool:
-    """Return whether the message is settled."""
-    identifier = record["messageId"]
+def _settle(parts: Parts, record: SQSRecord, context: LambdaContext, limits: TimeLimits) -> bool:
+    """Work on the region of one message; return False if SQS has to deliver it again."""
+    identifier = record.message_id
     try:
-        claim = claim_of(record["body"], f"{context.aws_request_id}/{identifier}")
+        claim = claim_of(record.body, f"{context.aws_request_id}/{identifier}")
         if limits.left() < limits.reserve:
             parts.workers.regions.dispatch(claim.job, claim.attempt, [claim.number])
             return True
