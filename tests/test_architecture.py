@@ -186,6 +186,17 @@ def test_kinds_of_jobs_are_imported_in_one_place_of_each_layer():
         assert not [name for name in top_imports(path) if own(name) == "images"], f"{path} imports a kind at once"
 
 
+def test_only_tests_of_image_jobs_import_them():
+    """Tests of the core pass without the folders `images`; tests/other_kind.py is their example of another kind."""
+    own_folder = ROOT / "tests" / "images"
+    helpers = {path.stem for path in own_folder.rglob("*.py")} - {"conftest"}
+    for path in (ROOT / "tests").rglob("*.py"):
+        if own_folder not in path.parents:
+            names = list(imports(path, at_run_time=False))
+            assert not [name for name in names if own(name) == "images"], path
+            assert not {name.split(".")[0] for name in names} & helpers, path
+
+
 NEEDS_GDAL = {"rasterio", "numpy", "shapely"}
 
 

@@ -27,6 +27,7 @@ from builders import (
     a_running_job,
     an_ended_job,
 )
+from doc_pages import describes_all_kinds
 
 ROOT = Path(__file__).parent.parent.parent
 COMMITTED = ROOT / "docs" / "reference" / "openapi.json"
@@ -52,6 +53,7 @@ def test_the_document_is_valid():
     validate(committed())
 
 
+@describes_all_kinds
 @pytest.mark.parametrize("script", ["openapi.py", "client_types.py"])
 def test_what_is_committed_is_what_the_code_makes(script):
     run = subprocess.run(

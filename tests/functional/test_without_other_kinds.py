@@ -1,19 +1,32 @@
-"""The core works without the package of image jobs: a job is submitted, started and ended through the handlers."""
+"""The core works without the package of image jobs, in a copy of `src` that does not have it."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parent.parent
-PROGRAM = """
-import json, sys
+SOURCE = TESTS.parent / "src"
+EVERY_MODULE = """
+import pkgutil, sys
+from importlib import import_module
+import trainmaster
 
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.startswith("trainmaster.images"):
-            raise ImportError(f"{name} is not there")
-
-sys.meta_path.insert(0, Absent())
+names = [module.name for module in pkgutil.walk_packages(trainmaster.__path__, "trainmaster.")]
+assert {"trainmaster.handlers.api.app", "trainmaster.handlers.manager", "trainmaster.cli.main"} <= set(names)
+for name in names:
+    try:
+        if not name.endswith(".__main__"):
+            import_module(name)
+    except ImportError as error:
+        # Packages that users bring: modules of the worker and of SDK sessions run beside them.
+        assert str(error.name).partition(".")[0] in {"torch", "jax", "sagemaker"}, (name, error)
+"""
+A_JOB_THROUGH_THE_HANDLERS = """
+import json
 from api_world import CONTEXT, rest_event
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.handlers.api.app import build_app
@@ -39,12 +52,50 @@ for path in ("/image-jobs", "/plan"):
     status, refused = call("POST", path, {"jobId": "harbour-7", "imageUrls": ["s3://images/a.tif"]})
     assert (status, refused["error"]["type"]) == (409, "NotOffered"), refused
 status, document = call("GET", "/openapi.json")
+assert status == 200 and "/add-job" in document["paths"]
 assert "image" not in json.dumps(document).replace("trainingImage", "").lower().replace("trainingimage", "")
-assert not [name for name in sys.modules if name.startswith("trainmaster.images")]
 """
+WITHOUT_IMAGES = """
+from importlib.util import find_spec
+from pathlib import Path
+import trainmaster
+
+assert Path(trainmaster.__file__).is_relative_to(Path(__file__).parent)
+assert find_spec("trainmaster.images") is None
+"""
+CORE_TESTS = (
+    "unit/handlers",
+    "unit/cli/test_cli_program.py",
+    "functional/test_admission.py",
+    "functional/test_openapi.py",
+)
 
 
-def test_submit_pass_start_and_end_need_nothing_of_image_jobs():
-    command = [sys.executable, "-W", "ignore", "-c", PROGRAM]
-    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def core(tmp_path_factory) -> Path:
+    """A copy of the sources without image jobs; its module `without_images` checks that Python imports the copy."""
+    copy = tmp_path_factory.mktemp("core") / "src"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("images", "__pycache__"))
+    (copy / "without_images.py").write_text(WITHOUT_IMAGES)
+    return copy
+
+
+def run(core: Path, *arguments: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    command = [sys.executable, "-W", "ignore", *arguments]
+    environment["PYTHONPATH"] = str(core)
+    done = subprocess.run(command, cwd=TESTS, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_module_is_imported(core):
+    run(core, "-c", "import without_images" + EVERY_MODULE)
+
+
+def test_a_job_is_submitted_started_and_ended_through_the_handlers(core):
+    run(core, "-c", "import without_images" + A_JOB_THROUGH_THE_HANDLERS)
+
+
+def test_tests_of_the_core_pass_without_what_tests_of_image_jobs_share(core):
+    options = ("-q", "-p", "no:cacheprovider", "-p", "without_images", "-o", "pythonpath=.. contract")
+    run(core, "-m", "pytest", *options, *CORE_TESTS)

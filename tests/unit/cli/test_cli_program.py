@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import TokenRetrievalError
 
 from cli_terminal import Terminal
+from doc_pages import describes_all_kinds
 from fake_api import FakeApi
 from trainmaster import __version__
 from trainmaster.cli.common.context import ApiTarget, connect
@@ -55,6 +56,7 @@ def test_the_version(run: Terminal) -> None:
     assert run("--version").stdout == f"trainmaster {__version__}\n"
 
 
+@describes_all_kinds
 def test_the_reference_is_what_the_help_texts_say() -> None:
     script = ROOT / "scripts" / "cli_reference.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
