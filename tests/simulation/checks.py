@@ -267,10 +267,12 @@ class Oracle:
         Where jobs keep warm pools, a start may use instances that count already.
         """
         since, _, counts = self._caps[source][-1]
-        return counts and not self._keeps_warm_pools() and max(since, self.last_trouble) <= self.now - QUIET
+        return counts and not self._keeps_warm_pools(source[1]) and max(since, self.last_trouble) <= self.now - QUIET
 
-    def _keeps_warm_pools(self) -> bool:
-        return any("KeepAlivePeriodInSeconds" in request["ResourceConfig"] for request in self.submitted.values())
+    def _keeps_warm_pools(self, instance_type: str) -> bool:
+        configs = (request["ResourceConfig"] for request in self.submitted.values())
+        kept = (config for config in configs if "KeepAlivePeriodInSeconds" in config)
+        return any(config.get("InstanceType", instance_type) == instance_type for config in kept)
 
     def _used(self, source: Source, which: Callable[[TrainingJob], bool]) -> int:
         return sum(each.units.get(source, 0) for each in self.training_jobs.values() if each.open and which(each))
@@ -296,13 +298,13 @@ class Oracle:
 
         A start of a plain job breaks it if the first of the jobs that wait for that source alone has a higher
         priority, asks for no more instances, has waited for two minutes, and does not back off for a reason other than
-        missing capacity. Nothing is said for training plans, days with warm pools, shares, expansion, orders that do
+        missing capacity. Nothing is said for training plans, types with warm pools, shares, expansion, orders that do
         not put priority first, and while anything else went wrong with the queue in the last minutes.
         """
         if not self.priority_rules or len(opened.units) != 1 or self.last_trouble > self.now - QUIET:
             return
         ((source, count),) = opened.units.items()
-        if source[0] == "training-plan" or self._keeps_warm_pools():
+        if source[0] == "training-plan" or self._keeps_warm_pools(source[1]):
             return
         line = sorted((each for each in self.waiting() if each.source == source), key=lambda each: each.order)
         if not line or line[0].name == opened.job:

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-DAYS = 60
+DAYS = 150
 """Days within which each mutant must be caught."""
 MAX_BROKEN = 8
 """Days that are looked for, since some may break the same rule without the mutant."""

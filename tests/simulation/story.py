@@ -97,6 +97,8 @@ class _Teller:
         """Return the story: jobs first, since people and faults are about them."""
         configuration = self._configuration()
         told: list[Act] = [self._submit(number, configuration) for number in range(self._rng.randint(8, 18))]
+        if self._chance(0.4):
+            told += self._rush(configuration)
         told += self._people() + self._admins(configuration) + self._others(configuration) + self._faults()
         return Story(self._seed, configuration, tuple(sorted(told, key=lambda act: act.at)), self._end / 3600)
 
@@ -214,6 +216,17 @@ class _Teller:
         options = self._options(configuration)
         self._names[name] = fields["at"]
         return acts.Submit(**fields, options=tuple(sorted(options.items())))
+
+    def _rush(self, configuration: Configuration) -> list[Act]:
+        """Return two jobs for the same units; the second comes while a manager hangs before the first starts."""
+        pool = self._rng.choice([pool for pool in configuration.pools if pool.name in TYPES])
+        start, count = self._when(0.0, 0.8), min(pool.cap, 3)
+        self._names |= {"early": start, "late": start + 30.0}
+        return [
+            acts.Overtake(round(start - 0.1, 1) if start else 0.0, 1, 60),
+            acts.Submit(start, "early", pool.name, count, 1200),
+            acts.Submit(round(start + 30.0, 1), "late", pool.name, count, 1200, priority=5),
+        ]
 
     def _shape(self, kind: str, types: list[str], pools: set[str]) -> dict[str, Any]:
         """Return the members of one of the kinds of requests, as far as the pools have it."""
