@@ -312,19 +312,19 @@ def test_calls_for_unknown_jobs_pass_through_unchanged(sagemaker: Any, world: Wo
         describe(sagemaker, "nobody")
 
 
-def test_an_image_job_is_nothing_that_sagemaker_describes(sagemaker: Any, world: World) -> None:
-    sagemaker.create_training_job(**request_for("harbour-7"))
-    world.jobs["harbour-7"] |= {"kind": "image", "details": {"endpoint": "ships"}, "jobDetails": {"jobId": "harbour-7"}}
+def test_a_job_of_another_kind_is_nothing_that_sagemaker_describes(sagemaker: Any, world: World) -> None:
+    sagemaker.create_training_job(**request_for("batch-7"))
+    world.jobs["batch-7"] |= {"kind": "batch", "details": {"service": "echo"}, "jobDetails": {"service": "echo"}}
     with pytest.raises(ClientError, match="not found"):
-        sagemaker.describe_training_job(TrainingJobName="harbour-7")
+        sagemaker.describe_training_job(TrainingJobName="batch-7")
 
 
-def test_stopping_a_training_job_never_cancels_an_image_job_of_that_name(sagemaker: Any, world: World) -> None:
-    sagemaker.create_training_job(**request_for("harbour-7"))
-    world.jobs["harbour-7"] |= {"kind": "image", "details": {"endpoint": "ships"}, "jobDetails": {"jobId": "harbour-7"}}
+def test_stopping_a_training_job_never_cancels_a_job_of_another_kind_of_that_name(sagemaker: Any, world: World) -> None:
+    sagemaker.create_training_job(**request_for("batch-7"))
+    world.jobs["batch-7"] |= {"kind": "batch", "details": {"service": "echo"}, "jobDetails": {"service": "echo"}}
     with pytest.raises(ClientError, match="not found"):
-        sagemaker.stop_training_job(TrainingJobName="harbour-7")
-    assert (world.jobs["harbour-7"]["jobState"], world.count("DELETE", "/jobs/harbour-7")) == ("pending", 0)
+        sagemaker.stop_training_job(TrainingJobName="batch-7")
+    assert (world.jobs["batch-7"]["jobState"], world.count("DELETE", "/jobs/batch-7")) == ("pending", 0)
 
 
 def test_a_serverless_customisation_job_takes_nothing_from_a_pool(sagemaker: Any, world: World) -> None:
