@@ -200,13 +200,20 @@ class ElasticWorld(World):
     def _watch_for_tears(self, run: str, nodes: list[str]) -> None:
         """Note members that were stopped while they took part, and the job went on."""
         group = self.meeting.get(run)
-        base = self.training_jobs.get(run)
-        if group is None or base is None or base["TrainingJobStatus"] != "InProgress":
+        if group is None or not self._works_on(run):
             return
         for node in group.nodes:
             there = self.training_jobs[node.training_job_name]
             if there["TrainingJobStatus"] in ("Stopping", "Stopped") and node.training_job_name not in self.stubborn:
                 self.torn.add(node.training_job_name)
+
+    def _works_on(self, run: str) -> bool:
+        """Whether the base of a group is open, or was lost while its job goes on."""
+        base = self.training_jobs.get(run)
+        if base is None or not base.get("FailureReason", "").startswith("InternalServerError"):
+            return base is not None and base["TrainingJobStatus"] == "InProgress"
+        job = self.memory.jobs.get(base["Tags"]["trainmaster:job"]) if self.dynamodb is None else None
+        return job is not None and bool(job.units) and not job.stopping
 
     def _store(self) -> Store:
         store = super()._store()

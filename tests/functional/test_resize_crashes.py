@@ -83,6 +83,31 @@ def giving_way(world: ElasticWorld, hook: str, **trouble: Any) -> list[str]:
     return ["elastic", "urgent"]
 
 
+def losing_its_base(world: ElasticWorld, hook: str, **trouble: Any) -> list[str]:
+    """SageMaker loses its base, then the member that took its place; each time another member comes."""
+    world.elastic("elastic", hook, max_instances=3, training_seconds=500)
+    world.run_until(lambda: settled(world, 3) and len(working(world)) == 3)
+    world.faults.calls.clear()
+    vars(world.faults).update(trouble)
+    for lost in ("elastic", "elastic-qstamp-1-m1"):
+        world.simulator.fail(lost)
+        world.run_until(lambda lost=lost: settled(world, 3) and len({*working(world)} - {lost}) == 3)
+    world.run_until_ended("elastic")
+    return ["elastic"]
+
+
+def working(world: ElasticWorld) -> list[str]:
+    return [name for name in world.names("elastic") if world.training_jobs[name]["SecondaryStatus"] == "Training"]
+
+
+def check_lost(world: ElasticWorld, names: list[str]) -> None:
+    """Whatever comes upon the manager, it is one attempt, and both losses are replaced once."""
+    check(world, names)
+    job = world.job("elastic")
+    assert ([each.number for each in job.attempts], job.failures) == ([1], {})
+    assert len(world.training_jobs) == 5, "a replacement was created twice"
+
+
 def check(world: ElasticWorld, names: list[str]) -> None:
     """The invariants at the end of every story."""
     assert world.peaks[P5] <= CAP, f"{world.peaks[P5]} instances at once"
@@ -121,6 +146,9 @@ SCENARIOS = {
 }
 
 
+LOSS = Scenario(losing_its_base, EAGER, check_lost)
+
+
 def calls_of(told: Scenario, hook: str, *, durable: bool = False) -> int:
     """How many calls the manager makes in an untouched story, from the first resize on."""
     with a_world(durable=durable, policy=told.policy) as world:
@@ -151,6 +179,11 @@ def test_any_call_of_a_resize_may_be_the_managers_last_or_go_wrong(told, hook, t
     run_all(SCENARIOS[told], hook, trouble, 1 + 3 * [*TROUBLES].index(trouble), SAMPLE)
 
 
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_any_call_after_the_loss_of_a_base_may_be_the_managers_last_or_go_wrong(trouble):
+    run_all(LOSS, "members", trouble, 1 + 3 * [*TROUBLES].index(trouble), SAMPLE)
+
+
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_slow_manager_leaves_nothing_running_of_a_job_that_was_stopped_meanwhile(hook):
     """While it is between two calls, the job's user stops it and another manager carries that out."""
@@ -174,6 +207,13 @@ def test_a_slow_manager_leaves_nothing_running_of_a_job_that_was_stopped_meanwhi
 @pytest.mark.parametrize("told", SCENARIOS)
 def test_every_call_of_a_resize_may_be_the_managers_last_or_go_wrong(told, hook, trouble, chunk):
     run_all(SCENARIOS[told], hook, trouble, 1 + chunk, CHUNKS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_every_call_after_the_loss_of_a_base_may_be_the_managers_last_or_go_wrong(trouble, chunk):
+    run_all(LOSS, "members", trouble, 1 + chunk, CHUNKS)
 
 
 @pytest.mark.slow

@@ -156,6 +156,31 @@ def test_trouble_of_all_kinds_ends_in_the_right_world(seed):
     rough(seed)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("base", "members", "replaced"), [(1, 2, 0), (1, 3, 1), (3, 1, 3), (4, 3, 4)])
+def test_a_group_whose_base_is_gone_at_once_works_on_or_waits_for_the_replacement(seed, base, members, replaced):
+    """All instances of one training job die together; below the minimum the others wait for new ones."""
+    simulation = Simulation(seed, faults=Faults(refused=0.02, answer_lost=0.03, repeated=0.03))
+    simulation.table.direct(control_text(1, base, base + members))
+    lost = [simulation.start("job", f"algo-{number}") for number in range(1, base + 1)]
+    for number in range(1, members + 1):
+        simulation.start(f"job-qstamp-1-m{number}")
+    simulation.run(60.0)
+    assert simulation.settled()
+    for node in lost:
+        simulation.crash(node)
+    simulation.run(150.0)
+    state = simulation.table.state()
+    assert (simulation.settled() and state.size == members) if members >= base else not state.complete
+    assert not any(node.ended for node in simulation.live()), "they wait"
+    for number in range(replaced):
+        simulation.start(f"job-qstamp-1-m{members + number + 1}")
+    simulation.run(simulation.now + QUIET)
+    assert simulation.settled()
+    assert simulation.table.state().size == members + replaced
+    assert sum(simulation.table.charged.values()) <= base + replaced
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("hundred", range(10))
 def test_a_thousand_runs_of_resizes(hundred):

@@ -35,6 +35,12 @@ POLICY = b.a_metered_policy("default")
 POOLS = b.pools_of()
 LIMIT = timedelta(minutes=15)
 SIZES = ((1, 2, 3, 4), (1, 3, 5), (2, 4))
+FAILURES = {
+    "done": "it broke",
+    "broken": "it broke",
+    "no capacity": "CapacityError: no instances",
+    "internal error": "InternalServerError: sorry",
+}
 
 
 @dataclass
@@ -153,7 +159,7 @@ class Story(RuleBasedStateMachine):
         wants = self.job.state in ACTIVE and attempt.launched and attempt.stop_asked_at is not None
         if not wants or attempt.stop_sent:
             return
-        own = self.world[attempt.training_job_name]
+        own = self.world[attempt.base_name]
         if own.status is Status.IN_PROGRESS:
             own.status = Status.STOPPING
             self.become(lifecycle.mark_stop_sent(self.job))
@@ -161,7 +167,7 @@ class Story(RuleBasedStateMachine):
     def recheck_at(self):
         attempt = self.job.attempt
         if self.job.units and attempt.base_ended_at is not None and not attempt.members:
-            self.tell(attempt.training_job_name)
+            self.tell(attempt.base_name)
 
     def tend_members(self, luck):
         for member in self.job.attempt.members:
@@ -222,6 +228,12 @@ class Story(RuleBasedStateMachine):
         if self.job.attempt.size in self.job.elastic.sizes and not self.job.stopping:
             self.become(lifecycle.accept_smaller_size(self.job, self.now))
 
+    @precondition(lambda self: self.job.state is JobState.RUNNING and self.job.attempt.faulty_since is not None)
+    @rule()
+    def give_up_attempt(self):
+        if self.job.attempt.size < self.job.elastic.min_instances and not self.job.stopping:
+            self.become(lifecycle.give_up_attempt(self.job, self.now))
+
     # What SageMaker does.
 
     def live(self):
@@ -235,7 +247,7 @@ class Story(RuleBasedStateMachine):
         self.note(name)
 
     @precondition(lambda self: self.live())
-    @rule(data=st.data(), how=st.sampled_from(["done", "broken", "no capacity"]))
+    @rule(data=st.data(), how=st.sampled_from(["done", "broken", "no capacity", "internal error"]))
     def something_ends(self, data, how):
         name = data.draw(st.sampled_from(self.live()))
         self.end(name, how)
@@ -257,7 +269,7 @@ class Story(RuleBasedStateMachine):
             there.status = Status.COMPLETED
         else:
             there.status = Status.FAILED
-            there.failure = "CapacityError: no instances" if how == "no capacity" else "it broke"
+            there.failure = FAILURES[how]
 
     # What is told of it.
 

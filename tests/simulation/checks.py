@@ -34,6 +34,7 @@ LIST_PER_MINUTE = 120
 """ListTrainingJobs allows two calls a second (see `local.simulator.faults`)."""
 CALLS_PER_MINUTE = 600
 """Calls of any other verb that a queue of this size may make; AWS does not publish those limits."""
+_LOSSES = ("InternalServerError", "CapacityError", "InsufficientCapacityError", "ResourceLimitExceeded")
 _MEMBER = re.compile(r"-qstamp-\d+-m\d+$")
 _OWN_CHOICES = ("InstanceType", "InstanceCount", "InstancePreferences", "TrainingPlanArn", "KeepAlivePeriodInSeconds")
 
@@ -367,7 +368,7 @@ class Oracle:
             return None if cancelled or state in ("cancelled", "failed") else ("lost", "and never had a training job")
         if last.status == "Completed" and state != "completed":
             return "lost", f"but {last.name} completed"
-        if state == "completed" and last.status != "Completed":
+        if state == "completed" and all(each.status != "Completed" for each in self._deciding(last)):
             return "lost", f"but {last.name} is {last.status}"
         if state == "stopped" and not self._stop_explained(name, last):
             return "ended as stopped", f"but nobody stopped {last.name} ({last.status})"
@@ -375,9 +376,21 @@ class Oracle:
             return "ended as failed", f"but {last.name} is {last.status}"
         return None
 
+    def _deciding(self, last: TrainingJob) -> list[TrainingJob]:
+        """Return the training jobs that may have decided an attempt's end: also its members, if its own was lost."""
+        if last.status != "Failed" or not last.reason.startswith(_LOSSES):
+            return [last]
+        others = self.training_jobs.values()
+        return [
+            last,
+            *(each for each in others if each.member and (each.job, each.attempt) == (last.job, last.attempt)),
+        ]
+
     def _stop_explained(self, name: str, last: TrainingJob) -> bool:
         people = name in self._stopped_by_people or name in self._cancelled
-        return people or last.secondary in ("MaxRuntimeExceeded", "MaxWaitTimeExceeded")
+        limits = ("MaxRuntimeExceeded", "MaxWaitTimeExceeded")
+        deciding = self._deciding(last)
+        return people or any(each.secondary in limits or each.stopped_by == "person" for each in deciding)
 
 
 def held(config: Mapping[str, Any]) -> list[tuple[str, int]]:

@@ -29,7 +29,7 @@ def base_request(context: ManagerContext, job: Job, attempt: Attempt) -> Request
     """
     if job.work is not None:
         return {}
-    return _request(context, job, attempt, attempt.size - len(attempt.members))
+    return _request(context, job, attempt, attempt.base_size)
 
 
 def request_of_member(context: ManagerContext, job: Job, attempt: Attempt) -> Request:

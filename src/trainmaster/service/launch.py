@@ -71,11 +71,12 @@ def confirm_or_stop(context: ManagerContext, before: Job, after: Job, created: s
 
 
 def stop(context: ManagerContext, job: Job) -> Job:
-    """Stop the attempt's training job and end its warm pool, which would occupy the pool's cap.
+    """Stop the attempt's base and end its warm pool, which would occupy the pool's cap.
 
     Raises `Throttled`, `Unavailable`, `NotPermitted`: the next pass retries.
     """
-    if context.launcher.stop(lifecycle.current(job).training_job_name, end_warm_pool=job.keep_alive):
+    attempt = lifecycle.current(job)
+    if context.launcher.stop(attempt.base_name, end_warm_pool=job.keep_alive and not attempt.successor):
         return commit(context, job, lifecycle.mark_stop_sent(job))
     return poll(context, job)
 

@@ -42,8 +42,8 @@ def observe(context: ManagerContext, seen: Observation) -> bool:
 
 
 def poll(context: ManagerContext, job: Job) -> Job:
-    """Describe the attempt's own training job and apply its state; return the job as stored then."""
-    return job if job.attempt is None else poll_training_job(context, job, job.attempt.training_job_name)
+    """Describe the attempt's base and apply its state; return the job as stored then."""
+    return job if job.attempt is None else poll_training_job(context, job, job.attempt.base_name)
 
 
 def poll_training_job(context: ManagerContext, job: Job, training_job_name: str) -> Job:
@@ -75,7 +75,7 @@ def _with_restarts(context: ManagerContext, job: Job, seen: Observation) -> Job:
     if context.rendezvous is None or not counts or not lifecycle.ends_attempt(job, seen):
         return job
     try:
-        state = context.rendezvous.get(seen.training_job_name)
+        state = context.rendezvous.get(lifecycle.current(job).training_job_name)
     except UnreadableRendezvous as error:
         log.warning("cannot read a job's restarts", extra={"job": job.name, "cause": str(error)})
         return job
@@ -87,8 +87,8 @@ def _is_applied(job: Job, seen: Observation) -> bool:
     attempt = job.attempt
     if not seen.terminal or not job.units or attempt is None:
         return True
-    # The job's own training job has left its name behind while its members end.
-    own = seen.training_job_name == attempt.training_job_name
+    # The job's base has left its name behind while its members end.
+    own = seen.training_job_name == attempt.base_name
     return attempt.base_ended_at is not None if own else seen.training_job_name not in attempt.training_job_names
 
 
@@ -99,7 +99,7 @@ def _holds_other_units(before: Job, after: Job) -> bool:
 
 def _ended_with(job: Job, seen: Observation) -> bool:
     """Return whether the job ended with the attempt whose end is reported."""
-    newest = None if job.attempt is None else job.attempt.training_job_name
+    newest = None if job.attempt is None else job.attempt.base_name
     return job.state in ENDED and seen.terminal and newest == seen.training_job_name
 
 

@@ -125,7 +125,7 @@ def _is_due(job: Job, minute: int, rounds: int) -> bool:
 
 
 def _poll(context: ManagerContext, job: Job) -> Job:
-    """Poll the attempt's own training job and those of its members."""
+    """Poll the attempt's base and its members."""
     attempt = job.attempt
     if attempt is None:
         return job
@@ -133,6 +133,6 @@ def _poll(context: ManagerContext, job: Job) -> Job:
         pool = context.pools.get(job.work.pool)
         runs.reconcile(job, None if pool is None else pool.cap)
     launched = [member.training_job_name for member in attempt.members if member.launched]
-    for name in (attempt.training_job_name, *launched):
+    for name in (attempt.base_name, *launched):
         job = poll_training_job(context, job, name)
     return job

@@ -114,6 +114,14 @@ class World:
                 "reason": _reason("WaitsForCapacity", "no free ml.m5.large"),
             }
 
+    def lose_base(self, name: str, member: str) -> None:
+        """SageMaker loses the running attempt's base, and a member of the same attempt takes its place."""
+        job = self.jobs[name]
+        lost = {"FailureReason": "InternalServerError: sorry"}
+        self.tell(job["trainingJobName"], "Failed", "Failed", "Training job failed", lost)
+        self.train(job["jobDetails"] | {"TrainingJobName": member})
+        job["trainingJobName"] = member
+
     def end(self, name: str, status: str = "Completed", reason: str | None = None) -> None:
         """The running attempt ends, and the job with it."""
         job = self.jobs[name]

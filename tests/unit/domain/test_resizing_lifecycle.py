@@ -386,7 +386,10 @@ class TestMembers:
             (Status.COMPLETED, {}, JobState.COMPLETED),
             (Status.FAILED, {}, JobState.FAILED),
             (Status.STOPPED, {}, JobState.STOPPED),
-            (Status.FAILED, {"failure_reason": "InternalServerError: sorry"}, JobState.PREEMPTED),
+            (Status.FAILED, {"failure_reason": "AlgorithmError: sorry"}, JobState.FAILED),
+            (Status.FAILED, {"failure_reason": "ClientError: sorry"}, JobState.FAILED),
+            (Status.STOPPED, {"secondary": "MaxRuntimeExceeded"}, JobState.STOPPED),
+            (Status.DELETING, {}, JobState.STOPPED),
         ],
     )
     def test_when_its_own_training_job_ends_its_members_go_and_then_it_is_looked_at_again(self, status, fields, state):
@@ -437,6 +440,227 @@ class TestMembers:
     def test_a_member_that_is_none_of_the_jobs_is_refused(self):
         with pytest.raises(IllegalTransition):
             resizing.mark_member_left(running(Hook.MEMBERS, 2), "stranger", b.at(5))
+
+
+def base_told(job, status, seconds, **fields):
+    """The job after a report about its base, whichever training job that is now."""
+    return told(job, status, seconds, training_job_name=job.attempt.base_name, **fields)
+
+
+INTERNAL = {"failure_reason": "InternalServerError: sorry"}
+LOSSES = [
+    (Status.FAILED, INTERNAL),
+    (Status.FAILED, {"failure_reason": "CapacityError: none"}),
+    (Status.FAILED, {"failure_reason": "InsufficientCapacityError: none"}),
+    (Status.STOPPED, {"secondary": "MaxWaitTimeExceeded"}),
+]
+
+
+class TestALostBase:
+    """SageMaker loses the base while members work: the attempt goes on."""
+
+    @pytest.mark.parametrize(("status", "fields"), LOSSES)
+    def test_the_oldest_member_takes_its_place_and_the_attempt_goes_on(self, status, fields):
+        job = running(Hook.MEMBERS, 3)
+        oldest, other = names(job)
+        lost = told(job, status, 50, **fields)
+        attempt = lost.attempt
+        assert (lost.state, lost.units, lost.stop_asked) == (JobState.RUNNING, {b.P5: 2}, False)
+        assert (attempt.number, attempt.training_job_name, attempt.base_name) == (1, job.name, oldest)
+        assert (names(lost), attempt.training_job_names) == ([other], (oldest, other))
+        assert (attempt.faulty_since, attempt.wanted) == (b.at(50), 3)
+        assert lines(lost)[-1].endswith(f"; {oldest} takes its place")
+        assert (lost.past, lost.failures, lost.capacity_failures) == ((), {}, 0)
+
+    def test_its_units_come_back_as_further_members(self):
+        lost = told(running(Hook.MEMBERS, 3), Status.FAILED, 50, **INTERNAL)
+        replacing = resize(lost, 3, Cause.REPLACE, 60)
+        assert names(replacing)[-1] == "job1-qstamp-1-m3"
+        whole = at_work(replacing, "job1-qstamp-1-m3", 90)
+        assert (whole.state, whole.units) == (JobState.RUNNING, {b.P5: 3})
+        assert (whole.attempt.faulty_since, whole.attempt.wanted, whole.attempt.number) == (None, 0, 1)
+
+    def test_the_member_that_took_its_place_decides_the_end(self):
+        lost = told(running(Hook.MEMBERS, 3), Status.FAILED, 50, **INTERNAL)
+        (other,) = names(lost)
+        ended = base_told(lost, Status.COMPLETED, 70)
+        assert (ended.stopping, ended.units) == (True, {b.P5: 1})
+        last = member_told(ended, other, Status.COMPLETED, 71)
+        over = base_told(last, Status.COMPLETED, 72)
+        assert (over.state, over.attempt.outcome) == (JobState.COMPLETED, Outcome.COMPLETED)
+        assert over.attempt.size == 3
+
+    def test_reports_about_the_lost_base_change_nothing_any_more(self):
+        job = running(Hook.MEMBERS, 3)
+        lost = told(job, Status.FAILED, 50, **INTERNAL)
+        for status, fields in [(Status.FAILED, INTERNAL), (Status.IN_PROGRESS, {"secondary": "Training"})]:
+            assert member_told(lost, job.name, status, 55, **fields) is None
+        assert not lifecycle.ends_attempt(lost, b.an_observation(job, status=Status.FAILED))
+
+    def test_it_may_be_lost_again_while_a_member_works(self):
+        lost = told(running(Hook.MEMBERS, 3), Status.FAILED, 50, **INTERNAL)
+        (last,) = names(lost)
+        again = base_told(lost, Status.FAILED, 60, **INTERNAL)
+        assert (again.units, again.attempt.base_name, names(again)) == ({b.P5: 1}, last, [])
+        assert (again.attempt.faulty_since, again.attempt.wanted) == (b.at(50), 3)
+        over = base_told(again, Status.FAILED, 70, **INTERNAL)
+        assert (over.state, over.attempt.outcome) == (JobState.PENDING, Outcome.FAILED)
+        assert over.failures == {FailureClass.SERVICE: 1}
+
+    @pytest.mark.parametrize(
+        "fields", [{"failure_reason": "AlgorithmError: sorry"}, {"failure_reason": "ClientError: sorry"}]
+    )
+    def test_a_failure_of_the_users_code_still_ends_it(self, fields):
+        lost = told(running(Hook.MEMBERS, 2), Status.FAILED, 50, **INTERNAL)
+        assert base_told(lost, Status.FAILED, 60, **fields).state is JobState.FAILED
+
+    def test_without_a_member_at_work_the_attempt_ends_as_ever(self):
+        job = resize(running(Hook.MEMBERS, 1, past=(b.a_past_attempt(),)), 2)
+        ended = told(job, Status.FAILED, 150, **INTERNAL)
+        assert (ended.stopping, ended.units) == (True, {b.P5: 1})
+        last = member_told(ended, names(ended)[0], Status.STOPPED, 200)
+        assert told(last, Status.FAILED, 210, **INTERNAL).state is JobState.PREEMPTED
+
+    def test_a_member_that_leaves_does_not_take_its_place(self):
+        job = resize(running(Hook.MEMBERS, 2), 1)
+        assert told(job, Status.FAILED, 150, **INTERNAL).stopping
+
+    @pytest.mark.parametrize(
+        "end",
+        [
+            lambda job: lifecycle.preempt(job, "job9", b.at(40)),
+            lambda job: lifecycle.request_stop(job, b.at(40), "ada"),
+        ],
+    )
+    def test_a_job_that_stops_does_not_go_on(self, end):
+        ended = told(end(running(Hook.MEMBERS, 3)), Status.FAILED, 50, **INTERNAL)
+        assert (ended.attempt.successor, ended.attempt.base_ended_at) == ("", b.at(50))
+
+    def test_a_job_whose_training_plan_ends_does_not_go_on(self):
+        job = lifecycle.set_reclaim_time(running(Hook.MEMBERS, 3), b.at(50))
+        assert told(job, Status.FAILED, 50, **INTERNAL).stopping
+
+    def test_before_it_has_worked_the_attempt_ends_as_ever(self):
+        elastic = Elastic(min_instances=1, max_instances=3, hook=Hook.MEMBERS)
+        job = lifecycle.mark_launched(lifecycle.start(b.a_job(elastic=elastic), {b.P5: 3}, (), b.NOW))
+        ready = at_work(job, names(job)[0], 5)
+        assert told(ready, Status.FAILED, 6, **INTERNAL).stopping
+
+    def test_preempted_it_stops_as_a_whole_and_is_preempted(self):
+        lost = told(running(Hook.MEMBERS, 3), Status.FAILED, 50, **INTERNAL)
+        preempting = lifecycle.preempt(lost, "job9", b.at(60))
+        last = member_told(preempting, names(preempting)[0], Status.STOPPED, 70)
+        assert last.units == {b.P5: 1}
+        over = base_told(last, Status.STOPPED, 80)
+        assert (over.state, over.attempt.outcome, over.failures) == (JobState.PREEMPTED, Outcome.PREEMPTED, {})
+
+    def test_stopped_by_its_user_it_ends(self):
+        lost = told(running(Hook.MEMBERS, 2), Status.FAILED, 50, **INTERNAL)
+        stopping = lifecycle.request_stop(lost, b.at(60), "ada")
+        assert base_told(stopping, Status.STOPPED, 70).state is JobState.STOPPED
+
+    def test_a_stop_of_its_base_in_the_console_ends_it(self):
+        lost = told(running(Hook.MEMBERS, 2), Status.FAILED, 50, **INTERNAL)
+        assert base_told(lost, Status.STOPPED, 70).state is JobState.STOPPED
+
+    def test_lost_during_a_growth_it_is_to_have_what_it_was_to_have(self):
+        growing = resize(running(Hook.MEMBERS, 2), 4)
+        lost = told(growing, Status.FAILED, 110, **INTERNAL)
+        assert (lost.state, lost.units, lost.attempt.wanted) == (JobState.RESIZING, {b.P5: 3}, 4)
+        came = at_work(at_work(lost, names(lost)[0], 120), names(lost)[1], 130)
+        assert (came.state, came.units, came.attempt.faulty_since) == (JobState.RUNNING, {b.P5: 3}, b.at(110))
+
+    def test_lost_during_a_shrink_it_is_to_have_what_it_was_to_have(self):
+        lost = told(resize(running(Hook.MEMBERS, 3), 2), Status.FAILED, 110, **INTERNAL)
+        assert (lost.units, lost.attempt.wanted) == ({b.P5: 2}, 2)
+        left = member_told(lost, names(lost)[0], Status.STOPPED, 120)
+        assert (left.state, left.units, left.attempt.faulty_since) == (JobState.RUNNING, {b.P5: 1}, b.at(110))
+
+    def test_the_warm_pool_that_it_leaves_counts_as_one(self):
+        job = running(Hook.MEMBERS, 3, sizes=(2, 3), keep_alive=True)
+        lost = told(job, Status.FAILED, 50, warm=Warm.AVAILABLE, **INTERNAL)
+        pool = left_by(job, lost)
+        assert (pool.training_job_name, pool.units, pool.ending_since) == (job.name, {b.P5: 2}, None)
+        assert (lost.units, left_by(lost, lifecycle.request_stop(lost, b.at(55), "ada"))) == ({b.P5: 1}, None)
+        over = base_told(lost, Status.COMPLETED, 60)
+        assert (over.state, left_by(lost, over), over.attempt.warm_until) == (JobState.COMPLETED, None, None)
+        assert left_by(job, told(job, Status.FAILED, 50, warm=Warm.NONE, **INTERNAL)) is None
+
+    def test_members_leave_no_warm_pool_that_would_count_while_others_go(self):
+        lost = told(running(Hook.MEMBERS, 3, keep_alive=True), Status.FAILED, 50, warm=Warm.NONE, **INTERNAL)
+        assert base_told(lost, Status.COMPLETED, 60).units == {b.P5: 1}
+
+
+class TestBelowTheMinimum:
+    """A base of several instances is lost, and too few members are left."""
+
+    def lost(self, size=5, sizes=(4, 5, 6)):
+        return told(running(Hook.MEMBERS, size, sizes=sizes), Status.FAILED, 50, **INTERNAL)
+
+    def test_it_waits_for_a_replacement(self):
+        lost = self.lost()
+        assert (lost.state, lost.units, lost.attempt.wanted) == (JobState.RUNNING, {b.P5: 1}, 5)
+        replacing = resize(lost, 5, Cause.REPLACE, 60)
+        assert names(replacing) == [f"job1-qstamp-1-m{number}" for number in (2, 3, 4, 5)]
+        for name in names(replacing):
+            replacing = at_work(replacing, name, 90)
+        assert (replacing.state, replacing.units, replacing.attempt.faulty_since) == (JobState.RUNNING, {b.P5: 5}, None)
+
+    def test_a_smaller_legal_size_settles_it_once_it_is_there(self):
+        replacing = resize(self.lost(), 4, Cause.REPLACE, 60)
+        assert (replacing.attempt.faulty_since, replacing.attempt.wanted) == (b.at(50), 4)
+        for name in names(replacing):
+            replacing = at_work(replacing, name, 90)
+        assert (replacing.units, replacing.attempt.faulty_since, replacing.attempt.wanted) == ({b.P5: 4}, None, 0)
+
+    @pytest.mark.parametrize("size", [4, 5])
+    def test_a_replacement_that_does_not_come_leaves_it_faulty(self, size):
+        given_up = resizing.abandon_resize(resize(self.lost(), size, Cause.REPLACE, 60), b.at(100), "no room")
+        for name in names(given_up):
+            given_up = resizing.remove_member(given_up, name, b.at(101), "is not needed", lost=False)
+        assert (given_up.state, given_up.units) == (JobState.RUNNING, {b.P5: 1})
+        assert given_up.attempt.faulty_since == b.at(50)
+
+    @pytest.mark.parametrize(
+        ("fields", "failure"),
+        [
+            (INTERNAL, FailureClass.SERVICE),
+            ({"failure_reason": "CapacityError: none"}, FailureClass.CAPACITY),
+            ({"secondary": "MaxWaitTimeExceeded"}, FailureClass.SPOT),
+        ],
+    )
+    def test_given_up_it_stops_and_waits_again_as_after_the_failure_of_its_base(self, fields, failure):
+        status = Status.FAILED if "failure_reason" in fields else Status.STOPPED
+        lost = told(running(Hook.MEMBERS, 6, sizes=(4, 5, 6)), status, 50, **fields)
+        stopping = lifecycle.give_up_attempt(lost, b.at(90))
+        assert (stopping.stopping, stopping.freeing) == (True, {b.P5: 2})
+        last = member_told(stopping, names(stopping)[0], Status.STOPPED, 95)
+        over = base_told(last, Status.STOPPED, 96, stopping_since=b.at(92))
+        assert (over.state, over.units, over.failures) == (JobState.PENDING, {}, {failure: 1})
+
+    def test_a_stop_by_its_user_counts_all_the_same(self):
+        lost = lifecycle.give_up_attempt(self.lost(), b.at(90))
+        assert base_told(lost, Status.STOPPED, 96, stopping_since=b.at(70)).state is JobState.STOPPED
+        asked = lifecycle.request_stop(lost, b.at(91), "ada")
+        assert base_told(asked, Status.STOPPED, 96, stopping_since=b.at(92)).state is JobState.STOPPED
+
+    def test_it_may_complete_before_it_has_stopped(self):
+        stopping = lifecycle.give_up_attempt(self.lost(), b.at(90))
+        assert base_told(stopping, Status.COMPLETED, 96).state is JobState.COMPLETED
+
+    def test_members_that_complete_first_do_not_make_it_faulty(self):
+        job = told(running(Hook.MEMBERS, 6, sizes=(3, 5, 6)), Status.FAILED, 50, **INTERNAL)
+        whole = resize(job, 5, Cause.REPLACE, 60)
+        for name in names(whole)[2:]:
+            whole = at_work(whole, name, 90)
+        for name in names(whole):
+            whole = member_told(whole, name, Status.COMPLETED, 100)
+        assert (whole.state, whole.units, whole.attempt.faulty_since) == (JobState.RUNNING, {b.P5: 1}, None)
+        assert base_told(whole, Status.COMPLETED, 110).state is JobState.COMPLETED
+
+    def test_without_a_member_that_works_nothing_takes_the_place_of_its_base(self):
+        with pytest.raises(IllegalTransition, match="no member"):
+            resizing.replace_base(running(Hook.MEMBERS, 1), b.at(5), "it is lost")
 
 
 class TestCustom:

@@ -368,6 +368,9 @@ ATTEMPT_FIELDS = (
     _stored("faulty_since", _MOMENT),
     _stored("wanted"),
     _stored("base_ended_at", _MOMENT),
+    _stored("successor"),
+    _stored("base_lost"),
+    _stored("given_up"),
     _stored("restarts"),
 )
 """Every stored field of an attempt but its number and its name."""

@@ -75,13 +75,15 @@ class JobCache:
 
 
 def attempt_names(job: JobDetailView) -> list[str]:
-    """Return the names of the job's attempts on SageMaker, oldest first."""
-    return [attempt["trainingJobName"] for attempt in job["attempts"]]
+    """Return the names of the job's attempts on SageMaker, oldest first, and of what the newest one continues as."""
+    names = [attempt["trainingJobName"] for attempt in job["attempts"]]
+    newest = job["trainingJobName"]
+    return [*names, newest] if names and newest and newest not in names else names
 
 
 @dataclass
 class TransitionLog:
-    """The transitions of each job so far: those of earlier stages, and all. A stage is an attempt or a wait.
+    """The transitions of each job so far: those of earlier stages, and all. A stage is a training job or a wait.
 
     SDK 2 prints only transitions beyond those it has printed, so an attempt with a new list would print nothing.
     """
@@ -91,7 +93,7 @@ class TransitionLog:
 
     def extend(self, job: JobDetailView, transitions: _Transitions) -> _Transitions:
         """Return the transitions of earlier stages, followed by those of the current stage so far."""
-        stage = f"{attempt_count(job)} {job['jobState'] in WAITING}"
+        stage = f"{attempt_count(job)} {job['jobState'] in WAITING} {job['trainingJobName']}"
         with self._lock:
             last_stage, earlier, latest = self._entries.pop(job["jobName"], (stage, [], []))
             earlier = earlier if stage == last_stage else latest

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity.units import Units
-from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.shares.charging import ended_by
 
@@ -84,16 +84,32 @@ def left_by(before: Job, after: Job) -> WarmPool | None:
     use it.
     """
     attempt, ran = ended_by(before, after), before.attempt
+    if attempt is None and ran is not None:
+        return _left_by_base(ran, after)
     if attempt is None or attempt.warm_until is None or ran is None:
         return None
     stopped = attempt.freed_for is not None or attempt.outcome is Outcome.RESIZED or after.stop_requested
     return WarmPool(
-        training_job_name=attempt.training_job_name,
+        training_job_name=attempt.base_name,
         units=dict(before.units) if ran.own_size == ran.size else dict.fromkeys(before.units, ran.own_size),
         warm_pool_key=after.warm_pool_key,
         until=attempt.warm_until,
         priority=after.priority,
         ending_since=attempt.ended_at if stopped else None,
+    )
+
+
+def _left_by_base(before: Attempt, after: Job) -> WarmPool | None:
+    """Return the warm pool of a base that SageMaker has lost while its attempt goes on with its members."""
+    attempt = after.attempt
+    if attempt is None or attempt.warm_until is None or attempt.successor == before.successor:
+        return None
+    return WarmPool(
+        training_job_name=before.base_name,
+        units=dict.fromkeys(before.units, before.base_size),
+        warm_pool_key=after.warm_pool_key,
+        until=attempt.warm_until,
+        priority=after.priority,
     )
 
 

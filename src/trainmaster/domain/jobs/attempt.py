@@ -44,7 +44,8 @@ class Attempt:
 
     Attributes:
         number: 1 for the first.
-        training_job_name: its SageMaker name, a function of job and number (see `names.attempt_name`).
+        training_job_name: its SageMaker name, a function of job and number (see `names.attempt_name`); also the name of
+            its rendezvous.
         units: held units by pool; with `InstancePreferences` the worst case until SageMaker has chosen.
         choices: the instance types left to SageMaker to choose from, in order; empty for other jobs.
         created_at: when the start was decided.
@@ -58,7 +59,7 @@ class Attempt:
         saves_every: the shortest known time between two of its checkpoints; None before two are known.
         interruptions: how often SageMaker reclaimed its spot instances and continued later.
         reclaimed_at: when SageMaker takes its instances back, as its training plan ends; None for other pools.
-        warm_until: when the warm pool that it left ends; None if it left none.
+        warm_until: when the warm pool that it left, or its lost base, ends; None if there is none.
         instance_type: chosen by the queue, or by SageMaker among `choices`; "" if the request names it.
         members: training jobs besides its own that hold some of its units, oldest first (`elastic.Hook.MEMBERS`).
         joined: the number of members so far, which numbers their names.
@@ -68,7 +69,10 @@ class Attempt:
         resizes: the number of its completed resizes.
         faulty_since: when it lost a member that has not been replaced; None if none is missing.
         wanted: its size before that loss, or before its own training job ended.
-        base_ended_at: when its own training job ended while members still held units.
+        base_ended_at: when its base ended while members still held units.
+        successor: the member that is its base since SageMaker lost the one before; "" while its own training job is.
+        base_lost: why SageMaker lost its last base; None if it never did.
+        given_up: whether it is stopped because its lost base was not replaced; the job waits again then.
         given: units that another kind's job was given; as parts of its work finish it holds fewer. 0 of others.
         restarts: failure restarts that its nodes had counted when it ended; 0 if no budget needs them.
         turned_down: pools that had no capacity for earlier starts with the same number, and when.
@@ -102,6 +106,9 @@ class Attempt:
     faulty_since: datetime | None = None
     wanted: int = 0
     base_ended_at: datetime | None = None
+    successor: str = ""
+    base_lost: str | None = None
+    given_up: bool = False
     restarts: int = 0
     given: int = 0
     turned_down: Mapping[str, datetime] = field(default_factory=dict)
@@ -172,16 +179,27 @@ class Attempt:
 
     def at_rest(self, now: datetime) -> Attempt:
         """Return the attempt without held units, with the size that it worked with."""
-        ran = self.own_size
+        ran, last = self.own_size, self
         if self.base_ended_at is not None:
-            return replace(self.holding(self.wanted, now), resizing=None, members=(), faulty_since=None, wanted=0)
-        last = self if ran == self.size else replace(self, units={next(iter(self.units)): ran})
-        return replace(last, resizing=None, members=(), faulty_since=None, wanted=0)
+            last = self.holding(self.wanted, now)
+        elif ran != self.size:
+            last = replace(self, units={next(iter(self.units)): ran})
+        return replace(last, resizing=None, members=(), faulty_since=None, wanted=0, warm_until=None)
+
+    @property
+    def base_name(self) -> str:
+        """The training job whose end decides its own: its own one, or the member that took its place."""
+        return self.successor or self.training_job_name
+
+    @property
+    def base_size(self) -> int:
+        """The instances of its base; without members, all that it holds."""
+        return self.size - len(self.members)
 
     @property
     def training_job_names(self) -> tuple[str, ...]:
-        """The names of its own training job and of its members."""
-        return (self.training_job_name, *(member.training_job_name for member in self.members))
+        """The names of its base and of its members."""
+        return (self.base_name, *(member.training_job_name for member in self.members))
 
 
 def requests_full_restart(reason: str | None) -> bool:

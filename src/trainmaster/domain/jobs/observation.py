@@ -110,6 +110,9 @@ class Observation:
     @property
     def failure_class(self) -> FailureClass | None:
         """The class of its failure; None if it did not fail, or if a retry cannot help."""
-        if self.status is not Status.FAILED:
-            return None
-        return FAILURE_CLASSES.get((self.failure_reason or "").partition(":")[0].strip())
+        return failure_class_of(self.failure_reason or "") if self.status is Status.FAILED else None
+
+
+def failure_class_of(reason: str) -> FailureClass | None:
+    """Return the class of a `FailureReason`; None if a retry cannot help."""
+    return FAILURE_CLASSES.get(reason.partition(":")[0].strip())

@@ -150,7 +150,10 @@ class Job(ResponseModel):
     deadline: Annotated[Deadline | None, Field(description="Null if it has none or has ended.")]
     submitted_by: Annotated[str | None, Field(description="ARN of the submitter.")]
     failure_reason: Annotated[str | None, Field(description="Reason of its failure or stop.")]
-    training_job_name: Annotated[str | None, Field(description="Name of the newest attempt on SageMaker.")]
+    training_job_name: Annotated[
+        str | None,
+        Field(description="Name of the newest attempt on SageMaker; after the loss of its base, of the new base."),
+    ]
     attempts: Annotated[list[Attempt], Field(description="The newest 51, oldest first.")]
     earlier_attempts: Annotated[EarlierAttempts | None, Field(description="Earlier attempts; null for most jobs.")]
     elastic: Annotated[Elastic | None, Field(description="Null for a job of a fixed size.")]

@@ -191,7 +191,7 @@ def _members(job: Job, status: QueueStatus | None) -> dict[str, Any]:
         "deadline": status.deadline,
         "submitted_by": job.submitted_by,
         "failure_reason": job.failure,
-        "training_job_name": None if job.attempt is None else job.attempt.training_job_name,
+        "training_job_name": None if job.attempt is None else job.attempt.base_name,
         "attempts": [_attempt_view(attempt) for attempt in job.attempts],
         "earlier_attempts": _earlier_view(job.attempt_totals),
         "elastic": elastic_view(job),

@@ -227,6 +227,10 @@ class SageMakerSimulator:
         """Interrupt a spot job. Raises `ValueError` if it has no running instances."""
         self._change(lambda now: self._engine.interrupt(training_job_name, now))
 
+    def fail(self, training_job_name: str) -> None:
+        """End a run of a job's script with `InternalServerError`. Raises `ValueError` if it does not train."""
+        self._change(lambda now: self._engine.fail(training_job_name, now))
+
     def change_pace(self, training_job_name: str, pause_seconds: float = 0) -> None:
         """Read `profiles.pace` again for a running job, which pauses first."""
         self._change(lambda now: self._engine.change_pace(training_job_name, pause_seconds, now))

@@ -248,6 +248,6 @@ def _earlier(one: datetime, other: datetime | None) -> datetime:
 
 
 def _after(job: Job, status: Status, now: datetime) -> Job | None:
-    name = "" if job.attempt is None else job.attempt.training_job_name
+    name = "" if job.attempt is None else job.attempt.base_name
     secondary = "Training" if status is Status.IN_PROGRESS else ""
     return lifecycle.observe(job, Observation(training_job_name=name, status=status, secondary=secondary), now)

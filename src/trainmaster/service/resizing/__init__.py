@@ -26,6 +26,8 @@ __all__ = ["GROWTH_LIMIT", "advance", "until"]
 
 GROWTH_LIMIT = timedelta(minutes=15)
 """Default of `MaxPendingTimeInSeconds`: a growth for which SageMaker has no capacity by then is given up."""
+BELOW_MINIMUM_LIMIT = timedelta(minutes=8)
+"""The same for a job that fell below its minimum: its nodes wait at least 10 minutes for a world (`worker/`)."""
 
 _HOOKS: Mapping[Hook, Callable[[ManagerContext], ResizeHook]] = {
     Hook.RESTART: RestartHook,
@@ -48,6 +50,8 @@ def until(job: Job, size: int, now: datetime) -> datetime:
     """Return when a growth to this size is given up, or a shrink is forced."""
     elastic = elastic_of(job)
     if size > current(job).size:
-        return now + (job.max_pending or GROWTH_LIMIT)
+        limit = job.max_pending or GROWTH_LIMIT
+        # Below the minimum, nodes that wait for a world give up and fail.
+        return now + (min(limit, BELOW_MINIMUM_LIMIT) if current(job).size < elastic.min_instances else limit)
     grace = SIGTERM_TO_SIGKILL if elastic.hook is Hook.RESTART else elastic.graceful_shutdown_timeout
     return now + grace + SLACK

@@ -46,9 +46,9 @@ class MembersHook:
         for step in (self._stop_or_drop, self._drain, self._stop_or_drop, self._launch):
             job = step(job)
         if job.attempt is not None and job.attempt.base_ended_at is not None and not job.attempt.members:
-            # The job ends as its own training job has ended.
+            # The job ends as its base has ended.
             return poll(self.context, job)
-        return self._accept_smaller_size(job)
+        return self._settle_loss(job)
 
     def _give_up_overdue_growth(self, job: Job) -> Job:
         """Give up a growth whose time is over, after a last poll: events of its members may have been lost."""
@@ -147,14 +147,19 @@ class MembersHook:
         known = confirm_or_stop(context, job, lifecycle.mark_member_launched(job, name), name)
         return poll_training_job(context, known, name) if created is CreateResult.ALREADY_THERE else known
 
-    def _accept_smaller_size(self, job: Job) -> Job:
-        """Continue at the smaller size if a lost member has not been replaced within `faulty_scale_down_timeout`."""
+    def _settle_loss(self, job: Job) -> Job:
+        """Settle a loss that has not been replaced within `faulty_scale_down_timeout`.
+
+        The job continues at the smaller size if that is legal. Below its minimum it cannot work, so it starts again.
+        """
         attempt, elastic = lifecycle.current(job), lifecycle.elastic_of(job)
         since, running = attempt.faulty_since, job.state is JobState.RUNNING and not job.stop_asked
-        if since is None or not running or attempt.size not in elastic.sizes:
-            return job
         now = self.context.clock.now()
-        if now < since + elastic.faulty_scale_down_timeout:
+        if since is None or not running or now < since + elastic.faulty_scale_down_timeout:
+            return job
+        if attempt.size < elastic.min_instances:
+            return commit(self.context, job, lifecycle.give_up_attempt(job, now))
+        if attempt.size not in elastic.sizes:
             return job
         return commit(self.context, job, lifecycle.accept_smaller_size(job, now))
 

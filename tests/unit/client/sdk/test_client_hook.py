@@ -186,6 +186,20 @@ def test_a_failed_attempt_ends_the_job_only_when_the_queue_says_so(sagemaker: An
     assert (job["TrainingJobStatus"], job["FailureReason"]) == ("Failed", "AlgorithmError: exit 1")
 
 
+def test_a_job_that_lost_its_base_is_described_as_the_member_that_took_its_place(sagemaker: Any, world: World) -> None:
+    sagemaker.create_training_job(**request_for("job1"))
+    world.start("job1")
+    before = describe(sagemaker)["SecondaryStatusTransitions"]
+    world.lose_base("job1", "job1-qstamp-1-m1")
+    answer = describe(sagemaker)
+    assert (answer["TrainingJobName"], answer["TrainingJobStatus"]) == ("job1", "InProgress")
+    assert answer["SecondaryStatusTransitions"][: len(before)] == before, "what was printed is not printed again"
+    assert len(answer["SecondaryStatusTransitions"]) > len(before)
+    world.end("job1")
+    answer = describe(sagemaker)
+    assert (answer["TrainingJobName"], answer["TrainingJobStatus"]) == ("job1", "Completed")
+
+
 def test_a_job_stopped_by_its_user_is_told_as_it_is(sagemaker: Any, world: World) -> None:
     sagemaker.create_training_job(**request_for("job1"))
     world.start("job1")

@@ -190,3 +190,17 @@ def test_reading_backwards_and_unrouted_is_cloudwatchs_own_business(
     assert [event["message"] for event in page["events"]] == ["a"]
     unroute(session)
     assert Reader(logs, f"{first}/algo-1-17").more() == ["a"]
+
+
+def test_a_job_that_lost_its_base_is_read_on_in_the_member_that_took_its_place(job: Attempts, logs: Any) -> None:
+    base, member = job.begin(), f"{job.name}-qstamp-1-m1"
+    job.write(base, 1, "one")
+    job.world.lose_base(job.name, member)
+    job.route.cache.look_up(job.name)
+    job.write(member, 1, "two")
+    (stream,) = streams(logs, job.name)
+    assert stream == f"{base}/algo-1-17"
+    first = logs.get_log_events(logGroupName=GROUP, logStreamName=stream, startFromHead=True)
+    token = first["nextForwardToken"]
+    second = logs.get_log_events(logGroupName=GROUP, logStreamName=stream, startFromHead=True, nextToken=token)
+    assert [event["message"] for page in (first, second) for event in page["events"]] == ["one", "two"]

@@ -21,15 +21,27 @@ from trainmaster.domain.jobs.lifecycle.resizing import (
     mark_member_started,
     member_of,
     remove_member,
+    replace_base,
     resume_resized,
     stop_attempt,
     stop_members,
+    successor_of,
 )
 from trainmaster.domain.jobs.lifecycle.transition import CLOCK_TOLERANCE, close_attempt, current, end, move, note, touch
-from trainmaster.domain.jobs.observation import WAITED_TOO_LONG, WORKED_TOO_LONG, Observation, Status, Warm
+from trainmaster.domain.jobs.observation import (
+    WAITED_TOO_LONG,
+    WORKED_TOO_LONG,
+    Observation,
+    Status,
+    Warm,
+    failure_class_of,
+)
 from trainmaster.domain.policy.settings import FailureClass
 
 _MAX_RESTARTS = 1_000_000
+_LOSSES = (FailureClass.CAPACITY, FailureClass.SERVICE)
+"""Failures of a base that its members survive."""
+_ENDED_BY_SAGEMAKER = "SageMaker ended it: "
 
 
 def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None = None) -> Job | None:
@@ -46,7 +58,7 @@ def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None 
     attempt = job.attempt
     if attempt is None or not job.units or seen.training_job_name not in attempt.training_job_names:
         return None
-    if seen.training_job_name != attempt.training_job_name:
+    if seen.training_job_name != attempt.base_name:
         return _apply_member_report(job, seen, now)
     known = with_progress(job, seen, now)
     after = _apply_report(known, current(known), seen, now, retries)
@@ -56,7 +68,9 @@ def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None 
 def _apply_report(job: Job, attempt: Attempt, seen: Observation, now: datetime, retries: Retries | None) -> Job | None:
     # Members are created only after the attempt is known to be created.
     if seen.terminal and attempt.members and attempt.launched:
-        return None if attempt.base_ended_at is not None else stop_members(job, now)
+        if attempt.base_ended_at is not None:
+            return None
+        return _without_base(job, seen, now) if _survives(job, seen, now) else stop_members(job, now)
     if seen.terminal:
         # Its end may be its first report, since earlier ones may have been lost.
         known = replace(
@@ -73,14 +87,9 @@ def _apply_report(job: Job, attempt: Attempt, seen: Observation, now: datetime, 
 
 
 def ends_attempt(job: Job, seen: Observation) -> bool:
-    """Return whether a report ends the newest attempt's own training job while the job holds capacity."""
+    """Return whether a report ends the newest attempt's base while the job holds capacity."""
     attempt = job.attempt
-    return (
-        seen.terminal
-        and bool(job.units)
-        and attempt is not None
-        and attempt.training_job_name == seen.training_job_name
-    )
+    return seen.terminal and bool(job.units) and attempt is not None and attempt.base_name == seen.training_job_name
 
 
 def record_restarts(job: Job, times: int) -> Job:
@@ -96,17 +105,35 @@ def _apply_end(job: Job, seen: Observation, now: datetime, retries: Retries | No
     if seen.status is Status.COMPLETED:
         return end(job, JobState.COMPLETED, close_attempt(job, Outcome.COMPLETED, now, "completed"), now, "completed")
     if seen.secondary == WORKED_TOO_LONG:
-        return _stopped(job, now, f"SageMaker ended it: {seen.secondary}")
+        return _stopped(job, now, f"{_ENDED_BY_SAGEMAKER}{seen.secondary}")
     if job.stop_requested:
         return _stopped(job, now, "stopped by its user")
     if _reclaimed(job, seen, now):
         reason = "SageMaker took its instances back: its training plan ends"
         return move(job, JobState.PREEMPTED, now, reason, attempt=close_attempt(job, Outcome.RECLAIMED, now, reason))
     if seen.secondary == WAITED_TOO_LONG:
-        return _without_capacity(job, FailureClass.SPOT, now, f"SageMaker ended it: {seen.secondary}", retries)
+        return _without_capacity(job, FailureClass.SPOT, now, f"{_ENDED_BY_SAGEMAKER}{seen.secondary}", retries)
     if seen.status is Status.FAILED:
         return _apply_failure(job, seen, now, retries)
     return _apply_stop(job, seen, now, retries)
+
+
+def _survives(job: Job, seen: Observation, now: datetime) -> bool:
+    """Return whether the infrastructure ended the base of a group that works on without it.
+
+    A failure of the user's code, a time limit and a stop end the whole attempt.
+    """
+    lost = seen.failure_class in _LOSSES or (seen.ends_badly and seen.secondary == WAITED_TOO_LONG)
+    ends = job.stop_asked or job.stop_requested or _reclaimed(job, seen, now)
+    at_work = job.state in (JobState.RUNNING, JobState.RESIZING)
+    return lost and at_work and not ends and successor_of(current(job)) is not None
+
+
+def _without_base(job: Job, seen: Observation, now: datetime) -> Job:
+    """Return the job after the loss of its base, with the warm pool that the base leaves."""
+    reason = seen.failure_reason or f"{_ENDED_BY_SAGEMAKER}{seen.secondary}"
+    known = replace(job, attempt=replace(current(job), interruptions=_interruptions(job, seen)))
+    return replace_base(known, now, reason, warm_until=_warm_until(job, seen, now))
 
 
 def _apply_member_report(job: Job, seen: Observation, now: datetime) -> Job | None:
@@ -124,6 +151,9 @@ def _apply_stop(job: Job, seen: Observation, now: datetime, retries: Retries | N
         return resume_resized(job, now)
     if job.state is JobState.PREEMPTING and not _user_stopped_it(current(job), seen):
         return _preempted(job, now)
+    if current(job).given_up and not _user_stopped_it(current(job), seen):
+        reason = current(job).base_lost or ""
+        return retry_or_fail(job, failure_class_of(reason) or FailureClass.SPOT, now, reason, retries)
     if _pending_timed_out(job, seen, now):
         reason = "no EC2 capacity within MaxPendingTimeInSeconds"
         return _without_capacity(job, FailureClass.CAPACITY, now, reason, retries)
@@ -179,14 +209,20 @@ def _with_warm_pool(before: Job, after: Job, seen: Observation, now: datetime) -
     Completed, stopped and failed jobs leave one if they have had instances (SageMaker developer guide, "Train using
     SageMaker managed warm pools"). If the report does not mention it, it is assumed to exist until polled.
     """
-    stays = before.keep_alive and seen.warm in (None, Warm.IN_USE, Warm.AVAILABLE)
-    if not stays or current(before).started_at is None:
+    until = _warm_until(before, seen, now)
+    if until is None:
         return after
-    until = seen.warm_until or now + MAX_KEEP_ALIVE
     if current(after).number == current(before).number:
         return replace(after, attempt=replace(current(after), warm_until=until))
     *past, ended = after.past
     return replace(after, past=(*past, replace(ended, warm_until=until)))
+
+
+def _warm_until(job: Job, seen: Observation, now: datetime) -> datetime | None:
+    """Return when the warm pool that an ended base leaves ends; None if it leaves none, as members do."""
+    attempt = current(job)
+    stays = job.keep_alive and not attempt.successor and seen.warm in (None, Warm.IN_USE, Warm.AVAILABLE)
+    return (seen.warm_until or now + MAX_KEEP_ALIVE) if stays and attempt.started_at is not None else None
 
 
 def _user_stopped_it(attempt: Attempt, seen: Observation) -> bool:

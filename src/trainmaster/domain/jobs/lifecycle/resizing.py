@@ -44,8 +44,7 @@ def resize(  # noqa: PLR0913 - the parts of a resize
     if size not in elastic.sizes or size == attempt.size or job.stopping:
         raise IllegalTransition(f"job {job.name} cannot go from {attempt.size} to {size} instances", field="size")
     under_way = Resizing(before=attempt.size, after=size, cause=cause, asked_at=now, until=until, freed_for=freed_for)
-    known = attempt if size >= attempt.wanted else replace(attempt, faulty_since=None, wanted=0)
-    begun = _BEGIN[elastic.hook](job, replace(known, resizing=under_way), now)
+    begun = _BEGIN[elastic.hook](job, replace(_settled_at(attempt, elastic, size), resizing=under_way), now)
     if _reverses_growth(job, size):
         return note(job, now, _resize_text(under_way), attempt=begun)
     return move(job, JobState.RESIZING, now, _resize_text(under_way), attempt=begun)
@@ -151,15 +150,59 @@ def remove_member(job: Job, name: str, now: datetime, reason: str, *, lost: bool
     return settle_members(note(job, now, f"member {name} {reason}", attempt=after), now)
 
 
+def successor_of(attempt: Attempt) -> Member | None:
+    """Return the member that would take the place of a lost base: the oldest that works and stays; None without one."""
+    return next((member for member in attempt.members if member.started_at and not member.leaving), None)
+
+
+def replace_base(job: Job, now: datetime, reason: str, *, warm_until: datetime | None = None) -> Job:
+    """Continue without the base, which SageMaker has lost: a member becomes the base, and the lost units are missing.
+
+    The attempt keeps its number and the name of its rendezvous. Raises `IllegalTransition` without a member that works.
+
+    Args:
+        job: a job that runs or is resized, and does not stop.
+        now: UTC.
+        reason: why SageMaker ended the base.
+        warm_until: when the warm pool that the base leaves ends; None if it leaves none.
+    """
+    attempt = current(job)
+    under_way, member = attempt.resizing, successor_of(attempt)
+    if member is None or job.stop_asked:
+        raise IllegalTransition(f"{attempt.base_name} has no member that can take its place", field="members")
+    after = replace(
+        attempt.holding(len(attempt.members), now),
+        members=tuple(other for other in attempt.members if other is not member),
+        successor=member.training_job_name,
+        base_lost=reason,
+        warm_until=warm_until,
+        faulty_since=attempt.faulty_since or now,
+        wanted=attempt.wanted or (attempt.size if under_way is None else under_way.after),
+    )
+    text = f"its base {attempt.base_name} has ended: {reason}; {member.training_job_name} takes its place"
+    return settle_members(note(job, now, text, attempt=after), now)
+
+
+def give_up_attempt(job: Job, now: datetime) -> Job:
+    """Stop what is left of an attempt that fell below its minimum size and was not replaced; then the job waits again.
+
+    The failure of its lost base counts then, as if it had ended the attempt at once.
+    """
+    attempt, elastic = current(job), elastic_of(job)
+    text = f"is stopped to start again: {attempt.size} of at least {elastic.min_instances} instances are left"
+    stopped = replace(stop_attempt(attempt, now), stop_asked_at=now, given_up=True, faulty_since=None, wanted=0)
+    return note(job, now, text, attempt=stopped)
+
+
 def stop_members(job: Job, now: datetime) -> Job:
-    """Stop the members after the job's own training job has ended; the job ends with the last of them.
+    """Stop the members after the job's base has ended; the job ends with the last of them.
 
     Its outcome is read again then. Until then its members' units count, and its own if SageMaker keeps them warm.
     """
     attempt = stop_attempt(current(job), now)
-    held = attempt.size if job.keep_alive else len(attempt.members)
+    held = attempt.size if job.keep_alive and not attempt.successor else len(attempt.members)
     ended = replace(attempt.holding(held, now), base_ended_at=now, wanted=max(attempt.size, attempt.wanted))
-    text = "its own training job has ended; its members are stopped"
+    text = "its base has ended; its members are stopped" if attempt.successor else _BASE_ENDED
     return note(job, now, text, attempt=replace(ended, faulty_since=None))
 
 
@@ -180,7 +223,8 @@ def settle_members(job: Job, now: datetime) -> Job:
     if job.state is not JobState.RESIZING:
         return job
     # A partial growth may not be a legal size; a loss is repaired by the planner.
-    if attempt.faulty_since is None and attempt.size not in elastic_of(job).sizes:
+    elastic = elastic_of(job)
+    if attempt.faulty_since is None and attempt.size not in elastic.sizes and attempt.size > elastic.min_instances:
         return _drop_surplus(replace(job, capacity_failures=job.capacity_failures + resizing_of(job).grows), now)
     return complete_resize(job, now)
 
@@ -222,6 +266,18 @@ def resizing_of(job: Job) -> Resizing:
     if under_way is None:
         raise IllegalTransition(f"job {job.name} is not being resized", field="size")
     return under_way
+
+
+def _settled_at(attempt: Attempt, elastic: Elastic, size: int) -> Attempt:
+    """Return the attempt as it begins a resize: one to less than its size before a loss settles that loss.
+
+    Below the minimum size it stays faulty until it has as many: if they do not come, it is given up.
+    """
+    if size >= attempt.wanted:
+        return attempt
+    if attempt.size < elastic.min_instances and attempt.faulty_since is not None:
+        return replace(attempt, wanted=size)
+    return replace(attempt, faulty_since=None, wanted=0)
 
 
 def _reverses_growth(job: Job, size: int) -> bool:
@@ -292,6 +348,7 @@ def _resize_text(under_way: Resizing) -> str:
     return f"resizes, {sizes}: {_CAUSES[under_way.cause]}{beneficiary}"
 
 
+_BASE_ENDED = "its own training job has ended; its members are stopped"
 _CAUSES = {
     Cause.GROW: "capacity is idle",
     Cause.SHRINK: "frees capacity",

@@ -105,6 +105,14 @@ class Engine:
         interruptions.interrupt(self.state, self.state.jobs[name], now)
         self._retry_waiting_jobs(now)
 
+    def fail(self, name: str, now: datetime) -> None:
+        """End a run of a job's script with `InternalServerError`. Raises `ValueError` if it does not train."""
+        job = self.state.jobs[name]
+        if job.stage is not Stage.TRAINING:
+            raise ValueError(f"{job.name} does not train: it is {job.stage}")
+        lifecycle.internal_error(self.state, job, now)
+        self._retry_waiting_jobs(now)
+
     def change_pace(self, name: str, pause_seconds: float, now: datetime) -> None:
         """Apply a change of a job's pace, after a pause."""
         lifecycle.change_pace(self.state, self.state.jobs[name], pause_seconds, now)
