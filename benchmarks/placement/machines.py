@@ -18,7 +18,7 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.local.simulator import VirtualClock
-from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage
+from trainmaster.ports.sagemaker import CreateResult, OpenJob, OpenJobsPage
 from trainmaster.ports.store import Request
 
 WORK, USE = "SIMULATOR_TRAINING_SECONDS", "BENCH_CPUS_IN_USE"
@@ -132,6 +132,10 @@ class Machines:
     def units_of(self, training_job_name: str) -> Units:
         """Return the units of a task; see `ports.Launcher`."""
         return self._units.get(training_job_name, {})
+
+    def identify(self, training_job_name: str) -> OpenJob | None:
+        """Return None: all tasks belong to the queue."""
+        del training_job_name
 
     def _report(self, name: str, status: Status, job: str | None = None) -> None:
         began = self._seen.get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builders as b
+from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.jobs.observation import Status
@@ -19,7 +20,7 @@ def a_life(store: Store) -> list[object]:
         store.submit(child, b.a_request("child")) is child,
         store.submit(long, b.a_request("job2", Environment={"NOISE": "".join(map(chr, range(32, 12_000)))})) is long,
         store.set_settings(pools=[b.a_pool(cap=9)], version=store.settings().version).pools,
-        store.update_external_jobs({"other": {b.P5: 1}, "another": {b.P5: 1}}),
+        store.update_external_jobs({"other": ExternalJob({b.P5: 1}), "another": ExternalJob({b.P5: 1}, Origin.ORPHAN)}),
         store.update_external_jobs({}, gone=["other"]),
     ]
     snapshot = store.begin_pass()

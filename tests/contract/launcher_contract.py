@@ -17,7 +17,7 @@ from trainmaster.domain.capacity.units import PlanStatus, PlanWindow
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
-from trainmaster.ports.sagemaker import CreateResult, Launcher
+from trainmaster.ports.sagemaker import CreateResult, Launcher, Owner
 
 QUEUE = "research"
 P4 = "ml.p4d.24xlarge"
@@ -294,6 +294,30 @@ class Lives:
         create(bench, "after")
         assert bench.launcher.list_open_jobs(since).names == ("after",)
 
+    def test_an_attempt_is_identified_by_its_tags(self, bench: Bench):
+        config = {"InstanceType": P5, "InstanceCount": 2, "VolumeSizeInGB": 30, "KeepAlivePeriodInSeconds": 600}
+        create(bench, "job1-qstamp-2", number=2, queue_job="job1", ResourceConfig=config)
+        found = bench.launcher.identify("job1-qstamp-2")
+        assert found is not None
+        assert (found.name, found.owner, found.job_name) == ("job1-qstamp-2", Owner.QUEUE, "job1")
+        assert (found.units, found.keep_alive, found.stopping) == ({P5: 2}, True, False)
+        assert abs(found.created_at - bench.now()) < timedelta(minutes=1)
+
+    def test_training_jobs_of_others_are_identified_as_such(self, bench: Bench):
+        tag = {"Key": "trainmaster:queue", "Value": "another"}
+        bench.create_elsewhere({**a_request("another"), "Tags": [tag, {"Key": "trainmaster:job", "Value": "job1"}]})
+        bench.create_elsewhere({**a_request("bare"), "Tags": []})
+        found = [bench.launcher.identify(name) for name in ("another", "bare")]
+        assert [(each.owner, each.job_name) for each in found if each is not None] == [
+            (Owner.OTHER, ""),
+            (Owner.UNKNOWN, ""),
+        ]
+
+    def test_an_ended_training_job_is_not_identified(self, bench: Bench):
+        create(bench)
+        bench.let(DONE)
+        assert (bench.launcher.identify("job1"), bench.launcher.identify("nobody")) == (None, None)
+
 
 class Stops:
     """A stop is asked for, takes its time, and is no error where there is nothing to stop."""
@@ -530,6 +554,17 @@ class Fails:
         with pytest.raises(Unavailable):
             bench.launcher.stop("job1", end_warm_pool=False)
         assert bench.launcher.stop("job1", end_warm_pool=False) is True
+
+    @pytest.mark.parametrize("trouble", TROUBLES)
+    @pytest.mark.parametrize("operation", ["DescribeTrainingJob", "ListTags"])
+    def test_tags_that_cannot_be_read_are_not_absent(self, bench: Bench, operation: str, trouble: str):
+        create(bench)
+        bench.next_call(operation, trouble)
+        with pytest.raises(TROUBLES[trouble]):
+            bench.launcher.identify("job1")
+        found = bench.launcher.identify("job1")
+        assert found is not None
+        assert found.owner is Owner.QUEUE
 
     @pytest.mark.parametrize("trouble", TROUBLES)
     @pytest.mark.parametrize("operation", ["DescribeTrainingJob", "ListTags"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import builders as b
+from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.jobs import lifecycle
 
 
@@ -84,7 +85,7 @@ class ReadingContract:
 
     def test_external_units_are_not_counted_on(self, engine):
         store = engine.open(pools=[b.a_pool(cap=50, count_external=True)], parameter="fifty")
-        store.update_external_jobs({"other": {b.P5: 10}})
+        store.update_external_jobs({"other": ExternalJob({b.P5: 10})})
         jobs = fill(store, in_lane(60))
         assert store.begin_pass().waiting == tuple(jobs[:48])
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 import builders as b
+from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolAction, PoolEvent
 from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
 from trainmaster.domain.errors import VersionConflict
@@ -217,20 +218,34 @@ class SettingsContract:
 
     def test_external_jobs_come_change_and_go(self, store, other_store):
         assert store.update_external_jobs({}) == {}
-        known = store.update_external_jobs({"a": {b.P5: 1}, "b": {b.G5: 2, b.P5: 1}})
-        assert known == {"a": {b.P5: 1}, "b": {b.G5: 2, b.P5: 1}}
-        assert other_store.update_external_jobs({"b": {b.G5: 3}}, gone=["a", "unknown"]) == {"b": {b.G5: 3}}
-        assert store.update_external_jobs({}) == {"b": {b.G5: 3}}
-        assert store.update_external_jobs({"b": {b.G5: 4}}, gone=["b"]) == {"b": {b.G5: 4}}
+        both = {"a": ExternalJob({b.P5: 1}), "b": ExternalJob({b.G5: 2, b.P5: 1})}
+        assert store.update_external_jobs(both) == both
+        larger, largest = {"b": ExternalJob({b.G5: 3})}, {"b": ExternalJob({b.G5: 4})}
+        assert other_store.update_external_jobs(larger, gone=["a", "unknown"]) == larger
+        assert store.update_external_jobs({}) == larger
+        assert store.update_external_jobs(largest, gone=["b"]) == largest
 
     def test_external_units_count_in_the_pools_that_count_them(self, store):
         store.set_settings(pools=[b.a_pool(), b.a_pool(b.G5, 8, count_external=True)])
-        store.update_external_jobs({"a": {b.P5: 1, b.G5: 2}, "b": {b.G5: 3}, "c": {"ml.none": 1}})
+        jobs = {"a": {b.P5: 1, b.G5: 2}, "b": {b.G5: 3}, "c": {"ml.none": 1}}
+        store.update_external_jobs({name: ExternalJob(units) for name, units in jobs.items()})
         assert store.begin_pass().external == {b.G5: 5}
         assert store.read_snapshot().external == {b.G5: 5}
 
+    def test_orphans_count_in_every_pool(self, store):
+        store.set_settings(pools=[b.a_pool(), b.a_pool(b.G5, 8, count_external=True)])
+        jobs = {
+            "a": ExternalJob({b.P5: 1, b.G5: 2}, Origin.ORPHAN),
+            "b": ExternalJob({b.P5: 3}, Origin.STOPPED_ORPHAN),
+            "c": ExternalJob({b.P5: 5, b.G5: 1}, Origin.UNKNOWN),
+        }
+        assert store.update_external_jobs(jobs) == jobs
+        assert store.update_external_jobs({}) == jobs
+        assert store.begin_pass().external == {b.P5: 4, b.G5: 3}
+        assert store.read_snapshot().external == {b.P5: 4, b.G5: 3}
+
     def test_external_jobs_are_no_jobs_of_ours(self, store):
-        store.update_external_jobs({"job1": {b.P5: 1}})
+        store.update_external_jobs({"job1": ExternalJob({b.P5: 1})})
         assert store.find("job1") is None
         snapshot = store.begin_pass()
         assert (snapshot.active, snapshot.waiting) == ((), ())

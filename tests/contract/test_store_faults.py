@@ -17,6 +17,7 @@ from faults import (
 from job_lifecycles import a_life
 
 import builders as b
+from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.errors import Throttled, TrainmasterError, Unavailable
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.listing import Filter
@@ -125,7 +126,7 @@ def test_every_verb_raises_errors_of_the_domain_only(dynoxide, dynoxide_engine):
         lambda: store.list_jobs(Filter(), limit=1),
         store.settings,
         lambda: store.set_settings(pools=[]),
-        lambda: store.update_external_jobs({"other": {b.P5: 1}}),
+        lambda: store.update_external_jobs({"other": ExternalJob({b.P5: 1})}),
     ]
     for call in calls:
         with pytest.raises(TrainmasterError):

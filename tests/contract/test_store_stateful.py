@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from listing_contract import everything
 
 import builders as b
+from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.errors import Fenced, IllegalTransition, TrainmasterError
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
@@ -178,9 +179,10 @@ class StoreMachine(RuleBasedStateMachine):
         policy = Policy(reservations=reservations)
         self.both(lambda store: store.set_settings(policy=policy, version=version))
 
-    @rule(n=numbers, units=st.integers(1, 3), gone=st.lists(numbers, max_size=3))
-    def update_external_jobs(self, n, units, gone):
-        self.both(lambda store: store.update_external_jobs({f"other{n}": {b.P5: units}}, [f"other{g}" for g in gone]))
+    @rule(n=numbers, units=st.integers(1, 3), origin=st.sampled_from(Origin), gone=st.lists(numbers, max_size=3))
+    def update_external_jobs(self, n, units, origin, gone):
+        present = {f"other{n}": ExternalJob({b.P5: units}, origin)}
+        self.both(lambda store: store.update_external_jobs(present, [f"other{g}" for g in gone]))
 
     @rule(
         states=st.sets(st.sampled_from(JobState), max_size=3),

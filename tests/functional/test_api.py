@@ -23,6 +23,7 @@ from builders import (
     at,
     pools_of,
 )
+from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.units import PlanStatus
 
@@ -507,7 +508,7 @@ def test_pools_are_changed_only_from_the_version_that_was_read(world):
 
 def test_external_units_are_shown_for_pools_that_count_them():
     world = ApiWorld(pools=pools_of(a_pool(P5, 2, count_external=True), a_pool(G5, 2)))
-    world.memory.update_external_jobs({"theirs": {P5: 1, G5: 1}})
+    world.memory.update_external_jobs({"theirs": ExternalJob({P5: 1, G5: 1})})
     shown = {pool["name"]: (pool["external"], pool["free"]) for pool in world.get("/pools").body["pools"]}
     assert shown == {P5: (1, 1), G5: (0, 2)}
 

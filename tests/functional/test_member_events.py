@@ -12,7 +12,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.lifecycle import resizing
 from trainmaster.local.memory.store import MemoryStore
-from trainmaster.ports.sagemaker import OpenJobsPage
+from trainmaster.ports.sagemaker import OpenJob, OpenJobsPage, Owner
 from trainmaster.service.capacity.external import find_external_jobs
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.observe import observe
@@ -24,15 +24,15 @@ NAME = "job1"
 class Listing:
     """A launcher that only lists; whoever asks what a job holds takes it for a stranger."""
 
-    def __init__(self, *names):
-        self.names, self.asked = names, []
+    def __init__(self, *names, ended=""):
+        self.names, self.asked, self.ended = names, [], ended
 
     def list_open_jobs(self, since, token=None):
         return OpenJobsPage(self.names)
 
-    def units_of(self, name):
+    def identify(self, name):
         self.asked.append(name)
-        return {b.P5: 1}
+        return None if name == self.ended else OpenJob(name, b.at(190), {b.P5: 1}, Owner.OTHER)
 
 
 def an_event(name, status, secondary="", tags=None):
@@ -107,7 +107,7 @@ def test_members_are_no_strangers_in_pools_that_count_those():
     job, member = growing()
     pools = b.pools_of(b.a_pool(cap=4, count_external=True))
     gone_member = "job1-qstamp-1-m9"
-    launcher = Listing(NAME, member, gone_member, "stranger")
+    launcher = Listing(NAME, member, gone_member, "stranger", ended=gone_member)
     manager_context = context_with(job, pools=pools, launcher=launcher)
     assert find_external_jobs(manager_context, manager_context.store.begin_pass()) == {b.P5: 1}
-    assert launcher.asked == ["stranger"]
+    assert launcher.asked == [gone_member, "stranger"]

@@ -17,6 +17,7 @@ from api_world import ApiWorld, CountingStore
 from builders import G5, P5, a_held_job, a_job, a_request, a_running_job, at, pools_of
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.policy.settings import Budget, Policy, Share, WhenSpent
 
@@ -159,7 +160,7 @@ def test_the_calls_of_a_cancellation_and_of_a_submission_are_these(dynamo_world,
 def test_the_answer_about_changed_pools_counts_the_external_jobs_that_these_pools_count(counted):
     """It is made from the snapshot that was read before the change."""
     world = ApiWorld(pools=pools_of(Pool(P5, 4, count_external=not counted)))
-    world.memory.update_external_jobs({"external": {P5: 1, G5: 2}})
+    world.memory.update_external_jobs({"external": ExternalJob({P5: 1, G5: 2})})
     both = [{"instanceType": name, "cap": 4, "countExternal": counted} for name in (P5, G5)]
     answer = world.put("/pools", {"pools": both}).body
     assert {pool["name"]: pool["external"] for pool in answer["pools"]} == (

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.capacity.units import Pool, Units
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.elastic.sizes import Cause
@@ -41,7 +42,8 @@ class Snapshot:
         pass_number: the fence; commits of an older pass fail.
         waiting: heads of all lanes, in queue order.
         cut_lanes: lanes with more waiting jobs than were read.
-        external: units held by external training jobs, in pools that count them.
+        external: units held by external training jobs, in pools that count them, and by orphans, in every pool.
+        external_jobs: the stored external training jobs and orphans, by training job name.
         policy: the settings in force.
         records: run times of ended attempts, and usage of shares.
         warm: warm pools that are not known to have ended; see `warm_pools.counting`.
@@ -55,6 +57,7 @@ class Snapshot:
     waiting: tuple[Job, ...] = ()
     cut_lanes: frozenset[str] = frozenset()
     external: Units = field(default_factory=dict)
+    external_jobs: Mapping[str, ExternalJob] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
     records: Records = field(default_factory=Records)
     warm: tuple[WarmPool, ...] = ()

@@ -42,12 +42,14 @@ class Batch:
         failed: identifiers of the messages that SQS has to deliver again: the first failed one and all after it, so
             that the order within the group stays.
         faults: jobs or messages whose processing raised an unexpected exception.
+        orphans: training jobs of the queue that no job had as an attempt, and that were stopped.
     """
 
     pass_wanted: bool = False
     tick: bool = False
     failed: tuple[str, ...] = ()
     faults: list[str] = field(default_factory=list)
+    orphans: list[str] = field(default_factory=list)
 
 
 @logger.inject_lambda_context(correlation_id_path="Records[0].messageId")
@@ -91,6 +93,7 @@ def _apply_messages(application: bootstrap.Application, records: list[dict[str, 
             break
     if batch.faults:
         metrics.add_metric(name="Faults", unit=MetricUnit.Count, value=len(batch.faults))
+    _count_orphans(batch.orphans)
     return batch
 
 
@@ -146,7 +149,7 @@ def _apply_observation(application: bootstrap.Application, observation: Observat
     """Apply the observed state of a training job or of a run."""
     if observation is None:
         return
-    context = replace(application.manager_context, faults=batch.faults)
+    context = replace(application.manager_context, faults=batch.faults, orphans=batch.orphans)
     batch.pass_wanted = observe(context, observation) or batch.pass_wanted
 
 
@@ -180,6 +183,12 @@ def _refresh_kinds(application: bootstrap.Application, report: PassReport) -> No
             logger.exception("a kind of jobs could not be refreshed; the next tick tries again", extra={"kind": name})
 
 
+def _count_orphans(stopped: list[str]) -> None:
+    """Emit `OrphansStopped` if there were any; a metric that is never emitted costs nothing."""
+    if stopped:
+        metrics.add_metric(name="OrphansStopped", unit=MetricUnit.Count, value=len(stopped))
+
+
 def _log_pass(report: PassReport) -> None:
     """Log the pass and emit its metrics; the alarm on a stalled manager watches `Passes`."""
     metrics.add_metric(name="Passes", unit=MetricUnit.Count, value=1)
@@ -187,6 +196,7 @@ def _log_pass(report: PassReport) -> None:
     metrics.add_metric(name="Preempted", unit=MetricUnit.Count, value=len(report.preempted))
     metrics.add_metric(name="Resized", unit=MetricUnit.Count, value=len(report.resized))
     metrics.add_metric(name="Faults", unit=MetricUnit.Count, value=len(report.faults))
+    _count_orphans(report.orphans)
     metrics.add_metric(name="Waiting", unit=MetricUnit.Count, value=len(report.plan.waits))
     logger.info(
         "pass",
@@ -203,6 +213,7 @@ def _log_pass(report: PassReport) -> None:
             "fenced": report.fenced,
             "throttled": report.throttled,
             "faults": report.faults,
+            "orphans_stopped": report.orphans,
             "waiting": len(report.plan.waits),
         },
     )

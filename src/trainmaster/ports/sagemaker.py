@@ -34,6 +34,40 @@ class OpenJobsPage:
     token: str | None = None
 
 
+class Owner(StrEnum):
+    """The queue that started a training job, by its tags.
+
+    QUEUE: this queue. OTHER: another queue, or none. UNKNOWN: no tags are visible.
+    """
+
+    QUEUE = "queue"
+    OTHER = "other"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJob:
+    """An unfinished training job.
+
+    Attributes:
+        name: its name.
+        created_at: `CreationTime`.
+        units: the instances that it holds, by capacity source.
+        owner: the queue that started it.
+        job_name: the job that its tags name; "" if this queue did not start it.
+        keep_alive: whether its request keeps a warm pool after it.
+        stopping: whether it is Stopping.
+    """
+
+    name: str
+    created_at: datetime
+    units: Units
+    owner: Owner
+    job_name: str = ""
+    keep_alive: bool = False
+    stopping: bool = False
+
+
 class Launcher(Protocol):
     """Creates, stops and describes training jobs. Verbs raise `Throttled`, `Unavailable`, `NotPermitted`."""
 
@@ -67,6 +101,10 @@ class Launcher(Protocol):
 
     def units_of(self, training_job_name: str) -> Units:
         """Return the instances that a training job holds, by capacity source; empty once it has ended."""
+        ...
+
+    def identify(self, training_job_name: str) -> OpenJob | None:
+        """Return a training job and its owner; None once it has ended. Tags of a young one may not be visible yet."""
         ...
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.capacity.pool_history import PoolEvent
-from trainmaster.domain.capacity.units import Pool, Units
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import Filter
@@ -138,8 +139,10 @@ class Store(Protocol):
         """
         ...
 
-    def update_external_jobs(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
-        """Add and remove training jobs that the queue did not start; return the units of all known ones by name."""
+    def update_external_jobs(
+        self, present: Mapping[str, ExternalJob], gone: Sequence[str] = ()
+    ) -> Mapping[str, ExternalJob]:
+        """Add and remove training jobs that are no active attempts; return all known ones by name."""
         ...
 
 

@@ -53,6 +53,7 @@ class PassReport:
         throttled: whether AWS throttled an action; the pass then takes no further ones.
         more_to_do: whether another pass would find more to do at once.
         faults: jobs for which an action failed with an unexpected exception.
+        orphans: training jobs of the queue that no job had as an attempt, and that were stopped.
     """
 
     pass_number: int
@@ -71,6 +72,7 @@ class PassReport:
     throttled: bool = False
     more_to_do: bool = False
     faults: list[str] = field(default_factory=list)
+    orphans: list[str] = field(default_factory=list)
 
 
 def apply_plan(context: ManagerContext, snapshot: Snapshot, report: PassReport) -> Snapshot:

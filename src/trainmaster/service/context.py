@@ -38,6 +38,7 @@ class ManagerContext:
         table: the DynamoDB table of the rendezvous, passed to the nodes; "" if there is none.
         kinds: the runs of other kinds of jobs, by kind.
         faults: receives the names of jobs for which an action raised an unexpected exception.
+        orphans: receives the names of orphaned training jobs that were stopped.
     """
 
     store: Store
@@ -51,6 +52,7 @@ class ManagerContext:
     table: str = ""
     kinds: Mapping[str, Runs] = field(default_factory=dict)
     faults: list[str] | None = None
+    orphans: list[str] | None = None
 
     @property
     def retries(self) -> lifecycle.Retries:

@@ -13,7 +13,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation
 from trainmaster.domain.jobs.work import kind_of_run
 from trainmaster.ports.kinds import PoolDiscovery, Runs
-from trainmaster.ports.sagemaker import CreateResult, Launcher, OpenJobsPage
+from trainmaster.ports.sagemaker import CreateResult, Launcher, OpenJob, OpenJobsPage
 from trainmaster.ports.store import Request
 
 if TYPE_CHECKING:
@@ -101,3 +101,7 @@ class KindLauncher:
     def units_of(self, training_job_name: str) -> Units:
         """Return the instances that a training job holds."""
         return self.training.units_of(training_job_name)
+
+    def identify(self, training_job_name: str) -> OpenJob | None:
+        """Return a training job and its owner; runs belong to their jobs."""
+        return None if kind_of_run(training_job_name) else self.training.identify(training_job_name)

@@ -13,6 +13,7 @@ from trainmaster.domain.jobs.job import ENDED, WAITING, Job
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.service import dependencies
+from trainmaster.service.capacity import orphans
 from trainmaster.service.context import ManagerContext, commit
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,9 @@ def observe(context: ManagerContext, seen: Observation) -> bool:
         if job is not None and _ended_with(job, seen):
             # A duplicate: the first delivery may have died before it released the dependent jobs.
             return dependencies.release_dependents(context.store, job, context.clock.now(), context.faults)
+        if _may_be_orphan(job, seen):
+            orphans.stop_reported(context, seen.training_job_name)
+            return False
         if job is None or not job.units or _may_be_external(job, seen):
             return False
         after = apply_observation(context, job, seen)
@@ -106,3 +110,10 @@ def _ended_with(job: Job, seen: Observation) -> bool:
 def _may_be_external(job: Job, seen: Observation) -> bool:
     """Return whether an untagged training job has the name of an attempt that is not yet known to be created."""
     return seen.job_name is None and job.attempt is not None and not job.attempt.launched
+
+
+def _may_be_orphan(job: Job | None, seen: Observation) -> bool:
+    """Return whether a report about an open training job names a job that has no such active attempt."""
+    if seen.job_name is None or seen.terminal:
+        return False
+    return job is None or (job.work is None and not orphans.has_active(job, seen.training_job_name))

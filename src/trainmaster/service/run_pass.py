@@ -38,7 +38,7 @@ def run_pass(context: ManagerContext, *, tick: bool = False) -> PassReport:
         dependencies.enqueue_due(context.store, context.clock.now(), faults)
     snapshot = context.store.begin_pass()
     report = PassReport(snapshot.pass_number, faults=faults)
-    context = replace(context, policy=snapshot.policy, pools=snapshot.pools, faults=faults)
+    context = replace(context, policy=snapshot.policy, pools=snapshot.pools, faults=faults, orphans=report.orphans)
     try:
         snapshot = report.snapshot = reconcile(context, snapshot, tick=tick)
         report.plan = schedule(snapshot, context.clock.now(), pass_rng(snapshot))

@@ -34,6 +34,7 @@ from trainmaster.adapters.dynamodb.rows import (
 )
 from trainmaster.adapters.dynamodb.settings import EVENTS, SETTINGS, Deployed
 from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.capacity.pool_history import PoolAction, PoolEvent
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.warm_pools import WarmPool
@@ -79,7 +80,7 @@ def written_attributes() -> set[str]:
         identity_row(replace(ENDED, not_before=b.NOW), jobDetails=b"", pieces=2),
         waiting_place_row(ENDED),
         history_row(ENDED, 0, ENDED.history),
-        external_row("job9", {b.P5: 1}),
+        external_row("job9", ExternalJob({b.P5: 1}, Origin.ORPHAN)),
         warm_row(WARM),
         records_row(RECORDS, 1),
         catalogue_row(Catalogue()),

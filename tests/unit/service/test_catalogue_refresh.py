@@ -22,6 +22,7 @@ from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable
 from trainmaster.domain.policy.settings import Expansion, Policy
 from trainmaster.handlers.manager import consume, metrics
 from trainmaster.local.memory.store import MemoryStore
+from trainmaster.ports.sagemaker import OpenJobsPage
 from trainmaster.service.capacity.catalogue import AGE, PAUSE, CatalogueRefresher, Sources, merged
 
 SECOND = timedelta(seconds=1)
@@ -325,11 +326,18 @@ class Context:
         return self.milliseconds
 
 
+class IdleAccount:
+    """A launcher whose account has no training jobs."""
+
+    def list_open_jobs(self, since, token=None):
+        return OpenJobsPage(())
+
+
 def an_application(store, aws, *, session=None, **settings):
     found = Application(Settings(queue="sagemaker-queue", table="sagemaker-queue", **settings), session)
     found.clock = aws
     found.__dict__.update(
-        store=store, launcher=None, checkpoints=None, publisher=None, rendezvous=None, resize_requesters={}
+        store=store, launcher=IdleAccount(), checkpoints=None, publisher=None, rendezvous=None, resize_requesters={}
     )
     return found
 

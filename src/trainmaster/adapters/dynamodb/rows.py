@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypedDict
 
 from trainmaster.adapters.dynamodb.codec import STATES, decode_history, decode_job, encode_history, encode_job
-from trainmaster.domain.capacity.units import Units
+from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, PRIORITY_LIMIT, Change, Job, JobState
@@ -224,9 +224,10 @@ def history_of(row: Row, entry: datetime) -> tuple[Change, ...]:
     return decode_history(row["lines"]["S"], datetime.fromisoformat(stored["S"]) if stored else entry)
 
 
-def external_row(name: str, units: Units) -> Row:
-    """Return the row of an external training job."""
-    return keyed((STATE, EXTERNAL_ROWS + name), units=json.dumps(dict(units)))
+def external_row(name: str, job: ExternalJob) -> Row:
+    """Return the row of an external training job, or of an orphan."""
+    origin = {} if job.origin is Origin.OUTSIDE else {"origin": job.origin.value}
+    return keyed((STATE, EXTERNAL_ROWS + name), units=json.dumps(dict(job.units)), **origin)
 
 
 def warm_row(pool: WarmPool) -> Row:
@@ -263,9 +264,14 @@ def warm_of(row: Row) -> WarmPool:
     )
 
 
-def external_of(rows: Sequence[Row]) -> dict[str, Units]:
-    """Return units by training job name."""
-    return {row["sk"]["S"].removeprefix(EXTERNAL_ROWS): json.loads(row["units"]["S"]) for row in rows}
+def external_of(rows: Sequence[Row]) -> dict[str, ExternalJob]:
+    """Return the training jobs of such rows by name."""
+    return {row["sk"]["S"].removeprefix(EXTERNAL_ROWS): _external_job(row) for row in rows}
+
+
+def _external_job(row: Row) -> ExternalJob:
+    stored = row.get("origin")
+    return ExternalJob(json.loads(row["units"]["S"]), Origin.OUTSIDE if stored is None else Origin(stored["S"]))
 
 
 def _attribute(value: str | int | bytes) -> dict[str, Any]:

@@ -45,9 +45,10 @@ from trainmaster.adapters.dynamodb.settings import EVENTS, SETTINGS, Deployed, h
 from trainmaster.adapters.dynamodb.table import ABSENT, MAX_ACTIONS, Action, Guard, Table
 from trainmaster.adapters.dynamodb.transitions import transition_actions
 from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.external import ExternalJob, external_units
 from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.read_limits import first_guess, first_of, read_limit_for_pass, read_limit_for_query
-from trainmaster.domain.capacity.units import Pool, Units, external_units
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, Throttled, Unavailable
 from trainmaster.domain.jobs.job import Job
@@ -197,23 +198,26 @@ class DynamoStore:
         changed = self._deployed.change(self._table, pools, policy, version, events)
         return replace(changed, catalogue=catalogue_of(self._table.get(CATALOGUE)))
 
-    def update_external_jobs(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
+    def update_external_jobs(
+        self, present: Mapping[str, ExternalJob], gone: Sequence[str] = ()
+    ) -> Mapping[str, ExternalJob]:
         """Add and remove external training jobs; see `ports.Store`. Unchanged ones are not written."""
         known = external_of(list(self._table.all_rows(STATE, **span(EXTERNAL_ROWS))))
         for name in known.keys() & set(gone) - present.keys():
             self._table.delete((STATE, EXTERNAL_ROWS + name))
             del known[name]
-        for name, units in present.items():
-            if known.get(name) != dict(units):
-                self._table.put(external_row(name, units))
-                known[name] = dict(units)
+        for name, job in present.items():
+            if known.get(name) != job:
+                self._table.put(external_row(name, job))
+                known[name] = job
         return known
 
     def _read(self, pass_number: int, *, deciding: bool) -> Snapshot:
         """Return a snapshot; to decide upon it, read strongly consistent and no more of each lane than a pass needs."""
         rows = {_key(row): row for row in self._table.all_rows(STATE, consistent=deciding)}
         settings = self._deployed.in_force(rows.get(SETTINGS))
-        external = external_units(external_of(_beginning(rows, EXTERNAL_ROWS)), settings.pools)
+        external_jobs = external_of(_beginning(rows, EXTERNAL_ROWS))
+        external = external_units(external_jobs, settings.pools)
         catalogue = catalogue_of(rows.get(CATALOGUE))
         active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
         services = self._discover()
@@ -239,6 +243,7 @@ class DynamoStore:
             waiting=tuple(sorted(_newest(waiting, active), key=lambda job: job.order)),
             cut_lanes=frozenset(first[lane.key].lane for lane in lanes if lane.cut),
             external=external,
+            external_jobs=external_jobs,
             warm=tuple(warm_of(row) for row in _beginning(rows, WARM_ROWS)),
             policy=settings.policy,
             records=records_of(rows.get(RECORDS)),

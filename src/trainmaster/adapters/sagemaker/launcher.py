@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.adapters.aws_errors import AWS_ERRORS, AwsError
 from trainmaster.adapters.sagemaker.errors import call_error, create_error, is_in_use, is_missing, is_refusal
-from trainmaster.adapters.sagemaker.observation import observation_of_answer, units_of_answer
+from trainmaster.adapters.sagemaker.observation import observation_of_answer, open_job_of_answer, units_of_answer
 from trainmaster.adapters.sagemaker.request import Request, attempt_request, own_tags
 from trainmaster.adapters.sagemaker.training_plan import window_of_answer
 from trainmaster.domain.capacity.units import PlanWindow, Units
-from trainmaster.domain.errors import CapacityExhausted, InvalidRequest, NotPermitted, Unavailable
+from trainmaster.domain.errors import CapacityExhausted, InvalidRequest, NotPermitted, ServiceError, Unavailable
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
-from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage
+from trainmaster.ports.sagemaker import CreateResult, OpenJob, OpenJobsPage
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
@@ -137,6 +137,20 @@ class SageMakerLauncher:
         with _reading():
             return {} if answer is None else units_of_answer(answer)
 
+    def identify(self, training_job_name: str) -> OpenJob | None:
+        """Return a training job and its owner, None once it has ended; see `ports.Launcher.identify`.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        answer = self._describe(training_job_name)
+        with _reading():
+            if answer is None or observation_of_answer(answer).terminal:
+                return None
+            arn = answer["TrainingJobArn"]
+        tags = self._visible_tags(arn)
+        with _reading():
+            return open_job_of_answer(answer, tags, self._queue)
+
     def _handle_create_error(self, error: AwsError, job: Job, attempt: Attempt) -> CreateResult:
         """Return the result of a failed create call, or raise its error.
 
@@ -183,6 +197,15 @@ class SageMakerLauncher:
         except AWS_ERRORS as error:
             raise call_error(error) from error
         raise Unavailable(f"{arn} has more than {MAX_TAG_PAGES} pages of tags")
+
+    def _visible_tags(self, arn: str) -> dict[str, str]:
+        """Return the visible tags of a training job; none as long as ListTags does not find it."""
+        try:
+            return self._tags(arn)
+        except ServiceError as error:
+            if isinstance(error.__cause__, AWS_ERRORS) and is_missing(error.__cause__):
+                return {}
+            raise
 
     def _end_warm_pool_if_permitted(self, training_job_name: str) -> None:
         """End the warm pool, but let a missing permission not keep the job from stopping."""

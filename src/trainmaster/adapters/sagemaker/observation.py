@@ -20,6 +20,7 @@ from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.jobs.observation import TERMINAL, Observation, Status, Warm
 from trainmaster.domain.requests.fields import entries, part, shown, text, whole
 from trainmaster.domain.text import MAX_REASON_LENGTH
+from trainmaster.ports.sagemaker import OpenJob, Owner
 
 DETAIL_TYPE = "SageMaker Training Job State Change"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -77,6 +78,27 @@ def units_of_answer(answer: Object) -> Units:
     spot = answer.get("EnableManagedSpotTraining") is True
     held = _types(part(answer, "ResourceConfig"))
     return total({source(name, spot=spot, plan_arn=plan): count} for name, count in held.items())
+
+
+def open_job_of_answer(answer: Object, tags: Mapping[str, str], queue: str) -> OpenJob:
+    """Return a described training job with its owner, by its visible tags.
+
+    Raises `InvalidRequest` if the answer is unreadable.
+    """
+    created_at = _time(answer.get("CreationTime"), "CreationTime")
+    if created_at is None:
+        raise _bad("CreationTime", None, "a time")
+    is_ours = tags.get(QUEUE_TAG) == tag_value(queue)
+    unknown = Owner.OTHER if tags else Owner.UNKNOWN
+    return OpenJob(
+        name=_name(answer.get("TrainingJobName"), "TrainingJobName"),
+        created_at=created_at,
+        units=units_of_answer(answer),
+        owner=Owner.QUEUE if is_ours else unknown,
+        job_name=tags.get(JOB_TAG, "") if is_ours else "",
+        keep_alive=bool(whole(part(answer, "ResourceConfig"), "KeepAlivePeriodInSeconds")),
+        stopping=_status(answer, "") is Status.STOPPING,
+    )
 
 
 def _types(config: Object) -> Units:

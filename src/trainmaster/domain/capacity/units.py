@@ -247,23 +247,3 @@ def pool_of_plan(pools: Mapping[str, Pool], plan_arn: object) -> Pool | None:
 def source(instance_type: str, *, spot: bool = False, plan_arn: str | None = None) -> str:
     """Return the source of a training job's instances, independent of pools: a plan's ARN, or a type, possibly spot."""
     return plan_arn or (f"{instance_type}.{Kind.SPOT}" if spot else instance_type)
-
-
-def external_units(known: Mapping[str, Units], pools: Mapping[str, Pool]) -> dict[str, int]:
-    """Return the units that external training jobs hold in the pools that count them.
-
-    Args:
-        known: units by `source`, by job name.
-        pools: the pools in force. Spot instances count on demand where their type has no spot pool, as for jobs of the
-            queue; those of a training plan without a pool count nowhere.
-    """
-    placed = total({_pool_of(where, pools): count} for where, count in total(known.values()).items())
-    return {name: count for name, count in placed.items() if name in pools and pools[name].count_external}
-
-
-def _pool_of(where: str, pools: Mapping[str, Pool]) -> str:
-    if (plan := pool_of_plan(pools, where)) is not None:
-        return plan.name
-    instance_type = where.removesuffix(f".{Kind.SPOT}")
-    spot = pool_for(pools, Kind.SPOT, instance_type) if where != instance_type else None
-    return spot or pool_for(pools, Kind.ON_DEMAND, instance_type) or ""

@@ -10,9 +10,10 @@ from functools import partial
 from itertools import takewhile
 
 from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.external import ExternalJob, external_units
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
 from trainmaster.domain.capacity.read_limits import first_of, read_limit_for_pass, read_limit_for_query
-from trainmaster.domain.capacity.units import Pool, Units, external_units
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
 from trainmaster.domain.document import Document
 from trainmaster.domain.errors import Fenced, JobNotFound, VersionConflict
@@ -121,6 +122,7 @@ class MemoryStore:
                 waiting=tuple([table.jobs[name] for _, _, name in sorted(heads)]),
                 cut_lanes=frozenset(cut),
                 external=external,
+                external_jobs=dict(table.external),
                 warm=tuple(pool for _, pool in sorted(table.warm.items())),
                 policy=settings.policy,
                 records=table.records,
@@ -230,12 +232,14 @@ class MemoryStore:
             table.pool_events = (*table.pool_events, *events)[-MAX_EVENTS:]
             return self.settings()
 
-    def update_external_jobs(self, present: Mapping[str, Units], gone: Sequence[str] = ()) -> Mapping[str, Units]:
+    def update_external_jobs(
+        self, present: Mapping[str, ExternalJob], gone: Sequence[str] = ()
+    ) -> Mapping[str, ExternalJob]:
         """Add and remove external training jobs; see `ports.Store`."""
         with self._lock:
             for name in gone:
                 self._table.external.pop(name, None)
-            self._table.external.update({name: dict(units) for name, units in present.items()})
+            self._table.external.update(present)
             return dict(self._table.external)
 
     def _jobs(self, names: Iterable[str]) -> Iterator[Job]:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.capacity.pool_history import PoolEvent
-from trainmaster.domain.capacity.units import Pool, Units
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.document import Document
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job
@@ -29,7 +30,7 @@ class MemoryTable:
     held: SortedKeys[HeldPlace] = field(default_factory=SortedKeys)
     children: dict[str, SortedKeys[str]] = field(default_factory=dict)
     ended: SortedKeys[EndedPlace] = field(default_factory=SortedKeys)
-    external: dict[str, Units] = field(default_factory=dict)
+    external: dict[str, ExternalJob] = field(default_factory=dict)
     warm: dict[str, WarmPool] = field(default_factory=dict)
     pools: Mapping[str, Pool] | None = None
     policy: Document | None = None

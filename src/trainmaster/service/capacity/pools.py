@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainmaster.domain.capacity.external import external_units
 from trainmaster.domain.capacity.pools import as_made, pool_problems, problems_of_one, service_problem, with_windows
-from trainmaster.domain.capacity.units import Pool, external_units
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import counting
 from trainmaster.domain.errors import PoolInUse, PoolNotFound
 from trainmaster.domain.jobs.job import Job
@@ -141,7 +142,7 @@ def _change(
     if reader.snapshot is None:
         return PoolsChange(settings, None)
     # Which external jobs count, and in which pools, depends on the pools in force.
-    external = external_units(context.store.update_external_jobs({}), settings.pools)
+    external = external_units(reader.snapshot.external_jobs, settings.pools)
     return PoolsChange(settings, replace(reader.snapshot, external=external))
 
 
