@@ -126,7 +126,7 @@ def a_pool(name: str, cap: int, **changes: Any) -> dict[str, Any]:
     has: dict[str, Any] = {"vcpus": 192, "memoryGib": 2048.0, "accelerator": "nvidia", "acceleratorMemoryGib": 640.0}
     if changes.get("instanceType", name).startswith("ml.x9."):
         has = {"vcpus": 0, "memoryGib": 0.0, "accelerators": 0, "accelerator": None, "acceleratorMemoryGib": 0.0}
-    made = {"madeFor": None, "madeAt": None, "price": 0.0, "onDemandPrice": 0.0}
+    made = {"quota": None, "quotaAt": None, "madeFor": None, "madeAt": None, "price": 0.0, "onDemandPrice": 0.0}
     told = {"name": name, "instanceType": name, "kind": "on-demand", **plan, **made, **has, "cap": cap}
     pool = told | {"countExternal": False} | figures | waits | changes
     drains, left = pool.pop("draining", False), pool["used"] + pool["warm"]

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 import builders as b
-from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.catalogue import Catalogue, ReportedQuota
 from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.errors import Fenced
@@ -32,6 +32,7 @@ LEARNED = Catalogue(
     b.NOW + timedelta(microseconds=123_457),
     {b.P5: 55.04, NEW.name: 0.1},
     b.NOW + timedelta(hours=1),
+    {b.P5: ReportedQuota(2, b.NOW), f"{b.G5}.spot": ReportedQuota(0, b.NOW + timedelta(microseconds=500_001))},
 )
 CURSORS = Cursors("b", {"a": 8.2, "b": -7.8, "équipe": 1 / 3})
 

@@ -56,9 +56,9 @@ def alike(found: Records, wanted: Records) -> bool:
         assert known.faded == pytest.approx(account.faded, rel=1e-6, abs=0.5)
         assert known.gpu_seconds == pytest.approx(account.gpu_seconds, rel=1e-9, abs=0.5)
         assert known.dollars == pytest.approx(account.dollars, abs=0.0001)
-    assert found.released.keys() == wanted.released.keys()
-    for pool, at in wanted.released.items():
-        assert abs(found.released[pool] - at) <= timedelta(seconds=0.06)
+    for times, expected in ((found.released, wanted.released), (found.freed, wanted.freed)):
+        assert times.keys() == expected.keys()
+        assert all(abs(times[pool] - at) <= timedelta(seconds=0.06) for pool, at in expected.items())
     return True
 
 
@@ -73,6 +73,18 @@ class RecordsContract:
         assert wanted.history.run_time(before, 0, 0.5) == pytest.approx(3_600, rel=0.5)
         assert alike(store.begin_pass().records, wanted)
         assert alike(other_store.read_snapshot().records, wanted)
+
+    def test_an_end_frees_its_units_and_a_refused_start_frees_none(self, store):
+        ended(store, "job1")
+        freed = store.begin_pass().records.freed
+        assert freed.keys() == {b.P5}
+        waiting = b.a_job("job2")
+        store.submit(waiting, b.a_request("job2"))
+        started = lifecycle.start(waiting, {b.P5: 1}, (), b.at(9_000))
+        refused = lifecycle.requeue_unlaunched(started, b.at(9_001), "ResourceLimitExceeded")
+        assert store.transition([(waiting, started)])
+        assert store.transition([(started, refused)])
+        assert store.begin_pass().records.freed == freed
 
     def test_ends_add_up_in_the_order_in_which_they_came(self, store, other_store):
         wanted, stores = Records(), [store, other_store]

@@ -28,6 +28,7 @@ from trainmaster.adapters.dynamodb.rows import (
     waiting_key,
 )
 from trainmaster.adapters.dynamodb.settings import SETTINGS, Deployed
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resizing, RestartBudget
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.jobs.attempt import Attempt
@@ -167,13 +168,13 @@ def test_a_settings_row_of_before_pools_had_kinds_and_there_was_a_policy_is_stil
     """As version 0.1 wrote it."""
     row = keyed(SETTINGS, pools='[["ml.p5.48xlarge", 2], ["ml.g5.2xlarge", 8, true]]', version=7, parameter="two")
     deployed = Deployed({}, "two", Policy(reservations=3))
-    pools = b.pools_of(b.a_pool(cap=2), b.a_pool(b.G5, 8, count_external=True))
+    pools = b.pools_of(Pool(b.P5, 2), b.a_pool(b.G5, 8, count_external=True))
     assert deployed.in_force(row) == QueueSettings(pools, deployed.policy, 7, deployed.policy)
 
 
 def test_stored_pools_are_in_force_for_functions_that_do_not_know_the_pools_parameter():
     """Those of other kinds of jobs: an export cannot change while another stack imports it (ADR 19)."""
     row = keyed(SETTINGS, pools='[["ml.p5.48xlarge", 2]]', version=7, parameter="two")
-    pools, nine = b.pools_of(b.a_pool(cap=2)), b.pools_of(b.a_pool(cap=9))
+    pools, nine = b.pools_of(Pool(b.P5, 2)), b.pools_of(b.a_pool(cap=9))
     assert Deployed({}, "", Policy()).in_force(row).pools == pools
     assert Deployed(nine, "nine", Policy()).in_force(row).pools == nine

@@ -140,6 +140,7 @@ JOB3 = a_view(
         "free": 0,
         "expected": UNTIL_FREE,
         "overdue": None,
+        "quota": None,
     },
     **starts(UNTIL_FREE, low=UNTIL_QUICK),
 )
@@ -165,6 +166,8 @@ POOL = {
     "price": 0.0,
     **OF_P5,
     "cap": 2,
+    "quota": None,
+    "quotaAt": None,
     "used": 2,
     "stopping": 0,
     "beyondMinimum": 0,
@@ -270,6 +273,7 @@ def test_a_request_as_large_as_sagemaker_takes_is_taken(world):
                     "free": 0,
                     "expected": None,
                     "overdue": None,
+                    "quota": None,
                 },
                 "wouldPreempt": [],
                 "wouldStart": [],
@@ -445,7 +449,10 @@ def test_pools_are_shown_with_what_becomes_of_them(busy):
     reply = busy.put(
         "/pools",
         {
-            "pools": [{"instanceType": P5, "cap": 2}, {"instanceType": G5, "cap": 4, "countExternal": True}],
+            "pools": [
+                {"instanceType": P5, "cap": 2, "countExternal": False},
+                {"instanceType": G5, "cap": 4, "countExternal": True},
+            ],
             "version": 0,
         },
     )
@@ -460,7 +467,7 @@ def test_pools_are_shown_with_what_becomes_of_them(busy):
 
 
 def test_a_cap_can_be_lowered_below_what_is_used(busy):
-    reply = busy.put("/pools", {"pools": [{"instanceType": P5, "cap": 1}]})
+    reply = busy.put("/pools", {"pools": [{"instanceType": P5, "cap": 1, "countExternal": False}]})
     assert reply.body["pools"] == [POOL | {"cap": 1, "setting": POOL["setting"] | {"cap": 1}}]
 
 

@@ -70,7 +70,7 @@ def test_a_pool_is_made_beside_the_others(world):
         "kind": "spot",
         "cap": 8,
         "price": 31.5,
-        "countExternal": False,
+        "countExternal": True,
     }
     assert caps(world) == {P5: 2, G5: 4, "p5-spot": 8}
     assert len(world.publisher.wakes) == 1
@@ -81,7 +81,7 @@ def test_a_pool_takes_the_place_of_the_one_of_its_name(world):
     assert world.put(f"/pools/{P5}", {"cap": 5}).body["setting"] == {
         "instanceType": P5,
         "cap": 5,
-        "countExternal": False,
+        "countExternal": True,
     }
     assert caps(world) == {P5: 5, G5: 4}
 
@@ -141,10 +141,10 @@ def test_a_wrong_pool_is_refused_with_its_field(world, path, body, field):
 
 def test_a_change_leaves_the_rest_of_the_pool_as_it_is(world):
     world.put("/pools/small", {"instanceType": G5, "cap": 2, "price": 1.5, "accelerators": 4})
-    changed = world.patch("/pools/small", {"cap": 3, "countExternal": True, "accelerators": 2})
+    changed = world.patch("/pools/small", {"cap": 3, "countExternal": False, "accelerators": 2})
     assert (changed.status, changed.body["setting"]) == (
         200,
-        {"name": "small", "instanceType": G5, "cap": 3, "countExternal": True, "price": 1.5, "accelerators": 2},
+        {"name": "small", "instanceType": G5, "cap": 3, "countExternal": False, "price": 1.5, "accelerators": 2},
     )
 
 

@@ -376,11 +376,11 @@ class TestRetries:
         world.api_context.store.set_settings(policy=policy)
         world.simulator.quotas.set_limit(P5, 0)
         submit_request(world, "nowhere")
-        world.run_until_ended("nowhere", limit=300)
+        world.run_until_ended("nowhere", limit=4_500)
         assert "tried 2 times" in world.job("nowhere").failure
         world.simulator.quotas.set_limit(P5, 2)
         submit_request(world, "broken", outcome="failed")
-        world.run_until_ended("broken", limit=400)
+        world.run_until_ended("broken", limit=4_500)
         assert [name for name in world.opened if name.startswith("broken")] == ["broken", "broken-qstamp-2"]
 
     def test_a_child_waits_for_the_last_try(self, world):

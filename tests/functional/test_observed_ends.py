@@ -165,6 +165,7 @@ def test_training_jobs_from_outside_count_where_the_pool_says_so():
 
 def test_training_jobs_from_outside_do_not_count_elsewhere():
     world = World(pools=f"{P5}=2")
+    set_pools(world.api_context, [Pool(P5, 2, count_external=False)])
     call(world, "CreateTrainingJob", **a_request("outsider", training_seconds=4000))
     world.run(70)
     world.submit("job1", count=2, training_seconds=60)

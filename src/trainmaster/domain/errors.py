@@ -19,7 +19,8 @@
     └── ServiceError          an AWS service failed; the cause is kept
         ├── Throttled           try again later
         ├── Unavailable         5xx, time-out, connection lost: it may or may not have happened
-        ├── CapacityExhausted   no capacity now: EC2 has none, or the account's limit
+        ├── CapacityExhausted   no capacity now: EC2 has none
+        │   └── AccountLimitReached  the account's quota is used up
         ├── RequestRefused      SageMaker will never accept this request
         ├── NotPermitted        the queue's own role lacks a permission
         ├── UnreadableRendezvous  a rendezvous whose state is malformed
@@ -122,6 +123,28 @@ class Unavailable(ServiceError):
 
 class CapacityExhausted(ServiceError):
     """The account's limit, or EC2, has no capacity for this now (`ResourceLimitExceeded`)."""
+
+
+class AccountLimitReached(CapacityExhausted):
+    """`ResourceLimitExceeded`, with the figures in its text.
+
+    Attributes:
+        quota: the quota's name, such as `ml.p5.48xlarge for training job usage`; None if the text has none.
+        limit: instances that the account may use.
+        in_use: instances that it uses now.
+        asked: instances that the request would have added.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        quota: str | None = None,
+        limit: int | None = None,
+        in_use: int | None = None,
+        asked: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.quota, self.limit, self.in_use, self.asked = quota, limit, in_use, asked
 
 
 class RequestRefused(ServiceError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from trainmaster.domain.capacity.units import Pool
-from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.policy.settings import Policy
@@ -24,11 +24,13 @@ class Records:
 
     Attributes:
         released: when an attempt last ended, by pool of the manager's own.
+        freed: when jobs last gave instances of a pool back to SageMaker, by pool; it ends the back-off of other jobs.
     """
 
     history: History = field(default_factory=History)
     usage: Usage = field(default_factory=Usage)
     released: Mapping[str, datetime] = field(default_factory=dict)
+    freed: Mapping[str, datetime] = field(default_factory=dict)
 
 
 def booked(records: Records, before: Job, after: Job, policy: Policy, pools: Mapping[str, Pool]) -> Records:
@@ -41,7 +43,7 @@ def booked(records: Records, before: Job, after: Job, policy: Policy, pools: Map
         released = _released(released, before, ended, pools)
     if (pause := pause_of(before, after)) is not None:
         history = history.paused(before, pause.total_seconds())
-    return Records(history, usage, released)
+    return Records(history, usage, released, _freed(records.freed, before, after, pools))
 
 
 def _at_its_end(job: Job, ended: Attempt) -> Job:
@@ -57,3 +59,21 @@ def _released(
     ended = attempt.ended_at
     now = {name: ended for name in before.units if name in made and ended is not None}
     return {**{name: at for name, at in released.items() if name in made}, **now}
+
+
+def _freed(freed: Mapping[str, datetime], before: Job, after: Job, pools: Mapping[str, Pool]) -> Mapping[str, datetime]:
+    """Return `freed` after a change, without pools that no longer exist.
+
+    An attempt or a growth that got no instances gives none back, although the queue had counted them as held.
+    """
+    ended, attempt = ended_by(before, after), before.attempt
+    refused = ended is not None and (ended.outcome is Outcome.RETURNED or ended.found_no_capacity)
+    growing = attempt is not None and attempt.resizing is not None and attempt.resizing.grows
+    if refused or not after.history or (growing and ended is None):
+        return freed
+    # SageMaker's clock may say that it ended earlier, but the queue starts nothing on the instances before it knows.
+    at, left = after.history[-1].at, after.units
+    sized_at = after.attempt.sized_at if after.attempt is not None and ended is None else None
+    given = [name for name, count in before.units.items() if left.get(name, 0) < count]
+    kept = {**freed, **dict.fromkeys(given, max(at, sized_at or at))}
+    return {name: since for name, since in kept.items() if name in pools}

@@ -11,11 +11,19 @@ from dataclasses import dataclass, field
 
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.reasons.capacity import Behind, Infeasible, ReservedForOther, WaitsForCapacity
+from trainmaster.domain.reasons.capacity import (
+    Behind,
+    BehindBackingOff,
+    Infeasible,
+    QuotaTooSmall,
+    ReservedForOther,
+    WaitsForCapacity,
+)
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import BudgetSpent, ShareFull, UserFull
 
-_SHARED = WaitsForCapacity | ReservedForOther | Behind | Infeasible | ShareFull | UserFull | BudgetSpent
+_BLOCKED = WaitsForCapacity | ReservedForOther | Behind | BehindBackingOff
+_SHARED = _BLOCKED | Infeasible | QuotaTooSmall | ShareFull | UserFull | BudgetSpent
 """Reasons that equivalent jobs have in common."""
 
 

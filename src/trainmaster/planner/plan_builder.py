@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from trainmaster.domain.capacity.reported_quotas import QuotaBound
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.elastic.sizes import Cause
@@ -23,17 +24,19 @@ from trainmaster.domain.reasons.capacity import (
     PreemptsLater,
     Protected,
     Shrinks,
+    WaitsForCapacity,
     WaitsForRelease,
 )
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.times import clock
+from trainmaster.planner.back_off import awaits_capacity, backing_off, may_lack_again
 from trainmaster.planner.elastic.scale_down import ShrinkChoice
 from trainmaster.planner.elastic.scale_up import Growth
 from trainmaster.planner.orders.ranking import PreemptionRank
 from trainmaster.planner.placement.selector import PoolSelector
 from trainmaster.planner.preemption.preempt import VictimChoice
 from trainmaster.planner.preemption.reclaim import ReclaimOption, ReclaimOptions
-from trainmaster.planner.reservations.blocked_reason import infeasible_reason
+from trainmaster.planner.reservations.blocked_reason import infeasible_reason, quota_reason
 from trainmaster.planner.state import JobView, PlanState
 
 LOWEST_RANK: PreemptionRank = ()
@@ -54,6 +57,7 @@ class PlanBuilder:
         state: what is free, claimed and reserved; every decision is committed to it.
         selector: chooses among alternatives that fit.
         refused: why the manager makes no pool for an infeasible job, by name.
+        bounds: the pools whose caps are above the account's quota; their caps in the snapshot are reduced to it.
         decisions: in the order in which they were made.
         recheck_times: times at which reasons end by themselves.
         actions: starts, stops and resizes so far; `max_actions` of the policy bounds them.
@@ -67,6 +71,7 @@ class PlanBuilder:
     state: PlanState
     selector: PoolSelector
     refused: Mapping[str, str] = field(default_factory=dict)
+    bounds: Mapping[str, QuotaBound] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
     recheck_times: list[datetime] = field(default_factory=list)
     actions: int = 0
@@ -86,9 +91,10 @@ class PlanBuilder:
         possible = [units for units in job.demand.alternatives if state.ledger.fits_when_empty(units)]
         if not possible:
             expansion = self.refused.get(job.name, "")
-            self._wait(job, infeasible_reason(job, self.snapshot.pools, state.ledger.caps, expansion))
+            reason = quota_reason(job, self.snapshot.pools, self.bounds)
+            self._wait(job, reason or infeasible_reason(job, self.snapshot.pools, state.ledger.caps, expansion))
         elif backing_off(job, self.now):
-            self._wait(job, BackingOff(job.retry_at or self.now, _cause(job)))
+            self._decide_backing_off(view, possible)
         else:
             refused = [view.refusal(units) for units in possible]
             allowed = [units for units, reason in zip(possible, refused, strict=True) if reason is None]
@@ -96,6 +102,23 @@ class PlanBuilder:
                 self._decide_allowed(view, allowed)
             else:
                 self._decide_refused(view, possible, next(reason for reason in refused if reason is not None))
+
+    def _decide_backing_off(self, view: JobView, possible: list[Units]) -> None:
+        """Decide about a job in back-off: where it would fit, jobs of lower priority wait for it.
+
+        Where it would not fit, it is blocked like any other job, except that it preempts no jobs yet.
+        """
+        job, reason = view.job, BackingOff(view.job.retry_at or self.now, _cause(view.job))
+        allowed = [units for units in possible if view.refusal(units) is None]
+        passing = [units for units in allowed if view.yields_to(units) is None]
+        if not awaits_capacity(job, self.now) or not passing:
+            self._wait(job, reason)
+        elif fitting := [units for units in passing if view.fits_now(units)]:
+            self.state.back_off(job, fitting)
+            self._wait(job, reason)
+        else:
+            bounded = any(pool in self.bounds for units in passing for pool in units)
+            self._block(view, passing, None if bounded else reason)
 
     def _decide_refused(self, view: JobView, possible: list[Units], reason: Reason) -> None:
         """Decide about a job that rules refuse; only a limit of its share can be met by preemption within the share."""
@@ -158,6 +181,8 @@ class PlanBuilder:
         self._count(job)
         placement = self.selector.place(job, fitting, view.available_now)
         self.state.start(job, placement.units)
+        if may_lack_again(job):
+            self.state.back_off(job, [placement.units])
         if job.elastic is not None:
             self.elastic_starts.append(len(self.decisions))
         taken, instead = (placement.units, placement.choices), placement.instead_of
@@ -259,6 +284,9 @@ class PlanBuilder:
         self._wait(job, reason or view.shortage(alternatives[0], reserved))
 
     def _wait(self, job: Job, reason: Reason) -> None:
+        if isinstance(reason, WaitsForCapacity) and (bound := self.bounds.get(reason.pool)) is not None:
+            reason = replace(reason, quota=bound.quota.limit)
+            self.recheck_times.append(bound.quota.until)
         self.decisions.append(Wait(job, reason))
         if (until := getattr(reason, "until", None)) is not None:
             self.recheck_times.append(until)
@@ -280,11 +308,6 @@ class PlanBuilder:
 
     def _hold_until(self) -> datetime:
         return self.now + self.snapshot.policy.reservation_timeout
-
-
-def backing_off(job: Job, now: datetime) -> bool:
-    """Return True if the job waits for its next attempt after a start that found no capacity."""
-    return job.retry_at is not None and job.retry_at > now
 
 
 def _reclaim_reason(option: ReclaimOption, until: datetime) -> Reason:

@@ -7,21 +7,23 @@ contains all inputs of the plan, and the plan all that a later pass needs.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.resolve import resolve, with_changes
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, PlannedReservation, Snapshot, Wait
+from trainmaster.planner.back_off import awakened, backing_off, retries_capacity
 from trainmaster.planner.blocked_cache import BlockedReasonCache
 from trainmaster.planner.elastic.scale_up import ScaleUp
 from trainmaster.planner.expansion.expand import plan_expansion
 from trainmaster.planner.orders.ranking import in_order
 from trainmaster.planner.placement.selector import PoolSelector
 from trainmaster.planner.placement.service_loads import least_loaded_first
-from trainmaster.planner.plan_builder import PlanBuilder, backing_off
+from trainmaster.planner.plan_builder import PlanBuilder
 from trainmaster.planner.sharing.turns import turns
 from trainmaster.planner.state import PlanState
 
@@ -39,13 +41,16 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:
         now: the time of the pass, UTC.
         rng: seeded by the pass number, for placement policies that draw.
     """
-    snapshot = resolve(snapshot)
+    snapshot = awakened(resolve(snapshot), now)
     expansion = plan_expansion(snapshot, now)
     snapshot = with_changes(snapshot, expansion.decisions)
+    bounds = quota_bounds(snapshot.pools, snapshot.catalogue, now)
+    snapshot = replace(snapshot, pools=with_quotas(snapshot.pools, bounds)) if bounds else snapshot
     state, selector = PlanState.of(snapshot, now), PoolSelector(snapshot, rng, now)
-    builder = PlanBuilder(snapshot, now, state, selector, expansion.refused, [*expansion.decisions])
+    builder = PlanBuilder(snapshot, now, state, selector, expansion.refused, bounds, [*expansion.decisions])
     planning = _Planning(snapshot, now, state, builder, BlockedReasonCache(snapshot, by_past=state.order.reserves))
     planning.restore_holds()
+    planning.restore_retries()
     planning.decide(planning.turns())
     planning.grow()
     return planning.plan()
@@ -75,6 +80,12 @@ class _Planning:
         for job in in_order(job for job in self.snapshot.waiting if job.reservation is not None):
             if (hold := self.state.active_hold(job)) is not None and not backing_off(job, self.now):
                 self.state.restore_reservation(job, hold)
+
+    def restore_retries(self) -> None:
+        """Keep jobs of lower priority behind those that found no capacity and have been started again."""
+        for job in self.snapshot.active:
+            if retries_capacity(job):
+                self.state.back_off(job, [job.units])
 
     def turns(self) -> Iterator[Job]:
         """Return the waiting jobs in the order in which the plan decides about them."""

@@ -15,7 +15,7 @@ from trainmaster.domain.capacity.units import Kind, Units
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.jobs.job import Job, Reservation
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.reasons.capacity import Behind, ReservedForOther, WaitsForCapacity
+from trainmaster.domain.reasons.capacity import Behind, BehindBackingOff, ReservedForOther, WaitsForCapacity
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.planner.orders import order_of
 from trainmaster.planner.orders.ranking import PreemptionRank, Ranking
@@ -187,6 +187,10 @@ class PlanState:
         """Keep jobs of this rank or less from passing a blocked job."""
         self.ledger.add_barrier(job, rank)
 
+    def back_off(self, job: Job, alternatives: Iterable[Units]) -> None:
+        """Keep jobs of lower priority from starting where a job in back-off would fit."""
+        self.ledger.add_back_off(job, {pool for units in alternatives for pool in units})
+
     def reserve(self, job: Job, alternatives: Iterable[Units]) -> PlannedReservation | None:
         """Reserve the alternative that a blocked job can have first; None if none is ever expected to be free."""
         return self.reservations.reserve(
@@ -276,10 +280,14 @@ class JobView(NamedTuple):
     def yields_to(self, units: Units) -> Reason | None:
         """Return why the job must leave these units to waiting jobs before it; None if it may have them."""
         state, job = self.state, self.job
+        owner = state.shares.enabled and state.shares.within_nominal(job, units)
+        if (ahead := state.ledger.back_off(job, units, owner=owner)) is not None:
+            first = ahead[1]
+            tried_at = state.now if first.attempt is None else first.attempt.created_at
+            return BehindBackingOff(first.name, ahead[0], first.retry_at or tried_at)
         hold = state.active_hold(job)
         if hold is not None and hold.units == units:
             return None
-        owner = state.shares.enabled and state.shares.within_nominal(job, units)
         barrier = state.ledger.barrier(job, state.ranking.rank_when_running(job), units, owner=owner)
         if barrier is not None:
             return Behind(barrier[1].name, barrier[0])

@@ -49,7 +49,15 @@ class QueueSettings:
     history: tuple[PoolEvent, ...] = ()
 
 
-class Store(Protocol):
+class CatalogueStore(Protocol):
+    """Keeps the catalogue of instance types; snapshots and settings include it."""
+
+    def save_catalogue(self, catalogue: Catalogue) -> None:
+        """Replace the stored catalogue."""
+        ...
+
+
+class Store(CatalogueStore, Protocol):
     """The queue's durable state. Every verb may raise `Throttled`, `Unavailable` and `NotPermitted`."""
 
     def submit(self, job: Job, request: Request) -> Job:
@@ -143,12 +151,4 @@ class Store(Protocol):
         self, present: Mapping[str, ExternalJob], gone: Sequence[str] = ()
     ) -> Mapping[str, ExternalJob]:
         """Add and remove training jobs that are no active attempts; return all known ones by name."""
-        ...
-
-
-class CatalogueStore(Protocol):
-    """Keeps the catalogue of instance types; snapshots and settings include it."""
-
-    def save_catalogue(self, catalogue: Catalogue) -> None:
-        """Replace the stored catalogue."""
         ...

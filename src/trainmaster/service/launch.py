@@ -14,6 +14,7 @@ from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
 from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.service.attempt_request import PoolGoneError, base_request
+from trainmaster.service.capacity.quotas import note_quota
 from trainmaster.service.context import ManagerContext, commit
 from trainmaster.service.observe import apply_observation, poll
 
@@ -36,6 +37,7 @@ def create_training_job(context: ManagerContext, job: Job) -> CreateResult | Job
     except PoolGoneError as error:
         return commit(context, job, lifecycle.requeue_unlaunched(job, context.clock.now(), str(error), context.retries))
     except CapacityExhausted as error:
+        note_quota(context, error)
         return _without_capacity(context, job, str(error))
     except NotPermitted as error:
         # An administrator can add a permission; jobs that failed for the lack of it would be lost.

@@ -10,12 +10,15 @@ from dataclasses import replace
 from datetime import timedelta
 from operator import is_
 
-from trainmaster.domain.capacity.warm_pools import left_by
+from trainmaster.domain.capacity.resolve import resolve
+from trainmaster.domain.capacity.units import total
+from trainmaster.domain.capacity.warm_pools import counting, left_by
 from trainmaster.domain.errors import ServiceError
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import OUR_FAULT
 from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job, JobState
 from trainmaster.domain.plan import Snapshot
+from trainmaster.planner.back_off import awaits_capacity
 from trainmaster.service.capacity import warm_pools
 from trainmaster.service.capacity.external import find_external_jobs
 from trainmaster.service.capacity.refresh import record_checkpoints, refresh_training_plans, update_reclaim_times
@@ -38,6 +41,7 @@ def reconcile(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Sna
 
     Raises `Fenced`.
     """
+    before = snapshot
     snapshot = replace(snapshot, pools=refresh_training_plans(context, snapshot.pools, tick=tick))
     if tick:
         snapshot = replace(snapshot, external=find_external_jobs(context, snapshot))
@@ -46,7 +50,32 @@ def reconcile(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Sna
         snapshot = _with_jobs(snapshot, update_reclaim_times(context, snapshot))
         snapshot = _with_jobs(snapshot, poll_due_jobs(context, snapshot.active))
         snapshot = _with_jobs(snapshot, record_checkpoints(context, snapshot.active))
-    return warm_pools.refresh(context, snapshot, tick=tick)
+    snapshot = warm_pools.refresh(context, snapshot, tick=tick)
+    return end_back_offs(context, snapshot, _freed_by_others(before, snapshot))
+
+
+def end_back_offs(context: ManagerContext, snapshot: Snapshot, pools: frozenset[str]) -> Snapshot:
+    """End the back-off of jobs that could use these pools, in which external jobs or warm pools gave units back.
+
+    Nothing else records that these units became free; ends and shrinks of jobs are in the records (`Records.freed`).
+    """
+    now = context.clock.now()
+    asleep = pools and [job.name for job in snapshot.waiting if awaits_capacity(job, now)]
+    if not asleep:
+        return snapshot
+    resolved = (job for job in resolve(snapshot).waiting if job.name in asleep)
+    names = {job.name for job in resolved if not pools.isdisjoint(job.demand.pools)}
+    jobs = tuple(job for job in snapshot.waiting if job.name in names)
+    woken = for_each_job(context, jobs, lambda c, job: commit(c, job, lifecycle.end_back_off(job)))
+    stored = {job.name: job for job in woken if job.state in WAITING}
+    waiting = (stored.get(job.name) if job.name in names else job for job in snapshot.waiting)
+    return replace(snapshot, waiting=tuple(job for job in waiting if job is not None))
+
+
+def _freed_by_others(before: Snapshot, after: Snapshot) -> frozenset[str]:
+    """Return the pools in which external jobs and warm pools hold fewer units than when the pass began."""
+    held = [total([s.external, *(pool.units for pool in counting(s.warm, s.active))]) for s in (before, after)]
+    return frozenset(name for name, count in held[0].items() if held[1].get(name, 0) < count)
 
 
 def _with_jobs(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from datetime import datetime
 
+from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.units import total
 from trainmaster.domain.capacity.warm_pools import counting
 from trainmaster.domain.errors import Fenced
@@ -46,21 +48,21 @@ def run_pass(context: ManagerContext, *, tick: bool = False) -> PassReport:
     except Fenced:
         report.fenced = True
         log.info("a later pass has begun", extra={"pass": report.pass_number})
-    report.more_to_do = _more_to_do(snapshot, report)
+    report.more_to_do = _more_to_do(snapshot, report, context.clock.now())
     if tick and dependencies.sweep_is_due(context.clock.now()):
         report.more_to_do |= dependencies.sweep(context.store, snapshot, context.clock.now(), faults)
     return report
 
 
-def _more_to_do(snapshot: Snapshot, report: PassReport) -> bool:
+def _more_to_do(snapshot: Snapshot, report: PassReport, now: datetime) -> bool:
     """Return whether another pass would act at once: this one stopped at a limit of its own."""
     if report.fenced or report.throttled:
         return False
     cut_short = any(isinstance(wait.reason, NextPass) for wait in report.plan.waits)
-    return cut_short or report.freed_warm_pool or _unread_jobs_may_start(snapshot, report.plan)
+    return cut_short or report.freed_warm_pool or _unread_jobs_may_start(snapshot, report.plan, now)
 
 
-def _unread_jobs_may_start(snapshot: Snapshot, plan: Plan) -> bool:
+def _unread_jobs_may_start(snapshot: Snapshot, plan: Plan, now: datetime) -> bool:
     """Return whether a lane that was not read to its end started jobs while its pools still have free units."""
     started = [start.job for start in plan.starts if start.job.lane in snapshot.cut_lanes]
     if not started:
@@ -69,5 +71,6 @@ def _unread_jobs_may_start(snapshot: Snapshot, plan: Plan) -> bool:
     active = (job.units for job in snapshot.active)
     starting = (start.units for start in plan.starts if start.warm is None)
     used = total([snapshot.external, *warm, *active, *starting])
-    free = {name for name, pool in snapshot.pools.items() if used.get(name, 0) < pool.cap}
+    pools = with_quotas(snapshot.pools, quota_bounds(snapshot.pools, snapshot.catalogue, now))
+    free = {name for name, pool in pools.items() if used.get(name, 0) < pool.cap}
     return any(free.intersection(job.demand.pools) for job in started)

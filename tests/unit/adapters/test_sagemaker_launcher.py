@@ -12,10 +12,10 @@ from botocore.stub import Stubber
 
 from aws_clients import impatient_client
 from builders import G5, NOW, P5, a_job, a_request, an_attempt, at
-from trainmaster.adapters.sagemaker.errors import AccountLimitReached
 from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 from trainmaster.adapters.sagemaker.request import attempt_request
 from trainmaster.domain.errors import (
+    AccountLimitReached,
     CapacityExhausted,
     InvalidRequest,
     NotPermitted,

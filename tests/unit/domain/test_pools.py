@@ -97,7 +97,7 @@ MADE = Pool(G5, 2, made_for="accelerators=1", made_at=at(0))
         ({"draining": True}, True),
         ({"cap": 3}, False),
         ({"price": 1.0}, False),
-        ({"count_external": True}, False),
+        ({"count_external": False}, False),
         ({"type_": P5}, False),
     ],
 )

@@ -49,6 +49,7 @@ REASONS = {
         "free": 1,
         "expected": None,
         "overdue": None,
+        "quota": None,
     },
     capacity.WaitsForCapacity(P5, 2, 1, UNTIL, "a"): {
         "message": f"waits for 1 of 2 x ml.p5.48xlarge: 1 free for it now, expected by {UNTIL_TEXT}; "
@@ -58,6 +59,17 @@ REASONS = {
         "free": 1,
         "expected": UNTIL_TEXT,
         "overdue": "a",
+        "quota": None,
+    },
+    capacity.WaitsForCapacity(P5, 2, 1, quota=2): {
+        "message": "waits for 1 of 2 x ml.p5.48xlarge: 1 free for it now; "
+        "the account's quota of 2 x ml.p5.48xlarge is below the pool's cap",
+        "pool": P5,
+        "needed": 2,
+        "free": 1,
+        "expected": None,
+        "overdue": None,
+        "quota": 2,
     },
     capacity.WaitsForRelease((G5, P5), UNTIL): {
         "message": f"waits for jobs that are stopping on {G5}, {P5}; reserved for it until {UNTIL_TEXT}",
@@ -155,6 +167,20 @@ REASONS = {
         "message": f"retried at {UNTIL_TEXT}: no capacity",
         "until": UNTIL_TEXT,
         "cause": "no capacity",
+    },
+    capacity.BehindBackingOff("b", P5, UNTIL): {
+        "message": f"waits behind b, which has a higher priority and starts again at {UNTIL_TEXT}: "
+        f"SageMaker had no capacity in {P5}",
+        "job": "b",
+        "pool": P5,
+        "until": UNTIL_TEXT,
+    },
+    capacity.QuotaTooSmall(P5, 3, 2, UNTIL): {
+        "message": f"needs 3 x {P5}, more than the account's quota of 2 x {P5}; a start is tried again at {UNTIL_TEXT}",
+        "pool": P5,
+        "needed": 3,
+        "quota": 2,
+        "until": UNTIL_TEXT,
     },
     capacity.NextPass(): {"message": "starts with the next pass"},
     capacity.NotConsideredYet(): {"message": "not considered yet: too many jobs are ahead of it in its lane"},

@@ -420,7 +420,7 @@ class TestTheManager:
 
     def test_the_shipped_parts_learn_from_aws_and_do_without_what_it_refuses(self, store, aws, caplog):
         """moto has EC2's answer; what it knows nothing of, quotas and prices, is refused before it is asked."""
-        store.set_settings(policy=EXPANDING, pools=[b.a_pool(), Pool("inf", 1, type_="ml.inf2.24xlarge")])
+        store.set_settings(policy=EXPANDING, pools=[b.a_pool(), Pool("inf", 1, False, type_="ml.inf2.24xlarge")])
         with mock_aws():
             session = aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
             session.events.register("before-call.service-quotas", refuse)

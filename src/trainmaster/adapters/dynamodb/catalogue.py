@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import zlib
 from datetime import UTC, datetime
+from typing import Any
 
 from trainmaster.adapters.dynamodb.rows import STATE, Key, Row, keyed
-from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.catalogue import Catalogue, ReportedQuota
 from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.document import document, value_of
@@ -23,13 +24,16 @@ CURSORS: Key = (STATE, "cursors")
 def catalogue_row(catalogue: Catalogue) -> Row:
     """Return the row of the learned catalogue."""
     types = {name: kind for name, kind in catalogue.learned.items() if kind != SHIPPED.get(name)}
-    values = {
+    values: dict[str, Any] = {
         "types": [document(kind, sparse=True) for _, kind in sorted(types.items())],
         "quotas": dict(sorted(catalogue.quotas.items())),
         "at": _seconds(catalogue.learned_at),
         "prices": dict(sorted(catalogue.prices.items())),
         "pricedAt": _seconds(catalogue.priced_at),
     }
+    if catalogue.reported:
+        quotas = sorted(catalogue.reported.items())
+        values["reported"] = {source: [quota.limit, _seconds(quota.at)] for source, quota in quotas}
     text = json.dumps(values, separators=(",", ":"))
     return keyed(CATALOGUE, catalogue=zlib.compress(text.encode(), level=9))
 
@@ -47,6 +51,10 @@ def catalogue_of(row: Row | None) -> Catalogue:
         # Rows of earlier releases have no prices.
         prices=values.get("prices", {}),
         priced_at=_time(values.get("pricedAt")),
+        reported={
+            source: ReportedQuota(limit, datetime.fromtimestamp(at, UTC))
+            for source, (limit, at) in values.get("reported", {}).items()
+        },
     )
 
 

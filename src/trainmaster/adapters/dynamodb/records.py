@@ -46,6 +46,8 @@ def records_row(records: Records, version: int) -> Row:
     values = {**_history(records.history), "accounts": _usage(records.usage)}
     if records.released:
         values["released"] = {pool: _since_epoch(at) for pool, at in records.released.items()}
+    if records.freed:
+        values["freed"] = {pool: _since_epoch(at) for pool, at in records.freed.items()}
     text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
     return keyed(RECORDS, version=version, records=zlib.compress(text.encode("utf-8", "surrogatepass"), level=9))
 
@@ -55,8 +57,11 @@ def records_of(row: Row | None) -> Records:
     if row is None:
         return Records()
     values = json.loads(zlib.decompress(bytes(row["records"]["B"])).decode("utf-8", "surrogatepass"))
-    released = {pool: UNIX_EPOCH + timedelta(seconds=at) for pool, at in values.get("released", {}).items()}
-    return Records(_read_history(values), _read_usage(values.get("accounts", {})), released)
+    released, freed = (
+        {pool: UNIX_EPOCH + timedelta(seconds=at) for pool, at in values.get(name, {}).items()}
+        for name in ("released", "freed")
+    )
+    return Records(_read_history(values), _read_usage(values.get("accounts", {})), released, freed)
 
 
 def _history(history: History) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 
 from trainmaster.adapters.aws_errors import AwsError, code_of, message_of, to_domain_error, to_retryable_error
 from trainmaster.domain.errors import (
+    AccountLimitReached,
     CapacityExhausted,
     NotPermitted,
     RequestRefused,
@@ -32,25 +33,6 @@ _FIGURES = re.compile(
 )
 
 
-class AccountLimitReached(CapacityExhausted):
-    """`ResourceLimitExceeded`, with the figures in its text.
-
-    Attributes:
-        quota: the quota's name, such as `ml.p5.48xlarge for training job usage`; None if the text has none.
-        limit: instances that the account may use.
-        in_use: instances that it uses now.
-        asked: instances that the request would have added.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        found = _FIGURES.search(message)
-        self.quota = found["quota"] if found else None
-        self.limit = int(found["limit"]) if found else None
-        self.in_use = int(found["in_use"]) if found else None
-        self.asked = int(found["asked"]) if found else None
-
-
 def create_error(error: AwsError) -> ServiceError:
     """Return the domain's error for a failed CreateTrainingJob.
 
@@ -59,7 +41,7 @@ def create_error(error: AwsError) -> ServiceError:
     found = to_domain_error(error)
     if code_of(error) in _VALIDATION:
         return _by_message(error, found)
-    return AccountLimitReached(str(found)) if code_of(error) == "ResourceLimitExceeded" else found
+    return _account_limit(str(found)) if code_of(error) == "ResourceLimitExceeded" else found
 
 
 def call_error(error: AwsError) -> ServiceError:
@@ -82,6 +64,13 @@ def is_missing(error: AwsError) -> bool:
 def is_refusal(error: AwsError) -> bool:
     """Return True if SageMaker refused the call because of its arguments or the training job's state."""
     return isinstance(create_error(error), RequestRefused)
+
+
+def _account_limit(message: str) -> AccountLimitReached:
+    found = _FIGURES.search(message)
+    if found is None:
+        return AccountLimitReached(message)
+    return AccountLimitReached(message, found["quota"], int(found["limit"]), int(found["in_use"]), int(found["asked"]))
 
 
 def _by_message(error: AwsError, found: ServiceError) -> ServiceError:

@@ -28,7 +28,7 @@ from trainmaster.cli.queue.pool_options import (
     VCpus,
 )
 from trainmaster.cli.queue.pools_history import history_table
-from trainmaster.cli.queue.pools_table import WIDTH, pools_table
+from trainmaster.cli.queue.pools_table import WIDTH, pools_table, quota_notes
 from trainmaster.client.api.errors import Conflict
 from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.units import Kind
@@ -63,7 +63,8 @@ def pools(
 
     All figures are instances. Used: held by jobs, including stopping ones. Above Min: used instances that elastic
     jobs could give up and continue. Held: kept for a job that is about to start. External: used by training jobs that
-    did not come from the queue. Warm: kept by SageMaker in warm pools of ended jobs. Waiting: jobs that could run in
+    did not come from the queue. Quota: the account's quota where it is below the cap, as SageMaker last reported it;
+    it limits the pool. Warm: kept by SageMaker in warm pools of ended jobs. Waiting: jobs that could run in
     the pool, even if they could also run elsewhere; 32+ means that more may wait than were counted. Weight: the pool's
     weight in the placement policy smooth-weighted-round-robin.
     """
@@ -243,3 +244,5 @@ def _cap_of(text: str) -> tuple[str, int]:
 def _print(cli: CliContext, answer: PoolsView, *, wide: bool = False, json: bool) -> None:
     width = min(WIDTH, terminal_width()) if cli.is_terminal(sys.stdout) else WIDTH
     typer.echo(as_json(answer) if json else pools_table(answer["pools"], wide=wide, width=width))
+    for note in () if json else quota_notes(answer["pools"]):
+        typer.echo(note)

@@ -98,6 +98,21 @@ def _waiting(pool: PoolView) -> str:
     return f"{pool['waiting']}{'+' if pool['waitingMore'] else ''}"
 
 
+def quota_notes(pools: Sequence[PoolView]) -> list[str]:
+    """Return a sentence for each pool whose cap is above the account's quota."""
+    return [
+        f"{pool['name']}: its cap of {pool['cap']} is above the account's quota of {pool['quota']} x "
+        f"{pool['instanceType']}, which SageMaker reported at {timestamp(pool['quotaAt'])} UTC; the quota applies."
+        for pool in pools
+        if pool.get("quota") is not None
+    ]
+
+
+def _quota(pool: PoolView, blank: str | None = None) -> object:
+    quota = pool.get("quota")
+    return blank if quota is None else quota
+
+
 def _beyond_minimum(pool: PoolView) -> int:
     return pool.get("beyondMinimum", 0)
 
@@ -119,6 +134,7 @@ def _price(pool: PoolView) -> str:
 _NAME_COLUMN: Final = _Column("Pool", lambda pool: pool["name"], is_number=False)
 _COUNT_COLUMNS: Final = (
     _Column("Cap", lambda pool: pool["cap"]),
+    _Column("Quota", lambda pool: _quota(pool, blank=""), is_blank=lambda pool: _quota(pool) is None),
     _Column("Used", lambda pool: pool["used"]),
     _Column("Above Min", _beyond_minimum, is_blank=lambda pool: not _beyond_minimum(pool)),
     _Column("Held", lambda pool: pool["held"]),

@@ -336,6 +336,8 @@ class PoolView(TypedDict):
     accelerator: str | None
     acceleratorMemoryGib: float
     cap: int
+    quota: int | None
+    quotaAt: str | None
     used: int
     stopping: int
     beyondMinimum: int
@@ -399,6 +401,8 @@ class ReasonView(TypedDict):
         "Protected",
         "PreemptsLater",
         "BackingOff",
+        "BehindBackingOff",
+        "QuotaTooSmall",
         "NextPass",
         "NotConsideredYet",
         "CanNeverFit",
@@ -420,6 +424,7 @@ class ReasonView(TypedDict):
     free: NotRequired[int | None]
     expected: NotRequired[str | None]
     overdue: NotRequired[str | None]
+    quota: NotRequired[int | None]
     pools: NotRequired[list[str] | None]
     until: NotRequired[str | None]
     victims: NotRequired[list[str] | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from math import inf
 from typing import Any
@@ -12,6 +12,27 @@ from typing import Any
 from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.resources import InstanceType, Resources
 from trainmaster.domain.capacity.units import Pool
+
+QUOTA_LAPSES_AFTER = timedelta(hours=1)
+"""Time after which the queue tries beyond a quota that SageMaker reported: nothing else would show a larger one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedQuota:
+    """A quota of the account as SageMaker reported it with a refused CreateTrainingJob.
+
+    Attributes:
+        limit: instances that training jobs may use at once.
+        at: when it was reported, UTC.
+    """
+
+    limit: int
+    at: datetime
+
+    @property
+    def until(self) -> datetime:
+        """When it lapses."""
+        return self.at + QUOTA_LAPSES_AFTER
 
 
 @dataclass(frozen=True)
@@ -26,6 +47,7 @@ class Catalogue:
         prices: on-demand prices of AWS's price list in this Region, by type, in US dollars an hour; they override the
             shipped ones.
         priced_at: when the price list was last read, UTC; None if it never was.
+        reported: quotas that SageMaker reported with refusals, by source of instances (`units.source`).
     """
 
     learned: Mapping[str, InstanceType] = field(default_factory=dict)
@@ -33,6 +55,7 @@ class Catalogue:
     learned_at: datetime | None = None
     prices: Mapping[str, float] = field(default_factory=dict)
     priced_at: datetime | None = None
+    reported: Mapping[str, ReportedQuota] = field(default_factory=dict)
 
     def type_of(self, name: str) -> InstanceType | None:
         """Return an instance type; None if it is unknown."""

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from trainmaster.domain.capacity.units import MAX_CAP, Kind, PlanWindow, Pool, is_service_pool
 from trainmaster.domain.requests.fields import Problem, shown
@@ -49,6 +50,19 @@ def with_windows(pools: Iterable[Pool], before: Mapping[str, Pool]) -> list[Pool
         if pool.plan_status is not None
     }
     return [with_window(pool, known) for pool in pools]
+
+
+def with_raises(pools: Iterable[Pool], before: Mapping[str, Pool], now: datetime) -> list[Pool]:
+    """Return newly set pools with the time at which they last let in more jobs."""
+    return [replace(pool, raised_at=_raised_at(pool, before.get(pool.name), now)) for pool in pools]
+
+
+def _raised_at(pool: Pool, before: Pool | None, now: datetime) -> datetime | None:
+    if before is None:
+        return None
+    opened = before.draining and not pool.draining
+    uncounted = before.count_external and not pool.count_external
+    return now if pool.cap > before.cap or opened or uncounted else before.raised_at
 
 
 def as_made(pools: Iterable[Pool], before: Mapping[str, Pool]) -> list[Pool]:

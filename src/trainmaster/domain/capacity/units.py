@@ -6,7 +6,7 @@ A unit is one instance; in a pool of kind service it is one concurrent request.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
@@ -89,13 +89,14 @@ class Pool:
         status: of a service that is not serving; it is draining then. "" of all others.
         made_for: the demand that it was made for (`planner/expansion/expand.py`); "" for a pool that people set.
         made_at: when the manager made it or last made it larger.
+        raised_at: when people last let more jobs into it: a larger cap, the end of a drain, external jobs not counted.
         vcpus, memory_gib, accelerator, accelerator_memory_gib: of an instance, as `resources.InstanceType` has them;
             0 or "" for what is known of its type.
     """
 
     name: str
     cap: int
-    count_external: bool = False
+    count_external: bool = True
     type_: str = ""
     kind: Kind = Kind.ON_DEMAND
     plan_arn: str | None = None
@@ -112,6 +113,7 @@ class Pool:
     accelerator: str = ""
     accelerator_memory_gib: float = 0.0
     status: str = ""
+    raised_at: datetime | None = field(default=None, compare=False)
 
     @property
     def instance_type(self) -> str:

@@ -22,6 +22,9 @@ class WaitsForCapacity(Reason):
     free: Annotated[int, "Instances of the pool that the job could have now."]
     expected: Annotated[datetime | None, "When enough instances are expected to be free; null if unknown."] = None
     overdue: Annotated[str | None, "Job in the way that has run for longer than expected."] = None
+    quota: Annotated[
+        int | None, "The account's quota, if it is below the pool's cap, as SageMaker last reported it; else null."
+    ] = None
 
     def message(self) -> str:
         """Return the reason as a predicate."""
@@ -31,6 +34,8 @@ class WaitsForCapacity(Reason):
             text += f", expected by {clock(self.expected)}"
         if self.overdue is not None:
             text += f"; {self.overdue} has run for longer than expected"
+        if self.quota is not None:
+            text += f"; the account's quota of {counted(self.quota, self.pool)} is below the pool's cap"
         return text
 
 
@@ -169,6 +174,43 @@ class BackingOff(Reason):
     def message(self) -> str:
         """Return the reason as a predicate."""
         return f"retried at {clock(self.until)}: {self.cause}"
+
+
+@dataclass(frozen=True, slots=True)
+class BehindBackingOff(Reason):
+    """A job of higher priority found no capacity at AWS, is tried again, and starts first in the pool."""
+
+    brief: ClassVar[str] = "behind {job}"
+
+    job: Annotated[str, "Job that starts first."]
+    pool: Annotated[str, "Pool that both need."]
+    until: Annotated[datetime, "When its next start is or was tried; earlier if instances become free."]
+
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        return (
+            f"waits behind {self.job}, which has a higher priority and starts again at {clock(self.until)}: "
+            f"SageMaker had no capacity in {self.pool}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaTooSmall(Reason):
+    """The account's quota is too small for it, although the pool's cap is not."""
+
+    brief: ClassVar[str] = "quota of {quota} {pool}"
+
+    pool: Annotated[str, "Pool whose cap is above the account's quota."]
+    needed: Annotated[int, "Instances that the job needs in the pool."]
+    quota: Annotated[int, "The account's quota, as SageMaker last reported it."]
+    until: Annotated[datetime, "When a start is tried again, in case the quota is larger by then."]
+
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        return (
+            f"needs {counted(self.needed, self.pool)}, more than the account's quota of "
+            f"{counted(self.quota, self.pool)}; a start is tried again at {clock(self.until)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

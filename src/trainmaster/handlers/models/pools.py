@@ -51,7 +51,7 @@ class PoolParts(RequestModel):
         str | None, Field(max_length=2048, description="Required for a pool of kind training-plan.")
     ] = None
     cap: Cap
-    count_external: CountExternal = False
+    count_external: CountExternal = True
     draining: Draining = False
     price: Price = 0.0
     vcpus: VCpus = 0
@@ -137,6 +137,11 @@ class Pool(ResponseModel):
     accelerator: Annotated[str | None, Field(description="Manufacturer; null if there are none or it is unknown.")]
     accelerator_memory_gib: Annotated[float, Field(description="All accelerators of an instance together.")]
     cap: int
+    quota: Annotated[
+        int | None,
+        Field(description="Quota of the account where it is below the cap, as SageMaker last reported it; it applies."),
+    ]
+    quota_at: Annotated[datetime | None, Field(description="Time at which SageMaker reported that quota.")]
     used: Annotated[int, Field(description="Instances held by jobs of the queue, including stopping ones.")]
     stopping: Annotated[int, Field(description="Used instances whose jobs are stopping.")]
     beyond_minimum: Annotated[int, Field(description="Used instances of elastic jobs beyond their minimum size.")]

@@ -11,6 +11,7 @@ from typing import Any
 
 from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.pools import default_name
+from trainmaster.domain.capacity.reported_quotas import QuotaBound, quota_bounds
 from trainmaster.domain.capacity.units import Kind, Pool
 from trainmaster.domain.plan import Snapshot
 from trainmaster.handlers.models import pools as pool_models
@@ -81,10 +82,12 @@ def use_of_pools(in_force: QueueSettings, snapshot: Snapshot, now: datetime) -> 
     """
     services = {name: pool for name, pool in snapshot.pools.items() if pool.kind is Kind.SERVICE}
     pools = {**in_force.pools, **services}
-    snapshot = replace(snapshot, pools=pools, policy=in_force.policy, catalogue=in_force.catalogue)
+    catalogue = replace(in_force.catalogue, reported=snapshot.catalogue.reported)
+    snapshot = replace(snapshot, pools=pools, policy=in_force.policy, catalogue=catalogue)
+    bounds = quota_bounds(pools, catalogue, now)
     usage, waiting, weight = pool_usage(snapshot, now), waiting_for(snapshot), weights(snapshot)
     return [
-        _pool_view(pool, snapshot, usage[name], waiting[name], weight.get(name, 0.0))
+        _pool_view(pool, snapshot, usage[name], waiting[name], weight.get(name, 0.0), bounds.get(name))
         for name, pool in sorted(pools.items())
     ]
 
@@ -139,7 +142,9 @@ def _asked(name: str, instance_type: str, setting: pool_models.PoolParts) -> Poo
     )
 
 
-def _pool_view(pool: Pool, snapshot: Snapshot, usage: Usage, waiting: Waiting, weight: float) -> pool_models.Pool:
+def _pool_view(  # noqa: PLR0913, PLR0917 -- one parameter for each source of the view
+    pool: Pool, snapshot: Snapshot, usage: Usage, waiting: Waiting, weight: float, bound: QuotaBound | None
+) -> pool_models.Pool:
     kind, known = snapshot.catalogue.of_pool(pool), snapshot.catalogue.type_of(pool.instance_type)
     return pool_models.Pool(
         name=pool.name,
@@ -160,6 +165,8 @@ def _pool_view(pool: Pool, snapshot: Snapshot, usage: Usage, waiting: Waiting, w
         accelerator=kind.accelerator or None,
         accelerator_memory_gib=kind.accelerator_memory_gib,
         cap=pool.cap,
+        quota=None if bound is None else bound.quota.limit,
+        quota_at=None if bound is None else bound.quota.at,
         used=usage.used,
         stopping=usage.stopping,
         beyond_minimum=usage.beyond_minimum,

@@ -17,7 +17,14 @@ from trainmaster.domain.elastic.sizes import Cause, Elastic
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Decision, Preempt, Resize, Snapshot, Start, Wait
-from trainmaster.domain.reasons.capacity import BackingOff, CanNeverFit, Infeasible, ReservedForOther, WaitsForCapacity
+from trainmaster.domain.reasons.capacity import (
+    BackingOff,
+    CanNeverFit,
+    Infeasible,
+    QuotaTooSmall,
+    ReservedForOther,
+    WaitsForCapacity,
+)
 from trainmaster.domain.reasons.rules import BudgetSpent, Draining, GroupFull, PlanClosed, ShareFull, UserFull
 from trainmaster.domain.times import NEVER
 from trainmaster.planner.elastic.resize import (
@@ -34,7 +41,7 @@ from trainmaster.planner.elastic.resize import (
 from trainmaster.planner.orders.ranking import PreemptionRank
 from trainmaster.planner.state import JobView, PlanState
 
-_NOT_WAITING_FOR_UNITS = CanNeverFit | Infeasible | Draining | PlanClosed | BudgetSpent | GroupFull
+_NOT_WAITING_FOR_UNITS = CanNeverFit | Infeasible | QuotaTooSmall | Draining | PlanClosed | BudgetSpent | GroupFull
 """Reasons of jobs that would wait however many units were free."""
 _WAITING_FOR_OWN_SHARE = ShareFull | UserFull
 """Reasons of jobs that wait only for units of their own share."""

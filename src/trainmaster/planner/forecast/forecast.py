@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.resolve import resolve
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, Snapshot
@@ -101,7 +102,7 @@ class _ForecastRequest:
     def of(
         cls, snapshot: Snapshot, now: datetime, rng: Random, schedule: Scheduler, wanted: frozenset[str]
     ) -> _ForecastRequest:
-        snapshot = _relevant(resolve(snapshot), now, wanted)
+        snapshot = _relevant(_with_quotas(resolve(snapshot), now), now, wanted)
         return cls(snapshot, now, rng, schedule, wanted, schedule(snapshot, now, rng))
 
     @property
@@ -150,6 +151,14 @@ class _ForecastRequest:
 
     def _only(self, starts: Mapping[str, datetime]) -> dict[str, datetime]:
         return {name: at for name, at in starts.items() if name in self.wanted and not self._beyond_horizon(at)}
+
+
+def _with_quotas(snapshot: Snapshot, now: datetime) -> Snapshot:
+    """Return the snapshot with caps reduced to reported quotas, which no simulation expects to rise."""
+    if not (bounds := quota_bounds(snapshot.pools, snapshot.catalogue, now)):
+        return snapshot
+    catalogue = replace(snapshot.catalogue, reported={})
+    return replace(snapshot, pools=with_quotas(snapshot.pools, bounds), catalogue=catalogue)
 
 
 def _ordered(low: datetime, expected: datetime, high: datetime) -> Estimate:

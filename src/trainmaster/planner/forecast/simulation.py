@@ -20,6 +20,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import WAITING, Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.plan import Plan, Resize, Snapshot, Start
+from trainmaster.planner.back_off import awakened_by
 from trainmaster.planner.orders import order_of
 from trainmaster.planner.reservations.expected_ends import MEDIAN, OVERDUE_GRACE, STOP_DURATION, ExpectedEnds
 
@@ -153,7 +154,8 @@ class QueueSimulation:
             del self.ends[job.name]
             self.shrinking.pop(job.name, None)
         warm = tuple(pool for pool in self.snapshot.warm if _gone(pool) > self.moment)
-        waiting = (*self.snapshot.waiting, *back)
+        freed = {pool for job in ended for pool in job.units}
+        waiting = awakened_by((*self.snapshot.waiting, *back), freed, self.moment)
         self.snapshot = replace(self.snapshot, active=tuple(remaining), waiting=waiting, warm=warm)
 
     def _record_usage(self, ended: Sequence[Job]) -> None:

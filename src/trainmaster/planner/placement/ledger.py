@@ -6,7 +6,7 @@ before, and no job is preempted for units that are already being released.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -50,6 +50,7 @@ class Ledger:
     _claims_on: dict[str, dict[str, Claim]] = field(default_factory=dict)
     _claimed: dict[str, int] = field(default_factory=dict)
     _barriers: dict[str, dict[str, tuple[PreemptionRank, Job]]] = field(default_factory=dict)
+    _awaiting: dict[str, dict[str, Job]] = field(default_factory=dict)
 
     def available_now(self, pool: str, exempt: int = 0) -> int:
         """Return the free units of a pool that no claim keeps.
@@ -147,6 +148,25 @@ class Ledger:
         for pool in units:
             for share, (highest, first) in self._barriers.get(pool, {}).items():
                 if not (owner and share != job.share) and not (rank < highest and job.preemptible):
+                    return pool, first
+        return None
+
+    def add_back_off(self, job: Job, pools: Iterable[str]) -> None:
+        """Keep jobs of lower priority out of pools in which a job in back-off would fit."""
+        for pool in pools:
+            by_share = self._awaiting.setdefault(pool, {})
+            if job.share not in by_share or job.priority > by_share[job.share].priority:
+                by_share[job.share] = job
+
+    def back_off(self, job: Job, units: Units, *, owner: bool = False) -> tuple[str, Job] | None:
+        """Return a pool of these units and a job of higher priority that backs off there; None if there is none.
+
+        No rank or preemptibility excuses a job: a job that backs off preempts no one, and the instances may be the ones
+        that it waits for. An owner passes jobs of other shares, as it does with barriers.
+        """
+        for pool in units if self._awaiting else ():
+            for share, first in self._awaiting.get(pool, {}).items():
+                if first.priority > job.priority and not (owner and share != job.share):
                     return pool, first
         return None
 

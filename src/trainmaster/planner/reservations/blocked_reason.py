@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
+from trainmaster.domain.capacity.reported_quotas import QuotaBound
 from trainmaster.domain.capacity.units import Pool, Units, covers
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.reasons.capacity import CanNeverFit, Infeasible, ReservedForOther, WaitsForCapacity
+from trainmaster.domain.reasons.capacity import (
+    CanNeverFit,
+    Infeasible,
+    QuotaTooSmall,
+    ReservedForOther,
+    WaitsForCapacity,
+)
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import Draining, NotInService
 
@@ -36,6 +43,17 @@ def infeasible_reason(job: Job, pools: Mapping[str, Pool], caps: Mapping[str, in
     pool = next(name for name, count in units.items() if count > caps.get(name, 0))
     cap = pools[pool].cap if pool in pools else 0
     return CanNeverFit(pool, units[pool], cap, expansion, at_zero=pool in pools and not cap)
+
+
+def quota_reason(job: Job, pools: Mapping[str, Pool], bounds: Mapping[str, QuotaBound]) -> Reason | None:
+    """Return the quota that keeps the job from pools whose caps would hold it; None if no quota does."""
+    caps = {name: 0 if pool.draining else pool.cap for name, pool in pools.items()}
+    as_set = {**caps, **{name: bound.cap for name, bound in bounds.items() if not pools[name].draining}}
+    for units in job.demand.alternatives if bounds else ():
+        if covers(as_set, units):
+            pool = next(name for name, count in units.items() if count > caps[name])
+            return QuotaTooSmall(pool, units[pool], bounds[pool].quota.limit, bounds[pool].quota.until)
+    return None
 
 
 def shortage_reason(

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.instance_table import SHIPPED
+from trainmaster.domain.capacity.reported_quotas import without_larger
 from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.errors import ServiceError
 from trainmaster.domain.policy.settings import Expansion
@@ -90,7 +91,9 @@ class CatalogueRefresher:
     def _with_quotas(self, known: Catalogue, rules: Expansion, *, stale: bool) -> Catalogue:
         wanted = rules.enabled and (stale or not known.quotas)
         quotas = self._read("quotas", self._sources.quotas.quotas) if wanted else None
-        return known if quotas is None else replace(known, quotas=quotas or known.quotas)
+        if quotas is None:
+            return known
+        return replace(known, quotas=quotas or known.quotas, reported=without_larger(known.reported, quotas))
 
     def _with_prices(self, known: Catalogue, rules: Expansion, now: datetime) -> Catalogue:
         wanted = (rules.enabled or rules.dollars_per_hour is not None) and _is_old(known.priced_at, now)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.resolve import resolve
 from trainmaster.domain.capacity.units import Kind, Pool, Units, covers, total
 from trainmaster.domain.capacity.warm_pools import counting
@@ -36,7 +37,7 @@ class Usage:
         stopping: the part of `used` that is about to become free.
         held: reserved for waiting jobs.
         external: held by external training jobs.
-        free: 0 in a draining pool.
+        free: 0 in a draining pool; no more than the account's quota leaves, as SageMaker last reported it.
         warm: kept by warm pools.
         beyond_least: held by elastic jobs beyond their minimum sizes.
     """
@@ -94,6 +95,7 @@ def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
     )
     warm = total(pool.units for pool in counting(snapshot.warm, snapshot.active))
     taken = total([used, warm, snapshot.external])
+    pools = with_quotas(snapshot.pools, quota_bounds(snapshot.pools, snapshot.catalogue, now))
     return {
         name: Usage(
             used=used.get(name, 0),
@@ -104,7 +106,7 @@ def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
             beyond_minimum=beyond.get(name, 0),
             free=max(pool.cap - taken.get(name, 0), 0) if not pool.draining else 0,
         )
-        for name, pool in snapshot.pools.items()
+        for name, pool in pools.items()
     }
 
 

@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.domain.capacity.external import external_units
-from trainmaster.domain.capacity.pools import as_made, pool_problems, problems_of_one, service_problem, with_windows
+from trainmaster.domain.capacity.pools import (
+    as_made,
+    pool_problems,
+    problems_of_one,
+    service_problem,
+    with_raises,
+    with_windows,
+)
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import counting
 from trainmaster.domain.errors import PoolInUse, PoolNotFound
@@ -136,9 +143,12 @@ def _change(
     context: ApiContext, change: Callable[[QueueSettings], Iterable[Pool]], version: int | None, reader: _Reader
 ) -> PoolsChange:
     """Commit a change of the pools, and keep what only the manager sets: windows of plans, and why a pool was made."""
-    settings = change_settings(
-        context, lambda now: (as_made(with_windows(change(now), now.pools), now.pools), None), version
-    )
+    at = context.clock.now()
+
+    def pools(now: QueueSettings) -> list[Pool]:
+        return with_raises(as_made(with_windows(change(now), now.pools), now.pools), now.pools, at)
+
+    settings = change_settings(context, lambda now: (pools(now), None), version)
     if reader.snapshot is None:
         return PoolsChange(settings, None)
     # Which external jobs count, and in which pools, depends on the pools in force.

@@ -1,8 +1,7 @@
 """Resize jobs that consist of several training jobs: add members, or drain them from the rendezvous and stop them.
 
-Members also start with the job's own training job and end with its base; if SageMaker loses the base, a member takes
-its place. A member of a job that runs on is stopped only after it has left the rendezvous or its time is over, since a
-sudden stop would cost all nodes a restart.
+Members also start and end with the job's own training job. A member of a job that runs on is stopped only after it has
+left the rendezvous or its time is over, since a sudden stop would cost all nodes a restart.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.service.attempt_request import PoolGoneError, request_of_member
+from trainmaster.service.capacity.quotas import note_quota
 from trainmaster.service.context import ManagerContext, commit
 from trainmaster.service.launch import confirm_or_stop
 from trainmaster.service.observe import poll, poll_training_job
@@ -141,6 +141,8 @@ class MembersHook:
             request = request_of_member(context, job, attempt)
             created = context.launcher.create(job, replace(attempt, training_job_name=name), request)
         except (CapacityExhausted, RequestRefused, PoolGoneError) as error:
+            if isinstance(error, CapacityExhausted):
+                note_quota(context, error)
             return commit(context, job, _without(job, name, now, str(error)))
         if created is CreateResult.NAME_TAKEN:
             reason = "cannot be created: its name belongs to a training job that the queue did not start"

@@ -91,7 +91,15 @@ def test_a_reason_in_a_few_words(reason: dict[str, Any], told: str) -> None:
 
 def test_every_reason_has_a_few_words() -> None:
     members = {"needed": 2, "free": 1, "pool": P5, "job": "b", "jobs": ["b"], "victims": ["b"], "share": "s"}
-    members |= {"shrinks": ["b"], "bound": "cap", "limit": 3, "group": "g", "pools": [P5], "cause": "Creating"}
+    members |= {
+        "shrinks": ["b"],
+        "bound": "cap",
+        "limit": 3,
+        "quota": 2,
+        "group": "g",
+        "pools": [P5],
+        "cause": "Creating",
+    }
     for name in REASONS:
         told = short_reason(a_view("a", reason={"type": name, "message": "the whole message"} | members))
         assert told

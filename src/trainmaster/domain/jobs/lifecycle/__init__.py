@@ -46,6 +46,7 @@ from trainmaster.domain.jobs.lifecycle.transition import CLOCK_TOLERANCE, curren
 from trainmaster.domain.jobs.lifecycle.waiting import (
     apply_parent_end,
     cancel,
+    end_back_off,
     enqueue_if_due,
     held_reason,
     hold,
@@ -66,6 +67,7 @@ __all__ = [
     "complete_resize",
     "current",
     "elastic_of",
+    "end_back_off",
     "ends_attempt",
     "enqueue_if_due",
     "fail",

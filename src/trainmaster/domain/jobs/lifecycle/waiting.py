@@ -11,9 +11,14 @@ from datetime import datetime
 
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.jobs.job import ENDED, Job, JobState, ParentRule
-from trainmaster.domain.jobs.lifecycle.transition import move, note, waiting_state
+from trainmaster.domain.jobs.lifecycle.transition import move, note, touch, waiting_state
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import Held, NotBefore, WaitsForJobs
+
+
+def end_back_off(job: Job) -> Job:
+    """Let a waiting job start again at once, since units became free that it could use."""
+    return touch(job, retry_at=None)
 
 
 def cancel(job: Job, now: datetime, who: str) -> Job:
