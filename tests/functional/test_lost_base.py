@@ -41,6 +41,11 @@ def begun(world: ElasticWorld, size: int = 3, **more) -> None:
     world.run_until(lambda: runs_with(world, size) and at_work(world))
 
 
+def replaced(world: ElasticWorld) -> bool:
+    """Whether a member has taken the place of the first base, and another has come."""
+    return world.job("elastic").attempt.successor != "" and runs_with(world, 3) and at_work(world)
+
+
 def reasons(world: ElasticWorld) -> list[str]:
     return [line.reason for line in world.job("elastic").history]
 
@@ -54,7 +59,7 @@ def completed_at_once(world: ElasticWorld) -> None:
     world.run_until_ended("elastic")
     job = world.job("elastic")
     assert (job.state, [each.number for each in job.attempts]) == (JobState.COMPLETED, [1])
-    assert (job.failures, job.preemptions) == ({}, 0)
+    assert ([*job.failures], job.preemptions) == ([FailureClass.SERVICE], 0)
     assert (world.doubles, world.torn, world.in_use()) == (set(), set(), {})
 
 
@@ -76,7 +81,7 @@ def test_a_second_loss_is_replaced_too():
     world = a_world()
     begun(world)
     world.simulator.fail("elastic")
-    world.run_until(lambda: runs_with(world, 3) and at_work(world) and len(world.names("elastic")) == 3)
+    world.run_until(lambda: replaced(world))
     world.simulator.fail(member(1))
     world.run_until(lambda: world.names("elastic") == [member(2), member(3), member(4)])
     assert world.job("elastic").attempt.base_name == member(2)
@@ -149,14 +154,14 @@ def test_preempted_afterwards_it_stops_as_a_whole_and_resumes():
     world = a_world()
     begun(world, training_seconds=600)
     world.simulator.fail("elastic")
-    world.run_until(lambda: runs_with(world, 3) and at_work(world) and len(world.names("elastic")) == 3)
+    world.run_until(lambda: replaced(world))
     world.submit("urgent", count=3, priority=5, training_seconds=100)
     world.run_until(lambda: world.job("urgent").state is JobState.RUNNING)
     assert (world.job("elastic").state, world.names("elastic")) == (JobState.PREEMPTED, [])
     world.run_until_ended("urgent", "elastic")
     job = world.job("elastic")
     assert [each.outcome for each in job.attempts] == [Outcome.PREEMPTED, Outcome.COMPLETED]
-    assert (job.failures, world.peaks[P5]) == ({}, 3)
+    assert (job.failures, world.peaks[P5]) == ({FailureClass.SERVICE: 1}, 3)
 
 
 @pytest.mark.parametrize("after", [0, 10, 30, 60])
@@ -174,7 +179,7 @@ def test_a_stop_of_the_new_base_in_the_console_ends_the_job():
     world = a_world()
     begun(world)
     world.simulator.fail("elastic")
-    world.run_until(lambda: runs_with(world, 3) and len(world.names("elastic")) == 3)
+    world.run_until(lambda: replaced(world))
     world.simulator.call("StopTrainingJob", TrainingJobName=member(1))
     world.run_until_ended("elastic")
     assert (world.job("elastic").state, world.in_use()) == (JobState.STOPPED, {})

@@ -23,7 +23,7 @@ from elastic_world import BY_DECREE, EAGER, ElasticWorld
 from tables import new_table
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import ENDED, JobState
-from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.policy.settings import FailureClass, Policy
 from trainmaster.service.change import cancel
 from world import BRISK
 
@@ -104,7 +104,7 @@ def check_lost(world: ElasticWorld, names: list[str]) -> None:
     """Whatever comes upon the manager, it is one attempt, and both losses are replaced once."""
     check(world, names)
     job = world.job("elastic")
-    assert ([each.number for each in job.attempts], job.failures) == ([1], {})
+    assert ([each.number for each in job.attempts], job.failures) == ([1], {FailureClass.SERVICE: 2})
     assert len(world.training_jobs) == 5, "a replacement was created twice"
 
 

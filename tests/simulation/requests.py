@@ -23,7 +23,9 @@ def request_of(submit: Submit, epoch: datetime) -> dict[str, Any]:
         variables["internal_errors"] = submit.internal_errors
     named: dict[str, Any] = {"priority": submit.priority, "kind": submit.instance_type, **variables}
     if submit.hook:
-        request = elastic_request(submit.name, submit.hook, least=submit.least, most=submit.most, **named)
+        request = elastic_request(
+            submit.name, submit.hook, min_instances=submit.least, max_instances=submit.most, **named
+        )
     else:
         request = a_request(submit.name, count=submit.count, **named)
     _with_resources(request, submit)

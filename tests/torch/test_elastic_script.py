@@ -67,6 +67,28 @@ def test_a_node_whose_agent_is_killed_is_taken_out_at_once(containers):
     assert time.monotonic() - began < 60, "without it the others would see it after a minute and a half"
 
 
+@pytest.mark.slow
+def test_a_job_whose_base_is_gone_at_once_works_on_and_takes_another_in(containers):
+    base = containers(1, ONE, QUICK)
+    until(lambda: base.steps)
+    member = containers(2, ONE, QUICK)
+    until(lambda: base.steps[-1]["world"] == 2)
+    done = base.steps[-1]["step"]
+    kill_all(base.process.pid)
+    until(lambda: member.steps and member.steps[-1]["world"] == 1)
+    assert member.steps[0]["step"] <= done + 1, "it goes on from the last checkpoint at the latest"
+    containers(3, ONE, QUICK)
+    until(lambda: member.steps[-1]["world"] == 2)
+    assert member.process.poll() is None
+
+
+def kill_all(pid):
+    """End a container as a lost instance does, with all of its processes at once."""
+    for child in children_of(pid):
+        kill_all(child)
+    os.kill(pid, signal.SIGKILL)
+
+
 def children_of(pid):
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -470,7 +471,7 @@ class TestALostBase:
         assert (names(lost), attempt.training_job_names) == ([other], (oldest, other))
         assert (attempt.faulty_since, attempt.wanted) == (b.at(50), 3)
         assert lines(lost)[-1].endswith(f"; {oldest} takes its place")
-        assert (lost.past, lost.failures, lost.capacity_failures) == ((), {}, 0)
+        assert (lost.past, sum(lost.failures.values()), lost.capacity_failures) == ((), 1, 0)
 
     def test_its_units_come_back_as_further_members(self):
         lost = told(running(Hook.MEMBERS, 3), Status.FAILED, 50, **INTERNAL)
@@ -505,7 +506,16 @@ class TestALostBase:
         assert (again.attempt.faulty_since, again.attempt.wanted) == (b.at(50), 3)
         over = base_told(again, Status.FAILED, 70, **INTERNAL)
         assert (over.state, over.attempt.outcome) == (JobState.PENDING, Outcome.FAILED)
-        assert over.failures == {FailureClass.SERVICE: 1}
+        assert over.failures == {FailureClass.SERVICE: 3}
+
+    def test_losses_beyond_the_retry_limit_end_the_job(self):
+        job = replace(running(Hook.MEMBERS, 4), retries={FailureClass.SERVICE: 1})
+        lost = told(job, Status.FAILED, 50, **INTERNAL)
+        ended = base_told(lost, Status.FAILED, 60, **INTERNAL)
+        assert ended.stopping
+        for name in names(ended):
+            ended = member_told(ended, name, Status.STOPPED, 70)
+        assert base_told(ended, Status.FAILED, 80, **INTERNAL).state is JobState.FAILED
 
     @pytest.mark.parametrize(
         "fields", [{"failure_reason": "AlgorithmError: sorry"}, {"failure_reason": "ClientError: sorry"}]
@@ -552,7 +562,11 @@ class TestALostBase:
         last = member_told(preempting, names(preempting)[0], Status.STOPPED, 70)
         assert last.units == {b.P5: 1}
         over = base_told(last, Status.STOPPED, 80)
-        assert (over.state, over.attempt.outcome, over.failures) == (JobState.PREEMPTED, Outcome.PREEMPTED, {})
+        assert (over.state, over.attempt.outcome, over.failures) == (
+            JobState.PREEMPTED,
+            Outcome.PREEMPTED,
+            {FailureClass.SERVICE: 1},
+        )
 
     def test_stopped_by_its_user_it_ends(self):
         lost = told(running(Hook.MEMBERS, 2), Status.FAILED, 50, **INTERNAL)

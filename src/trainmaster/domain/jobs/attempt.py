@@ -68,7 +68,7 @@ class Attempt:
         served: unit-seconds of work before `sized_at`.
         resizes: the number of its completed resizes.
         faulty_since: when it lost a member that has not been replaced; None if none is missing.
-        wanted: its size before that loss, or before its own training job ended.
+        wanted: its size before that loss, or before its base ended.
         base_ended_at: when its base ended while members still held units.
         successor: the member that is its base since SageMaker lost the one before; "" while its own training job is.
         base_lost: why SageMaker lost its last base; None if it never did.

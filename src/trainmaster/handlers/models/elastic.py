@@ -74,7 +74,7 @@ class Elastic(ResponseModel):
     resizing: Annotated[Resizing | None, Field(description="Null if none is in progress.")]
     faulty_since: Annotated[datetime | None, Field(description="Time since which a lost member is missing.")]
     wanted: Annotated[int | None, Field(description="Its size before the loss.")]
-    members: Annotated[list[Member], Field(description="Members beside its own training job, oldest first.")]
+    members: Annotated[list[Member], Field(description="Members beside its base, oldest first.")]
 
 
 class Node(ResponseModel):

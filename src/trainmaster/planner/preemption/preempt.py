@@ -51,7 +51,7 @@ def may_be_preempted(job: Job) -> bool:
     """Return True if a job can be preempted: SageMaker knows it, and it is neither stopping nor exempt.
 
     Not a job of another kind whose parts are done, which holds nothing; nor an elastic job whose
-    own training job has ended, since its members are about to release their units.
+    base has ended, since its members are about to release their units.
     """
     attempt = job.attempt
     known = attempt is not None and attempt.launched and attempt.stop_asked_at is None

@@ -1,7 +1,8 @@
 """Resize jobs that consist of several training jobs: add members, or drain them from the rendezvous and stop them.
 
-Members also start and end with the job's own training job. A member of a job that runs on is stopped only after it has
-left the rendezvous or its time is over, since a sudden stop would cost all nodes a restart.
+Members also start with the job's own training job and end with its base; if SageMaker loses the base, a member takes
+its place. A member of a job that runs on is stopped only after it has left the rendezvous or its time is over, since a
+sudden stop would cost all nodes a restart.
 """
 
 from __future__ import annotations

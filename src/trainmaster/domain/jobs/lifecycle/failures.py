@@ -48,7 +48,7 @@ def retry_or_fail(job: Job, failure: FailureClass, now: datetime, reason: str, r
     times = job.failures.get(failure, 0) + 1
     counted = replace(job, failures={**job.failures, failure: times})
     limit = job.retries.get(failure, retry.max_retries)
-    if limit is not None and times > limit:
+    if not may_retry(job, failure, retries):
         attempt = close_attempt(job, Outcome.FAILED, now, reason)
         return end(counted, JobState.FAILED, attempt, now, _failure_text(counted, reason, times))
     if failure is FailureClass.CAPACITY:
@@ -56,6 +56,12 @@ def retry_or_fail(job: Job, failure: FailureClass, now: datetime, reason: str, r
     bound = "" if limit is None else f" of at most {limit}"
     tried = replace(counted, attempt=close_attempt(job, Outcome.FAILED, now, reason))
     return _wait_again(tried, now, f"{reason} (retry {times}{bound}, class {failure})", back_off(times, retry))
+
+
+def may_retry(job: Job, failure: FailureClass, retries: Retries | None = None) -> bool:
+    """Return whether one more failure of this class is within the limit."""
+    limit = job.retries.get(failure, _rule(failure, retries).max_retries)
+    return limit is None or job.failures.get(failure, 0) < limit
 
 
 def fail(job: Job, now: datetime, reason: str) -> Job:

@@ -11,7 +11,7 @@ from trainmaster.domain.capacity.warm_pools import MAX_KEEP_ALIVE
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Job, JobState
-from trainmaster.domain.jobs.lifecycle.failures import Retries, fail, restart_in_full, retry_or_fail
+from trainmaster.domain.jobs.lifecycle.failures import Retries, fail, may_retry, restart_in_full, retry_or_fail
 from trainmaster.domain.jobs.lifecycle.progress import record_progress, with_progress
 from trainmaster.domain.jobs.lifecycle.resizing import (
     abandon_resize,
@@ -70,7 +70,7 @@ def _apply_report(job: Job, attempt: Attempt, seen: Observation, now: datetime, 
     if seen.terminal and attempt.members and attempt.launched:
         if attempt.base_ended_at is not None:
             return None
-        return _without_base(job, seen, now) if _survives(job, seen, now) else stop_members(job, now)
+        return _without_base(job, seen, now) if _survives(job, seen, now, retries) else stop_members(job, now)
     if seen.terminal:
         # Its end may be its first report, since earlier ones may have been lost.
         known = replace(
@@ -118,22 +118,37 @@ def _apply_end(job: Job, seen: Observation, now: datetime, retries: Retries | No
     return _apply_stop(job, seen, now, retries)
 
 
-def _survives(job: Job, seen: Observation, now: datetime) -> bool:
+def _survives(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> bool:
     """Return whether the infrastructure ended the base of a group that works on without it.
 
-    A failure of the user's code, a time limit and a stop end the whole attempt.
+    A failure of the user's code, a time limit and a stop end the whole attempt; so does a loss beyond the retry limit.
     """
     lost = seen.failure_class in _LOSSES or (seen.ends_badly and seen.secondary == WAITED_TOO_LONG)
     ends = job.stop_asked or job.stop_requested or _reclaimed(job, seen, now)
     at_work = job.state in (JobState.RUNNING, JobState.RESIZING)
-    return lost and at_work and not ends and successor_of(current(job)) is not None
+    able = lost and at_work and not ends and successor_of(current(job)) is not None
+    return able and may_retry(job, _class_of_loss(seen.failure_reason or ""), retries)
+
+
+def _class_of_loss(reason: str) -> FailureClass:
+    """Return the class of the failure by which a base was lost."""
+    return failure_class_of(reason) or FailureClass.SPOT
 
 
 def _without_base(job: Job, seen: Observation, now: datetime) -> Job:
-    """Return the job after the loss of its base, with the warm pool that the base leaves."""
+    """Return the job after the loss of its base, which counts as a failure, with the warm pool that the base leaves."""
     reason = seen.failure_reason or f"{_ENDED_BY_SAGEMAKER}{seen.secondary}"
-    known = replace(job, attempt=replace(current(job), interruptions=_interruptions(job, seen)))
-    return replace_base(known, now, reason, warm_until=_warm_until(job, seen, now))
+    failure, known = _class_of_loss(reason), replace(current(job), interruptions=_interruptions(job, seen))
+    known_job = replace(job, attempt=known, failures={**job.failures, failure: job.failures.get(failure, 0) + 1})
+    return replace_base(known_job, now, reason, warm_until=_warm_until(job, seen, now))
+
+
+def _wait_after_loss(job: Job, now: datetime, retries: Retries | None) -> Job:
+    """Return the job after an attempt that was given up: the loss of its base, counted already, ended it."""
+    reason = current(job).base_lost or ""
+    failure = _class_of_loss(reason)
+    before = {**job.failures, failure: max(job.failures.get(failure, 0) - 1, 0)}
+    return retry_or_fail(replace(job, failures=before), failure, now, reason, retries)
 
 
 def _apply_member_report(job: Job, seen: Observation, now: datetime) -> Job | None:
@@ -152,8 +167,7 @@ def _apply_stop(job: Job, seen: Observation, now: datetime, retries: Retries | N
     if job.state is JobState.PREEMPTING and not _user_stopped_it(current(job), seen):
         return _preempted(job, now)
     if current(job).given_up and not _user_stopped_it(current(job), seen):
-        reason = current(job).base_lost or ""
-        return retry_or_fail(job, failure_class_of(reason) or FailureClass.SPOT, now, reason, retries)
+        return _wait_after_loss(job, now, retries)
     if _pending_timed_out(job, seen, now):
         reason = "no EC2 capacity within MaxPendingTimeInSeconds"
         return _without_capacity(job, FailureClass.CAPACITY, now, reason, retries)
