@@ -9,6 +9,7 @@ import pytest
 from builders import P5
 from trainmaster.cli.queue.pools_table import quota_notes
 from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.policy.settings import FailureClass, Policy, Retry
 from trainmaster.domain.reasons.capacity import BehindBackingOff
 from trainmaster.handlers.views.pools import pools as pools_view
 from trainmaster.service.capacity.pools import change_pool
@@ -16,6 +17,8 @@ from trainmaster.service.explain.explain import explain
 from trainmaster.service.wake import wake
 from world import BRISK, EPOCH, World, a_request
 
+AFTER_AN_HOUR = Retry(max_retries=None, first_delay=timedelta(hours=1), max_delay=timedelta(hours=1))
+PATIENT = Policy(retries={FailureClass.CAPACITY: AFTER_AN_HOUR})
 SHORT = ({"limits": {P5: 2}}, {"capacity": {P5: 2}})
 
 
@@ -120,6 +123,23 @@ def test_the_end_of_an_external_job_wakes_a_refused_job():
     assert world.job("b").attempt.created_at - EPOCH < timedelta(seconds=500)
     world.run_until_ended("b", "c", limit=1_000)
     assert world.opened == ["theirs", "b", "c"]
+
+
+@pytest.mark.parametrize("short", SHORT)
+@pytest.mark.parametrize("other", ["job", "external"])
+def test_what_ends_early_ends_a_back_off_of_an_hour(short, other):
+    world = a_world(policy=PATIENT, **short)
+    if other == "job":
+        world.submit("a", count=2, priority=9, training_seconds=400)
+    else:
+        world.simulator.client().create_training_job(**a_request("a", count=2, training_seconds=400))
+    world.run(30)
+    world.submit("b", count=2, priority=5, training_seconds=100)
+    world.run(200)
+    assert world.job("b").state is JobState.PENDING
+    assert world.job("b").retry_at > world.now() + timedelta(minutes=45)
+    world.run_until_ended("b", limit=800)
+    assert world.job("b").state is JobState.COMPLETED
 
 
 def test_a_larger_cap_wakes_a_refused_job():
