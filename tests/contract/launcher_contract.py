@@ -17,7 +17,7 @@ from trainmaster.domain.capacity.units import PlanStatus, PlanWindow
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
-from trainmaster.ports.sagemaker import CreateResult, Launcher, Owner
+from trainmaster.ports.sagemaker import CreateResult, Launcher, Owner, StopResult
 
 QUEUE = "research"
 P4 = "ml.p4d.24xlarge"
@@ -100,7 +100,8 @@ class Bench(Protocol):
 def create(bench: Bench, name: str = "job1", *, number: int = 1, queue_job: str | None = None, **members: Any):
     """Create an attempt; its job entered just now."""
     job = a_job(queue_job or name, entry_time=bench.now())
-    attempt = an_attempt(number, training_job_name=name, choices=members.pop("choices", ()))
+    given = {key: members.pop(key) for key in ("choices", "created_at") if key in members}
+    attempt = an_attempt(number, training_job_name=name, **given)
     return bench.launcher.create(job, attempt, a_request(queue_job or name, **members))
 
 
@@ -149,6 +150,7 @@ class Creates:
             "trainmaster:queue": QUEUE,
             "trainmaster:job": "job1",
             "trainmaster:attempt": "2",
+            "trainmaster:start": an_attempt().start_id,
         }
 
     def test_the_rest_of_the_request_arrives_as_it_was(self, bench: Bench):
@@ -222,10 +224,10 @@ class KeepsNamesUnique:
         bench.create_elsewhere(a_request("job1", Tags=listed))
         assert create(bench) is CreateResult.NAME_TAKEN
 
-    def test_so_has_our_own_from_before_the_job_entered(self, bench: Bench):
+    def test_so_has_our_own_of_an_earlier_start(self, bench: Bench):
         create(bench)
         bench.let(DONE)
-        assert create(bench) is CreateResult.NAME_TAKEN
+        assert create(bench, created_at=bench.now()) is CreateResult.EARLIER_START
 
 
 class Lives:
@@ -326,7 +328,7 @@ class Stops:
         create(bench)
         bench.let(READY)
         asked = bench.now()
-        assert bench.launcher.stop("job1", end_warm_pool=False) is True
+        assert bench.launcher.stop("job1", end_warm_pool=False) is StopResult.ACCEPTED
         report = seen(bench)
         assert (report.status, report.terminal, report.stopping_since) == (Status.STOPPING, False, asked)
         bench.let(DONE)
@@ -342,7 +344,7 @@ class Stops:
 
     def test_a_job_that_is_not_at_work_yet_stops_too(self, bench: Bench):
         create(bench)
-        assert bench.launcher.stop("job1", end_warm_pool=False) is True
+        assert bench.launcher.stop("job1", end_warm_pool=False) is StopResult.ACCEPTED
         bench.let(READY)
         report = seen(bench)
         assert (report.status, report.started_at) == (Status.STOPPED, None)
@@ -350,10 +352,10 @@ class Stops:
     def test_asking_twice_is_asking_once(self, bench: Bench):
         create(bench)
         bench.let(READY)
-        assert bench.launcher.stop("job1", end_warm_pool=False) is True
+        assert bench.launcher.stop("job1", end_warm_pool=False) is StopResult.ACCEPTED
         since = seen(bench)
         bench.let(1)
-        assert bench.launcher.stop("job1", end_warm_pool=True) is True
+        assert bench.launcher.stop("job1", end_warm_pool=True) is StopResult.ACCEPTED
         again = seen(bench)
         assert again.stopping_since == since.stopping_since
 
@@ -361,11 +363,11 @@ class Stops:
     def test_an_ended_job_needs_no_stop(self, bench: Bench, end_warm_pool: bool):
         create(bench)
         bench.let(DONE)
-        assert bench.launcher.stop("job1", end_warm_pool=end_warm_pool) is False
+        assert bench.launcher.stop("job1", end_warm_pool=end_warm_pool) is StopResult.ENDED
 
     @pytest.mark.parametrize("end_warm_pool", [True, False])
     def test_nor_does_one_that_is_not_there(self, bench: Bench, end_warm_pool: bool):
-        assert bench.launcher.stop("nobody", end_warm_pool=end_warm_pool) is False
+        assert bench.launcher.stop("nobody", end_warm_pool=end_warm_pool) is StopResult.NOT_FOUND
 
 
 class KeepsWarm:
@@ -553,7 +555,7 @@ class Fails:
         bench.next_call("StopTrainingJob", "silent", after=True)
         with pytest.raises(Unavailable):
             bench.launcher.stop("job1", end_warm_pool=False)
-        assert bench.launcher.stop("job1", end_warm_pool=False) is True
+        assert bench.launcher.stop("job1", end_warm_pool=False) is StopResult.ACCEPTED
 
     @pytest.mark.parametrize("trouble", TROUBLES)
     @pytest.mark.parametrize("operation", ["DescribeTrainingJob", "ListTags"])

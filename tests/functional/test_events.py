@@ -9,10 +9,11 @@ import pytest
 
 from api_world import ALICE, ApiWorld, read
 from builders import NOW, P5, a_custom_resize, a_job, a_preempted_job, a_running_job, an_observation, at
+from trainmaster.adapters.sagemaker.observation import observation_of_event
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.handlers.api.app import OPERATIONS, answer
 from trainmaster.handlers.manager import consume, metrics
-from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage
+from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage, StopResult
 
 EVENTS = Path(__file__).parent.parent.parent / "events"
 API = sorted(EVENTS.glob("api-*.json"))
@@ -33,20 +34,21 @@ class ObedientLauncher:
 
     def __init__(self):
         self.created, self.stopped = [], []
+        self.described = {}
 
-    def create(self, job, attempt, request):
+    def create(self, job, attempt, request, *, retry=False):
         self.created.append(attempt.training_job_name)
         return CreateResult.NEW
 
     def stop(self, training_job_name, *, end_warm_pool):
         self.stopped.append(training_job_name)
-        return True
+        return StopResult.ACCEPTED
 
     def end_warm_pool(self, training_job_name):
         pass
 
     def describe(self, training_job_name):
-        return None
+        return self.described.get(training_job_name)
 
     def list_open_jobs(self, since, token=None):
         return OpenJobsPage(())
@@ -194,6 +196,9 @@ def test_a_manager_event_is_consumed(path):
     if "job1-qstamp-2" in json.dumps(event):
         now = world.memory.find("job1")
         assert world.memory.transition([(now, second_attempt())])
+    for record in event["Records"]:
+        if is_message(record["body"]) and (seen := observation_of_event(json.loads(record["body"]), "sagemaker-queue")):
+            world.application.launcher.described[seen.training_job_name] = seen
     bad = sum(not is_message(record["body"]) for record in event["Records"])
     try:
         assert consume(world.application, event, Context()) == {"batchItemFailures": []}

@@ -11,6 +11,7 @@ from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.lifecycle import resizing
+from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.ports.sagemaker import OpenJob, OpenJobsPage, Owner
 from trainmaster.service.capacity.external import find_external_jobs
@@ -25,7 +26,10 @@ class Listing:
     """A launcher that only lists; whoever asks what a job holds takes it for a stranger."""
 
     def __init__(self, *names, ended=""):
-        self.names, self.asked, self.ended = names, [], ended
+        self.names, self.asked, self.ended, self.described = names, [], ended, {}
+
+    def describe(self, name):
+        return self.described.get(name)
 
     def list_open_jobs(self, since, token=None):
         return OpenJobsPage(self.names)
@@ -79,7 +83,9 @@ def test_a_member_of_a_job_with_the_longest_name_is_found_by_its_tags():
 
 def test_a_members_end_frees_its_instance_and_leaves_the_job_alone():
     job, member = growing()
-    manager_context = context_with(resizing.mark_member_started(job, member, b.at(150), b.at(150)))
+    launcher = Listing()
+    launcher.described[member] = Observation(training_job_name=member, status=Status.FAILED)
+    manager_context = context_with(resizing.mark_member_started(job, member, b.at(150), b.at(150)), launcher=launcher)
     assert observe(manager_context, observation_of_event(an_event(member, "Failed", tags=tags_of(NAME)), QUEUE))
     stored = manager_context.store.find(NAME)
     assert (stored.state, stored.units, stored.attempt.wanted) == (JobState.RUNNING, {b.P5: 1}, 2)

@@ -28,10 +28,10 @@ class Refusing:
     def __getattr__(self, name):
         return getattr(self._inner, name)
 
-    def create(self, job, attempt, request):
+    def create(self, job, attempt, request, *, retry=False):
         if "-m" in attempt.training_job_name:
             raise self._trouble("not now")
-        return self._inner.create(job, attempt, request)
+        return self._inner.create(job, attempt, request, retry=retry)
 
 
 @pytest.mark.parametrize("trouble", [NotPermitted, Unavailable, Throttled])

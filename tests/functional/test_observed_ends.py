@@ -141,11 +141,11 @@ def test_a_preempted_job_gives_up_its_warm_pool():
 
 def test_a_name_that_a_stranger_has_ends_the_job_and_leaves_the_stranger_alone():
     world = World()
-    stranger = {key: value for key, value in a_request("job1", training_seconds=900).items() if key != "Tags"}
+    stranger = {key: value for key, value in a_request("job1", training_seconds=9000).items() if key != "Tags"}
     call(world, "CreateTrainingJob", **stranger)
     world.run(60)
     world.submit("job1")
-    world.run(60)
+    world.run(700)
     assert (world.job("job1").state, "did not start" in world.job("job1").failure) == (JobState.FAILED, True)
     assert world.training_jobs["job1"]["TrainingJobStatus"] == "InProgress"
 

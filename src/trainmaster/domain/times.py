@@ -1,11 +1,17 @@
-"""Format times in reasons and history, and the sentinel time `NEVER`."""
+"""Format times in reasons and history; the sentinel time `NEVER`; tolerances for what SageMaker reports late."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 """Stands for no time; it sorts after all times."""
+
+VISIBLE_AFTER = timedelta(minutes=10)
+"""AWS promises no read-after-write: for this time after a CreateTrainingJob call, "not found" means "unknown"."""
+
+SAME_TIME = timedelta(minutes=1)
+"""Times of SageMaker's clock and the queue's that differ by no more than this may be the same moment."""
 
 
 def clock(moment: datetime) -> str:

@@ -24,10 +24,11 @@ class RendezvousControl(Protocol):
 class ResizeHook(Protocol):
     """Carries out an elastic job's resizes, step by step."""
 
-    def advance(self, job: Job) -> Job:
+    def advance(self, job: Job, *, retry: bool) -> Job:
         """Take the next steps for a job that holds capacity; return the job as stored then.
 
-        Every pass calls this again, so every step is idempotent. Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        Every pass calls this again, so every step is idempotent; `retry` tells whether an earlier pass may have taken
+        the same steps. Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
         ...
 

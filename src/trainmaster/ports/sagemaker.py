@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from trainmaster.domain.capacity.units import PlanWindow, Units
+from trainmaster.domain.errors import ServiceError, Unavailable
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation
@@ -17,13 +18,40 @@ from trainmaster.ports.store import Request
 class CreateResult(StrEnum):
     """The result of creating an attempt's training job.
 
-    ALREADY_THERE: an earlier call of the queue created it. NAME_TAKEN: a training job of this name exists that this
-    attempt did not create.
+    ALREADY_THERE: an earlier call for this attempt created it. EARLIER_START: an earlier start with the same number
+    created the training job of this name. NAME_TAKEN: the queue did not create it.
     """
 
     NEW = "new"
     ALREADY_THERE = "already there"
+    EARLIER_START = "earlier start"
     NAME_TAKEN = "name taken"
+
+
+class StopResult(StrEnum):
+    """The result of a request to stop a training job.
+
+    ACCEPTED: SageMaker stops it on this request. ALREADY_STOPPING: it was stopping before. ENDED: it has ended.
+    NOT_FOUND: SageMaker does not describe it.
+    """
+
+    ACCEPTED = "accepted"
+    ALREADY_STOPPING = "already stopping"
+    ENDED = "ended"
+    NOT_FOUND = "not found"
+
+
+class Unconfirmed(Unavailable):
+    """A create call was refused, or its name is in use, and it is unknown whether an earlier call was accepted.
+
+    Attributes:
+        refusal: the refusal, which is final once no earlier call can have been accepted; None if the name is in use by
+            a training job whose creator cannot be read.
+    """
+
+    def __init__(self, message: str, refusal: ServiceError | None = None) -> None:
+        super().__init__(message)
+        self.refusal = refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +99,22 @@ class OpenJob:
 class Launcher(Protocol):
     """Creates, stops and describes training jobs. Verbs raise `Throttled`, `Unavailable`, `NotPermitted`."""
 
-    def create(self, job: Job, attempt: Attempt, request: Request) -> CreateResult:
-        """Create the attempt's training job, tagged with queue, job and attempt.
+    def create(self, job: Job, attempt: Attempt, request: Request, *, retry: bool = False) -> CreateResult:
+        """Create the attempt's training job, tagged with queue, job, attempt and start.
 
         To create a member of an attempt, pass the attempt under the member's name. Raises `CapacityExhausted` and
-        `RequestRefused` too.
+        `RequestRefused` too, and `Unconfirmed` if an earlier call may have been accepted.
+
+        Args:
+            job: the attempt's job.
+            attempt: the attempt.
+            request: as submitted.
+            retry: whether there may have been an earlier call for it.
         """
         ...
 
-    def stop(self, training_job_name: str, *, end_warm_pool: bool) -> bool:
-        """Request a training job's stop, and its warm pool's end if `end_warm_pool`; return False if it has ended."""
+    def stop(self, training_job_name: str, *, end_warm_pool: bool) -> StopResult:
+        """Request a training job's stop, and its warm pool's end if `end_warm_pool`."""
         ...
 
     def end_warm_pool(self, training_job_name: str) -> None:

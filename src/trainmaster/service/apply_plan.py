@@ -50,7 +50,7 @@ class PassReport:
         freed_warm_pool: whether any of those has ended already, so that another pass can use its instances.
         conflicts: decisions that lost their transaction.
         fenced: whether a later pass began before this one was done.
-        throttled: whether AWS throttled an action; the pass then takes no further ones.
+        throttled: whether AWS throttled a start, a growth or a warm pool's end; no more of these are committed then.
         more_to_do: whether another pass would find more to do at once.
         faults: jobs for which an action failed with an unexpected exception.
         orphans: training jobs of the queue that no job had as an attempt, and that were stopped.
@@ -161,17 +161,17 @@ class _Decisions:
             return
         for _, victim in victims:
             self.report.preempted.append(victim.name)
-            self._act(victim, stop)
+            self._act(victim, stop, of_stop=True)
         for _, shrinking in shrinks:
             self.report.resized.append(shrinking.name)
-            self._act(shrinking, resume)
+            self._act(shrinking, partial(resume, retry=False), of_stop=True)
 
     def _resize(self, decision: Resize) -> None:
         """Commit another size of a running job, then take the first step towards it."""
         after = self._resized(decision, decision.freed_for or None)
         if self._commit([(decision.job, after)]):
             self.report.resized.append(after.name)
-            self._act(after, resume)
+            self._act(after, partial(resume, retry=False), of_stop=decision.size < lifecycle.current(decision.job).size)
 
     def _start_all(self, starts: Iterable[Start]) -> None:
         """Start jobs in the plan's order; throttling ends the round, a full pool only skips its own starts."""
@@ -243,7 +243,7 @@ class _Decisions:
 
     def _launch_one(self, job: Job) -> list[Job]:
         """Launch a job and take the first step of its resizing hook; return it as stored, nothing if that failed."""
-        stored = self._act(job, lambda context, job: resizing.advance(context, launch(context, job)))
+        stored = self._act(job, lambda context, job: resizing.advance(context, launch(context, job), retry=False))
         return [] if stored is None else [stored]
 
     def _launch_several(self, jobs: Sequence[Job]) -> list[Job]:
@@ -260,7 +260,7 @@ class _Decisions:
         """Commit that several jobs are launched; return False if each has to be confirmed alone."""
         if len(jobs) < 2:
             return False
-        changes = [(job, lifecycle.mark_launched(job)) for job in jobs]
+        changes = [(job, lifecycle.mark_launched(job, self.context.clock.now())) for job in jobs]
         return bool(self._act(jobs[0], lambda context, _: context.store.transition(changes)))
 
     # -- commits and actions ----------------------------------------------------------------------------------------
@@ -294,15 +294,18 @@ class _Decisions:
         with isolate_fault(name, self.context.faults):
             apply()
 
-    def _act(self, job: Job, act: Callable[[ManagerContext, Job], _T]) -> _T | None:
-        """Return the result of an action; None if it failed and is left to the next pass. Raises `Fenced`."""
-        if self.report.throttled:
+    def _act(self, job: Job, act: Callable[[ManagerContext, Job], _T], *, of_stop: bool = False) -> _T | None:
+        """Return the result of an action; None if it failed and is left to the next pass. Raises `Fenced`.
+
+        Throttled starts do not keep jobs from stopping, nor the other way round.
+        """
+        if self.report.throttled and not of_stop:
             return None
         try:
             with isolate_fault(job.name, self.context.faults):
                 return act(self.context, job)
         except Throttled:
-            self.report.throttled = True
+            self.report.throttled |= not of_stop
         except Fenced:
             raise
         except ServiceError as error:

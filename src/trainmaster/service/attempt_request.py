@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.elastic.sizes import Elastic, RestartBudget
+from trainmaster.domain.errors import ServiceError
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.requests import for_pool, member_request, with_instances
@@ -17,7 +18,7 @@ from trainmaster.ports.store import Request
 from trainmaster.service.context import ManagerContext
 
 
-class PoolGoneError(Exception):
+class PoolGoneError(ServiceError):
     """The pool that an attempt was to start in no longer exists."""
 
 

@@ -18,6 +18,7 @@ from trainmaster.ports.sagemaker import Checkpoints, Launcher
 from trainmaster.ports.store import Store
 from trainmaster.service import dependencies
 from trainmaster.service.faults import isolate_fault
+from trainmaster.service.throttling import VerbThrottled
 
 log = logging.getLogger(__name__)
 
@@ -82,13 +83,16 @@ def for_each_job(
 ) -> tuple[Job, ...]:
     """Take a step for each job and return the jobs as stored then; a failed step leaves its job to the next pass.
 
-    Throttling ends the round, since further calls would prolong it. Raises `Fenced`.
+    Throttling by the store ends the round, since further calls would prolong it; a verb of SageMaker that is throttled
+    fails without a call from then on (`service.throttling`). Raises `Fenced`.
     """
     result = list(jobs)
     for index, job in enumerate(jobs):
         try:
             with isolate_fault(job.name, context.faults):
                 result[index] = step(context, job)
+        except VerbThrottled as error:
+            log.warning("SageMaker throttles; the next pass goes on", extra={"job": job.name, "cause": str(error)})
         except Throttled as error:
             log.warning("AWS throttles requests; the next pass continues", extra={"job": job.name, "cause": str(error)})
             break

@@ -13,7 +13,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation
 from trainmaster.domain.jobs.work import kind_of_run
 from trainmaster.ports.kinds import PoolDiscovery, Runs
-from trainmaster.ports.sagemaker import CreateResult, Launcher, OpenJob, OpenJobsPage
+from trainmaster.ports.sagemaker import CreateResult, Launcher, OpenJob, OpenJobsPage, StopResult
 from trainmaster.ports.store import Request
 
 if TYPE_CHECKING:
@@ -67,16 +67,16 @@ class KindLauncher:
     training: Launcher
     kinds: Mapping[str, Runs]
 
-    def create(self, job: Job, attempt: Attempt, request: Request) -> CreateResult:
+    def create(self, job: Job, attempt: Attempt, request: Request, *, retry: bool = False) -> CreateResult:
         """Create the attempt's training job, or its run."""
         if job.work is not None:
             return self.kinds[job.work.kind].create(job, attempt)
-        return self.training.create(job, attempt, request)
+        return self.training.create(job, attempt, request, retry=retry)
 
-    def stop(self, training_job_name: str, *, end_warm_pool: bool) -> bool:
+    def stop(self, training_job_name: str, *, end_warm_pool: bool) -> StopResult:
         """Stop the training job, or the run."""
         if kind := kind_of_run(training_job_name):
-            return self.kinds[kind].stop(training_job_name)
+            return StopResult.ACCEPTED if self.kinds[kind].stop(training_job_name) else StopResult.ENDED
         return self.training.stop(training_job_name, end_warm_pool=end_warm_pool)
 
     def end_warm_pool(self, training_job_name: str) -> None:

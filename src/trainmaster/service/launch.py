@@ -6,55 +6,126 @@ job of the first, and a second stop finds it stopping.
 
 from __future__ import annotations
 
-from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused
+from dataclasses import replace
+from datetime import datetime
+
+from trainmaster.domain.errors import (
+    CapacityExhausted,
+    NotPermitted,
+    RequestRefused,
+    ServiceError,
+    Throttled,
+    Unavailable,
+)
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import NOT_PERMITTED
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
-from trainmaster.ports.sagemaker import CreateResult
+from trainmaster.domain.times import VISIBLE_AFTER
+from trainmaster.ports.sagemaker import CreateResult, StopResult, Unconfirmed
 from trainmaster.service.attempt_request import PoolGoneError, base_request
 from trainmaster.service.capacity.quotas import note_quota
 from trainmaster.service.context import ManagerContext, commit
 from trainmaster.service.observe import apply_observation, poll
 
 
-def launch(context: ManagerContext, job: Job) -> Job:
+def launch(context: ManagerContext, job: Job, *, retry: bool = False) -> Job:
     """Create the attempt's training job; return the job as stored then.
 
     If SageMaker has no capacity, the job is requeued, or returns to its size before a growth; a refused request ends
     it. Raises `Throttled`, `Unavailable`: the job keeps its capacity, and the next pass retries.
+
+    Args:
+        context: the manager's dependencies.
+        job: a job with an attempt that is not known to be created.
+        retry: whether an earlier pass may have called SageMaker for it.
     """
-    created = create_training_job(context, job)
+    created = create_training_job(context, job, retry=retry)
     return created if isinstance(created, Job) else confirm_launch(context, job, created)
 
 
-def create_training_job(context: ManagerContext, job: Job) -> CreateResult | Job:
+def create_training_job(context: ManagerContext, job: Job, *, retry: bool = False) -> CreateResult | Job:
     """Create the attempt's training job, without confirming it; return the job as stored then if there is none."""
+    try:
+        created = _create(context, job, retry=retry)
+    except Unconfirmed as error:
+        return _after_unconfirmed(context, job, error)
+    except (Throttled, Unavailable):
+        called = lifecycle.mark_create_called(job, context.clock.now())
+        if called is not job:
+            commit(context, job, called)
+        raise
+    except REFUSALS as error:
+        return _after_refusal(context, job, error)
+    if created is CreateResult.EARLIER_START:
+        return _with_another_number(context, job)
+    if created is CreateResult.NAME_TAKEN:
+        return _fail_for_name(context, job)
+    return created
+
+
+REFUSALS = (PoolGoneError, CapacityExhausted, NotPermitted, RequestRefused)
+"""Errors after which there is no training job, unless an earlier call was accepted."""
+
+
+def _create(context: ManagerContext, job: Job, *, retry: bool) -> CreateResult:
     attempt = lifecycle.current(job)
     try:
-        created = context.launcher.create(job, attempt, base_request(context, job, attempt))
+        request = base_request(context, job, attempt)
     except PoolGoneError as error:
-        return commit(context, job, lifecycle.requeue_unlaunched(job, context.clock.now(), str(error), context.retries))
-    except CapacityExhausted as error:
+        raise Unconfirmed(str(error), error) if retry else error from error
+    return context.launcher.create(job, attempt, request, retry=retry)
+
+
+def _after_unconfirmed(context: ManagerContext, job: Job, error: Unconfirmed) -> Job:
+    """Apply the refusal of a repeated call once no earlier one can have been accepted. Raises the error until then.
+
+    Until then the attempt keeps its units: its training job may run.
+    """
+    if lifecycle.current(job).may_appear(context.clock.now()):
+        raise error
+    if error.refusal is None:
+        return _fail_for_name(context, job)
+    return _after_refusal(context, job, error.refusal)
+
+
+def _after_refusal(context: ManagerContext, job: Job, error: ServiceError) -> Job:
+    """Requeue or fail the job, or return a growing job to its size before; return it as stored then."""
+    now, reason = context.clock.now(), str(error)
+    if isinstance(error, CapacityExhausted):
         note_quota(context, error)
-        return _without_capacity(context, job, str(error))
-    except NotPermitted as error:
+        return _without_capacity(context, job, reason)
+    if isinstance(error, RequestRefused):
+        return commit(context, job, lifecycle.fail(job, now, reason))
+    if isinstance(error, NotPermitted):
         # An administrator can add a permission; jobs that failed for the lack of it would be lost.
-        requeued = lifecycle.requeue_unlaunched(job, context.clock.now(), f"{NOT_PERMITTED}{error}", context.retries)
-        return commit(context, job, requeued)
-    except RequestRefused as error:
-        return commit(context, job, lifecycle.fail(job, context.clock.now(), str(error)))
-    if created is CreateResult.NAME_TAKEN:
-        reason = f"the name {attempt.training_job_name} belongs to a training job that the queue did not start"
-        return commit(context, job, lifecycle.fail(job, context.clock.now(), reason))
-    return created
+        reason = f"{NOT_PERMITTED}{reason}"
+    return commit(context, job, lifecycle.requeue_unlaunched(job, now, reason, context.retries))
+
+
+def _with_another_number(context: ManagerContext, job: Job) -> Job:
+    """Requeue a job whose training job's name an earlier start of its own has used after all; stop what is left of it.
+
+    The attempt counts as launched, so the next one has another number.
+    """
+    name, now = lifecycle.current(job).training_job_name, context.clock.now()
+    context.launcher.stop(name, end_warm_pool=job.keep_alive)
+    reason = f"an earlier start created {name}; the next attempt has another name"
+    used = replace(job, attempt=replace(lifecycle.current(job), launched=True))
+    return commit(context, job, lifecycle.requeue_unlaunched(used, now, reason, context.retries))
+
+
+def _fail_for_name(context: ManagerContext, job: Job) -> Job:
+    name = lifecycle.current(job).training_job_name
+    reason = f"the name {name} belongs to a training job that the queue did not start"
+    return commit(context, job, lifecycle.fail(job, context.clock.now(), reason))
 
 
 def confirm_launch(context: ManagerContext, job: Job, created: CreateResult) -> Job:
     """Commit that the attempt's training job exists; return the job as stored then."""
     name = lifecycle.current(job).training_job_name
-    confirmed = confirm_or_stop(context, job, lifecycle.mark_launched(job), name)
+    confirmed = confirm_or_stop(context, job, lifecycle.mark_launched(job, context.clock.now()), name)
     # A training job of an earlier pass may have started or ended meanwhile.
     return poll(context, confirmed) if created is CreateResult.ALREADY_THERE else confirmed
 
@@ -72,25 +143,78 @@ def confirm_or_stop(context: ManagerContext, before: Job, after: Job, created: s
     return stored
 
 
-def stop(context: ManagerContext, job: Job) -> Job:
+def stop(context: ManagerContext, job: Job, *, retry: bool = False) -> Job:
     """Stop the attempt's base and end its warm pool, which would occupy the pool's cap.
 
     Raises `Throttled`, `Unavailable`, `NotPermitted`: the next pass retries.
+
+    Args:
+        context: the manager's dependencies.
+        job: a job whose attempt is to stop.
+        retry: whether an earlier pass may have called SageMaker for it, so that SageMaker stops it on that call.
     """
-    attempt = lifecycle.current(job)
-    if context.launcher.stop(attempt.base_name, end_warm_pool=job.keep_alive and not attempt.successor):
+    if not retry and _is_stopping(context, job):
+        return commit(context, job, lifecycle.mark_stopped_outside(job))
+    try:
+        attempt = lifecycle.current(job)
+        result = context.launcher.stop(attempt.base_name, end_warm_pool=job.keep_alive and not attempt.successor)
+    except Unavailable:
+        commit(context, job, lifecycle.mark_stop_called(job, context.clock.now()))
+        raise
+    if result is StopResult.ACCEPTED:
         return commit(context, job, lifecycle.mark_stop_sent(job))
+    if result is StopResult.ALREADY_STOPPING:
+        return _already_stopping(context, job, retry=retry)
     return poll(context, job)
 
 
+def _is_stopping(context: ManagerContext, job: Job) -> bool:
+    """Return whether SageMaker stops the attempt already: it accepts a repeated stop like the first one.
+
+    An error of this call must not keep the job from stopping.
+    """
+    try:
+        seen = context.launcher.describe(lifecycle.current(job).base_name)
+    except (Throttled, Unavailable, NotPermitted):
+        return False
+    return seen is not None and seen.status is Status.STOPPING
+
+
+def _already_stopping(context: ManagerContext, job: Job, *, retry: bool) -> Job:
+    """Note that SageMaker stops the attempt on another's request, or on an earlier one of the queue.
+
+    Which one is unknown after an earlier call: its end will show since when it was stopping.
+    """
+    if not retry:
+        return commit(context, job, lifecycle.mark_stopped_outside(job))
+    seen = context.launcher.describe(lifecycle.current(job).base_name)
+    if seen is None or seen.status is not Status.STOPPING:
+        return poll(context, job)
+    outside = lifecycle.user_stopped_it(lifecycle.current(job), seen)
+    marked = lifecycle.mark_stopped_outside(job) if outside else lifecycle.mark_stop_sent(job)
+    return commit(context, job, marked)
+
+
 def stop_unconfirmed(context: ManagerContext, job: Job) -> Job:
-    """Stop an attempt that is not known to be created. Raises what `stop` raises."""
-    name = lifecycle.current(job).training_job_name
+    """Stop an attempt that is not known to be created. Raises what `stop` raises.
+
+    It keeps its units while a create call of an earlier pass may have been accepted.
+    """
+    name, now = lifecycle.current(job).training_job_name, context.clock.now()
     if context.launcher.describe(name) is None:
+        if _may_appear(job, now):
+            return job
         return apply_observation(context, job, Observation(training_job_name=name, status=Status.STOPPED))
-    confirmed = commit(context, job, lifecycle.mark_launched(job))
+    confirmed = commit(context, job, lifecycle.mark_launched(job, now))
     # It may have ended before the commit; then there is nothing to stop.
-    return stop(context, confirmed) if confirmed.units else confirmed
+    return stop(context, confirmed, retry=True) if confirmed.units else confirmed
+
+
+def _may_appear(job: Job, now: datetime) -> bool:
+    """Return whether an unconfirmed attempt may still appear: a pass may have called SageMaker until it was to stop."""
+    attempt = lifecycle.current(job)
+    asked = attempt.stop_asked_at
+    return attempt.may_appear(now) or (asked is not None and now < asked + VISIBLE_AFTER)
 
 
 def _without_capacity(context: ManagerContext, job: Job, reason: str) -> Job:

@@ -6,8 +6,9 @@ Events are hints: they may be duplicated, reordered or lost. Each report becomes
 from __future__ import annotations
 
 import logging
+from datetime import datetime
 
-from trainmaster.domain.errors import UnreadableRendezvous
+from trainmaster.domain.errors import ServiceError, UnreadableRendezvous
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, WAITING, Job
 from trainmaster.domain.jobs.names import STAMP
@@ -37,12 +38,38 @@ def observe(context: ManagerContext, seen: Observation) -> bool:
             return False
         if job is None or not job.units or _may_be_external(job, seen):
             return False
-        after = apply_observation(context, job, seen)
+        told = _confirmed(context, job, seen)
+        if told is None:
+            return False
+        after = apply_observation(context, job, told)
         if after == job:
             return False
-        if _is_applied(after, seen):
+        if _is_applied(after, told):
             return after.state in ENDED or after.state in WAITING or _holds_other_units(job, after)
     return True
+
+
+def _confirmed(context: ManagerContext, job: Job, seen: Observation) -> Observation | None:
+    """Return SageMaker's own state of the training job if the report would release units, or end or stop the attempt.
+
+    Anybody who may send to the queue can send such a report. Returns None if SageMaker does not confirm it, or cannot
+    be asked: then the next ticks poll the job, since Describe may be behind.
+    """
+    attempt, name = job.attempt, seen.training_job_name
+    if attempt is None or job.work is not None or name not in attempt.training_job_names:
+        return seen
+    ends = seen.terminal or seen.status is Status.STOPPING
+    if not ends and seen.chosen_type is None:
+        return seen
+    try:
+        found = context.launcher.describe(name)
+    except ServiceError as error:
+        log.warning("cannot confirm an event; the next tick polls", extra={"job": job.name, "cause": str(error)})
+        found = None
+    if ends and (found is None or not (found.terminal or found.status is seen.status)):
+        commit(context, job, lifecycle.mark_end_reported(job, context.clock.now()))
+        return None
+    return found
 
 
 def poll(context: ManagerContext, job: Job) -> Job:
@@ -54,8 +81,18 @@ def poll_training_job(context: ManagerContext, job: Job, training_job_name: str)
     """Describe one of the attempt's training jobs and apply its state; return the job as stored then."""
     if not job.units:
         return job
-    seen = context.launcher.describe(training_job_name) or deleted(training_job_name)
-    return apply_observation(context, job, seen)
+    seen = context.launcher.describe(training_job_name)
+    if seen is None and _may_appear(job, training_job_name, context.clock.now()):
+        return job
+    return apply_observation(context, job, seen or deleted(training_job_name))
+
+
+def _may_appear(job: Job, training_job_name: str, now: datetime) -> bool:
+    """Return whether one of the attempt's training jobs may exist although SageMaker does not describe it."""
+    attempt = lifecycle.current(job)
+    if training_job_name == attempt.training_job_name:
+        return attempt.may_appear(now)
+    return any(member.may_appear(now) for member in attempt.members if member.training_job_name == training_job_name)
 
 
 def deleted(training_job_name: str) -> Observation:

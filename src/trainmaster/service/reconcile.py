@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import is_
 
 from trainmaster.domain.capacity.resolve import resolve
@@ -30,8 +30,8 @@ from trainmaster.service.resizing import advance
 
 MAX_CHECKS = 100
 """Approximate limit of DescribeTrainingJob calls in one tick; AWS does not publish the rate limit."""
-REQUEUED_AFTER = timedelta(minutes=2)
-"""An attempt that an unexpected exception keeps from being created returns its capacity after this time."""
+POLLED_AFTER_REPORT = timedelta(minutes=15)
+"""For this time after an unconfirmed report of a job's end, every tick polls the job."""
 _RUNNING_MINUTES = 10
 _OTHER_MINUTES = 2
 
@@ -101,15 +101,20 @@ def poll_due_jobs(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job
     Which jobs are due follows from the minute and the name alone, so no state is kept. Other kinds always are: no event
     reports a worker that died.
     """
-    minute = int(context.clock.now().timestamp()) // 60
+    now = context.clock.now()
     attempts = (job.attempt for job in active if job.work is None)
     training_jobs = sum(len(attempt.training_job_names) for attempt in attempts if attempt is not None)
     rounds = max(1, training_jobs // MAX_CHECKS)
-    return for_each_job(context, active, lambda c, job: _poll(c, job) if _is_due(job, minute, rounds) else job)
+    return for_each_job(context, active, lambda c, job: _poll(c, job) if _is_due(job, now, rounds) else job)
 
 
-def resume(context: ManagerContext, job: Job) -> Job:
+def resume(context: ManagerContext, job: Job, *, retry: bool = True) -> Job:
     """Carry out what was committed for a job and is not known to be done; return the job as stored then.
+
+    Args:
+        context: the manager's dependencies.
+        job: an active job.
+        retry: whether an earlier pass may have begun to carry it out.
 
     Raises `Throttled`, `Unavailable`, `NotPermitted`.
     """
@@ -119,8 +124,8 @@ def resume(context: ManagerContext, job: Job) -> Job:
     if not attempt.launched:
         job = stop_unconfirmed(context, job) if job.stop_asked else _launch_or_requeue(context, job)
     elif job.stop_asked and not attempt.stop_sent and attempt.base_ended_at is None:
-        job = stop(context, job)
-    return advance(context, job)
+        job = stop(context, job, retry=retry)
+    return advance(context, job, retry=retry)
 
 
 def _launch_or_requeue(context: ManagerContext, job: Job) -> Job:
@@ -130,27 +135,27 @@ def _launch_or_requeue(context: ManagerContext, job: Job) -> Job:
     jobs of the queue, while a new release fixes it. Raises what `launch` raises.
     """
     try:
-        return launch(context, job)
+        return launch(context, job, retry=True)
     except ServiceError:
         raise
     except Exception as error:
         attempt, now = lifecycle.current(job), context.clock.now()
-        since = attempt.created_at + REQUEUED_AFTER
-        if now < since or context.launcher.describe(attempt.training_job_name) is not None:
+        if attempt.may_appear(now) or context.launcher.describe(attempt.training_job_name) is not None:
             raise
         record_fault(error, job.name, context.faults)
         reason = f"{OUR_FAULT}{error_types(error)}"
         return commit(context, job, lifecycle.requeue_unlaunched(job, now, reason, context.retries))
 
 
-def _is_due(job: Job, minute: int, rounds: int) -> bool:
+def _is_due(job: Job, now: datetime, rounds: int) -> bool:
     if job.attempt is None or not job.attempt.launched:
         return False
-    if job.work is not None:
+    reported = job.attempt.end_reported_at
+    if job.work is not None or (reported is not None and now < reported + POLLED_AFTER_REPORT):
         return True
     running = job.state is JobState.RUNNING and not job.stopping and job.attempt.faulty_since is None
     period = rounds * (_RUNNING_MINUTES if running else _OTHER_MINUTES)
-    return (minute + sum(job.name.encode())) % period == 0
+    return (int(now.timestamp()) // 60 + sum(job.name.encode())) % period == 0
 
 
 def _poll(context: ManagerContext, job: Job) -> Job:

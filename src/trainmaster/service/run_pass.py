@@ -22,6 +22,7 @@ from trainmaster.service.apply_plan import PassReport, apply_plan
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.randomness import pass_rng
 from trainmaster.service.reconcile import reconcile
+from trainmaster.service.throttling import ThrottledVerbs
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,14 @@ def run_pass(context: ManagerContext, *, tick: bool = False) -> PassReport:
         dependencies.enqueue_due(context.store, context.clock.now(), faults)
     snapshot = context.store.begin_pass()
     report = PassReport(snapshot.pass_number, faults=faults)
-    context = replace(context, policy=snapshot.policy, pools=snapshot.pools, faults=faults, orphans=report.orphans)
+    context = replace(
+        context,
+        policy=snapshot.policy,
+        pools=snapshot.pools,
+        launcher=ThrottledVerbs(context.launcher),
+        faults=faults,
+        orphans=report.orphans,
+    )
     try:
         snapshot = report.snapshot = reconcile(context, snapshot, tick=tick)
         report.plan = schedule(snapshot, context.clock.now(), pass_rng(snapshot))

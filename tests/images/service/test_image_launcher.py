@@ -20,7 +20,7 @@ from trainmaster.images.domain.tiling import Window
 from trainmaster.images.domain.work import MERGE, Claim, RegionState
 from trainmaster.images.local.memory_runs import MemoryRuns
 from trainmaster.images.service.launcher import ImageLauncher
-from trainmaster.ports.sagemaker import CreateResult
+from trainmaster.ports.sagemaker import CreateResult, StopResult
 from trainmaster.service.context import ManagerContext, commit
 from trainmaster.service.kinds import KindLauncher
 from trainmaster.service.reconcile import poll_due_jobs
@@ -408,7 +408,7 @@ def test_runs_go_to_their_regions_and_training_jobs_to_sagemaker(scene):
     launcher = KindLauncher(training, {"image": scene.images})
     assert launcher.create(scene.job, scene.job.attempt, {}) is CreateResult.NEW
     assert launcher.describe(NAME).job_name == "scene"
-    assert not launcher.stop(NAME, end_warm_pool=False)
+    assert launcher.stop(NAME, end_warm_pool=False) is StopResult.ENDED
     launcher.end_warm_pool(NAME)
     assert training.asked == []
     job = lifecycle.start(b.a_job("bert"), {b.P5: 1}, (), b.NOW)

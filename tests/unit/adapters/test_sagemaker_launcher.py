@@ -24,12 +24,17 @@ from trainmaster.domain.errors import (
     Unavailable,
 )
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage
+from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage, StopResult, Unconfirmed
 
 QUEUE = "research"
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-job/job1"
 NAMED = {"TrainingJobName": "job1"}
-OURS = {"trainmaster:queue": QUEUE, "trainmaster:job": "job1", "trainmaster:attempt": "1"}
+OURS = {
+    "trainmaster:queue": QUEUE,
+    "trainmaster:job": "job1",
+    "trainmaster:attempt": "1",
+    "trainmaster:start": an_attempt().start_id,
+}
 NOT_THERE = ("ValidationException", "Requested resource not found.")
 FULL = (
     "The account-level service limit 'ml.p5.48xlarge for training job usage' is 2 Instances, with current "
@@ -102,8 +107,8 @@ class Bench:
             answer["NextToken"] = token
         self.says("list_tags", answer, {"ResourceArn": ARN, **(asked or {})})
 
-    def create(self, **fields):
-        return self.launcher.create(a_job("job1", **fields), an_attempt(), a_request("job1"))
+    def create(self, *, retry=False, **fields):
+        return self.launcher.create(a_job("job1", **fields), an_attempt(), a_request("job1"), retry=retry)
 
 
 @pytest.fixture
@@ -150,8 +155,6 @@ def test_tags_without_end_are_no_answer(bench):
 @pytest.mark.parametrize(
     "tags",
     [
-        {},
-        {"team": "a"},
         {**OURS, "trainmaster:queue": "another"},
         {**OURS, "trainmaster:job": "another"},
         {**OURS, "trainmaster:attempt": "2"},
@@ -164,10 +167,35 @@ def test_a_training_job_with_other_tags_has_taken_the_name(bench, tags):
     assert bench.create() is CreateResult.NAME_TAKEN
 
 
-def test_a_namesake_from_before_the_jobs_entry_is_from_an_earlier_life_of_the_queue(bench):
+def test_a_training_job_of_an_earlier_start_with_the_same_number_is_not_adopted(bench):
     bench.refuses("create_training_job", "ResourceInUse")
-    bench.describes(created=NOW - timedelta(minutes=2))
-    assert bench.create(entry_time=NOW) is CreateResult.NAME_TAKEN
+    bench.describes()
+    bench.has_tags({**OURS, "trainmaster:start": "earlier"})
+    assert bench.create() is CreateResult.EARLIER_START
+
+
+@pytest.mark.parametrize("tags", [{}, {"team": "a"}])
+def test_a_training_job_without_visible_tags_is_not_taken_for_a_strangers(bench, tags):
+    bench.refuses("create_training_job", "ResourceInUse")
+    bench.describes()
+    bench.has_tags(tags)
+    with pytest.raises(Unconfirmed):
+        bench.create()
+
+
+def test_tags_of_a_training_job_that_list_tags_does_not_find_are_not_visible(bench):
+    bench.refuses("create_training_job", "ResourceInUse")
+    bench.describes()
+    bench.refuses("list_tags", *NOT_THERE)
+    with pytest.raises(Unconfirmed):
+        bench.create()
+
+
+def test_a_training_job_older_than_the_attempt_is_not_the_attempts(bench):
+    bench.refuses("create_training_job", "ResourceInUse")
+    bench.describes(created=NOW - timedelta(minutes=6))
+    bench.has_tags({})
+    assert bench.create() is CreateResult.NAME_TAKEN
 
 
 def test_a_training_job_that_is_gone_again_is_no_answer(bench):
@@ -196,7 +224,6 @@ def test_a_refusal_to_list_tags_is_not_a_refusal_of_the_request(bench):
 
 def test_the_accounts_limit_is_told_with_its_figures(bench):
     bench.refuses("create_training_job", "ResourceLimitExceeded", FULL)
-    bench.refuses("describe_training_job", *NOT_THERE)
     with pytest.raises(CapacityExhausted) as caught:
         bench.create()
     assert str(caught.value) == f"ResourceLimitExceeded: {FULL}"
@@ -208,24 +235,41 @@ def test_the_accounts_limit_is_told_with_its_figures(bench):
 
 def test_a_limit_without_figures_is_told_too(bench):
     bench.refuses("create_training_job", "ResourceLimitExceeded", "full")
-    bench.refuses("describe_training_job", *NOT_THERE)
     with pytest.raises(AccountLimitReached) as caught:
         bench.create()
     assert (caught.value.quota, caught.value.limit) == (None, None)
 
 
-def test_a_limit_that_our_own_lost_answer_has_reached_is_success(bench):
-    bench.refuses("create_training_job", "ResourceLimitExceeded", FULL)
+REFUSALS = [
+    ("ResourceLimitExceeded", FULL),
+    ("ValidationException", "1 validation error detected"),
+    ("AccessDeniedException", "no identity-based policy allows it"),
+]
+
+
+@pytest.mark.parametrize(("code", "message"), REFUSALS)
+def test_a_refused_retry_finds_the_training_job_of_the_first_try(bench, code, message):
+    bench.refuses("create_training_job", code, message)
     bench.describes()
     bench.has_tags(OURS)
-    assert bench.create() is CreateResult.ALREADY_THERE
+    assert bench.create(retry=True) is CreateResult.ALREADY_THERE
 
 
-def test_a_limit_beside_a_strangers_namesake_is_a_limit(bench):
-    bench.refuses("create_training_job", "ResourceLimitExceeded", FULL)
-    bench.describes()
-    bench.has_tags({})
-    with pytest.raises(CapacityExhausted):
+@pytest.mark.parametrize(("code", "message"), REFUSALS)
+def test_a_refused_retry_is_unconfirmed_while_nothing_is_described(bench, code, message):
+    bench.refuses("create_training_job", code, message)
+    bench.refuses("describe_training_job", *NOT_THERE)
+    with pytest.raises(Unconfirmed) as caught:
+        bench.create(retry=True)
+    assert message in str(caught.value.refusal)
+
+
+def test_a_call_that_botocore_retried_is_a_retry(bench):
+    bench.set_profile.add_client_error(
+        "create_training_job", "ResourceLimitExceeded", FULL, response_meta={"RetryAttempts": 1}
+    )
+    bench.refuses("describe_training_job", *NOT_THERE)
+    with pytest.raises(Unconfirmed):
         bench.create()
 
 
@@ -241,7 +285,6 @@ def test_a_limit_beside_a_strangers_namesake_is_a_limit(bench):
 )
 def test_missing_ec2_capacity_at_creation_is_no_fault_of_the_request(bench, code, message):
     bench.refuses("create_training_job", code, message)
-    bench.refuses("describe_training_job", *NOT_THERE)
     with pytest.raises(CapacityExhausted):
         bench.create()
 
@@ -288,54 +331,59 @@ KEEP_NO_LONGER = {**NAMED, "ResourceConfig": {"KeepAlivePeriodInSeconds": 0}}
 
 def test_stop_asks_for_a_stop(bench):
     bench.says("stop_training_job", {}, NAMED)
-    assert bench.launcher.stop("job1", end_warm_pool=False) is True
+    assert bench.launcher.stop("job1", end_warm_pool=False) is StopResult.ACCEPTED
 
 
 def test_a_warm_pool_is_ended_before_the_job(bench):
     bench.says("update_training_job", {"TrainingJobArn": ARN}, KEEP_NO_LONGER)
     bench.says("stop_training_job", {}, NAMED)
-    assert bench.launcher.stop("job1", end_warm_pool=True) is True
+    assert bench.launcher.stop("job1", end_warm_pool=True) is StopResult.ACCEPTED
 
 
 @pytest.mark.parametrize("code", ["ValidationException", "ResourceNotFound"])
 def test_a_state_in_which_no_pool_can_be_ended_does_not_keep_the_job_from_stopping(bench, code):
     bench.refuses("update_training_job", code, "in this state")
     bench.says("stop_training_job", {}, NAMED)
-    assert bench.launcher.stop("job1", end_warm_pool=True) is True
+    assert bench.launcher.stop("job1", end_warm_pool=True) is StopResult.ACCEPTED
 
 
 def test_nor_does_a_missing_permission_to_end_the_pool(bench, caplog):
     bench.refuses("update_training_job", "AccessDeniedException", "no")
     bench.says("stop_training_job", {}, NAMED)
     with caplog.at_level(logging.WARNING):
-        assert bench.launcher.stop("job1", end_warm_pool=True) is True
-    assert "no permission to end a warm pool" in caplog.text
+        assert bench.launcher.stop("job1", end_warm_pool=True) is StopResult.ACCEPTED
+    assert "could not end a warm pool" in caplog.text
 
 
-def test_throttling_of_the_pools_end_comes_before_the_stop(bench):
+def test_throttling_of_the_warm_pools_end_does_not_prevent_the_stop(bench):
     bench.refuses("update_training_job", "ThrottlingException", "Rate exceeded")
-    with pytest.raises(Throttled):
-        bench.launcher.stop("job1", end_warm_pool=True)
+    bench.says("stop_training_job", {}, NAMED)
+    assert bench.launcher.stop("job1", end_warm_pool=True) is StopResult.ACCEPTED
 
 
 @pytest.mark.parametrize("status", ["Completed", "Failed", "Stopped", "Deleting"])
 def test_a_job_that_has_ended_needs_no_stop(bench, status):
     bench.refuses("stop_training_job", "ValidationException", f"the training job is in status {status}.")
     bench.describes(status)
-    assert bench.launcher.stop("job1", end_warm_pool=False) is False
+    assert bench.launcher.stop("job1", end_warm_pool=False) is StopResult.ENDED
 
 
 def test_a_job_that_is_stopping_already_is_stopping(bench):
     bench.refuses("stop_training_job", "ValidationException", "the training job is in status Stopping.")
+    assert bench.launcher.stop("job1", end_warm_pool=False) is StopResult.ALREADY_STOPPING
+
+
+def test_a_stop_that_is_refused_without_the_status_is_explained_by_describe(bench):
+    bench.refuses("stop_training_job", "ValidationException", "no")
     bench.describes("Stopping")
-    assert bench.launcher.stop("job1", end_warm_pool=False) is True
+    assert bench.launcher.stop("job1", end_warm_pool=False) is StopResult.ALREADY_STOPPING
 
 
 @pytest.mark.parametrize(("code", "message"), [NOT_THERE, ("ResourceNotFound", "")])
 def test_a_job_that_is_not_there_needs_no_stop(bench, code, message):
     bench.refuses("stop_training_job", code, message)
     bench.refuses("describe_training_job", *NOT_THERE)
-    assert bench.launcher.stop("job1", end_warm_pool=False) is False
+    assert bench.launcher.stop("job1", end_warm_pool=False) is StopResult.NOT_FOUND
 
 
 def test_a_stop_that_is_refused_to_a_running_job_is_to_be_tried_again(bench):

@@ -41,6 +41,7 @@ def test_it_has_the_attempts_name_and_says_whose_it_is():
         "trainmaster:queue": "research",
         "trainmaster:job": "job1",
         "trainmaster:attempt": "3",
+        "trainmaster:start": attempt.start_id,
     }
 
 
@@ -163,6 +164,6 @@ def test_no_member_is_lost_none_is_changed_but_ours_and_sagemaker_takes_it(case)
     ours = {"TrainingJobName", "Tags", *(["ResourceConfig"] if attempt.choices else [])}
     assert all(made[key] == before[key] for key in before if key not in ours)
     assert made["Tags"][: len(before["Tags"])] == before["Tags"]
-    assert len(made["Tags"]) == len(before["Tags"]) + 3 <= 50
+    assert len(made["Tags"]) == len(before["Tags"]) + 4 <= 50
     assert problems(made) == []
     assert not ParamValidator().validate(made, shape()).has_errors()

@@ -70,7 +70,8 @@ def test_a_job_that_its_user_stops_while_it_is_preempted_is_not_resumed():
 
 def test_a_stop_that_began_before_we_decided_to_preempt_was_the_users():
     job = a_preempting_job(now=NOW)
-    assert seen(job, Status.STOPPED, stopping_since=at(-60)).state is JobState.STOPPED
+    assert seen(job, Status.STOPPED, stopping_since=at(-61)).state is JobState.STOPPED
+    assert seen(job, Status.STOPPED, stopping_since=at(-10)).state is JobState.PREEMPTED
     assert seen(job, Status.STOPPED, stopping_since=at(1)).state is JobState.PREEMPTED
 
 

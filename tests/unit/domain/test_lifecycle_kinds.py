@@ -85,7 +85,7 @@ def test_other_ends_stay_what_they_are(job, status, fields, state):
 
 
 def test_a_job_that_steps_aside_is_preempted_even_then():
-    job = seen(on_a_plan(a_preempting_job()), Status.STOPPED, stopping_since=END)
+    job = seen(on_a_plan(lifecycle.mark_stop_sent(a_preempting_job())), Status.STOPPED, stopping_since=END)
     assert job.attempt.outcome is Outcome.PREEMPTED
 
 

@@ -147,10 +147,10 @@ class TestOptions:
         assert fields(tag_problems(request)) == ["Tags[2].Key"]
 
     def test_room_is_left_for_the_queues_tags(self) -> None:
-        assert tag_problems(tagged(*[(f"k{number}", "v") for number in range(47)])) == []
+        assert tag_problems(tagged(*[(f"k{number}", "v") for number in range(46)])) == []
         problem = tag_problems(tagged(*[(f"k{number}", "v") for number in range(48)]))[0]
         assert problem.field == "Tags"
-        assert "3 of its own" in problem.hint
+        assert "4 of its own" in problem.hint
 
 
 numbers = st.integers() | st.floats() | st.just(10**400)

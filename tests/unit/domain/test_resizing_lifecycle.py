@@ -213,7 +213,7 @@ class TestRestart:
 
     def test_a_stop_in_the_console_before_ours_ends_it(self):
         stopping = resize(running(), 3)
-        assert told(stopping, Status.STOPPED, 160, stopping_since=b.at(50)).state is JobState.STOPPED
+        assert told(stopping, Status.STOPPED, 160, stopping_since=b.at(30)).state is JobState.STOPPED
 
     def test_a_stop_in_the_console_of_the_larger_one_ends_it(self):
         resumed = lifecycle.mark_launched(told(resize(running(), 3), Status.STOPPED, 160))

@@ -171,11 +171,11 @@ def _line_of(value: Sequence[Any], entry: datetime) -> Change:
 
 
 def _member(member: Member, owner: Owner) -> list[Any]:
-    """Return its number or name, when it was decided, what was done with it, and up to three times."""
+    """Return its number or name, when it was decided, what was done with it, and up to four times."""
     name = member.training_job_name
     which = name.rpartition("-m")[2]
     follows = which.isdecimal() and which.isascii() and name == member_name(owner.job, owner.attempt, int(which))
-    times = (member.created_at, member.started_at, member.drain_asked_at, member.left_at)
+    times = (member.created_at, member.started_at, member.drain_asked_at, member.left_at, member.called_at)
     created, *others = (_since(owner.entry, time) for time in times)
     done = _LAUNCHED * member.launched + _STOP_SENT * member.stop_sent
     values = [int(which) if follows else name, created, done, *others]
@@ -185,7 +185,7 @@ def _member(member: Member, owner: Owner) -> list[Any]:
 
 
 def _member_of(value: Sequence[Any], owner: Owner) -> Member:
-    which, created, done, started, drained, left, *_ = (*value, None, None, None)
+    which, created, done, started, drained, left, called, *_ = (*value, None, None, None, None)
     return Member(
         training_job_name=which if isinstance(which, str) else member_name(owner.job, owner.attempt, which),
         created_at=owner.entry + timedelta(seconds=created),
@@ -194,6 +194,7 @@ def _member_of(value: Sequence[Any], owner: Owner) -> Member:
         started_at=_at(owner.entry, started),
         drain_asked_at=_at(owner.entry, drained),
         left_at=_at(owner.entry, left),
+        called_at=_at(owner.entry, called),
     )
 
 
@@ -342,7 +343,11 @@ ATTEMPT_FIELDS = (
     _stored("launched"),
     _stored("started_at", _MOMENT),
     _stored("stop_asked_at", _MOMENT),
+    _stored("called_at", _MOMENT),
     _stored("stop_sent"),
+    _stored("stop_called_at", _MOMENT),
+    _stored("stopped_outside"),
+    _stored("end_reported_at", _MOMENT),
     _stored("freed_for"),
     _stored("saved_at", _MOMENT),
     _stored("saves_every", _SPAN),

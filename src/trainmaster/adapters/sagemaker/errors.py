@@ -20,6 +20,7 @@ _IN_USE = frozenset({"ResourceInUse", "ResourceInUseException"})
 _MISSING = frozenset({"ResourceNotFound", "ResourceNotFoundException"})
 # DescribeTrainingJob's model has ResourceNotFound; the service answers ValidationException with this text.
 _MISSING_PATTERN = re.compile(r"requested resource not found|could not find training job", re.IGNORECASE)
+_STOPPING_PATTERN = re.compile(r"in status Stopping\b", re.IGNORECASE)
 _PATTERNS: tuple[tuple[re.Pattern[str], type[ServiceError]], ...] = (
     (re.compile(r"rate exceeded|too many requests", re.IGNORECASE), Throttled),
     (re.compile(r"CapacityError|insufficient ?capacity|unable to provision", re.IGNORECASE), CapacityExhausted),
@@ -59,6 +60,17 @@ def is_missing(error: AwsError) -> bool:
     """Return True if no training job of that name exists."""
     code = code_of(error)
     return code in _MISSING or (code in _VALIDATION and bool(_MISSING_PATTERN.search(message_of(error))))
+
+
+def is_stopping(error: AwsError) -> bool:
+    """Return True if a stop was refused since the training job is stopping already."""
+    return code_of(error) in _VALIDATION and bool(_STOPPING_PATTERN.search(message_of(error)))
+
+
+def was_retried(error: AwsError) -> bool:
+    """Return True if botocore made earlier tries of the call, which may have taken effect."""
+    response = getattr(error, "response", None) or {}
+    return bool(response.get("ResponseMetadata", {}).get("RetryAttempts"))
 
 
 def is_refusal(error: AwsError) -> bool:

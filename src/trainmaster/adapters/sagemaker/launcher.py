@@ -13,16 +13,24 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.adapters.aws_errors import AWS_ERRORS, AwsError
-from trainmaster.adapters.sagemaker.errors import call_error, create_error, is_in_use, is_missing, is_refusal
+from trainmaster.adapters.sagemaker.errors import (
+    call_error,
+    create_error,
+    is_in_use,
+    is_missing,
+    is_refusal,
+    is_stopping,
+    was_retried,
+)
 from trainmaster.adapters.sagemaker.observation import observation_of_answer, open_job_of_answer, units_of_answer
-from trainmaster.adapters.sagemaker.request import Request, attempt_request, own_tags
+from trainmaster.adapters.sagemaker.request import QUEUE_TAG, START_TAG, Request, attempt_request, own_tags
 from trainmaster.adapters.sagemaker.training_plan import window_of_answer
 from trainmaster.domain.capacity.units import PlanWindow, Units
-from trainmaster.domain.errors import CapacityExhausted, InvalidRequest, NotPermitted, ServiceError, Unavailable
+from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
-from trainmaster.ports.sagemaker import CreateResult, OpenJob, OpenJobsPage
+from trainmaster.ports.sagemaker import CreateResult, OpenJob, OpenJobsPage, StopResult, Unconfirmed
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
@@ -32,10 +40,14 @@ log = logging.getLogger(__name__)
 PAGE = 100
 """Training jobs in one answer, at most (ListTrainingJobs, `MaxResults`)."""
 MAX_TAG_PAGES = 10
-CLOCK_TOLERANCE = timedelta(minutes=1)
+CLOCK_TOLERANCE = timedelta(minutes=5)
 """Allowed lag of SageMaker's clock behind the queue's."""
 _NEXT_STATUS = {"InProgress": "Stopping"}
 """The next status to list after each: a job moves in this order, so no job is missed."""
+
+
+class NotVisible(Unavailable):
+    """SageMaker does not know the training job under its ARN, or not yet."""
 
 
 class SageMakerLauncher:
@@ -52,23 +64,23 @@ class SageMakerLauncher:
         self._client = client
         self._queue = queue
 
-    def create(self, job: Job, attempt: Attempt, request: Request) -> CreateResult:
+    def create(self, job: Job, attempt: Attempt, request: Request, *, retry: bool = False) -> CreateResult:
         """Create the attempt's training job; see `ports.Launcher.create`."""
         try:
             self._client.create_training_job(**attempt_request(job, attempt, request, self._queue))
         except AWS_ERRORS as error:
-            return self._handle_create_error(error, job, attempt)
+            return self._handle_create_error(error, job, attempt, retry=retry or was_retried(error))
         return CreateResult.NEW
 
-    def stop(self, training_job_name: str, *, end_warm_pool: bool) -> bool:
+    def stop(self, training_job_name: str, *, end_warm_pool: bool) -> StopResult:
         """Request a stop of the training job; see `ports.Launcher.stop`."""
         if end_warm_pool:
-            self._end_warm_pool_if_permitted(training_job_name)
+            self._try_to_end_warm_pool(training_job_name)
         try:
             self._client.stop_training_job(TrainingJobName=training_job_name)
         except AWS_ERRORS as error:
-            return self._is_stopping(error, training_job_name)
-        return True
+            return self._result_of_refused_stop(error, training_job_name)
+        return StopResult.ACCEPTED
 
     def end_warm_pool(self, training_job_name: str) -> None:
         """End the training job's warm pool; see `ports.Launcher.end_warm_pool`."""
@@ -151,37 +163,44 @@ class SageMakerLauncher:
         with _reading():
             return open_job_of_answer(answer, tags, self._queue)
 
-    def _handle_create_error(self, error: AwsError, job: Job, attempt: Attempt) -> CreateResult:
+    def _handle_create_error(self, error: AwsError, job: Job, attempt: Attempt, *, retry: bool) -> CreateResult:
         """Return the result of a failed create call, or raise its error.
 
-        A try without an answer may have succeeded; its training job then takes the name, or the last instance of the
-        account's quota, from the next try. So look before raising.
+        An earlier try without an answer may have been accepted; its training job then has the name, or the last
+        instance of the account's quota. So look before raising.
         """
         refusal = create_error(error)
         taken = is_in_use(error)
-        if not taken and not isinstance(refusal, CapacityExhausted):
+        if isinstance(refusal, Throttled | Unavailable) or not (taken or retry):
             raise refusal from error
-        there = self._describe(attempt.training_job_name)
-        if there is not None and self._is_ours(there, job, attempt):
-            return CreateResult.ALREADY_THERE
-        if not taken:
-            raise refusal from error
+        name, there = attempt.training_job_name, self._describe(attempt.training_job_name)
         if there is None:
-            name = attempt.training_job_name
-            raise Unavailable(f"SageMaker has {name}, but does not describe it yet") from error
-        return CreateResult.NAME_TAKEN
+            raise Unconfirmed(f"SageMaker may have {name}: {refusal}", None if taken else refusal) from error
+        return self._creator(there, job, attempt)
 
-    def _is_ours(self, there: Request, job: Job, attempt: Attempt) -> bool:
-        """Return True if the training job is this attempt's.
+    def _creator(self, there: Request, job: Job, attempt: Attempt) -> CreateResult:
+        """Return which call created a training job of the attempt's name. Raises `Unconfirmed` if that is unknown.
 
-        Its tags decide. If the table was deleted and created again, an older queue may have had a job of the same name
-        and attempt number; its training job is older than this job's entry.
+        Its tags decide. They may become visible later than the job itself; one that is older than the attempt is not
+        the attempt's anyway.
         """
         with _reading():
             created, arn = there["CreationTime"], there["TrainingJobArn"]
-        if created < job.entry_time - CLOCK_TOLERANCE:
-            return False
-        return own_tags(job, attempt, self._queue).items() <= self._tags(arn).items()
+        tags, own = self._visible_tags(arn), own_tags(job, attempt, self._queue)
+        if own.items() <= tags.items():
+            return CreateResult.ALREADY_THERE
+        if all(tags.get(key) == value for key, value in own.items() if key != START_TAG):
+            return CreateResult.EARLIER_START
+        if QUEUE_TAG in tags or created < attempt.created_at - CLOCK_TOLERANCE:
+            return CreateResult.NAME_TAKEN
+        raise Unconfirmed(f"the creator of {attempt.training_job_name} cannot be read from its tags yet")
+
+    def _visible_tags(self, arn: str) -> dict[str, str]:
+        """Return the tags that SageMaker shows; none if it does not know the training job here yet."""
+        try:
+            return self._tags(arn)
+        except NotVisible:
+            return {}
 
     def _tags(self, arn: str) -> dict[str, str]:
         tags: dict[str, str] = {}
@@ -195,36 +214,30 @@ class SageMakerLauncher:
                     return tags
                 arguments = {"NextToken": answer["NextToken"]}
         except AWS_ERRORS as error:
-            raise call_error(error) from error
+            raise NotVisible(arn) if is_missing(error) else call_error(error) from error
         raise Unavailable(f"{arn} has more than {MAX_TAG_PAGES} pages of tags")
 
-    def _visible_tags(self, arn: str) -> dict[str, str]:
-        """Return the visible tags of a training job; none as long as ListTags does not find it."""
-        try:
-            return self._tags(arn)
-        except ServiceError as error:
-            if isinstance(error.__cause__, AWS_ERRORS) and is_missing(error.__cause__):
-                return {}
-            raise
-
-    def _end_warm_pool_if_permitted(self, training_job_name: str) -> None:
-        """End the warm pool, but let a missing permission not keep the job from stopping."""
+    def _try_to_end_warm_pool(self, training_job_name: str) -> None:
+        """End the warm pool, but let no error keep the job from stopping; a warm pool that stays is ended later."""
         try:
             self.end_warm_pool(training_job_name)
-        except NotPermitted as error:
-            log.warning(
-                "no permission to end a warm pool", extra={"trainingJob": training_job_name, "cause": str(error)}
-            )
+        except (NotPermitted, Throttled, Unavailable) as error:
+            log.warning("could not end a warm pool", extra={"trainingJob": training_job_name, "cause": str(error)})
 
-    def _is_stopping(self, error: AwsError, training_job_name: str) -> bool:
-        """Return, after a refused stop, False if the job has ended and True if it is already stopping."""
+    def _result_of_refused_stop(self, error: AwsError, training_job_name: str) -> StopResult:
+        """Return why a stop was refused. Raises its error if that cannot be found out."""
         if not is_refusal(error):
             raise call_error(error) from error
+        if is_stopping(error):
+            # An earlier try of this call may be the reason.
+            return StopResult.ACCEPTED if was_retried(error) else StopResult.ALREADY_STOPPING
         seen = self.describe(training_job_name)
-        if seen is None or seen.terminal:
-            return False
+        if seen is None:
+            return StopResult.NOT_FOUND
+        if seen.terminal:
+            return StopResult.ENDED
         if seen.status is Status.STOPPING:
-            return True
+            return StopResult.ACCEPTED if was_retried(error) else StopResult.ALREADY_STOPPING
         raise call_error(error) from error
 
     def _describe(self, training_job_name: str) -> Request | None:

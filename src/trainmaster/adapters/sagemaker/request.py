@@ -15,7 +15,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.requests import sendable
 from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS
 
-QUEUE_TAG, JOB_TAG, ATTEMPT_TAG = ATTEMPT_TAGS
+QUEUE_TAG, JOB_TAG, ATTEMPT_TAG, START_TAG = ATTEMPT_TAGS
 MAX_TAG_VALUE_LENGTH = 256
 _TAG_SIGNS = frozenset("_.:/=+-@")
 _TAG_KINDS = frozenset("LNZ")
@@ -44,7 +44,7 @@ def attempt_request(job: Job, attempt: Attempt, request: Request, queue: str) ->
 
 def own_tags(job: Job, attempt: Attempt, queue: str) -> dict[str, str]:
     """Return the tags that mark a training job as this attempt's."""
-    named = {QUEUE_TAG: queue, JOB_TAG: job.name, ATTEMPT_TAG: str(attempt.number)}
+    named = {QUEUE_TAG: queue, JOB_TAG: job.name, ATTEMPT_TAG: str(attempt.number), START_TAG: attempt.start_id}
     return {key: tag_value(value) for key, value in named.items()}
 
 

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 
+from trainmaster.domain.times import VISIBLE_AFTER
+
 
 class Hook(StrEnum):
     """Means by which a job is resized.
@@ -109,6 +111,7 @@ class Member:
         drain_asked_at: when its drain was decided; its unit is free only once it has ended.
         left_at: when it had left the rendezvous, or was out of time; from then on it is stopped.
         stop_sent: whether StopTrainingJob is known to have been called.
+        called_at: when CreateTrainingJob was last called for it, if that was over a minute after `created_at`.
     """
 
     training_job_name: str
@@ -118,6 +121,11 @@ class Member:
     drain_asked_at: datetime | None = None
     left_at: datetime | None = None
     stop_sent: bool = False
+    called_at: datetime | None = None
+
+    def may_appear(self, now: datetime) -> bool:
+        """Return whether its training job may exist although SageMaker does not describe it."""
+        return now < (self.called_at or self.created_at) + VISIBLE_AFTER
 
     @property
     def leaving(self) -> bool:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.elastic.sizes import Member, Resizing
 from trainmaster.domain.jobs.observation import WAITED_TOO_LONG
+from trainmaster.domain.times import VISIBLE_AFTER
 
 FULL_RESTART = "trainmaster: full restart"
 """Prefix of the reason for a new attempt: `FULL_RESTART_PREFIX` in `worker/container/restart_budget.py`."""
@@ -52,7 +53,11 @@ class Attempt:
         launched: whether its training job is known to be created.
         started_at: when SageMaker reported its instances as working.
         stop_asked_at: when the stop was decided, or first reported; its capacity is free only once it has stopped.
-        stop_sent: whether StopTrainingJob is known to have been called.
+        called_at: when CreateTrainingJob was last called for it, if that was over a minute after `created_at`.
+        stop_sent: whether SageMaker accepted a StopTrainingJob call of the queue, or was stopping it already.
+        stop_called_at: when a StopTrainingJob call of the queue last got no answer, so that it may have been accepted.
+        stopped_outside: whether SageMaker was stopping it before it accepted a stop of the queue.
+        end_reported_at: when an event reported its end, or its stop, that Describe did not confirm yet.
         freed_for: the job for which it is preempted.
         saved_at: when its newest checkpoint was written, as far as anybody has looked; of another kind's job when parts
             were last told to be done.
@@ -87,7 +92,11 @@ class Attempt:
     launched: bool = False
     started_at: datetime | None = None
     stop_asked_at: datetime | None = None
+    called_at: datetime | None = None
     stop_sent: bool = False
+    stop_called_at: datetime | None = None
+    stopped_outside: bool = False
+    end_reported_at: datetime | None = None
     freed_for: str | None = None
     saved_at: datetime | None = None
     saves_every: timedelta | None = None
@@ -125,6 +134,15 @@ class Attempt:
         if under_way is None or self.stop_asked_at is None or self.sized_at != under_way.asked_at:
             return self.size
         return under_way.after if under_way.given_up else under_way.before
+
+    @property
+    def start_id(self) -> str:
+        """Value of its tag `trainmaster:start`: distinguishes starts that use the same number."""
+        return self.created_at.isoformat(timespec="milliseconds")
+
+    def may_appear(self, now: datetime) -> bool:
+        """Return whether its training job may exist although SageMaker does not describe it."""
+        return now < (self.called_at or self.created_at) + VISIBLE_AFTER
 
     @property
     def held_since(self) -> datetime:

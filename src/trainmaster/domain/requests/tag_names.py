@@ -6,5 +6,5 @@ PRIORITY_TAG = "priority"
 OPTION_PREFIX = "trainmaster:"
 """Prefix of the tags that are options."""
 RESOURCES_TAG = f"{OPTION_PREFIX}resources"
-ATTEMPT_TAGS = (f"{OPTION_PREFIX}queue", f"{OPTION_PREFIX}job", f"{OPTION_PREFIX}attempt")
-"""Tags that the queue puts on every attempt."""
+ATTEMPT_TAGS = tuple(f"{OPTION_PREFIX}{name}" for name in ("queue", "job", "attempt", "start"))
+"""Tags that the queue puts on every attempt. The last one differs between two starts with the same number."""

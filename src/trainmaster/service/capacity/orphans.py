@@ -13,7 +13,7 @@ from datetime import timedelta
 from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.errors import ServiceError
 from trainmaster.domain.jobs.job import Job
-from trainmaster.ports.sagemaker import OpenJob, Owner
+from trainmaster.ports.sagemaker import OpenJob, Owner, StopResult
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.faults import isolate_fault
 
@@ -46,7 +46,8 @@ def stop_if_orphan(context: ManagerContext, found: OpenJob) -> ExternalJob | Non
         return ExternalJob(found.units, Origin.ORPHAN)
     extra = {"trainingJob": found.name, "job": found.job_name}
     try:
-        if not context.launcher.stop(found.name, end_warm_pool=found.keep_alive):
+        result = context.launcher.stop(found.name, end_warm_pool=found.keep_alive)
+        if result in (StopResult.ENDED, StopResult.NOT_FOUND):
             return None
     except ServiceError as error:
         log.warning("could not stop an orphan; the next tick retries", extra={**extra, "cause": str(error)})

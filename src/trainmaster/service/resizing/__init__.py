@@ -36,14 +36,14 @@ _HOOKS: Mapping[Hook, Callable[[ManagerContext], ResizeHook]] = {
 }
 
 
-def advance(context: ManagerContext, job: Job) -> Job:
+def advance(context: ManagerContext, job: Job, *, retry: bool = True) -> Job:
     """Take the next step of an elastic job's hook, none for other jobs; return the job as stored then.
 
     Raises `Throttled`, `Unavailable`, `NotPermitted`.
     """
     if job.elastic is None or not job.units:
         return job
-    return _HOOKS[job.elastic.hook](context).advance(job)
+    return _HOOKS[job.elastic.hook](context).advance(job, retry=retry)
 
 
 def until(job: Job, size: int, now: datetime) -> datetime:

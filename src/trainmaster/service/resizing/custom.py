@@ -27,7 +27,7 @@ class CustomHook:
 
     context: ManagerContext
 
-    def advance(self, job: Job) -> Job:
+    def advance(self, job: Job, *, retry: bool) -> Job:  # noqa: ARG002 -- part of the protocol
         """Send the request, and give the resize up when its time is over; see `ports.ResizeHook.advance`."""
         attempt, now = lifecycle.current(job), self.context.clock.now()
         if job.state is not JobState.RESIZING or attempt.resizing is None or job.stop_asked:

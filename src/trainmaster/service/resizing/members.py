@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from trainmaster.domain.elastic.rendezvous import Control
 from trainmaster.domain.elastic.sizes import Member
@@ -17,7 +18,8 @@ from trainmaster.domain.errors import CapacityExhausted, RequestRefused, Unreada
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
-from trainmaster.ports.sagemaker import CreateResult
+from trainmaster.domain.times import VISIBLE_AFTER
+from trainmaster.ports.sagemaker import CreateResult, StopResult, Unconfirmed
 from trainmaster.service.attempt_request import PoolGoneError, request_of_member
 from trainmaster.service.capacity.quotas import note_quota
 from trainmaster.service.context import ManagerContext, commit
@@ -36,7 +38,7 @@ class MembersHook:
 
     context: ManagerContext
 
-    def advance(self, job: Job) -> Job:
+    def advance(self, job: Job, *, retry: bool) -> Job:
         """Create, drain and stop members as the stored job requires; see `ports.ResizeHook.advance`."""
         attempt = lifecycle.current(job)
         if not attempt.launched:
@@ -45,7 +47,7 @@ class MembersHook:
             # Otherwise the first round would wait for the maximum number of nodes.
             self._set_control(job)
         job = self._give_up_overdue_growth(job)
-        for step in (self._stop_or_drop, self._drain, self._stop_or_drop, self._launch):
+        for step in (self._stop_or_drop, self._drain, self._stop_or_drop, partial(self._launch, retry=retry)):
             job = step(job)
         if job.attempt is not None and job.attempt.base_ended_at is not None and not job.attempt.members:
             # The job ends as its base has ended.
@@ -77,15 +79,25 @@ class MembersHook:
 
     def _drop(self, job: Job, member: Member) -> Job:
         """Drop a member that is not known to be created; confirm it if SageMaker has it after all."""
-        name = member.training_job_name
+        name, now = member.training_job_name, self.context.clock.now()
         if self.context.launcher.describe(name) is not None:
-            return commit(self.context, job, lifecycle.mark_member_launched(job, name))
-        now = self.context.clock.now()
+            return commit(self.context, job, lifecycle.mark_member_launched(job, name, now))
+        if self._may_appear(job, member, now):
+            return job
         return commit(self.context, job, lifecycle.remove_member(job, name, now, "is no longer needed", lost=False))
+
+    @staticmethod
+    def _may_appear(job: Job, member: Member, now: datetime) -> bool:
+        """Return whether a pass may have created the member before it was to leave, or the job to stop."""
+        dropped = max(
+            (at for at in (member.drain_asked_at, member.left_at, lifecycle.current(job).stop_asked_at) if at),
+            default=member.created_at,
+        )
+        return member.may_appear(now) or now < dropped + VISIBLE_AFTER
 
     def _stop(self, job: Job, member: Member) -> Job:
         name = member.training_job_name
-        if self.context.launcher.stop(name, end_warm_pool=False):
+        if self.context.launcher.stop(name, end_warm_pool=False) in (StopResult.ACCEPTED, StopResult.ALREADY_STOPPING):
             return commit(self.context, job, lifecycle.mark_member_stop_sent(job, name))
         return poll_training_job(self.context, job, name)
 
@@ -124,7 +136,7 @@ class MembersHook:
             attempt = lifecycle.current(job)
             self.context.rendezvous.set(attempt.training_job_name, _control(job, attempt))
 
-    def _launch(self, job: Job) -> Job:
+    def _launch(self, job: Job, *, retry: bool) -> Job:
         """Create members that are not known to be created, after the rendezvous has been told to expect them."""
         if any(not (member.launched or member.leaving) for member in _members(job)):
             self._set_control(job)
@@ -133,22 +145,26 @@ class MembersHook:
             if job.stop_asked or job.attempt is None or job.attempt.base_ended_at is not None:
                 return job
             if _has(job, member) and not member.launched and not member.leaving:
-                job = self._create(job, lifecycle.current(job), member.training_job_name)
+                job = self._create(job, lifecycle.current(job), member.training_job_name, retry=retry)
         return self._stop_or_drop(job)
 
-    def _create(self, job: Job, attempt: Attempt, name: str) -> Job:
+    def _create(self, job: Job, attempt: Attempt, name: str, *, retry: bool) -> Job:
         context, now = self.context, self.context.clock.now()
         try:
             request = request_of_member(context, job, attempt)
-            created = context.launcher.create(job, replace(attempt, training_job_name=name), request)
+            created = context.launcher.create(job, replace(attempt, training_job_name=name), request, retry=retry)
+        except Unconfirmed as error:
+            if error.refusal is not None and not _member_of(attempt, name).may_appear(now):
+                return commit(context, job, _without(job, name, now, str(error.refusal), retry=retry))
+            raise
         except (CapacityExhausted, RequestRefused, PoolGoneError) as error:
             if isinstance(error, CapacityExhausted):
                 note_quota(context, error)
-            return commit(context, job, _without(job, name, now, str(error)))
-        if created is CreateResult.NAME_TAKEN:
+            return commit(context, job, _without(job, name, now, str(error), retry=retry))
+        if created in (CreateResult.NAME_TAKEN, CreateResult.EARLIER_START):
             reason = "cannot be created: its name belongs to a training job that the queue did not start"
             return commit(context, job, lifecycle.remove_member(job, name, now, reason, lost=False))
-        known = confirm_or_stop(context, job, lifecycle.mark_member_launched(job, name), name)
+        known = confirm_or_stop(context, job, lifecycle.mark_member_launched(job, name, now), name)
         return poll_training_job(context, known, name) if created is CreateResult.ALREADY_THERE else known
 
     def _settle_loss(self, job: Job) -> Job:
@@ -182,16 +198,27 @@ def _members(job: Job) -> tuple[Member, ...]:
     return () if job.attempt is None or not job.units else job.attempt.members
 
 
+def _member_of(attempt: Attempt, name: str) -> Member:
+    return next(member for member in attempt.members if member.training_job_name == name)
+
+
 def _has(job: Job, member: Member) -> bool:
     """Return whether the job still has the member, unchanged."""
     return member in _members(job)
 
 
-def _without(job: Job, name: str, now: datetime, reason: str) -> Job:
-    """Return the job after a member could not be created: give up a growth, or start with fewer members."""
-    if _grows(job):
-        return lifecycle.abandon_resize(job, now, reason)
-    return lifecycle.remove_member(job, name, now, f"cannot be created: {reason}", lost=False)
+def _without(job: Job, name: str, now: datetime, reason: str, *, retry: bool) -> Job:
+    """Return the job after a member could not be created: give up a growth, or start with fewer members.
+
+    The members that were never called for are dropped with it; after an earlier pass, those may exist.
+    """
+    if not _grows(job):
+        return lifecycle.remove_member(job, name, now, f"cannot be created: {reason}", lost=False)
+    absent = [member.training_job_name for member in _members(job) if not member.launched]
+    job = lifecycle.abandon_resize(job, now, reason)
+    for dropped in [name] if retry else absent:
+        job = lifecycle.remove_member(job, dropped, now, "is no longer needed", lost=False)
+    return job
 
 
 def _is_late(job: Job, member: Member, now: datetime) -> bool:

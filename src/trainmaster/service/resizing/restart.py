@@ -25,7 +25,7 @@ class RestartHook:
 
     context: ManagerContext
 
-    def advance(self, job: Job) -> Job:
+    def advance(self, job: Job, *, retry: bool) -> Job:  # noqa: ARG002 -- part of the protocol
         """Return a growth that has not started in time to the size before it; see `ports.ResizeHook.advance`."""
         if not self._is_overdue(job):
             return job

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from trainmaster.domain.jobs.lifecycle.failures import Retries, back_off, fail, requeue_unlaunched, retry_or_fail
 from trainmaster.domain.jobs.lifecycle.progress import set_work
-from trainmaster.domain.jobs.lifecycle.reports import ends_attempt, observe, record_restarts
+from trainmaster.domain.jobs.lifecycle.reports import ends_attempt, observe, record_restarts, user_stopped_it
 from trainmaster.domain.jobs.lifecycle.resizing import (
     abandon_resize,
     accept_smaller_size,
@@ -33,8 +33,12 @@ from trainmaster.domain.jobs.lifecycle.resizing import (
     resume_resized,
 )
 from trainmaster.domain.jobs.lifecycle.running import (
+    mark_create_called,
+    mark_end_reported,
     mark_launched,
+    mark_stop_called,
     mark_stop_sent,
+    mark_stopped_outside,
     preempt,
     record_checkpoint,
     request_stop,
@@ -75,11 +79,15 @@ __all__ = [
     "held_reason",
     "hold",
     "hold_if_needed",
+    "mark_create_called",
+    "mark_end_reported",
     "mark_launched",
     "mark_member_launched",
     "mark_member_left",
     "mark_member_stop_sent",
+    "mark_stop_called",
     "mark_stop_sent",
+    "mark_stopped_outside",
     "member_of",
     "observe",
     "preempt",
@@ -100,4 +108,5 @@ __all__ = [
     "set_reclaim_time",
     "set_work",
     "start",
+    "user_stopped_it",
 ]

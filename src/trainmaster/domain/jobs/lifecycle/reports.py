@@ -37,6 +37,7 @@ from trainmaster.domain.jobs.observation import (
     failure_class_of,
 )
 from trainmaster.domain.policy.settings import FailureClass
+from trainmaster.domain.times import SAME_TIME
 
 _MAX_RESTARTS = 1_000_000
 _LOSSES = (FailureClass.CAPACITY, FailureClass.SERVICE)
@@ -158,15 +159,15 @@ def _apply_member_report(job: Job, seen: Observation, now: datetime) -> Job | No
         return remove_member(job, seen.training_job_name, now, why, lost=seen.status is not Status.COMPLETED)
     if seen.at_work and member.started_at is None:
         return mark_member_started(job, seen.training_job_name, seen.started_at or now, now)
-    return None if member.launched else mark_member_launched(job, seen.training_job_name)
+    return None if member.launched else mark_member_launched(job, seen.training_job_name, now)
 
 
 def _apply_stop(job: Job, seen: Observation, now: datetime, retries: Retries | None) -> Job:
-    if _stopped_to_resize(job) and not _user_stopped_it(current(job), seen):
+    if _stopped_to_resize(job) and not user_stopped_it(current(job), seen):
         return resume_resized(job, now)
-    if job.state is JobState.PREEMPTING and not _user_stopped_it(current(job), seen):
+    if job.state is JobState.PREEMPTING and not user_stopped_it(current(job), seen):
         return _preempted(job, now)
-    if current(job).given_up and not _user_stopped_it(current(job), seen):
+    if current(job).given_up and not user_stopped_it(current(job), seen):
         return _wait_after_loss(job, now, retries)
     if _pending_timed_out(job, seen, now):
         reason = "no EC2 capacity within MaxPendingTimeInSeconds"
@@ -239,10 +240,19 @@ def _warm_until(job: Job, seen: Observation, now: datetime) -> datetime | None:
     return (seen.warm_until or now + MAX_KEEP_ALIVE) if stays and attempt.started_at is not None else None
 
 
-def _user_stopped_it(attempt: Attempt, seen: Observation) -> bool:
-    """Return whether the job began to stop before the queue decided to stop it, so that its user stopped it."""
+def user_stopped_it(attempt: Attempt, seen: Observation) -> bool:
+    """Return whether it stops on another's request: decided by whose stop SageMaker accepted.
+
+    Times decide only where that is unknown: because a call got no answer, or was never made as the manager died.
+    """
     asked, since = attempt.stop_asked_at, seen.stopping_since
-    return asked is not None and since is not None and since < asked - CLOCK_TOLERANCE
+    if attempt.stopped_outside or asked is None or since is None:
+        return attempt.stopped_outside
+    if attempt.stop_sent:
+        # SageMaker accepts a repeated stop too, and its answers about the job may be late.
+        return since < asked - SAME_TIME
+    calls = [at for at in (asked, attempt.stop_called_at) if at is not None]
+    return all(abs(since - at) > SAME_TIME for at in calls)
 
 
 def _pending_timed_out(job: Job, seen: Observation, now: datetime) -> bool:
@@ -262,7 +272,9 @@ def _apply_stopping(job: Job, attempt: Attempt, now: datetime) -> Job | None:
     if attempt.stop_asked_at is not None:
         return None
     # A user stopped it in the console or by an SDK, or SageMaker did at a limit; the end will show which.
-    stopping = replace(stop_attempt(attempt, now), launched=True, stop_asked_at=now, stop_sent=True)
+    stopping = replace(
+        stop_attempt(attempt, now), launched=True, stop_asked_at=now, stop_sent=True, stopped_outside=True
+    )
     return note(job, now, "is being stopped outside the queue", attempt=stopping)
 
 

@@ -20,6 +20,7 @@ from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.lifecycle.transition import archive_attempt, close_attempt, current, move, note, touch
 from trainmaster.domain.jobs.names import attempt_name, member_name
+from trainmaster.domain.times import SAME_TIME
 
 
 def resize(  # noqa: PLR0913 - the parts of a resize
@@ -112,9 +113,14 @@ def record_hook_call(job: Job) -> Job:
     return touch(job, attempt=replace(current(job), resizing=replace(resizing_of(job), hook_called=True)))
 
 
-def mark_member_launched(job: Job, name: str) -> Job:
-    """Note that this member is created."""
-    return _with_member(job, name, lambda member: replace(member, launched=True))
+def mark_member_launched(job: Job, name: str, now: datetime | None = None) -> Job:
+    """Note that this member is created: now, or just after that was decided."""
+
+    def launched(member: Member) -> Member:
+        late = now is not None and now > member.created_at + SAME_TIME
+        return replace(member, launched=True, called_at=now if late else member.called_at)
+
+    return _with_member(job, name, launched)
 
 
 def mark_member_started(job: Job, name: str, at: datetime, now: datetime) -> Job:

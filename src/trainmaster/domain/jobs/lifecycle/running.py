@@ -14,7 +14,7 @@ from trainmaster.domain.jobs.job import ACTIVE, Job, JobState, Reservation
 from trainmaster.domain.jobs.lifecycle.resizing import add_members, stop_attempt
 from trainmaster.domain.jobs.lifecycle.transition import archive_attempt, current, move, note, touch
 from trainmaster.domain.jobs.names import attempt_name
-from trainmaster.domain.times import clock
+from trainmaster.domain.times import SAME_TIME, clock
 
 
 def start(  # noqa: PLR0913 - the parts of a start
@@ -76,9 +76,22 @@ def _next_attempt(job: Job) -> tuple[int, str]:
     return number, attempt_name(job.name, number) if job.work is None else job.work.run_name(job.name, number)
 
 
-def mark_launched(job: Job) -> Job:
-    """Note that the attempt's training job is created."""
-    return touch(job, attempt=replace(current(job), launched=True))
+def mark_launched(job: Job, now: datetime | None = None) -> Job:
+    """Note that the attempt's training job is created: now, or just after its start was decided."""
+    attempt = current(job)
+    return touch(job, attempt=replace(attempt if now is None else _called(attempt, now), launched=True))
+
+
+def mark_create_called(job: Job, now: datetime) -> Job:
+    """Note a call of CreateTrainingJob that got no answer; returns the job itself if its start was just now."""
+    attempt = _called(current(job), now)
+    return job if attempt is job.attempt else touch(job, attempt=attempt)
+
+
+def _called(attempt: Attempt, now: datetime) -> Attempt:
+    """Return the attempt with the time of a call; a time close to the last one is not worth storing."""
+    last = attempt.called_at or attempt.created_at
+    return replace(attempt, called_at=now) if now > last + SAME_TIME else attempt
 
 
 def preempt(job: Job, beneficiary: str, now: datetime) -> Job:
@@ -124,8 +137,23 @@ def record_checkpoint(job: Job, at: datetime) -> Job | None:
 
 
 def mark_stop_sent(job: Job) -> Job:
-    """Note that StopTrainingJob was called for the attempt."""
+    """Note that SageMaker stops the attempt on the queue's request."""
     return touch(job, attempt=replace(current(job), stop_sent=True))
+
+
+def mark_stop_called(job: Job, now: datetime) -> Job:
+    """Note a call of StopTrainingJob that got no answer, so that SageMaker may have accepted it."""
+    return touch(job, attempt=replace(current(job), stop_called_at=now))
+
+
+def mark_stopped_outside(job: Job) -> Job:
+    """Note that SageMaker was stopping the attempt before it could accept the queue's request."""
+    return touch(job, attempt=replace(current(job), stop_sent=True, stopped_outside=True))
+
+
+def mark_end_reported(job: Job, now: datetime) -> Job:
+    """Note that an event reported the attempt's end, which Describe does not confirm yet."""
+    return touch(job, attempt=replace(current(job), end_reported_at=now))
 
 
 def _capacity_lacked(last: Attempt | None, units: Units) -> tuple[str, datetime] | None:

@@ -1,0 +1,252 @@
+"""Late, lost, refused and forged answers of SageMaker: nothing is lost, doubled or over a cap."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from builders import G5, P5
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.local.simulator import Hostility
+from trainmaster.service.change import cancel
+from world import World, a_request
+
+pytestmark = pytest.mark.usefixtures("quiet")
+NOT_FOUND = {"code": "ValidationException", "message": "Requested resource not found.", "times": None}
+
+
+def hide(world, *operations):
+    """Have SageMaker answer these operations with "not found" until `world.simulator.faults.clear()`."""
+    for operation in operations:
+        world.simulator.faults.inject(operation, **NOT_FOUND)
+
+
+def lose_create(world):
+    """Have the next CreateTrainingJob take effect without an answer."""
+    world.simulator.faults.inject("CreateTrainingJob", "InternalFailure", executed=True)
+
+
+def without_events(**options):
+    return World(events=lambda number, event: [], **options)
+
+
+def statuses(world):
+    return {name: job["TrainingJobStatus"] for name, job in world.training_jobs.items()}
+
+
+class TestNotFound:
+    def test_a_young_job_that_is_not_described_keeps_running(self):
+        world = without_events()
+        world.submit("job1", training_seconds=2000)
+        world.settle()
+        hide(world, "DescribeTrainingJob")
+        world.run(500)
+        assert (world.job("job1").state, world.job("job1").units) == (JobState.STARTING, {P5: 1})
+        world.simulator.faults.clear()
+        world.run_until_ended("job1")
+        assert (world.job("job1").state, world.opened) == (JobState.COMPLETED, ["job1"])
+
+    def test_a_job_that_nobody_describes_for_ten_minutes_is_gone(self):
+        world = without_events()
+        world.submit("job1", training_seconds=90_000)
+        world.settle()
+        hide(world, "DescribeTrainingJob")
+        world.run(1500)
+        assert world.job("job1").state is JobState.STOPPED
+
+    def test_a_job_cancelled_while_its_creation_is_in_doubt_is_stopped(self):
+        world = without_events()
+        lose_create(world)
+        world.submit("job1", training_seconds=90_000)
+        hide(world, "DescribeTrainingJob", "StopTrainingJob")
+        world.settle()
+        cancel(world.api_context, "job1", "ada")
+        world.run(400)
+        assert world.job("job1").units == {P5: 1}, "its training job may run"
+        world.simulator.faults.clear()
+        world.run_until_ended("job1")
+        assert (world.job("job1").state, statuses(world)) == (JobState.STOPPED, {"job1": "Stopped"})
+
+    def test_a_job_preempted_seconds_after_its_creation_holds_its_units(self):
+        world = without_events(pools=f"{P5}=1")
+        world.submit("job1", training_seconds=600)
+        world.settle()
+        hide(world, "DescribeTrainingJob", "StopTrainingJob")
+        world.submit("job2", priority=9, training_seconds=60)
+        world.run(400)
+        assert (world.opened, world.job("job1").units) == (["job1"], {P5: 1})
+        world.simulator.faults.clear()
+        world.run_until_ended("job1", "job2")
+        assert world.states("job1", "job2") == {"job1": "completed", "job2": "completed"}
+        assert (world.peaks, world.doubles) == ({P5: 1}, set())
+
+    @pytest.mark.parametrize("code", ["ResourceLimitExceeded", "ValidationException", "AccessDeniedException"])
+    def test_a_refused_retry_keeps_the_units_of_the_first_try(self, code):
+        world = without_events(pools=f"{P5}=1")
+        lose_create(world)
+        world.simulator.faults.inject("CreateTrainingJob", code, times=None, skip=1)
+        hide(world, "DescribeTrainingJob")
+        world.submit("job1", training_seconds=600)
+        world.submit("job2", training_seconds=60)
+        world.run(400)
+        assert (world.opened, world.job("job1").units) == (["job1"], {P5: 1})
+        world.simulator.faults.clear()
+        world.run_until_ended("job1", "job2")
+        assert (world.peaks, world.states("job1", "job2")) == ({P5: 1}, {"job1": "completed", "job2": "completed"})
+
+    def test_a_refused_retry_is_final_after_ten_minutes(self):
+        world = without_events()
+        world.simulator.faults.inject("CreateTrainingJob", "InternalFailure")
+        world.simulator.faults.inject("CreateTrainingJob", "ValidationException", times=None, skip=1)
+        world.submit("job1")
+        world.run(500)
+        assert world.job("job1").state is JobState.STARTING
+        world.run(200)
+        assert (world.job("job1").state, world.opened) == (JobState.FAILED, [])
+
+    def test_tags_that_are_not_visible_yet_make_no_stranger(self):
+        world = without_events()
+        lose_create(world)
+        hide(world, "ListTags")
+        world.submit("job1", training_seconds=600)
+        world.run(400)
+        assert world.job("job1").state is JobState.STARTING
+        world.simulator.faults.clear()
+        world.run_until_ended("job1")
+        assert (world.job("job1").state, world.opened) == (JobState.COMPLETED, ["job1"])
+
+
+class TestThrottling:
+    def test_throttled_creates_do_not_delay_stops(self):
+        world = World(pools=f"{P5}=1,{G5}=4")
+        world.submit("running", training_seconds=5000)
+        world.run(60)
+        world.simulator.faults.inject("CreateTrainingJob", "ThrottlingException", times=None)
+        for number in range(3):
+            world.submit(f"early{number}", kind=G5)
+        world.settle()
+        cancel(world.api_context, "running", "ada")
+        world.run(10)
+        assert statuses(world)["running"] in ("Stopping", "Stopped")
+
+    def test_throttled_stops_do_not_delay_creates(self):
+        world = World(pools=f"{P5}=1,{G5}=1")
+        world.submit("running", training_seconds=5000)
+        world.run(60)
+        world.simulator.faults.inject("StopTrainingJob", "ThrottlingException", times=None)
+        world.submit("urgent", priority=9)
+        world.submit("other", kind=G5)
+        world.run(10)
+        assert world.opened == ["running", "other"]
+
+
+def test_a_number_that_a_stray_training_job_has_used_is_not_adopted():
+    """One manager's Create was refused and the job requeued; another's Create of the same start was accepted late."""
+    world = World(limits={P5: 0})
+    world.submit("job1", training_seconds=60)
+    world.run(10)
+    assert world.job("job1").state is JobState.PENDING
+    first = world.job("job1").attempt
+    world.simulator.set_limit(P5, 2)
+    stray = a_request("job1", training_seconds=5)
+    tags = {"queue": "sagemaker-queue", "job": "job1", "attempt": "1", "start": first.start_id}
+    stray["Tags"] = [{"Key": f"trainmaster:{key}", "Value": value} for key, value in tags.items()]
+    world.simulator.call("CreateTrainingJob", **stray)
+    world.simulator.call("StopTrainingJob", TrainingJobName="job1")
+    world.run_until_ended("job1")
+    assert (world.job("job1").state, world.opened) == (JobState.COMPLETED, ["job1", "job1-qstamp-2"])
+
+
+class TestWhoStoppedIt:
+    def preempt(self, **options):
+        world = World(pools=f"{P5}=1", **options)
+        world.submit("job1", training_seconds=900)
+        world.run(200)
+        return world
+
+    @pytest.mark.parametrize("offset", [-30, -10, 10, 30])
+    def test_a_difference_of_clocks_does_not_turn_a_preemption_into_a_persons_stop(self, offset):
+        world = self.preempt(hostility=Hostility(clock_offset=offset))
+        world.submit("job2", priority=9, training_seconds=60)
+        world.run_until_ended("job1", "job2")
+        assert [str(attempt.outcome) for attempt in world.job("job1").attempts] == ["preempted", "completed"]
+
+    @pytest.mark.parametrize("refuses", [0, 1])
+    def test_a_persons_stop_between_the_decision_and_the_queues_stop_is_final(self, refuses):
+        world = self.preempt(hostility=Hostility(refuse_repeated_stops=refuses))
+
+        def stop_first(operation, phase):
+            if (operation, phase) == ("DescribeTrainingJob", "before"):
+                world.simulator.on_call = None
+                world.simulator.call("StopTrainingJob", TrainingJobName="job1")
+
+        world.submit("job2", priority=9, training_seconds=60)
+        world.simulator.on_call = stop_first
+        world.run_until_ended("job1", "job2")
+        assert (world.job("job1").state, world.opened) == (JobState.STOPPED, ["job1", "job2"])
+
+    def test_a_persons_stop_right_before_the_queues_is_final_where_sagemaker_refuses_the_second(self):
+        world = self.preempt(hostility=Hostility(refuse_repeated_stops=1))
+
+        def stop_first(operation, phase):
+            if (operation, phase) == ("StopTrainingJob", "before"):
+                world.simulator.on_call = None
+                world.simulator.call("StopTrainingJob", TrainingJobName="job1")
+
+        world.submit("job2", priority=9, training_seconds=60)
+        world.simulator.on_call = stop_first
+        world.run_until_ended("job1", "job2")
+        assert (world.job("job1").state, world.opened) == (JobState.STOPPED, ["job1", "job2"])
+
+    @pytest.mark.parametrize("refuses", [0, 1])
+    @pytest.mark.parametrize("events", [True, False])
+    def test_a_stop_of_the_queue_without_an_answer_is_a_preemption(self, refuses, events):
+        delivery = {} if events else {"events": lambda number, event: []}
+        world = self.preempt(hostility=Hostility(refuse_repeated_stops=refuses), **delivery)
+        world.simulator.faults.inject("StopTrainingJob", "InternalFailure", executed=True)
+        world.submit("job2", priority=9, training_seconds=60)
+        world.run_until_ended("job1", "job2")
+        assert [str(attempt.outcome) for attempt in world.job("job1").attempts] == ["preempted", "completed"]
+
+
+class TestForgedReports:
+    def forge(self, world, status, **members):
+        detail = {"TrainingJobName": "job1", "TrainingJobStatus": status, "SecondaryStatus": status, **members}
+        detail["Tags"] = {"trainmaster:queue": "sagemaker-queue", "trainmaster:job": "job1"}
+        world.queue.send(json.dumps({"detail-type": "SageMaker Training Job State Change", "detail": detail}))
+
+    @pytest.mark.parametrize("status", ["Completed", "Failed", "Stopped", "Stopping"])
+    def test_a_forged_report_ends_nothing(self, status):
+        world = World(pools=f"{P5}=1")
+        world.submit("job1", training_seconds=900)
+        world.submit("job2", training_seconds=60)
+        world.run(200)
+        self.forge(world, status)
+        world.run(100)
+        assert (world.states("job1", "job2"), world.opened) == ({"job1": "running", "job2": "pending"}, ["job1"])
+        assert not world.job("job1").stopping
+        world.run_until_ended("job1", "job2")
+        assert (world.job("job1").state, world.peaks) == (JobState.COMPLETED, {P5: 1})
+
+    def test_a_forged_choice_of_a_type_frees_no_units(self):
+        world = World(pools=f"{P5}=1,{G5}=1", capacity={P5: 0, G5: 0})
+        request = a_request("job1", training_seconds=400)
+        preferences = [{"InstanceType": P5, "InstanceCount": 1}, {"InstanceType": G5, "InstanceCount": 1}]
+        request["ResourceConfig"] = {"InstancePreferences": preferences, "VolumeSizeInGB": 30}
+        world.submit_request(request)
+        world.settle()
+        self.forge(world, "InProgress", ResourceConfig={"SelectedInstanceType": G5})
+        world.run(10)
+        assert world.job("job1").units == {P5: 1, G5: 1}
+
+    def test_an_end_that_describe_reports_late_is_found_by_the_next_ticks(self):
+        world = World()
+        world.submit("job1", training_seconds=30)
+        world.run(20)
+        hide(world, "DescribeTrainingJob")
+        world.run(400)
+        assert statuses(world) == {"job1": "Completed"}
+        world.simulator.faults.clear()
+        world.run(65)
+        assert world.job("job1").state is JobState.COMPLETED
