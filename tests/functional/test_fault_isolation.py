@@ -18,11 +18,11 @@ from trainmaster.bootstrap import Application
 from trainmaster.domain.errors import Fenced
 from trainmaster.domain.jobs.job import ENDED, JobState
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.times import VISIBLE_AFTER
 from trainmaster.handlers.manager import consume, metrics
 from trainmaster.service.change import cancel
 from trainmaster.service.dependencies import release_dependents
 from trainmaster.service.faults import isolate_fault
-from trainmaster.service.reconcile import REQUEUED_AFTER
 from trainmaster.service.run_pass import run_pass
 from world import BRISK, Context, Killed, World, a_request
 
@@ -168,9 +168,9 @@ def test_a_job_that_it_keeps_from_being_started_gives_back_what_it_held_and_star
     world.submit("bad", training_seconds=20)
     world.settle()
     world.submit("next", training_seconds=20)
-    world.run(REQUEUED_AFTER.total_seconds() - 60)
+    world.run(VISIBLE_AFTER.total_seconds() - 60)
     assert world.states("bad", "next") == {"bad": "starting", "next": "pending"}
-    world.run_until_ended("next", limit=600)
+    world.run_until_ended("next", limit=900)
     assert world.states("bad", "next") == {"bad": "pending", "next": "completed"}
     said = world.job("bad").attempt
     assert "an unexpected error prevents its start" in said.reason
@@ -205,7 +205,7 @@ def test_one_that_was_created_in_spite_of_it_is_not_given_up():
     job = world.job("bad")
     application.launcher.create(job, job.attempt, application.store.request_of("bad"))
     world.meets({"bad"}, "create")
-    world.run(REQUEUED_AFTER.total_seconds() + 300)
+    world.run(VISIBLE_AFTER.total_seconds() + 300)
     assert world.job("bad").state not in ENDED
 
 
