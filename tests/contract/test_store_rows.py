@@ -148,7 +148,7 @@ def test_unknown_members_of_sizes_and_resizes_are_ignored():
         assert known in text
         text = text.replace(known, known + added)
     for known, added in (
-        ('"members":[[1,10,0', ',null,null,null,"later"'),
+        ('"members":[[1,10,0', ',null,null,null,null,"later"'),
         ('"resizing":[1,2,"grow",10,20,0,null', ",7"),
     ):
         assert known in text
