@@ -18,7 +18,7 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.local.simulator import VirtualClock
-from trainmaster.ports.sagemaker import CreateResult, OpenJob, OpenJobsPage
+from trainmaster.ports.sagemaker import CreateResult, OpenJob, OpenJobsPage, StopResult
 from trainmaster.ports.store import Request
 
 WORK, USE = "SIMULATOR_TRAINING_SECONDS", "BENCH_CPUS_IN_USE"
@@ -95,7 +95,14 @@ class Machines:
                     self._report(node.take_finished(), Status.COMPLETED)
         self._clock.move_to(time)
 
-    def create(self, job: Job, attempt: Attempt, request: Request) -> CreateResult:
+    def create(
+        self,
+        job: Job,
+        attempt: Attempt,
+        request: Request,
+        *,
+        retry: bool = False,  # noqa: ARG002 -- part of the port
+    ) -> CreateResult:
         """Add a task to the machine of its pool; see `ports.Launcher`."""
         (pool, count), name = next(iter(attempt.units.items())), attempt.training_job_name
         if name in self._seen:
@@ -111,7 +118,7 @@ class Machines:
         """Return the observation of a task; see `ports.Launcher`."""
         return self._seen.get(training_job_name)
 
-    def stop(self, training_job_name: str, *, end_warm_pool: bool) -> bool:
+    def stop(self, training_job_name: str, *, end_warm_pool: bool) -> StopResult:
         """Raise RuntimeError: jobs of equal priority are not preempted."""
         raise RuntimeError(
             f"{training_job_name} was stopped with end_warm_pool={end_warm_pool}, but no job is preempted here"

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
-from random import Random
+from typing import TYPE_CHECKING
 
 from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.resolve import resolve, with_changes
@@ -27,13 +27,8 @@ from trainmaster.planner.plan_builder import PlanBuilder
 from trainmaster.planner.sharing.turns import turns
 from trainmaster.planner.state import PlanState
 
-
-def pass_rng(snapshot: Snapshot) -> Random:
-    """Return the source of randomness of the pass that decides on this snapshot, seeded by the pass number.
-
-    Explanations of the next pass draw from an equal one.
-    """
-    return Random(snapshot.pass_number)  # noqa: S311 -- spreads choices, guards nothing
+if TYPE_CHECKING:
+    from random import Random
 
 
 def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import Fenced, ServiceError, Throttled
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, Job
+from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.ports.kinds import Runs
 from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
@@ -59,6 +61,14 @@ class ManagerContext:
     def retries(self) -> lifecycle.Retries:
         """The retry limits for each class of failure."""
         return (self.policy or self.store.settings().policy).retries
+
+
+def pass_rng(snapshot: Snapshot) -> random.Random:
+    """Return the source of randomness of the pass that decides on this snapshot, seeded by the pass number.
+
+    Explanations of the next pass draw from an equal one.
+    """
+    return random.Random(snapshot.pass_number)  # noqa: S311 -- spreads choices, guards nothing
 
 
 def commit(context: ManagerContext, before: Job, after: Job) -> Job:

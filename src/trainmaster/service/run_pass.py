@@ -16,10 +16,10 @@ from trainmaster.domain.capacity.warm_pools import counting
 from trainmaster.domain.errors import Fenced
 from trainmaster.domain.plan import Plan, Snapshot
 from trainmaster.domain.reasons.capacity import NextPass
-from trainmaster.planner.schedule import pass_rng, schedule
+from trainmaster.planner.schedule import schedule
 from trainmaster.service import dependencies
 from trainmaster.service.apply_plan import PassReport, apply_plan
-from trainmaster.service.context import ManagerContext
+from trainmaster.service.context import ManagerContext, pass_rng
 from trainmaster.service.reconcile import reconcile
 from trainmaster.service.throttling import ThrottledVerbs
 

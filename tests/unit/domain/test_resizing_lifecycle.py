@@ -654,7 +654,7 @@ class TestBelowTheMinimum:
 
     def test_a_stop_by_its_user_counts_all_the_same(self):
         lost = lifecycle.give_up_attempt(self.lost(), b.at(90))
-        assert base_told(lost, Status.STOPPED, 96, stopping_since=b.at(70)).state is JobState.STOPPED
+        assert base_told(lost, Status.STOPPED, 96, stopping_since=b.at(29)).state is JobState.STOPPED
         asked = lifecycle.request_stop(lost, b.at(91), "ada")
         assert base_told(asked, Status.STOPPED, 96, stopping_since=b.at(92)).state is JobState.STOPPED
 

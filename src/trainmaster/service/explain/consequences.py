@@ -14,7 +14,8 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Expand, Plan, Snapshot, Start, Wait
 from trainmaster.planner.expansion.expand import plan_expansion
 from trainmaster.planner.forecast.forecast import delays
-from trainmaster.planner.schedule import pass_rng, schedule
+from trainmaster.planner.schedule import schedule
+from trainmaster.service.context import pass_rng
 from trainmaster.service.explain.explain import with_jobs
 
 MAX_DELAYED = 20

@@ -20,9 +20,10 @@ from trainmaster.planner.forecast.forecast import Estimate, estimate
 from trainmaster.planner.orders import ranking_of
 from trainmaster.planner.orders.ranking import in_order
 from trainmaster.planner.reservations.expected_ends import ExpectedEnds
-from trainmaster.planner.schedule import pass_rng, schedule
+from trainmaster.planner.schedule import schedule
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Store
+from trainmaster.service.context import pass_rng
 
 MAX_ROWS = 4_000
 """Approximate number of waiting jobs to read if some lie deeper in their lanes than a pass reads."""

@@ -25,8 +25,9 @@ from trainmaster.domain.reasons.capacity import (
 )
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.planner.reservations.expected_ends import ExpectedEnds
-from trainmaster.planner.schedule import pass_rng, schedule
+from trainmaster.planner.schedule import schedule
 from trainmaster.service.capacity.pool_usage import pool_usage
+from trainmaster.service.context import pass_rng
 from trainmaster.service.explain.explain import with_jobs
 
 MAX_HOLDERS = 10
