@@ -33,6 +33,7 @@ MEMBER = dict[str, st.SearchStrategy[Any]](
     drain_asked_at=st.none() | times,
     left_at=st.none() | times,
     stop_sent=st.booleans(),
+    called_at=st.none() | times,
 )
 RESIZING = dict[str, st.SearchStrategy[Any]](
     before=st.integers(1, 99),
