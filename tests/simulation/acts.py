@@ -103,6 +103,16 @@ class ConsoleStop(Act):
 
 
 @dataclass(frozen=True, repr=False)
+class Stray(Act):
+    """A create call of a waiting job's refused start takes effect after all, and is stopped at once.
+
+    That is what remains where another manager's call of that start got through.
+    """
+
+    name: str = ""
+
+
+@dataclass(frozen=True, repr=False)
 class ChangePool(Act):
     """An administrator changes the cap of a pool, or drains it."""
 

@@ -129,6 +129,7 @@ class Oracle:
     _priorities: dict[str, int] = field(default_factory=dict)
     _stopped_by_people: dict[str, int] = field(default_factory=dict)
     _cancelled: set[str] = field(default_factory=set)
+    _strays: set[str] = field(default_factory=set)
     _per_minute: Counter[tuple[str, datetime]] = field(default_factory=Counter)
     _sizes: dict[str, int] = field(default_factory=dict)
     _orphans: dict[str, datetime] = field(default_factory=dict)
@@ -159,6 +160,16 @@ class Oracle:
         """Note that a user cancelled a job."""
         self._cancelled.add(name)
 
+    def refused(self, job: str) -> Mapping[str, Any] | None:
+        """Return the newest create request of a job if SageMaker has no training job for it."""
+        requests = (request for request in self._requests.values() if _tags(request).get("trainmaster:job") == job)
+        newest = max(requests, key=lambda request: int(_tags(request)["trainmaster:attempt"]), default=None)
+        return None if newest is None or newest["TrainingJobName"] in self.training_jobs else newest
+
+    def add_stray(self, name: str) -> None:
+        """Ignore a training job that is not the queue's doing, although it has its tags."""
+        self._strays.add(name)
+
     def trouble(self, now: datetime) -> None:
         """Note that something went wrong for the queue, so that it cannot know everything at once."""
         self.last_trouble = max(self.last_trouble, now)
@@ -181,6 +192,8 @@ class Oracle:
         """Note a change of a training job, in SageMaker's order."""
         self.now = now
         name = detail["TrainingJobName"]
+        if name in self._strays:
+            return
         known = self.training_jobs.get(name)
         if known is None or (not known.open and detail["TrainingJobStatus"] in OPEN):
             known = self.training_jobs[name] = self._opened(now, detail)
@@ -317,8 +330,7 @@ class Oracle:
 
     def _check_request(self, members: Mapping[str, Any]) -> None:
         """Rule 6: an attempt's request is the submitted one but for its name, tags, choices and size."""
-        tags = {tag["Key"]: tag["Value"] for tag in members.get("Tags", ())}
-        submitted = self.submitted.get(tags.get("trainmaster:job", ""))
+        submitted = self.submitted.get(_tags(members).get("trainmaster:job", ""))
         if submitted is None:
             self.find("request", f"{members['TrainingJobName']} belongs to no submitted job")
             return
@@ -408,6 +420,10 @@ def source_of(request: Mapping[str, Any], instance_type: str) -> Source:
     if plan is not None:
         return "training-plan", plan
     return "spot" if request.get("EnableManagedSpotTraining") else "on-demand", instance_type
+
+
+def _tags(request: Mapping[str, Any]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
 
 
 def _comparable(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Mutant:
         before: text that must occur.
         after: what it becomes, wherever it occurs.
         finds: the rules of which one must notice it.
+        hostile: whether SageMaker is hostile, in which most mistakes take longer to show.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Mutant:
     before: str
     after: str
     finds: frozenset[str]
+    hostile: bool = False
 
 
 MUTANTS = (
@@ -78,6 +80,30 @@ MUTANTS = (
         "fence=None",
         frozenset({"cap", "double", "inversion"}),
     ),
+    Mutant(
+        "no grace after create",
+        "domain/times.py",
+        "VISIBLE_AFTER = timedelta(minutes=10)",
+        "VISIBLE_AFTER = timedelta(0)",
+        frozenset({"cap", "double", "orphan", "after the end", "lost", "ended as stopped", "ended as failed"}),
+        hostile=True,
+    ),
+    Mutant(
+        "number reused",
+        "adapters/sagemaker/launcher.py",
+        "return CreateResult.EARLIER_START",
+        "return CreateResult.ALREADY_THERE",
+        frozenset({"lost", "ended as stopped"}),
+        hostile=True,
+    ),
+    Mutant(
+        "forged report believed",
+        "service/observe.py",
+        "told = _confirmed(context, job, seen)",
+        "told = seen",
+        frozenset({"cap", "double", "orphan", "after the end", "lost"}),
+        hostile=True,
+    ),
 )
 
 
@@ -99,37 +125,38 @@ def days_until_caught(mutant: Mutant, days: int = DAYS) -> int | None:
     Days that break such a rule without the mutant do not count.
     """
     with tempfile.TemporaryDirectory() as folder:
-        broken = _broken(mutated(mutant, Path(folder)), mutant.finds, days)
-    fair = [number for number in broken if number not in _broken(ROOT / "src", mutant.finds, days, tuple(broken))]
-    return fair[0] + 1 if fair else None
+        broken = _broken(mutated(mutant, Path(folder)), mutant, range(days))
+    anyway = _broken(ROOT / "src", mutant, broken)
+    return next((number + 1 for number in broken if number not in anyway), None)
 
 
-def _broken(sources: Path, finds: frozenset[str], days: int, seeds: tuple[int, ...] | None = None) -> list[int]:
+def _broken(sources: Path, mutant: Mutant, seeds: Iterable[int]) -> list[int]:
     """Return the seeds of days that break one of the rules with these sources, at most `MAX_BROKEN`."""
     paths = [sources, ROOT / "tests"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONDONTWRITEBYTECODE": "1"}
-    asked = json.dumps([sorted(finds), range(days) if seeds is None else seeds], default=list)
+    asked = json.dumps([sorted(mutant.finds), mutant.hostile, list(seeds)])
     command = [sys.executable, "-m", "simulation.mutants", asked]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     found: list[int] = json.loads(ran.stdout)
     return found
 
 
-def broken_days(finds: frozenset[str], seeds: Iterable[int]) -> list[int]:
+def broken_days(finds: frozenset[str], hostile: bool, seeds: Iterable[int]) -> list[int]:
     """Return the seeds that break one of the rules with the sources that this process has, at most `MAX_BROKEN`."""
-    return list(islice((seed for seed in seeds if finds.intersection(_kinds(seed))), MAX_BROKEN))
+    return list(islice((seed for seed in seeds if finds.intersection(_kinds(seed, hostile))), MAX_BROKEN))
 
 
-def _kinds(seed: int) -> set[str]:
-    """Return the rules that a day breaks, without a hostile SageMaker, in which mistakes take longer to show."""
+def _kinds(seed: int, hostile: bool) -> set[str]:
+    """Return the rules that a day breaks."""
     from simulation.play import play
     from simulation.story import draw
 
     story = draw(seed)
-    friendly = replace(story, configuration=replace(story.configuration, hostility=()))
-    return {found.kind for found in play(friendly).findings}
+    if not hostile:
+        story = replace(story, configuration=replace(story.configuration, hostility=()))
+    return {found.kind for found in play(story).findings}
 
 
 if __name__ == "__main__":
-    rules, days_asked = json.loads(sys.argv[1])
-    sys.stdout.write(json.dumps(broken_days(frozenset(rules), days_asked)))
+    rules, with_hostility, days_asked = json.loads(sys.argv[1])
+    sys.stdout.write(json.dumps(broken_days(frozenset(rules), with_hostility, days_asked)))

@@ -444,6 +444,15 @@ class Day:
             self.simulator.call("StopTrainingJob", TrainingJobName=name)
             self.oracle.stopper = ""
 
+    def _act_Stray(self, act: acts.Stray) -> None:  # noqa: N802
+        job, request = self.stores[0].find(act.name), self.oracle.refused(act.name)
+        if job is None or job.state not in WAITING or request is None:
+            return
+        name = request["TrainingJobName"]
+        self.oracle.add_stray(name)
+        self.simulator.call("CreateTrainingJob", **request)
+        self.simulator.call("StopTrainingJob", TrainingJobName=name)
+
     def _act_ChangePool(self, act: acts.ChangePool) -> None:  # noqa: N802
         given = {"cap": act.cap, "draining": act.draining}
         fields = {name: value for name, value in given.items() if value is not None}
@@ -598,7 +607,9 @@ class Day:
                 source = _source(pools[pool]) if pool in pools and not pools[pool].draining else None
             backs_off = job.retry_at is not None and not (job.attempt is not None and job.attempt.found_no_capacity)
             since = job.history[-1].at if job.history else job.entry_time
-            yield Waiter(name, job.priority, job.order, since, source, count, backs_off or job.group is not None)
+            # Not the order of the queue's own code, which the rule judges.
+            order = (-job.priority, job.entry_time, job.name)
+            yield Waiter(name, job.priority, order, since, source, count, backs_off or job.group is not None)
 
 
 def _source(pool: Pool) -> Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -79,8 +80,10 @@ class Story:
 
 
 def draw(seed: int) -> Story:
-    """Return the story of a seed."""
-    return _Teller(seed).story()
+    """Return the story of a seed: one in ten of each plain kind, so that some rules do not depend on luck."""
+    teller = _Teller(seed)
+    plain = {7: teller.strays, 8: teller.forgeries, 9: teller.contention}
+    return plain.get(seed % 10, teller.story)()
 
 
 class _Teller:
@@ -101,6 +104,41 @@ class _Teller:
             told += self._rush(configuration)
         told += self._people() + self._admins(configuration) + self._others(configuration) + self._faults()
         return Story(self._seed, configuration, tuple(sorted(told, key=lambda act: act.at)), self._end / 3600)
+
+    # -- plain days ------------------------------------------------------------------------------------------------
+    def contention(self, quota: int = 0, more: Callable[[list[acts.Submit]], list[Act]] | None = None) -> Story:
+        """Return a story of one pool in which many jobs contend and nothing goes wrong but what is given."""
+        rng, cap = self._rng, self._rng.choice((2, 3, 4))
+        jobs = [
+            acts.Submit(
+                self._when(0.0, 0.3),
+                f"job{number}",
+                count=rng.choice((1, 1, 1, 2)),
+                seconds=rng.choice((300, 900, 1800)),
+                priority=rng.choice((-2, 0, 0, 1, 5, 10)),
+            )
+            for number in range(14)
+        ]
+        told = sorted([*jobs, *(more(jobs) if more else ())], key=lambda act: act.at)
+        quotas = ((P5, quota),) if quota else ()
+        settings = (("order", rng.choice(("fifo", "backfill"))),)
+        configuration = Configuration(pools=(Pools(P5, cap),), settings=settings, quotas=quotas)
+        return Story(self._seed, configuration, tuple(told), self._end / 3600)
+
+    def forgeries(self) -> Story:
+        """Return a story with forged reports of each job."""
+        return self.contention(
+            more=lambda jobs: [
+                acts.Forge(self._soon(job.at), job.name, status) for job in jobs for status in STATUSES
+            ]
+        )
+
+    def strays(self) -> Story:
+        """Return a story in which a quota below the cap refuses starts, one of which takes effect when it rises."""
+        rises = self._when(0.1, 0.3)
+        return self.contention(
+            quota=1, more=lambda jobs: [acts.Quota(rises, P5, 50), *(acts.Stray(rises, job.name) for job in jobs)]
+        )
 
     def _chance(self, share: float) -> bool:
         return self._rng.random() < share
