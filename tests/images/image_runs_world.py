@@ -24,7 +24,7 @@ from trainmaster.images.domain.work import MERGE, Claim, Rest, run_of, work_of
 from trainmaster.images.kind import image_parts
 from trainmaster.images.local.memory_runs import MemoryRuns
 from trainmaster.service.kinds import KindLauncher
-from world import QUEUE, TABLE, World
+from world import QUEUE, TABLE, WakeQueue, World
 
 QUEUES = {"image": {"REGION_QUEUE_URL": "regions", "IMAGE_QUEUE_URL": "images"}}
 WORKERS = 2
@@ -33,6 +33,8 @@ DEAD = timedelta(seconds=120)
 
 
 MAX_INVOCATIONS = 2_000
+EMPLOYED = ("workers", "seconds", "fate", "fails", "tells", "drops")
+"""Arguments of `ImageRunsWorld` about its workers."""
 
 
 class EndlessError(BaseException):
@@ -105,7 +107,94 @@ class Worker:
     late_at: datetime | None = None
 
 
-class ImageRunsWorld(World):
+class Workers:
+    """The workers of a world's runs: they take regions as messages come, say that they live, and some die."""
+
+    queue: WakeQueue
+    now: Callable[[], datetime]
+    job: Callable[[str], Job]
+
+    def employ(
+        self,
+        *,
+        takes: int,
+        workers: int = WORKERS,
+        seconds: float = 20,
+        fate: Callable[[int], tuple[float | None, float | None]] = lambda begun: (None, None),
+        fails: Callable[[Claim], bool] = lambda claim: False,
+        tells: bool = True,
+        drops: Callable[[Claim], bool] = lambda claim: False,
+    ) -> None:
+        """Have workers; the arguments are those of `ImageRunsWorld`."""
+        self.endpoints, self.regions, self.aside = Endpoints(takes), Regions(), Aside()
+        self.runs = MemoryRuns()
+        self.takes, self.seconds, self.fate, self.fails, self.tells = takes, seconds, fate, fails, tells
+        self.drops, self.each = drops, workers
+        self.workers: list[Worker] = []
+        self.begun = self.most = 0
+        self.finished: Counter[tuple[str, int]] = Counter()
+
+    def work(self) -> None:
+        """All workers, as of now."""
+        for worker in list(self.workers):
+            self._go_on(worker)
+        while self.regions.messages:
+            self._begin(*self.regions.messages.pop(0))
+        self.most = max(self.most, self.load())
+
+    def tell(self, run: str, dedup: str | None = None) -> None:
+        """Tell the queue that a run has changed."""
+        self.queue.send(json.dumps({"kind": "image", "run": run}), dedup)
+
+    def load(self) -> int:
+        """Requests that live workers make now; the merging makes none."""
+        now = self.now()
+        living = [each for each in self.workers if each.dies_at is None or each.dies_at > now]
+        return sum(self.each for each in living if each.claim.number != MERGE)
+
+    def _begin(self, job: str, attempt: int, number: int) -> None:
+        now = self.now()
+        claim = Claim(job=job, attempt=attempt, number=number, worker=f"w{self.begun}")
+        if self.runs.begin(claim, now, dead_before=now - DEAD) is None:
+            return
+        self.begun += 1
+        dies, late = self.fate(self.begun)
+        moments = [None if after is None else now + timedelta(seconds=after) for after in (dies, late)]
+        self.workers.append(Worker(claim, now + timedelta(seconds=self.seconds), *moments))
+        if self.tells and self.job(job).state is JobState.STARTING:
+            self.tell(run_of(job, attempt), f"begun-{job}-{attempt}")
+
+    def _go_on(self, worker: Worker) -> None:
+        now, claim = self.now(), worker.claim
+        if worker.dies_at is not None and worker.dies_at <= now:
+            if worker.late_at is None or worker.late_at > now:
+                return
+        elif not self.runs.beat(claim, now, tiles_done=1):
+            self.workers.remove(worker)
+            self._told(claim, self.runs.leave(claim, now, reason="", final=False))
+            return
+        if worker.ends_at <= now:
+            self.workers.remove(worker)
+            self._end(claim)
+
+    def _end(self, claim: Claim) -> None:
+        now = self.now()
+        if self.fails(claim):
+            rest = self.runs.leave(claim, now, reason="a broken tile", final=True)
+        else:
+            rest = self.runs.finish(claim, now, features=1)
+            self.finished[claim.job, claim.number] += rest is not None
+        if rest is not None and not self.drops(claim):
+            self.regions.dispatch(claim.job, claim.attempt, rest.next)
+            self._told(claim, rest)
+
+    def _told(self, claim: Claim, rest: Rest | None) -> None:
+        """The queue hears of what has changed, if it hears of anything."""
+        if rest is not None and self.tells:
+            self.tell(run_of(claim.job, claim.attempt))
+
+
+class ImageRunsWorld(Workers, World):
     """The world with one endpoint, `ships/blue`, and workers.
 
     Args:
@@ -121,27 +210,11 @@ class ImageRunsWorld(World):
 
     stores = (MemoryImageStore, DynamoImageStore)
 
-    def __init__(
-        self,
-        *,
-        takes: int = 8,
-        workers: int = WORKERS,
-        seconds: float = 20,
-        fate: Callable[[int], tuple[float | None, float | None]] = lambda begun: (None, None),
-        fails: Callable[[Claim], bool] = lambda claim: False,
-        tells: bool = True,
-        drops: Callable[[Claim], bool] = lambda claim: False,
-        **world: Any,
-    ) -> None:
-        super().__init__(**world)
-        self.endpoints, self.regions, self.aside = Endpoints(takes), Regions(), Aside()
-        self.runs = MemoryRuns()
-        self.takes, self.seconds, self.fate, self.fails, self.tells = takes, seconds, fate, fails, tells
-        self.drops, self.each = drops, workers
-        self.workers: list[Worker] = []
-        self.begun = 0
-        self.finished: Counter[tuple[str, int]] = Counter()
-        self.most = self.invocations = 0
+    def __init__(self, *, takes: int = 8, **options: Any) -> None:
+        employed = {name: options.pop(name) for name in EMPLOYED if name in options}
+        super().__init__(**options)
+        self.employ(takes=takes, **employed)
+        self.invocations = 0
         store = self._store()
         assert store.remember(Endpoint(key="ships", variants=(Variant(name="blue", max_concurrency=takes),)), None)
 
@@ -191,58 +264,3 @@ class ImageRunsWorld(World):
         self.invocations += 1
         if self.invocations > MAX_INVOCATIONS:
             raise EndlessError
-
-    def work(self) -> None:
-        """All workers, as of now."""
-        for worker in list(self.workers):
-            self._go_on(worker)
-        while self.regions.messages:
-            self._begin(*self.regions.messages.pop(0))
-        self.most = max(self.most, self.load())
-
-    def load(self) -> int:
-        """Requests that live workers make now; the merging makes none."""
-        now = self.now()
-        living = [each for each in self.workers if each.dies_at is None or each.dies_at > now]
-        return sum(self.each for each in living if each.claim.number != MERGE)
-
-    def _begin(self, job: str, attempt: int, number: int) -> None:
-        now = self.now()
-        claim = Claim(job=job, attempt=attempt, number=number, worker=f"w{self.begun}")
-        if self.runs.begin(claim, now, dead_before=now - DEAD) is None:
-            return
-        self.begun += 1
-        dies, late = self.fate(self.begun)
-        moments = [None if after is None else now + timedelta(seconds=after) for after in (dies, late)]
-        self.workers.append(Worker(claim, now + timedelta(seconds=self.seconds), *moments))
-        if self.tells and self.job(job).state is JobState.STARTING:
-            self.queue.send(json.dumps({"kind": "image", "run": run_of(job, attempt)}), f"begun-{job}-{attempt}")
-
-    def _go_on(self, worker: Worker) -> None:
-        now, claim = self.now(), worker.claim
-        if worker.dies_at is not None and worker.dies_at <= now:
-            if worker.late_at is None or worker.late_at > now:
-                return
-        elif not self.runs.beat(claim, now, tiles_done=1):
-            self.workers.remove(worker)
-            self._told(claim, self.runs.leave(claim, now, reason="", final=False))
-            return
-        if worker.ends_at <= now:
-            self.workers.remove(worker)
-            self._end(claim)
-
-    def _end(self, claim: Claim) -> None:
-        now = self.now()
-        if self.fails(claim):
-            rest = self.runs.leave(claim, now, reason="a broken tile", final=True)
-        else:
-            rest = self.runs.finish(claim, now, features=1)
-            self.finished[claim.job, claim.number] += rest is not None
-        if rest is not None and not self.drops(claim):
-            self.regions.dispatch(claim.job, claim.attempt, rest.next)
-            self._told(claim, rest)
-
-    def _told(self, claim: Claim, rest: Rest | None) -> None:
-        """The queue hears of what has changed, if it hears of anything."""
-        if rest is not None and self.tells:
-            self.queue.send(json.dumps({"kind": "image", "run": run_of(claim.job, claim.attempt)}))

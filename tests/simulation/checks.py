@@ -110,6 +110,7 @@ class Oracle:
         priority_rules: whether a first-in-line rule holds in this configuration.
         waiting: returns the waiting jobs, called when a new job starts.
         late: how late a create may take effect.
+        cancelled: jobs that users cancelled.
         stopper: `person` or `queue` while one calls StopTrainingJob; "" for SageMaker itself.
     """
 
@@ -121,6 +122,7 @@ class Oracle:
     submitted: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     late: timedelta = timedelta(0)
+    cancelled: set[str] = field(default_factory=set)
     stopper: str = ""
     now: datetime = LONG_AGO
     last_trouble: datetime = LONG_AGO
@@ -128,7 +130,6 @@ class Oracle:
     _requests: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _priorities: dict[str, int] = field(default_factory=dict)
     _stopped_by_people: dict[str, int] = field(default_factory=dict)
-    _cancelled: set[str] = field(default_factory=set)
     _strays: set[str] = field(default_factory=set)
     _per_minute: Counter[tuple[str, datetime]] = field(default_factory=Counter)
     _sizes: dict[str, int] = field(default_factory=dict)
@@ -158,7 +159,7 @@ class Oracle:
 
     def cancel(self, name: str) -> None:
         """Note that a user cancelled a job."""
-        self._cancelled.add(name)
+        self.cancelled.add(name)
 
     def refused(self, job: str) -> Mapping[str, Any] | None:
         """Return the newest create request of a job if SageMaker has no training job for it."""
@@ -376,7 +377,7 @@ class Oracle:
         if state not in ("completed", "failed", "stopped", "cancelled"):
             return "not drained", "long after hostility ended"
         if last is None:
-            cancelled = state == "stopped" and name in self._cancelled
+            cancelled = state == "stopped" and name in self.cancelled
             return None if cancelled or state in ("cancelled", "failed") else ("lost", "and never had a training job")
         if last.status == "Completed" and state != "completed":
             return "lost", f"but {last.name} completed"
@@ -399,7 +400,7 @@ class Oracle:
         ]
 
     def _stop_explained(self, name: str, last: TrainingJob) -> bool:
-        people = name in self._stopped_by_people or name in self._cancelled
+        people = name in self._stopped_by_people or name in self.cancelled
         limits = ("MaxRuntimeExceeded", "MaxWaitTimeExceeded")
         deciding = self._deciding(last)
         return people or any(each.secondary in limits or each.stopped_by == "person" for each in deciding)

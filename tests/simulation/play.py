@@ -10,10 +10,11 @@ import json
 import logging
 import random
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from elastic_world import TARGET, Resizer
@@ -39,6 +40,7 @@ from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import ApiError, SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.service.demand import Market
+from trainmaster.ports.store import Store
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.capacity import pools as pool_commands
 from trainmaster.service.change import ApiContext, cancel, change, set_policy
@@ -82,12 +84,13 @@ class Result:
 
 def play(story: Story, dynamodb: Any = None) -> Result:
     """Play a story; `dynamodb` is a client of an engine with an empty table, the store is in memory without one."""
-    with _quiet():
+    with quiet():
         return Day(story, dynamodb).play()
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
+    """Silence the thousands of warnings about faults."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -97,7 +100,13 @@ def _quiet() -> Iterator[None]:
 
 
 class Day:
-    """A story being played. It is also the application's clock, and its view of the checkpoints."""
+    """A story being played. It is also the application's clock, and its view of the checkpoints.
+
+    Days with another kind of jobs have `job_kinds` of the settings, and a `memory_store` that knows their pools.
+    """
+
+    job_kinds: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    memory_store: Callable[..., Store] = MemoryStore
 
     def __init__(self, story: Story, dynamodb: Any = None) -> None:
         self.story, self.dynamodb = story, dynamodb
@@ -294,7 +303,8 @@ class Day:
 
     def _application(self, version: int) -> Application:
         """Return a fresh process: nothing is remembered from one invocation to the next."""
-        application = Application(Settings(queue=QUEUE, table=TABLE, pools=self.parameters[version]))
+        settings = Settings(queue=QUEUE, table=TABLE, pools=self.parameters[version], job_kinds=self.job_kinds)
+        application = Application(settings)
         application.clock = self
         made = application.__dict__
         made["store"] = self.faulty[version]
@@ -312,7 +322,7 @@ class Day:
             "policy": policy_of({}),
         }
         if self.dynamodb is None:
-            return MemoryStore(table=self.memory, **settings)
+            return type(self).memory_store(table=self.memory, **settings)
         return DynamoStore(Table(self.dynamodb, TABLE, lambda seconds: None), **settings)
 
     def _sent(self, verb: str, members: Any) -> None:

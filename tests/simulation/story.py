@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -106,7 +106,13 @@ class _Teller:
         return Story(self._seed, configuration, tuple(sorted(told, key=lambda act: act.at)), self._end / 3600)
 
     # -- plain days ------------------------------------------------------------------------------------------------
-    def contention(self, quota: int = 0, more: Callable[[list[acts.Submit]], list[Act]] | None = None) -> Story:
+    def contention(
+        self,
+        *,
+        priorities: Sequence[int] = (-2, 0, 0, 1, 5, 10),
+        quota: int = 0,
+        more: Callable[[list[acts.Submit]], list[Act]] | None = None,
+    ) -> Story:
         """Return a story of one pool in which many jobs contend and nothing goes wrong but what is given."""
         rng, cap = self._rng, self._rng.choice((2, 3, 4))
         jobs = [
@@ -115,7 +121,7 @@ class _Teller:
                 f"job{number}",
                 count=rng.choice((1, 1, 1, 2)),
                 seconds=rng.choice((300, 900, 1800)),
-                priority=rng.choice((-2, 0, 0, 1, 5, 10)),
+                priority=rng.choice(priorities),
             )
             for number in range(14)
         ]
@@ -128,16 +134,16 @@ class _Teller:
     def forgeries(self) -> Story:
         """Return a story with forged reports of each job."""
         return self.contention(
-            more=lambda jobs: [
-                acts.Forge(self._soon(job.at), job.name, status) for job in jobs for status in STATUSES
-            ]
+            more=lambda jobs: [acts.Forge(self._soon(job.at), job.name, status) for job in jobs for status in STATUSES]
         )
 
     def strays(self) -> Story:
         """Return a story in which a quota below the cap refuses starts, one of which takes effect when it rises."""
         rises = self._when(0.1, 0.3)
         return self.contention(
-            quota=1, more=lambda jobs: [acts.Quota(rises, P5, 50), *(acts.Stray(rises, job.name) for job in jobs)]
+            priorities=(0,),
+            quota=1,
+            more=lambda jobs: [acts.Quota(rises, P5, 50), *(acts.Stray(rises, job.name) for job in jobs)],
         )
 
     def _chance(self, share: float) -> bool:
