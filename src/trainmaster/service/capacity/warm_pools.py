@@ -17,6 +17,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Warm
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.times import VISIBLE_AFTER
 from trainmaster.planner.placement.warm_pools import stranded_warm_pools
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.faults import isolate_fault
@@ -109,13 +110,17 @@ def _poll(context: ManagerContext, pool: WarmPool, users: dict[str, Job]) -> War
     """Return the warm pool's current state, None if it has ended."""
     if pool.ending_since is not None:
         return None if end(context, pool) else pool
-    return _updated(pool, context.launcher.describe(pool.training_job_name), used=_is_starting(pool, users))
+    return _updated(pool, context.launcher.describe(pool.training_job_name), used=_is_used(pool, users, context.clock.now()))
 
 
-def _is_starting(pool: WarmPool, users: dict[str, Job]) -> bool:
-    """Return whether the attempt that is to run on it may not have reached it yet."""
+def _is_used(pool: WarmPool, users: dict[str, Job], now: datetime) -> bool:
+    """Return whether the attempt that is to run on it may do so although SageMaker reports the pool as Available.
+
+    It may not have reached it yet, and Describe may be behind.
+    """
     user = users.get(pool.used_by or "")
-    return user is not None and user.attempt is not None and user.attempt.started_at is None
+    started_at = None if user is None or user.attempt is None else user.attempt.started_at
+    return user is not None and (started_at is None or now < started_at + VISIBLE_AFTER)
 
 
 def _updated(pool: WarmPool, seen: Observation | None, *, used: bool) -> WarmPool | None:
