@@ -30,6 +30,8 @@ KNOWN_AFTER = timedelta(minutes=5)
 """External jobs count once they are visible for longer than a tick, its pass and the lag of lists."""
 ORPHAN_GRACE = timedelta(minutes=15)
 END_GRACE = timedelta(minutes=5)
+UNDECIDED = timedelta(minutes=2)
+"""A person's stop and a failed one of the queue less than this time apart cannot be told from each other."""
 LIST_PER_MINUTE = 120
 """ListTrainingJobs allows two calls a second (see `local.simulator.faults`)."""
 CALLS_PER_MINUTE = 600
@@ -130,6 +132,7 @@ class Oracle:
     _requests: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _priorities: dict[str, int] = field(default_factory=dict)
     _stopped_by_people: dict[str, int] = field(default_factory=dict)
+    _stop_called: dict[str, datetime] = field(default_factory=dict)
     _strays: set[str] = field(default_factory=set)
     _per_minute: Counter[tuple[str, datetime]] = field(default_factory=Counter)
     _sizes: dict[str, int] = field(default_factory=dict)
@@ -185,6 +188,8 @@ class Oracle:
         limit = LIST_PER_MINUTE if verb == "ListTrainingJobs" else CALLS_PER_MINUTE
         if self._per_minute[verb, minute] == limit + 1:
             self.find("calls", f"more than {limit} {verb} in a minute")
+        if verb == "StopTrainingJob":
+            self._stop_called[members["TrainingJobName"]] = now
         if verb == "CreateTrainingJob":
             self._check_request(members)
             self._requests[members["TrainingJobName"]] = members
@@ -208,8 +213,14 @@ class Oracle:
             known.ended = known.ended or now
 
     def _note_stop(self, stopping: TrainingJob) -> None:
-        """Note whose stop SageMaker accepted."""
+        """Note whose stop SageMaker accepted.
+
+        The queue cannot know that of a person's stop that comes soon after a call of its own without an answer.
+        """
         stopping.stopped_by = self.stopper
+        called = self._stop_called.get(stopping.name, LONG_AGO)
+        if called > self.now - UNDECIDED:
+            return
         if self.stopper == "person" and stopping.job is not None and not stopping.member:
             self._stopped_by_people[stopping.job] = stopping.attempt
 

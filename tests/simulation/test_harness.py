@@ -172,6 +172,18 @@ def test_a_persons_stop_is_final():
     assert history.kinds() == ["resumed"]
 
 
+@pytest.mark.parametrize(("minutes", "kinds"), [(1, []), (3, ["resumed"])])
+def test_a_persons_stop_right_after_a_failed_one_of_the_queue_is_undecided(minutes, kinds):
+    history = History("a")
+    name = history.create("a")
+    history.oracle.sent(history.now, "StopTrainingJob", {"TrainingJobName": name})
+    history.later(minutes).oracle.stopper = "person"
+    history.tell(name, "Stopping")
+    history.tell(name, "Stopped")
+    history.create("a", 2)
+    assert history.kinds() == kinds
+
+
 def test_a_stop_of_the_queue_comes_before_a_persons():
     history = History("a")
     name = history.create("a")

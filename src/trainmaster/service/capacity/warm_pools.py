@@ -110,7 +110,9 @@ def _poll(context: ManagerContext, pool: WarmPool, users: dict[str, Job]) -> War
     """Return the warm pool's current state, None if it has ended."""
     if pool.ending_since is not None:
         return None if end(context, pool) else pool
-    return _updated(pool, context.launcher.describe(pool.training_job_name), used=_is_used(pool, users, context.clock.now()))
+    return _updated(
+        pool, context.launcher.describe(pool.training_job_name), used=_is_used(pool, users, context.clock.now())
+    )
 
 
 def _is_used(pool: WarmPool, users: dict[str, Job], now: datetime) -> bool:
