@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -109,7 +109,6 @@ class _Teller:
     def contention(
         self,
         *,
-        priorities: Sequence[int] = (-2, 0, 0, 1, 5, 10),
         quota: int = 0,
         more: Callable[[list[acts.Submit]], list[Act]] | None = None,
     ) -> Story:
@@ -121,7 +120,7 @@ class _Teller:
                 f"job{number}",
                 count=rng.choice((1, 1, 1, 2)),
                 seconds=rng.choice((300, 900, 1800)),
-                priority=rng.choice(priorities),
+                priority=rng.choice((-2, 0, 0, 1, 5, 10)),
             )
             for number in range(14)
         ]
@@ -141,7 +140,6 @@ class _Teller:
         """Return a story in which a quota below the cap refuses starts, one of which takes effect when it rises."""
         rises = self._when(0.1, 0.3)
         return self.contention(
-            priorities=(0,),
             quota=1,
             more=lambda jobs: [acts.Quota(rises, P5, 50), *(acts.Stray(rises, job.name) for job in jobs)],
         )
