@@ -3,7 +3,7 @@
 from builders import P5
 from simulation.acts import Submit
 from simulation.play import play
-from simulation.story import Configuration, Pools, Story
+from simulation.story import Configuration, Pools, Story, draw
 
 
 def test_a_warm_pool_that_describe_still_calls_available_is_not_given_twice():
@@ -18,3 +18,7 @@ def test_a_warm_pool_that_describe_still_calls_available_is_not_given_twice():
         ),
     )
     assert not play(story).findings
+
+
+def test_a_stop_of_the_queue_that_was_accepted_between_calls_without_answers_is_its_own():
+    assert not play(draw(30022)).findings
