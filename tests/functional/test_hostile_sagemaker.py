@@ -10,7 +10,7 @@ from builders import G5, P5
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.local.simulator import Hostility
 from trainmaster.service.change import cancel
-from world import World, a_request
+from world import Killed, World, a_request
 
 pytestmark = pytest.mark.usefixtures("quiet")
 NOT_FOUND = {"code": "ValidationException", "message": "Requested resource not found.", "times": None}
@@ -207,6 +207,23 @@ class TestWhoStoppedIt:
         world.simulator.faults.inject("StopTrainingJob", "InternalFailure", executed=True)
         world.submit("job2", priority=9, training_seconds=60)
         world.run_until_ended("job1", "job2")
+        assert [str(attempt.outcome) for attempt in world.job("job1").attempts] == ["preempted", "completed"]
+
+    def test_a_manager_that_dies_in_a_repeated_stop_leaves_a_preemption(self):
+        """The accepted stop comes minutes after the decision, and nothing is stored after it."""
+        world = self.preempt(events=lambda number, event: [], hostility=Hostility(clock_offset=30))
+        world.simulator.faults.inject("StopTrainingJob", "ServiceUnavailable", times=3)
+        world.submit("job2", priority=9, training_seconds=60)
+        world.run(100)
+
+        def die(operation, phase):
+            if (operation, phase) == ("StopTrainingJob", "after"):
+                world.simulator.on_call = None
+                raise Killed
+
+        world.simulator.on_call = die
+        world.run_until_ended("job1", "job2")
+        assert world.killed == 1
         assert [str(attempt.outcome) for attempt in world.job("job1").attempts] == ["preempted", "completed"]
 
 

@@ -23,6 +23,16 @@ from trainmaster.worker.container.restart_budget import RestartBudget as WorkerB
 TOTAL = RestartBudget(max_total_restarts=5, restarts_before_full=2, max_full_restarts=9)
 
 
+class Confirming:
+    """A launcher that describes each training job as it was last reported."""
+
+    def __init__(self):
+        self.described = {}
+
+    def describe(self, name):
+        return self.described[name]
+
+
 class Life:
     """A job whose attempts the test ends; each has a rendezvous under its own name."""
 
@@ -30,13 +40,18 @@ class Life:
         elastic = Elastic(min_instances=1, max_instances=4, hook=Hook.MEMBERS, budget=budget)
         self.rendezvous, self.store = MemoryRendezvousControl(), MemoryStore(default_pools=b.pools_of())
         self.manager_context = ManagerContext(
-            self.store, None, StillClock(b.at(100)), rendezvous=self.rendezvous, table="queue"
+            self.store, Confirming(), StillClock(b.at(100)), rendezvous=self.rendezvous, table="queue"
         )
         self.store.submit(b.a_job(elastic=elastic), b.a_request("job1"))
 
     @property
     def job(self):
         return self.store.find("job1")
+
+    def observe(self, seen):
+        """Report what SageMaker confirms."""
+        self.manager_context.launcher.described[seen.training_job_name] = seen
+        return observe(self.manager_context, seen)
 
     def start(self):
         """The next attempt, at work with one member; what it was told."""
@@ -59,10 +74,10 @@ class Life:
             )
             self.rendezvous.set_state(attempt.training_job_name, stands)
         own = b.an_observation(self.job, status=status, failure_reason=reason)
-        observe(self.manager_context, own)
+        self.observe(own)
         for member in attempt.members:
-            observe(self.manager_context, b.an_observation(status=status, training_job_name=member.training_job_name))
-        observe(self.manager_context, own)
+            self.observe(b.an_observation(status=status, training_job_name=member.training_job_name))
+        self.observe(own)
         return self.job
 
 
@@ -114,7 +129,7 @@ def test_an_end_whose_count_cannot_be_asked_for_now_is_taken_over_later():
 
     calm, life.manager_context = (
         life.manager_context,
-        ManagerContext(life.store, None, life.manager_context.clock, rendezvous=Busy()),
+        ManagerContext(life.store, Confirming(), life.manager_context.clock, rendezvous=Busy()),
     )
     with pytest.raises(Throttled):
         life.ends(3, IN_FULL)

@@ -153,7 +153,13 @@ def stop(context: ManagerContext, job: Job, *, retry: bool = False) -> Job:
         job: a job whose attempt is to stop.
         retry: whether an earlier pass may have called SageMaker for it, so that SageMaker stops it on that call.
     """
-    if not retry and _is_stopping(context, job):
+    if retry:
+        # Stored before the call: if the manager dies in it, the end of the attempt is still known to be the queue's.
+        called = lifecycle.mark_stop_called(job, context.clock.now())
+        job = commit(context, job, called)
+        if job != called:
+            return job
+    elif _is_stopping(context, job):
         return commit(context, job, lifecycle.mark_stopped_outside(job))
     try:
         attempt = lifecycle.current(job)
