@@ -39,7 +39,7 @@ def run(module, application, event):
 
 
 def written(text):
-    """What CloudWatch makes of a log: (namespace, metric, its dimensions) to (unit, values)."""
+    """Return the metrics in a log as CloudWatch reads them: (namespace, metric, dimensions) to (unit, values)."""
     found = {}
     for line in text.splitlines():
         blob = json.loads(line) if line.startswith('{"_aws"') else {"_aws": {"CloudWatchMetrics": []}}

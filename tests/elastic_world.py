@@ -208,7 +208,7 @@ class ElasticWorld(World):
                 self.torn.add(node.training_job_name)
 
     def _works_on(self, run: str) -> bool:
-        """Whether the base of a group is open, or was lost while its job goes on."""
+        """Return whether the base of a group is open, or was lost while its job goes on."""
         base = self.training_jobs.get(run)
         if base is None or not base.get("FailureReason", "").startswith("InternalServerError"):
             return base is not None and base["TrainingJobStatus"] == "InProgress"

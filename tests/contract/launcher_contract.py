@@ -318,7 +318,7 @@ class Lives:
     def test_an_ended_training_job_is_not_identified(self, bench: Bench):
         create(bench)
         bench.let(DONE)
-        assert (bench.launcher.identify("job1"), bench.launcher.identify("nobody")) == (None, None)
+        assert (bench.launcher.identify("job1"), bench.launcher.identify("unknown")) == (None, None)
 
 
 class Stops:
@@ -367,7 +367,7 @@ class Stops:
 
     @pytest.mark.parametrize("end_warm_pool", [True, False])
     def test_nor_does_one_that_is_not_there(self, bench: Bench, end_warm_pool: bool):
-        assert bench.launcher.stop("nobody", end_warm_pool=end_warm_pool) is StopResult.NOT_FOUND
+        assert bench.launcher.stop("unknown", end_warm_pool=end_warm_pool) is StopResult.NOT_FOUND
 
 
 class KeepsWarm:

@@ -100,7 +100,7 @@ def check(world: World, names: list[str]) -> None:
     attempts = {a.training_job_name: a for name in names for a in world.job(name).attempts}
     # A tagged event may report the work and the end of an attempt before a pass has confirmed its launch.
     seen = {n for n, a in attempts.items() if a.launched or a.started_at is not None}
-    assert set(world.training_jobs) == seen, "an attempt nobody started"
+    assert set(world.training_jobs) == seen, "an attempt that no job has"
     for name in names:
         job = world.job(name)
         assert job.state in ENDED

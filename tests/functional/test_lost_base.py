@@ -42,7 +42,7 @@ def begun(world: ElasticWorld, size: int = 3, **more) -> None:
 
 
 def replaced(world: ElasticWorld) -> bool:
-    """Whether a member has taken the place of the first base, and another has come."""
+    """Return whether a member has replaced the first base, and another member works."""
     return world.job("elastic").attempt.successor != "" and runs_with(world, 3) and at_work(world)
 
 

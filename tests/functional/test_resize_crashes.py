@@ -117,7 +117,7 @@ def check(world: ElasticWorld, names: list[str]) -> None:
     assert world.states(*names) == dict.fromkeys(names, "completed")
     attempts = {a.training_job_name: a for name in names for a in world.job(name).attempts}
     bases = {re.sub(r"-m[0-9]+$", "", name) if "-qstamp-" in name else name for name in world.training_jobs}
-    assert bases - {"elastic-qstamp-1"} == {n for n, a in attempts.items() if a.launched}, "an attempt nobody started"
+    assert bases - {"elastic-qstamp-1"} == {n for n, a in attempts.items() if a.launched}, "an attempt that no job has"
     for name in names:
         assert all(each.outcome is not Outcome.ACTIVE for each in world.job(name).attempts)
     assert world.job("elastic").preemptions == 0

@@ -8,7 +8,7 @@ from fake_api import FakeApi, Refusal
 
 
 def an_image(done: int = 0, failed: int = 0, total: int = 30, **changes: Any) -> dict[str, Any]:
-    """What the API says of an image job beside the rest: the members `kind` and `details`."""
+    """Members that the API adds for an image job: `kind` and `details`."""
     work = {"endpoint": "ships", "variant": "AllTraffic", "load": 4 * total, "loadLeft": 4 * (total - done)}
     regions = {"total": total, "done": done, "failed": failed}
     return {"kind": "image", "details": work | {"tiles": 9 * total, "regions": regions} | changes}

@@ -146,7 +146,7 @@ class ChangeSettings(Act):
 
 @dataclass(frozen=True, repr=False)
 class External(Act):
-    """Somebody else in the account, or another queue, runs a training job."""
+    """Another user of the account, or another queue, runs a training job."""
 
     name: str = ""
     instance_type: str = P5

@@ -1,4 +1,4 @@
-"""What must hold on a day, judged from SageMaker's side.
+"""Invariants of a day, judged from SageMaker's side.
 
 The oracle is fed what SageMaker did (status changes, calls and their requests), what administrators and people did, and
 at the end how the queue says that its jobs ended. It reads the queue's own rows only where SageMaker cannot answer:
@@ -225,7 +225,7 @@ class Oracle:
             self._stopped_by_people[stopping.job] = stopping.attempt
 
     def resized(self, now: datetime, training_job: str, count: int) -> None:
-        """Note that somebody resized a training job."""
+        """Note that a training job was resized outside the queue."""
         self.now = now
         self._sizes[training_job] = count
         found = self.training_jobs.get(training_job)
@@ -395,7 +395,7 @@ class Oracle:
         if state == "completed" and all(each.status != "Completed" for each in self._deciding(last)):
             return "lost", f"but {last.name} is {last.status}"
         if state == "stopped" and not self._stop_explained(name, last):
-            return "ended as stopped", f"but nobody stopped {last.name} ({last.status})"
+            return "ended as stopped", f"but no user stopped {last.name} ({last.status})"
         if state == "failed" and last.status != "Failed":
             return "ended as failed", f"but {last.name} is {last.status}"
         return None

@@ -105,7 +105,7 @@ def _engine() -> DynamoDB:
 
 
 class DynamoDB:
-    """Dynoxide, whose table is made anew for each day."""
+    """Dynoxide, with a new table for each day."""
 
     def __init__(self) -> None:
         from contract.engines import Dynoxide

@@ -1,4 +1,4 @@
-"""What comes upon a manager's calls: deaths, others that overtake it, and failures of its store."""
+"""Faults in a manager's calls: kills, other managers that overtake it, and failures of its store."""
 
 from __future__ import annotations
 

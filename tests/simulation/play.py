@@ -60,7 +60,7 @@ AFTERWARDS = timedelta(minutes=20)
 ROOMY = 6
 """Cap of each pool in the end, at least: as many instances as the largest job has."""
 LATE_SECONDS = 0.0
-"""How late a create may take effect where a story does not say."""
+"""Maximum delay of a late create, in seconds, unless the story sets it."""
 LEAVES_AFTER = timedelta(seconds=10)
 PRIORITY_ORDERS = ("fifo", "backfill")
 WHO = "arn:aws:iam::111122223333:user/ada"

@@ -36,7 +36,7 @@ class Pools(Printed):
 
 @dataclass(frozen=True, repr=False)
 class Configuration(Printed):
-    """How a day begins.
+    """Conditions at the start of a day.
 
     Attributes:
         pools: named by type, by type and `.spot`, or `plan`.

@@ -34,7 +34,7 @@ def world():
 
 @pytest.fixture
 def told(world, capsys):
-    """What a tick of the manager and a batch of the intake write."""
+    """Return the log of a tick of the manager and of a batch of the intake."""
     run(manager, world.application(), TICK)
     run(intake, ImageWorld(), {"Records": [a_record(1, an_image_request())]})
     return written(capsys.readouterr().out)
@@ -63,7 +63,7 @@ def test_what_the_alarms_set_against_each_other_is_of_the_same_decisions(told):
 
 
 def value(alarm, told):
-    """What CloudWatch makes of an alarm's expression and one period's figures; None where one of them is missing."""
+    """Return the value of an alarm's expression for one period's figures; None if one of them is missing."""
     ids = [each["Id"] for each in alarm["Metrics"] if "MetricStat" in each]
     sums = {name: sum(told[key][1]) for name, key in zip(ids, watched(alarm), strict=True) if key in told}
     (expression,) = (each["Expression"] for each in alarm["Metrics"] if "Expression" in each)

@@ -297,4 +297,4 @@ class ImageDay(Workers, Day):
             return f"regions {sorted(lost)} were lost" if lost else None
         if job.state is JobState.FAILED:
             return None if self.deaths[name] else f"no worker died: {job.history[-1].reason}"
-        return None if name in self.oracle.cancelled else f"nobody cancelled it: {job.history[-1].reason}"
+        return None if name in self.oracle.cancelled else f"no user cancelled it: {job.history[-1].reason}"

@@ -1,4 +1,4 @@
-"""What training jobs from outside hold: which pool it counts in, and where it does not."""
+"""Units of external training jobs: the pools in which they count, and those in which they do not."""
 
 from __future__ import annotations
 
