@@ -172,25 +172,16 @@ class TestWhoStoppedIt:
         world.run_until_ended("job1", "job2")
         assert [str(attempt.outcome) for attempt in world.job("job1").attempts] == ["preempted", "completed"]
 
-    @pytest.mark.parametrize("refuses", [0, 1])
-    def test_a_persons_stop_between_the_decision_and_the_queues_stop_is_final(self, refuses):
+    @pytest.mark.parametrize(
+        ("refuses", "call"),
+        [(0, "DescribeTrainingJob"), (1, "DescribeTrainingJob"), (1, "StopTrainingJob")],
+        ids=["repetitions are accepted", "repetitions are refused", "right before the queue's stop"],
+    )
+    def test_a_persons_stop_between_the_decision_and_the_queues_stop_is_final(self, refuses, call):
         world = self.preempt(hostility=Hostility(refuse_repeated_stops=refuses))
 
         def stop_first(operation, phase):
-            if (operation, phase) == ("DescribeTrainingJob", "before"):
-                world.simulator.on_call = None
-                world.simulator.call("StopTrainingJob", TrainingJobName="job1")
-
-        world.submit("job2", priority=9, training_seconds=60)
-        world.simulator.on_call = stop_first
-        world.run_until_ended("job1", "job2")
-        assert (world.job("job1").state, world.opened) == (JobState.STOPPED, ["job1", "job2"])
-
-    def test_a_persons_stop_right_before_the_queues_is_final_where_sagemaker_refuses_the_second(self):
-        world = self.preempt(hostility=Hostility(refuse_repeated_stops=1))
-
-        def stop_first(operation, phase):
-            if (operation, phase) == ("StopTrainingJob", "before"):
+            if (operation, phase) == (call, "before"):
                 world.simulator.on_call = None
                 world.simulator.call("StopTrainingJob", TrainingJobName="job1")
 

@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None, player: Player | None = None) -
     console, days, began = Console(), list[Day](), time.monotonic()
     interrupted = False
     try:
+        console.print(f"playing {options.days} days from seed {options.seed}", highlight=False)
         for day in _played(console, options, player or play_on):
             days.append(day)
             if day.result.findings:

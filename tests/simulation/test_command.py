@@ -1,10 +1,10 @@
 """`python -m tests.simulation`: its exit codes, its figures, and what it prints of a failing day."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -48,8 +48,10 @@ def test_it_goes_on_when_told(capsys):
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_shows_what_was_played(jobs):
     arguments = [sys.executable, "-m", "tests.simulation", "--days", "5000", "--keep-going", "--no-shrink"]
-    ran = subprocess.Popen([*arguments, "--jobs", jobs], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    time.sleep(5)
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    ran = subprocess.Popen([*arguments, "--jobs", jobs], cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment)
+    assert ran.stdout is not None
+    assert ran.stdout.readline() == "playing 5000 days from seed 0\n"
     ran.send_signal(signal.SIGINT)
     told, _ = ran.communicate(timeout=30)
     assert ran.returncode == 130
