@@ -53,7 +53,7 @@ class WarmContract:
         fence = store.begin_pass().pass_number
         assert store.transition([], fence=fence, warm=[OLD, FULL])
         assert other_store.read_snapshot().warm == (FULL, OLD)
-        used = replace(OLD, used_by="job1", until=b.at(7))
+        used = replace(OLD, used_by="job1", unused_since=b.at(5), until=b.at(7))
         assert store.transition([], fence=fence, warm=[used], ended_warm=["full", "never was"])
         assert other_store.read_snapshot().warm == (used,)
 

@@ -1,7 +1,5 @@
 """Stories of days that found something once, at their shortest."""
 
-import pytest
-
 from builders import P5
 from simulation.acts import Reprioritise, Submit
 from simulation.play import play
@@ -26,7 +24,6 @@ def test_a_stop_of_the_queue_that_was_accepted_between_calls_without_answers_is_
     assert not play(draw(30022)).findings
 
 
-@pytest.mark.xfail(strict=True, reason="issue 15: a warm pool that was used and is idle again is known too late")
 def test_a_warm_pool_whose_user_has_ended_is_not_given_twice():
     story = Story(
         seed=10080,

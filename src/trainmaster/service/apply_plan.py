@@ -187,7 +187,11 @@ class _Decisions:
         stored = self._launch_one(started[0]) if len(started) == 1 else self._launch_several(started)
         requeued = [job.name for job in stored if job.state in WAITING]
         self.report.requeued += requeued
-        self.full.update(pool for start, after in starts if after.name in requeued for pool in start.units)
+        refused = [start for start, after in starts if after.name in requeued]
+        self.full.update(pool for start in refused for pool in start.units)
+        unused = [start.warm for start in refused if start.warm is not None]
+        if unused:
+            self.context.store.transition([], fence=self.report.pass_number, warm=unused)
 
     # -- starts -----------------------------------------------------------------------------------------------------
     def _commit_starts(self, decisions: Sequence[Start]) -> list[tuple[Start, Job]]:

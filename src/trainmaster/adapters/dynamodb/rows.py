@@ -238,6 +238,7 @@ def warm_row(pool: WarmPool) -> Row:
         "until": moment(pool.until),
         "priority": pool.priority,
         "usedBy": pool.used_by,
+        "unusedSince": None if pool.unused_since is None else moment(pool.unused_since),
         "endingSince": None if pool.ending_since is None else moment(pool.ending_since),
     }
     present = {key: value for key, value in values.items() if value not in (None, "", 0)}
@@ -252,7 +253,6 @@ def warm_key(training_job_name: str) -> Key:
 def warm_of(row: Row) -> WarmPool:
     """Return the warm pool of such a row."""
     values = json.loads(row["warm"]["S"])
-    ending = values.get("endingSince")
     return WarmPool(
         training_job_name=row["sk"]["S"].removeprefix(WARM_ROWS),
         units=values["units"],
@@ -260,8 +260,13 @@ def warm_of(row: Row) -> WarmPool:
         until=datetime.fromisoformat(values["until"]),
         priority=values.get("priority", 0),
         used_by=values.get("usedBy"),
-        ending_since=None if ending is None else datetime.fromisoformat(ending),
+        unused_since=_moment_or_none(values.get("unusedSince")),
+        ending_since=_moment_or_none(values.get("endingSince")),
     )
+
+
+def _moment_or_none(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def external_of(rows: Sequence[Row]) -> dict[str, ExternalJob]:

@@ -38,6 +38,8 @@ class WarmPool:
         until: when it ends by itself.
         priority: of the job that left it; a job of lower priority does not end it.
         used_by: the training job that was started on it, until SageMaker confirms that.
+        unused_since: when that training job was first seen to have ended while SageMaker still reported the warm
+            pool as Available. It may be behind, so the warm pool serves another only after `VISIBLE_AFTER`.
         ending_since: when its end was decided; its units are free only once SageMaker confirms it.
     """
 
@@ -47,6 +49,7 @@ class WarmPool:
     until: datetime
     priority: int = 0
     used_by: str | None = None
+    unused_since: datetime | None = None
     ending_since: datetime | None = None
 
 

@@ -71,7 +71,7 @@ def end(context: ManagerContext, pool: WarmPool) -> bool:
 
 def used(pool: WarmPool, starting: Job) -> WarmPool:
     """Return the warm pool as used by the starting job's attempt."""
-    return replace(pool, used_by=lifecycle.current(starting).training_job_name)
+    return replace(pool, used_by=lifecycle.current(starting).training_job_name, unused_since=None)
 
 
 def _is_due(pool: WarmPool, users: dict[str, Job], now: datetime, *, tick: bool) -> bool:
@@ -82,7 +82,9 @@ def _is_due(pool: WarmPool, users: dict[str, Job], now: datetime, *, tick: bool)
     if pool.used_by is not None:
         # SageMaker tells whether a job runs on the warm pool only once the job runs.
         user = users.get(pool.used_by)
-        return user is None or (tick and user.attempt is not None and user.attempt.started_at is not None)
+        if user is None:
+            return tick or pool.unused_since is None
+        return tick and user.attempt is not None and user.attempt.started_at is not None
     minute = int(now.timestamp()) // 60
     return tick and (minute + sum(pool.training_job_name.encode())) % PERIOD == 0
 
@@ -110,26 +112,30 @@ def _poll(context: ManagerContext, pool: WarmPool, users: dict[str, Job]) -> War
     """Return the warm pool's current state, None if it has ended."""
     if pool.ending_since is not None:
         return None if end(context, pool) else pool
-    return _updated(
-        pool, context.launcher.describe(pool.training_job_name), used=_is_used(pool, users, context.clock.now())
-    )
+    now = context.clock.now()
+    if pool.used_by is not None and pool.used_by not in users and pool.unused_since is None:
+        pool = replace(pool, unused_since=now)
+    return _updated(pool, context.launcher.describe(pool.training_job_name), used=_is_used(pool, users, now))
 
 
 def _is_used(pool: WarmPool, users: dict[str, Job], now: datetime) -> bool:
-    """Return whether the attempt that is to run on it may do so although SageMaker reports the pool as Available.
+    """Return whether an attempt may run on the pool, or have run on it, although SageMaker reports it as Available.
 
-    It may not have reached it yet, and Describe may be behind.
+    The attempt may not have reached it yet, and Describe may be behind.
     """
-    user = users.get(pool.used_by or "")
-    started_at = None if user is None or user.attempt is None else user.attempt.started_at
-    return user is not None and (started_at is None or now < started_at + VISIBLE_AFTER)
+    if pool.used_by is None:
+        return False
+    user = users.get(pool.used_by)
+    since = pool.unused_since if user is None or user.attempt is None else user.attempt.started_at
+    return since is None or now < since + VISIBLE_AFTER
 
 
 def _updated(pool: WarmPool, seen: Observation | None, *, used: bool) -> WarmPool | None:
     """Return the warm pool as described, None if it has ended.
 
-    A warm pool that is still Available although its attempt runs or has ended was not used: it counts again.
+    A warm pool that is still Available although its attempt runs or has ended was not used: it serves others again.
     """
     if seen is None or seen.warm in (Warm.NONE, Warm.REUSED, Warm.TERMINATED):
         return None
-    return replace(pool, until=seen.warm_until or pool.until, used_by=pool.used_by if used else None)
+    current = replace(pool, until=seen.warm_until or pool.until)
+    return current if used else replace(current, used_by=None, unused_since=None)
