@@ -590,7 +590,7 @@ class Day:
         if others:
             oracle.find("set aside", f"{len(others)} messages: {others[:3]}")
         result.findings, result.calls = oracle.findings, oracle.calls
-        result.jobs, result.faults = len(oracle.submitted), result.faults + self.calls.done
+        result.jobs, result.faults = len(oracle.submitted), result.faults + self.calls.done + self.simulator.misbehaved
         result.attempts = sum(job.job is not None for job in oracle.training_jobs.values())
         result.states = Counter(state for state, _ in states.values())
         return result

@@ -128,6 +128,13 @@ def test_without_hostility_answers_equal_the_ideal_ones_whether_or_not_there_was
 
 @settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(steps=STEPS, describe=LAGS, lists=LAGS, tags=LAGS, seed=SEEDS)
+@example(
+    steps=[("create", "job0"), ("stop", "job0"), ("advance", 7.0), ("create", "job1"), ("delete", "job0")],
+    describe=1.0,
+    lists=1.0,
+    tags=1.0,
+    seed=0,
+)
 def test_a_lagging_answer_is_one_that_was_true_within_the_lag(steps, describe, lists, tags, seed):
     account = Hostile(Hostility(describe_lag=describe, list_lag=lists, tags_lag=tags), seed, limits=LIMITS)
     truths: list[tuple[Any, dict[str, list[Any]]]] = []

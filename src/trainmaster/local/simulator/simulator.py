@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -63,6 +64,9 @@ class SageMakerSimulator:
         grace: from SIGTERM to SIGKILL.
         containers: runs commands; needs a wall clock.
         check_responses: validate every response with the service model, for tests.
+
+    Attributes:
+        misbehaved: how often each setting of `hostility` took effect; for lags, how often an answer was behind.
     """
 
     def __init__(  # noqa: PLR0913 - options of an account, all with defaults
@@ -104,6 +108,7 @@ class SageMakerSimulator:
         self._engine = Engine(state, self.account, self.profiles.profile_for)
         self._lock = threading.Lock()
         self._layer: HostileLayer | None = None
+        self.misbehaved: Counter[str] = Counter()
         self._carry_out = self._call
         self._containers = containers
         self._rng = rng or random.Random(0)  # noqa: S311 - ids, not secrets
@@ -274,7 +279,7 @@ class SageMakerSimulator:
             self._after_change()
 
     def _replace_hostility(self, hostility: Hostility, now: datetime) -> None:
-        layer = self._layer or HostileLayer(self._engine, self._rng, now)
+        layer = self._layer or HostileLayer(self._engine, self._rng, now, self.misbehaved)
         layer.replace(hostility, now)
         ideal = hostility == Hostility()
         self._layer = None if ideal else layer

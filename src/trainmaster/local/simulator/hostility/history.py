@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from trainmaster.local.simulator.service.job import TrainingJob, WarmPool
+from trainmaster.local.simulator.service.job import TrainingJob
 
 Version = tuple[datetime, TrainingJob | None]
 """A training job from that time on; None once it is deleted."""
@@ -39,7 +39,7 @@ class History:
             versions = self._versions.get(name)
             while versions and len(versions) > 1 and versions[1][0] <= horizon:
                 versions.popleft()
-            if versions and len(versions) == 1 and settled(versions[0][1]):
+            if versions and len(versions) == 1 and versions[0][1] is None:
                 del self._versions[name]
 
     def job_at(self, name: str, time: datetime) -> TrainingJob | None:
@@ -52,17 +52,21 @@ class History:
                 return job
         return _if_created(versions[0][1], time)
 
+    def is_stale(self, time: datetime) -> bool:
+        """Return whether any training job has changed since this time."""
+        return bool(self._recorded) and self._recorded[-1][0] > time
+
+    def is_job_stale(self, name: str, time: datetime) -> bool:
+        """Return whether a training job has changed since this time."""
+        versions = self._versions.get(name)
+        return versions is not None and bool(versions) and versions[-1][0] > time
+
     def jobs_at(self, time: datetime) -> Iterator[TrainingJob]:
         """Yield all training jobs as they were at this time."""
         for name in {**self._jobs, **self._versions}:
             job = self.job_at(name, time)
             if job is not None:
                 yield job
-
-
-def settled(job: TrainingJob | None) -> bool:
-    """Return True if a training job is deleted, or has ended without a warm pool: time changes it no more."""
-    return job is None or (job.terminal and job.warm_pool is not WarmPool.AVAILABLE)
 
 
 def _if_created(job: TrainingJob | None, time: datetime) -> TrainingJob | None:

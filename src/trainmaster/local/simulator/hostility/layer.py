@@ -7,6 +7,7 @@ request or of its answer.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -41,16 +42,18 @@ class HostileLayer:
         ideal: the engine, which stays the truth.
         rng: source of all randomness.
         now: the current time.
+        counts: receives how often each setting took effect, by its name; for reads, how often an answer was behind.
 
     Attributes:
         engine: to be used in place of the ideal engine, for all changes.
     """
 
-    def __init__(self, ideal: Engine, rng: random.Random, now: datetime) -> None:
+    def __init__(self, ideal: Engine, rng: random.Random, now: datetime, counts: Counter[str]) -> None:
         self.ideal = ideal
         self.engine = WatchedEngine(ideal, self._changed)
         self._rng = rng
-        self._mishaps = Mishaps(ideal.state, rng)
+        self._mishaps = Mishaps(ideal.state, rng, counts)
+        self._counts = counts
         self._max_lag = timedelta(0)
         self._late: dict[int, Request] = {}
         self._late_number = 0
@@ -75,15 +78,15 @@ class HostileLayer:
 
     def call(self, operation: str, request: Request, now: datetime, proceed: Proceed) -> Response:
         """Carry out a client's call. Raises `ApiError` and errors of botocore."""
-        self._throttle.check(operation, now)
-        if self._happens(self.hostility.failed_calls):
+        self._check_rate(operation, now)
+        if self._happens("failed_calls"):
             raise self._failure()
-        if operation == CREATE and self._happens(self.hostility.late_creates):
+        if operation == CREATE and self._happens("late_creates"):
             self._delay(request, now)
             raise self._loss()
         if operation == STOP:
             self._refuse_repeated_stop(request)
-        lost = self._happens(self.hostility.lost_answers)
+        lost = self._happens("lost_answers")
         try:
             answer = self._proceed(operation, request, proceed)
         except ApiError as error:
@@ -108,13 +111,20 @@ class HostileLayer:
 
     def _refuse_repeated_stop(self, request: Request) -> None:
         job = self.ideal.state.jobs.get(request["TrainingJobName"])
-        if job is not None and job.status == STOPPING and self._happens(self.hostility.refuse_repeated_stops):
+        if job is not None and job.status == STOPPING and self._happens("refuse_repeated_stops"):
             raise invalid(f"The request was rejected because the training job is in status {STOPPING}.")
 
     # --- calls that are lost ------------------------------------------------------------------------------------------
 
-    def _happens(self, probability: float) -> bool:
-        return self._mishaps.happens(probability)
+    def _check_rate(self, operation: str, now: datetime) -> None:
+        try:
+            self._throttle.check(operation, now)
+        except ApiError:
+            self._counts["rates"] += 1
+            raise
+
+    def _happens(self, setting: str) -> bool:
+        return self._mishaps.happens(setting)
 
     def _failure(self) -> Exception:
         """Return an error without effect."""
@@ -149,7 +159,7 @@ class HostileLayer:
 
     def _begin_history(self, now: datetime) -> None:
         self._history = History(self.ideal.state.jobs)
-        for name in self.engine.live:
+        for name in self.ideal.state.jobs:
             self._history.record(name, now)
 
     def _changed(self, name: str, before: Mark | None, now: datetime) -> None:
@@ -161,22 +171,26 @@ class HostileLayer:
             self._history.record(name, now)
 
     def _describe(self, request: Request, time: datetime) -> Response:
-        job = self._history.job_at(request["TrainingJobName"], time)
+        name = request["TrainingJobName"]
+        self._counts["describe_lag"] += self._history.is_job_stale(name, time)
+        job = self._history.job_at(name, time)
         if job is None:
             raise not_found(self.ideal.account.not_found_code)
         return describe(job, time)
 
     def _list(self, request: Request, time: datetime) -> Response:
+        self._counts["list_lag"] += self._history.is_stale(time)
         return list_jobs(self._history.jobs_at(time), request, time)
 
     def _list_tags(self, request: Request, time: datetime) -> Response:
         arn = request["ResourceArn"]
         name = arn.rpartition("/")[2]
+        self._counts["tags_lag"] += self._history.is_job_stale(name, time)
         job = self._history.job_at(name, time)
         if job is not None and job.arn == arn:
             return {"Tags": _listed(job.tags)}
         now_there = name in self.ideal.state.jobs and self.ideal.state.jobs[name].arn == arn
-        if now_there and self._happens(0.5):
+        if now_there and self._rng.random() < 0.5:
             return {"Tags": []}
         raise not_found(self.ideal.account.not_found_code)
 

@@ -7,6 +7,7 @@ course although the settings change.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -30,10 +31,12 @@ class Mishaps:
 
     Attributes:
         hostility: the current settings.
+        counts: mishaps and misbehaviors so far, by the name of the setting.
     """
 
-    def __init__(self, state: AccountState, rng: random.Random) -> None:
+    def __init__(self, state: AccountState, rng: random.Random, counts: Counter[str]) -> None:
         self.hostility = Hostility()
+        self.counts = counts
         self._state = state
         self._rng = rng
 
@@ -48,14 +51,17 @@ class Mishaps:
         elif job.stage is not before.stage and job.stage is Stage.TRAINING:
             self._on_training(job, now)
 
-    def happens(self, probability: float) -> bool:
-        """Return True with this probability; 0 draws nothing."""
-        return probability > 0 and self._rng.random() < probability
+    def happens(self, setting: str) -> bool:
+        """Return True with the probability that a setting has, and count it; 0 draws nothing."""
+        probability: float = getattr(self.hostility, setting)
+        happens = probability > 0 and self._rng.random() < probability
+        self.counts[setting] += happens
+        return happens
 
     def _on_creation(self, job: TrainingJob, now: datetime) -> None:
         """Perhaps give a new job no instances until it fails."""
         needs_instances = job.stage is Stage.REQUESTING and any(job.alternatives) and job.market in tuple(Market)
-        if not needs_instances or not self.happens(self.hostility.capacity_errors):
+        if not needs_instances or not self.happens("capacity_errors"):
             return
         requesting, seconds = job.profile.requesting_seconds, self.hostility.capacity_error_seconds
         fail = partial(lifecycle.give_up, self._state, job, lifecycle.NO_CAPACITY)
@@ -73,7 +79,7 @@ class Mishaps:
 
     def _on_stop(self, job: TrainingJob, now: datetime) -> None:
         """Perhaps delay the end of a stopping job; a command's own end is not delayed."""
-        if not self.happens(self.hostility.stuck_stops):
+        if not self.happens("stuck_stops"):
             return
         if job.stage is Stage.TERMINATING and self._state.runs_commands(job):
             return
@@ -91,6 +97,7 @@ class Mishaps:
         def interrupt(time: datetime) -> None:
             still = job.run_since == run_since and job.stage in interruptions.INTERRUPTIBLE
             if still and self.hostility.spot_interruptions:
+                self.counts["spot_interruptions"] += 1
                 interruptions.interrupt(self._state, job, time)
 
         seconds = self._rng.expovariate(self.hostility.spot_interruptions / HOUR)
@@ -99,7 +106,7 @@ class Mishaps:
 
     def _on_training(self, job: TrainingJob, now: datetime) -> None:
         """Perhaps end this run of the script with an internal error, at a time within its remaining work."""
-        if not self.happens(self.hostility.internal_errors):
+        if not self.happens("internal_errors"):
             return
         run = job.run
 

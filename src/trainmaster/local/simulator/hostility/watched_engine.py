@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
-from trainmaster.local.simulator.hostility.history import settled
 from trainmaster.local.simulator.service.engine import Engine, Request, Response
 from trainmaster.local.simulator.service.job import Stage, TrainingJob, WarmPool
 
@@ -40,12 +39,7 @@ class WatchedEngine(Engine):
         super().__init__(ideal.state, ideal.account, ideal.profile_for)
         self.operations = ideal.operations
         self._on_change = on_change
-        self._marks = {name: _mark(job) for name, job in self.state.jobs.items() if not settled(job)}
-
-    @property
-    def live(self) -> list[str]:
-        """The names of the training jobs that time may still change."""
-        return list(self._marks)
+        self._marks = {name: _mark(job) for name, job in self.state.jobs.items() if not _settled(job)}
 
     def call(self, operation: str, request: Request, now: datetime) -> Response:
         """Carry out one operation. Raises `ApiError`, in which case nothing has changed."""
@@ -85,7 +79,7 @@ class WatchedEngine(Engine):
         for name in changed:
             self._on_change(name, self._marks.get(name), now)
             job = jobs.get(name)
-            if job is None or settled(job):
+            if job is None or _settled(job):
                 self._marks.pop(name, None)
             else:
                 self._marks[name] = _mark(job)
@@ -93,3 +87,8 @@ class WatchedEngine(Engine):
 
 def _mark(job: TrainingJob) -> Mark:
     return Mark(job.stage, job.stage_number, job.status, job.keep_alive, job.warm_pool, job.last_modified)
+
+
+def _settled(job: TrainingJob | None) -> bool:
+    """Return True if a training job is deleted, or has ended without a warm pool: time changes it no more."""
+    return job is None or (job.terminal and job.warm_pool is not WarmPool.AVAILABLE)
