@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from trainmaster.local.simulator.service.job import TrainingJob
+from trainmaster.local.simulator.service.job import TrainingJob, WarmPool
 
 Version = tuple[datetime, TrainingJob | None]
 """A training job from that time on; None once it is deleted."""
@@ -32,6 +32,12 @@ class History:
         self._versions.setdefault(name, deque()).append((now, None if job is None else _copied(job)))
         self._recorded.append((now, name))
 
+    def keep(self, name: str, now: datetime) -> None:
+        """Add the version before a change, if it was dropped because time no longer changed it."""
+        if name in self._jobs and name not in self._versions:
+            self.record(name, self._jobs[name].created)
+            self._recorded[-1] = (now, name)
+
     def prune(self, horizon: datetime) -> None:
         """Drop the versions that no read at or after this time returns."""
         while self._recorded and self._recorded[0][0] < horizon:
@@ -39,7 +45,7 @@ class History:
             versions = self._versions.get(name)
             while versions and len(versions) > 1 and versions[1][0] <= horizon:
                 versions.popleft()
-            if versions and len(versions) == 1 and versions[0][1] is None:
+            if versions and len(versions) == 1 and settled(versions[0][1]):
                 del self._versions[name]
 
     def job_at(self, name: str, time: datetime) -> TrainingJob | None:
@@ -67,6 +73,11 @@ class History:
             job = self.job_at(name, time)
             if job is not None:
                 yield job
+
+
+def settled(job: TrainingJob | None) -> bool:
+    """Return True if a training job is deleted, or has ended without a warm pool: time changes it no more."""
+    return job is None or (job.terminal and job.warm_pool is not WarmPool.AVAILABLE)
 
 
 def _if_created(job: TrainingJob | None, time: datetime) -> TrainingJob | None:

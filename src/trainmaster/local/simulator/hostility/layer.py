@@ -50,7 +50,7 @@ class HostileLayer:
 
     def __init__(self, ideal: Engine, rng: random.Random, now: datetime, counts: Counter[str]) -> None:
         self.ideal = ideal
-        self.engine = WatchedEngine(ideal, self._changed)
+        self.engine = WatchedEngine(ideal, self._keep, self._changed)
         self._rng = rng
         self._mishaps = Mishaps(ideal.state, rng, counts)
         self._counts = counts
@@ -161,6 +161,10 @@ class HostileLayer:
         self._history = History(self.ideal.state.jobs)
         for name in self.ideal.state.jobs:
             self._history.record(name, now)
+
+    def _keep(self, name: str, now: datetime) -> None:
+        if self._max_lag:
+            self._history.keep(name, now)
 
     def _changed(self, name: str, before: Mark | None, now: datetime) -> None:
         job = self.ideal.state.jobs.get(name)

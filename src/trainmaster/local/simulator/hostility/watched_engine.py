@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
+from trainmaster.local.simulator.hostility.history import settled
 from trainmaster.local.simulator.service.engine import Engine, Request, Response
 from trainmaster.local.simulator.service.job import Stage, TrainingJob, WarmPool
 
@@ -23,6 +24,8 @@ class Mark(NamedTuple):
     last_modified: datetime
 
 
+OnCall = Callable[[str, datetime], None]
+"""Called with the name of a training job before a call that may change it, and the time."""
 OnChange = Callable[[str, Mark | None, datetime], None]
 """Called with the name of a training job, its mark before the change, and the time."""
 
@@ -32,20 +35,25 @@ class WatchedEngine(Engine):
 
     Args:
         ideal: the other engine.
+        on_call: called before each call that may change a training job.
         on_change: called after each change of a training job.
     """
 
-    def __init__(self, ideal: Engine, on_change: OnChange) -> None:
+    def __init__(self, ideal: Engine, on_call: OnCall, on_change: OnChange) -> None:
         super().__init__(ideal.state, ideal.account, ideal.profile_for)
         self.operations = ideal.operations
+        self._on_call = on_call
         self._on_change = on_change
-        self._marks = {name: _mark(job) for name, job in self.state.jobs.items() if not _settled(job)}
+        self._marks = {name: _mark(job) for name, job in self.state.jobs.items() if not settled(job)}
 
     def call(self, operation: str, request: Request, now: datetime) -> Response:
         """Carry out one operation. Raises `ApiError`, in which case nothing has changed."""
+        if operation in READS:
+            return super().call(operation, request, now)
+        name = request.get("TrainingJobName") or request["ResourceArn"].rpartition("/")[2]
+        self._on_call(name, now)
         answer = super().call(operation, request, now)
-        if operation not in READS:
-            self._report(now, request.get("TrainingJobName") or request["ResourceArn"].rpartition("/")[2])
+        self._report(now, name)
         return answer
 
     def step(self, now: datetime) -> bool:
@@ -79,7 +87,7 @@ class WatchedEngine(Engine):
         for name in changed:
             self._on_change(name, self._marks.get(name), now)
             job = jobs.get(name)
-            if job is None or _settled(job):
+            if job is None or settled(job):
                 self._marks.pop(name, None)
             else:
                 self._marks[name] = _mark(job)
@@ -87,8 +95,3 @@ class WatchedEngine(Engine):
 
 def _mark(job: TrainingJob) -> Mark:
     return Mark(job.stage, job.stage_number, job.status, job.keep_alive, job.warm_pool, job.last_modified)
-
-
-def _settled(job: TrainingJob | None) -> bool:
-    """Return True if a training job is deleted, or has ended without a warm pool: time changes it no more."""
-    return job is None or (job.terminal and job.warm_pool is not WarmPool.AVAILABLE)
