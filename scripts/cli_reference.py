@@ -27,7 +27,8 @@ _HEAD = """\
 - **Address:** `--api-url`, else `TRAINMASTER_API_URL`, else the outputs `ApiUrl` and `ApiId` of the CloudFormation
   stack named by `--stack` or `TRAINMASTER_STACK` (default: `trainmaster`). `--stack` takes precedence over
   `TRAINMASTER_API_URL`. If the URL has the host name of a VPC endpoint, also set the API ID with `--api-id` or
-  `TRAINMASTER_API_ID`.
+  `TRAINMASTER_API_ID`. An address without TLS (`http://`) is accepted only for this machine: `localhost`, 127.0.0.0/8
+  and ::1.
 - **Identity:** the AWS credentials of your environment, as for the AWS CLI; `--profile` and `--region` override them.
   The command line signs requests (Signature Version 4); your identity needs `execute-api:Invoke`.
 - **Output:** results go to standard output; errors, warnings and progress go to standard error. `--json` prints the

@@ -26,7 +26,7 @@ def client(world: FakeApi) -> Iterator[ApiClient]:
     session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
     retry = Retry(max_attempts=3, sleep=lambda _: None, rng=random.Random(1))
     transport: Any = httpx.WSGITransport(app=world)
-    with ApiClient(f"http://api{STAGE}", session=session, transport=transport, retry=retry, environ={}) as api:
+    with ApiClient(f"https://api{STAGE}", session=session, transport=transport, retry=retry, environ={}) as api:
         yield api
 
 

@@ -53,7 +53,7 @@ def world() -> World:
 @pytest.fixture
 def run(world: World, tmp_path: Path) -> Run:
     session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
-    api = ApiClient("http://api/prod", session=session, transport=_transport_to(world), environ={})
+    api = ApiClient("https://api/prod", session=session, transport=_transport_to(world), environ={})
     cli = CliContext(
         connect=lambda target, environ: api,
         environ={},

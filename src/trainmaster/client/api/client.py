@@ -219,7 +219,14 @@ class ApiClient:
         if address.api_id:
             headers["x-apigw-api-id"] = address.api_id
         auth = SigV4(self.session.get_credentials, self._region(address))
-        return httpx.Client(auth=auth, headers=headers, timeout=self._timeout, transport=self._transport)
+        # An address of this machine is called without the environment's proxies: its requests are not encrypted.
+        return httpx.Client(
+            auth=auth,
+            headers=headers,
+            timeout=self._timeout,
+            transport=self._transport,
+            trust_env=address.is_encrypted,
+        )
 
     def _region(self, address: Address) -> str:
         region = address.region or self.session.region_name

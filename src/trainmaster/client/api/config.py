@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from trainmaster.client.api.errors import NotConfigured
 
@@ -43,6 +45,11 @@ class Address:
         found = _REGION_IN_HOST.search(self.url)
         return found[1] if found else None
 
+    @property
+    def is_encrypted(self) -> bool:
+        """True if requests travel over TLS."""
+        return self.url.startswith("https://")
+
 
 def find_address(
     url: str | None,
@@ -52,24 +59,47 @@ def find_address(
 ) -> Address:
     """Return the API's address from the argument, else the environment, else the stack outputs `ApiUrl` and `ApiId`.
 
-    Raises NotConfigured if none of them is set, or if the URL is invalid.
+    Raises NotConfigured if none of them is set, if the URL is invalid, or if it is `http://` and not of this machine.
     """
     environ_url, environ_id = environ.get(URL_VARIABLE), environ.get(ID_VARIABLE)
     if url and environ_url not in (None, "", url):
         environ_id = None  # it belongs to the other URL
-    url = url or environ_url
-    if not url:
-        return _address_of_stack(session, environ.get(STACK_VARIABLE) or DEFAULT_STACK)
-    if not _URL.fullmatch(url):
-        raise NotConfigured(f"{url!r} is not a valid API URL.", hint="It begins with https:// and ends in the stage.")
-    return Address(url.rstrip("/"), api_id or environ_id or None)
+    if url:
+        checked = _checked(url, "the URL given (--api-url, or the argument of the client)")
+        return Address(checked, api_id or environ_id or None)
+    if environ_url:
+        return Address(_checked(environ_url, URL_VARIABLE), api_id or environ_id or None)
+    return _address_of_stack(session, environ.get(STACK_VARIABLE) or DEFAULT_STACK)
 
 
 def _address_of_stack(session: boto3.session.Session, stack: str) -> Address:
     outputs = _outputs(session, stack)
     if "ApiUrl" not in outputs:
         raise NotConfigured(f"Stack {stack!r} has no output ApiUrl.", hint=_ADDRESS_HINT)
-    return Address(outputs["ApiUrl"].rstrip("/"), outputs.get("ApiId") or None)
+    return Address(_checked(outputs["ApiUrl"], f"output ApiUrl of stack {stack!r}"), outputs.get("ApiId") or None)
+
+
+def _checked(url: str, setting: str) -> str:
+    """Return the URL without a slash at its end. Raises NotConfigured, naming the setting that the URL comes from.
+
+    Without TLS, anyone on the path can read a request, repeat it within the minutes that its signature is valid, and
+    forge the answer. So `http://` is accepted only for this machine.
+    """
+    if not _URL.fullmatch(url):
+        message = f"{url!r} is not a valid API URL: {setting}."
+        raise NotConfigured(message, hint="It begins with https:// and ends in the stage.")
+    if url.startswith("http://") and not _is_loopback(urlsplit(url).hostname or ""):
+        message = f"{url!r} would send requests unencrypted: {setting}."
+        raise NotConfigured(message, hint="Use https://; http:// is accepted only for this machine (localhost).")
+    return url.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    """Return whether the host is `localhost` or a loopback address; names that resolve to one do not count."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _outputs(session: boto3.session.Session, stack: str) -> dict[str, str]:

@@ -4,9 +4,11 @@ import json
 import uuid
 
 import boto3
+import httpx
 import pytest
 from client_world import a_session
 
+from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.config import Address, find_address
 from trainmaster.client.api.errors import NotConfigured
 
@@ -45,6 +47,69 @@ def test_an_invalid_url_is_rejected(text: str) -> None:
 
 def test_an_address_may_have_a_port_and_be_a_number() -> None:
     assert find_address("http://[::1]:4566/prod/", None, a_session(), {}).url == "http://[::1]:4566/prod"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost:4566/prod",
+        "http://127.0.0.1/prod",
+        "http://127.255.255.254:80/prod",
+        "http://[::1]:4566/prod",
+        "http://[0:0:0:0:0:0:0:1]/prod",
+    ],
+)
+def test_http_is_accepted_for_this_machine(url: str) -> None:
+    assert find_address(url, None, a_session(), {}) == Address(url)
+
+
+CLEAR_TEXT = [
+    "http://a1.execute-api.eu-west-1.amazonaws.com/prod",
+    "http://10.0.0.5/prod",
+    "http://0.0.0.0/prod",
+    "http://128.0.0.1/prod",
+    "http://127.0.0.1.example.com/prod",
+    "http://localhost.example.com/prod",
+    "http://127.1/prod",
+    "http://[::2]/prod",
+    "http://[fe80::1]/prod",
+]
+
+
+@pytest.mark.parametrize("url", CLEAR_TEXT)
+def test_http_to_another_machine_is_refused_and_the_setting_is_named(url: str) -> None:
+    with pytest.raises(NotConfigured, match=r"unencrypted.*--api-url.*https://"):
+        find_address(url, None, a_session(), {"TRAINMASTER_API_URL": "https://other.example/prod"})
+    with pytest.raises(NotConfigured, match=r"unencrypted.*TRAINMASTER_API_URL.*https://"):
+        find_address(None, None, a_session(), {"TRAINMASTER_API_URL": url})
+
+
+def test_http_in_the_output_of_a_stack_is_refused_and_the_stack_is_named(moto_session: boto3.session.Session) -> None:
+    _deploy(moto_session, name := f"stack-{uuid.uuid4()}", {"ApiUrl": CLEAR_TEXT[0]})
+    with pytest.raises(NotConfigured, match=rf"unencrypted.*ApiUrl of stack '{name}'"):
+        find_address(None, None, moto_session, {"TRAINMASTER_STACK": name})
+
+
+def test_the_client_refuses_http_to_another_machine_before_it_sends_anything() -> None:
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, json={})
+
+    network = httpx.MockTransport(answer)
+    with pytest.raises(NotConfigured, match="unencrypted"):
+        ApiClient(CLEAR_TEXT[0], session=a_session(), transport=network, environ={}).pools()
+    assert sent == []
+
+
+def test_a_request_to_this_machine_takes_no_proxy(monkeypatch: pytest.MonkeyPatch, sagemaker_url: str) -> None:
+    for name in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with ApiClient(f"{sagemaker_url}/prod", session=a_session(), environ={}) as api:
+        assert "pools" in api.pools()
 
 
 def test_without_a_region_the_stack_cannot_be_asked_and_the_hint_says_where_to_name_one(
