@@ -1,21 +1,25 @@
-"""Asks IAM whether a caller may pass a role to SageMaker.
+"""Asks IAM what a principal may do without the queue, as `ports.Permissions`.
 
-A caller therefore gets no role through the queue that the caller could not pass without it. The service decides when
-IAM's answer is unknown; `domain/policy/roles.py` has the roles that the deployment allows.
+The queue acts with its own role, so it first asks whether the caller could have done the same directly. The service
+decides when IAM's answer is unknown; `domain/policy/roles.py` has the roles that the deployment allows.
 
-`iam:SimulatePrincipalPolicy` ignores session policies (it answers for the session's role) and context keys other than
-`iam:PassedToService`.
+`iam:SimulatePrincipalPolicy` ignores session policies: it answers for the session's role. It evaluates conditions with
+the context keys that the question carries and no others.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from trainmaster.ports.permissions import Context
 from trainmaster.ports.runtime import Clock
 
 if TYPE_CHECKING:
@@ -24,25 +28,35 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _KEPT = timedelta(minutes=5)
 _MAX_KEPT = 1024
+_MAX_ARN_LENGTH = 2048
 _USER = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):user/\S+", re.ASCII)
 _SESSION = re.compile(
-    r"(?P<owner>arn:aws[a-z-]*:sts::(?P<account>[0-9]{12}):assumed-role/(?P<name>[\w+=,.@-]{1,64}))/[^/\s]+", re.ASCII
+    r"(?P<owner>arn:aws[a-z-]*:sts::(?P<account>[0-9]{12}):assumed-role/(?P<name>[\w+=,.@-]{1,64}))(?:/[^/\s]+)?",
+    re.ASCII,
 )
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):role/[^\s*?]+", re.ASCII)
-_CONTEXT: Any = [
-    {
-        "ContextKeyName": "iam:PassedToService",
-        "ContextKeyType": "string",
-        "ContextKeyValues": ["sagemaker.amazonaws.com"],
-    }
-]
+_RESOURCE = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(?P<account>[0-9]{12})?:[^\s*?]+", re.ASCII)
+_TYPES = {
+    "aws:tagkeys": "stringList",
+    "sagemaker:enableremotedebug": "boolean",
+    "sagemaker:instancetypes": "stringList",
+    "sagemaker:intercontainertrafficencryption": "boolean",
+    "sagemaker:keepaliveperiod": "numeric",
+    "sagemaker:maxruntimeinseconds": "numeric",
+    "sagemaker:networkisolation": "boolean",
+    "sagemaker:vpcsecuritygroupids": "stringList",
+    "sagemaker:vpcsubnets": "stringList",
+}
+"""Types of context keys that are not strings, by their names in lower case (service authorization reference)."""
+
+T = TypeVar("T")
 
 
 class _CannotTellError(Exception):
     """IAM cannot answer this question."""
 
 
-class PassRoleChecker:
+class IamPermissions:
     """Answers from IAM's policy simulator, each cached for five minutes.
 
     A revoked permission therefore stays valid here for up to five minutes; unknown answers are not cached. Needs
@@ -51,67 +65,85 @@ class PassRoleChecker:
 
     def __init__(self, iam: IAMClient, clock: Clock, kept: timedelta = _KEPT) -> None:
         self._iam = iam
-        self._clock = clock
-        self._kept = kept
-        self._answers: dict[tuple[str, str], tuple[datetime, bool]] = {}
+        self._answers: _Cache[bool] = _Cache(clock, kept)
+        self._roles: _Cache[str] = _Cache(clock, kept)
 
-    def may_pass(self, caller_arn: str, role_arn: str) -> bool | None:
-        """Return True if IAM lets the caller pass the role to SageMaker, None if IAM cannot answer.
-
-        IAM cannot answer for the root user, federated users and callers of another account than the client's, nor while
-        it refuses, throttles or fails; the log has the cause. False across accounts: a principal can pass only roles of
-        its own account (IAM user guide, "Granting a user permissions to pass a role").
-        """
+    def allows(self, caller_arn: str, action: str, resource: str, context: Context) -> bool | None:
+        """Return IAM's answer; see `ports.Permissions.allows`. The log has the cause of an unknown answer."""
         try:
-            return self._answer(caller_arn, role_arn)
+            return self._answer(caller_arn, action, resource, context)
         except (ClientError, BotoCoreError, _CannotTellError) as error:
-            _LOG.warning("IAM could not determine whether %r may pass %r: %s", caller_arn, role_arn, error)
+            _LOG.warning("IAM could not determine whether %r may %s on %r: %s", caller_arn, action, resource, error)
             return None
 
-    def _answer(self, caller_arn: str, role_arn: str) -> bool:
+    def _answer(self, caller_arn: str, action: str, resource: str, context: Context) -> bool:
         caller = _USER.fullmatch(caller_arn) or _SESSION.fullmatch(caller_arn)
-        role = _ROLE.fullmatch(role_arn)
-        if caller is None or role is None:
-            raise _CannotTellError("the caller is not an IAM user or role session, or the role's ARN is invalid")
-        if caller["account"] != role["account"]:
+        target = _RESOURCE.fullmatch(resource)
+        if caller is None or target is None or max(len(caller_arn), len(resource)) > _MAX_ARN_LENGTH:
+            raise _CannotTellError("the caller is not an IAM user or role session, or the resource's ARN is invalid")
+        if target["account"] not in (None, caller["account"]):
             return False
         # Sessions of one role share an answer, because the simulator evaluates the role.
-        key = (caller.groupdict().get("owner", caller_arn), role_arn)
-        until, answer = self._answers.get(key, (None, False))
-        if until is None or self._clock.now() >= until:
-            answer = self._simulate(self._principal(caller), role_arn)
-            self._remember(key, answer=answer)
-        return answer
+        owner = caller.groupdict().get("owner", caller_arn)
+        question = _digest(owner, action, resource, context)
+        return self._answers.get(question, lambda: self._simulate(self._principal(caller), action, resource, context))
 
     def _principal(self, caller: re.Match[str]) -> str:
         """Return the ARN whose policies apply: the user's own, or that of the session's role."""
         name = caller.groupdict().get("name")
-        if name is None:
-            return caller.group()
-        found = self._iam.get_role(RoleName=name)["Role"]["Arn"]
+        return caller.group() if name is None else self._roles.get(caller["owner"], lambda: self._role(caller))
+
+    def _role(self, caller: re.Match[str]) -> str:
+        found = self._iam.get_role(RoleName=caller["name"])["Role"]["Arn"]
         # A session of another account may belong to a role with the same name as one here.
         owner = _ROLE.fullmatch(found)
         if owner is None or owner["account"] != caller["account"]:
             raise _CannotTellError("the caller's role is in another account")
         return found
 
-    def _simulate(self, principal: str, role_arn: str) -> bool:
+    def _simulate(self, principal: str, action: str, resource: str, context: Context) -> bool:
         pages = self._iam.get_paginator("simulate_principal_policy").paginate(
             PolicySourceArn=principal,
-            ActionNames=["iam:PassRole"],
-            ResourceArns=[role_arn],
-            ContextEntries=_CONTEXT,
+            ActionNames=[action],
+            ResourceArns=[resource],
+            ContextEntries=[_entry(key, context) for key in sorted(context)],
         )
         results = [result for page in pages for result in page.get("EvaluationResults", [])]
         if not results:
             raise _CannotTellError("the simulation had no result")
         return all(map(_allowed, results))
 
-    def _remember(self, key: tuple[str, str], *, answer: bool) -> None:
-        self._answers.pop(key, None)
-        if len(self._answers) >= _MAX_KEPT:
-            self._answers.pop(next(iter(self._answers)))
-        self._answers[key] = (self._clock.now() + self._kept, answer)
+
+class _Cache(Generic[T]):
+    """Values that each stay valid for a time; the oldest make room for new ones."""
+
+    def __init__(self, clock: Clock, kept: timedelta) -> None:
+        self._clock = clock
+        self._kept = kept
+        self._values: dict[str, tuple[datetime, T]] = {}
+
+    def get(self, key: str, find: Callable[[], T]) -> T:
+        """Return the value, from `find` if none is valid. Raises what `find` raises, and caches nothing then."""
+        found = self._values.get(key)
+        if found is not None and self._clock.now() < found[0]:
+            return found[1]
+        value = find()
+        self._values.pop(key, None)
+        if len(self._values) >= _MAX_KEPT:
+            self._values.pop(next(iter(self._values)))
+        self._values[key] = (self._clock.now() + self._kept, value)
+        return value
+
+
+def _digest(owner: str, action: str, resource: str, context: Context) -> str:
+    """Return a key of constant length, so that large requests do not fill the memory."""
+    named = [[key, list(context[key])] for key in sorted(context)]
+    return hashlib.sha256(json.dumps([owner, action, resource, named]).encode()).hexdigest()
+
+
+def _entry(key: str, context: Context) -> Any:
+    kind = _TYPES.get(key.lower(), "string")
+    return {"ContextKeyName": key, "ContextKeyType": kind, "ContextKeyValues": list(context[key])}
 
 
 def _allowed(result: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, lru_cache
@@ -14,6 +14,7 @@ from trainmaster.bootstrap.clients import Clients
 from trainmaster.bootstrap.kinds import job_kinds
 from trainmaster.bootstrap.settings import PREFIX, Settings, parse_pools
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.ports.permissions import Permissions
 from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
 from trainmaster.ports.runtime import Clock, Publisher
 from trainmaster.ports.sagemaker import Checkpoints, Launcher
@@ -75,7 +76,7 @@ class Application:
             shape_problems=problems,
             allowed_roles=self.settings.allowed_roles,
             role_mapping=self.settings.role_mapping,
-            may_pass_role=self._ask_iam() if self.settings.check_pass_role else None,
+            permissions=self.permissions if self.settings.check_pass_role else None,
             allow_non_preemptible=self.settings.allow_non_preemptible,
         )
 
@@ -176,10 +177,12 @@ class Application:
 
         return Table(self.clients.of("dynamodb"), self.settings.table, self.clock.sleep)
 
-    def _ask_iam(self) -> Callable[[str, str], bool | None]:
-        from trainmaster.adapters.iam import PassRoleChecker
+    @cached_property
+    def permissions(self) -> Permissions:
+        """Answers of IAM's policy simulator about callers."""
+        from trainmaster.adapters.iam import IamPermissions
 
-        return PassRoleChecker(self.clients.of("iam"), self.clock).may_pass
+        return IamPermissions(self.clients.of("iam"), self.clock)
 
 
 @lru_cache(maxsize=1)

@@ -19,7 +19,7 @@ from moto import mock_aws
 
 from aws_clients import aws_client
 from builders import NOW
-from trainmaster.adapters.iam import PassRoleChecker
+from trainmaster.adapters.iam import IamPermissions
 
 ACCOUNT = "111122223333"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/service-role/training"
@@ -41,6 +41,17 @@ class ManagerContext:
         self.time += timedelta(seconds=seconds)
 
 
+class Checker:
+    """IAM's answers on passing a role to SageMaker."""
+
+    def __init__(self, iam: Any, clock: Any) -> None:
+        self.permissions = IamPermissions(iam, clock)
+
+    def may_pass(self, caller: str, role: str) -> bool | None:
+        context = {"iam:PassedToService": ["sagemaker.amazonaws.com"]}
+        return self.permissions.allows(caller, "iam:PassRole", role, context)
+
+
 class World:
     """A checker whose IAM gives the answers that a test lines up."""
 
@@ -48,7 +59,7 @@ class World:
         self.clock = ManagerContext()
         iam: Any = aws_client("iam")
         self.stub = Stubber(iam)
-        self.checker = PassRoleChecker(iam, self.clock)
+        self.checker = Checker(iam, self.clock)
 
     def answers(self, decision: str = "allowed", *, principal: str = ALICE, role: str = ROLE, **more: Any) -> None:
         self.stub.add_response(
@@ -101,6 +112,13 @@ def test_a_session_is_asked_about_by_its_roles_arn(world: World) -> None:
     assert world.checker.may_pass(SESSION, ROLE) is True
 
 
+def test_a_role_without_a_session_is_asked_about_like_its_sessions(world: World) -> None:
+    world.has_role()
+    world.answers(principal=OWNER)
+    assert world.checker.may_pass(SESSION.removesuffix("/alice"), ROLE) is True
+    assert world.checker.may_pass(SESSION, ROLE) is True
+
+
 @pytest.mark.parametrize(
     "more",
     [
@@ -141,7 +159,7 @@ def test_no_result_means_cannot_tell(world: World) -> None:
 
 def test_no_connection_means_cannot_tell() -> None:
     iam = aws_client("iam", endpoint_url="http://127.0.0.1:1", config=Config(retries={"total_max_attempts": 1}))
-    assert PassRoleChecker(iam, ManagerContext()).may_pass(ALICE, ROLE) is None
+    assert Checker(iam, ManagerContext()).may_pass(ALICE, ROLE) is None
 
 
 @pytest.mark.parametrize(
@@ -149,7 +167,7 @@ def test_no_connection_means_cannot_tell() -> None:
     [
         (f"arn:aws:iam::{ACCOUNT}:root", ROLE),
         (f"arn:aws:sts::{ACCOUNT}:federated-user/bob", ROLE),
-        (f"arn:aws:sts::{ACCOUNT}:assumed-role/TeamA", ROLE),
+        (f"arn:aws:sts::{ACCOUNT}:assumed-role/", ROLE),
         (f"arn:aws:sts::{ACCOUNT}:assumed-role/TeamA/x/y", ROLE),
         ("", ROLE),
         (f"{ALICE}\n", ROLE),
@@ -214,6 +232,33 @@ class TestKeeping:
         assert world.checker.may_pass(ALICE, f"{ROLE}0") is True
 
 
+def test_context_keys_are_sent_with_their_types(world: World) -> None:
+    entries = [
+        ("aws:RequestTag/team", "string", ["vision"]),
+        ("aws:TagKeys", "stringList", ["team"]),
+        ("sagemaker:InstanceTypes", "stringList", ["ml.g5.2xlarge", "ml.p5.48xlarge"]),
+        ("sagemaker:MaxRuntimeInSeconds", "numeric", ["3600"]),
+        ("sagemaker:NetworkIsolation", "boolean", ["true"]),
+        ("sagemaker:VolumeKmsKey", "string", ["arn:aws:kms:eu-west-1:111122223333:key/k"]),
+    ]
+    job = f"arn:aws:sagemaker:eu-west-1:{ACCOUNT}:training-job/resnet"
+    world.stub.add_response(
+        "simulate_principal_policy",
+        {"EvaluationResults": [{"EvalActionName": "sagemaker:CreateTrainingJob", "EvalDecision": "allowed"}]},
+        {
+            "PolicySourceArn": ALICE,
+            "ActionNames": ["sagemaker:CreateTrainingJob"],
+            "ResourceArns": [job],
+            "ContextEntries": [
+                {"ContextKeyName": key, "ContextKeyType": kind, "ContextKeyValues": values}
+                for key, kind, values in entries
+            ],
+        },
+    )
+    context = {key: values for key, _, values in reversed(entries)}
+    assert world.checker.permissions.allows(ALICE, "sagemaker:CreateTrainingJob", job, context) is True
+
+
 def test_the_path_of_a_sessions_role_comes_from_iam() -> None:
     """Against moto's GetRole; only the simulation, which moto lacks, is answered before it is sent."""
     asked: list[str] = []
@@ -229,7 +274,7 @@ def test_the_path_of_a_sessions_role_comes_from_iam() -> None:
         arn = iam.create_role(RoleName="TeamA", Path="/people/", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
         account = arn.split(":")[4]
         iam.meta.events.register("before-call.iam.SimulatePrincipalPolicy", simulate)
-        checker = PassRoleChecker(iam, ManagerContext())
+        checker = Checker(iam, ManagerContext())
         assert checker.may_pass(SESSION.replace(ACCOUNT, account), ROLE.replace(ACCOUNT, account)) is True
     assert asked == [arn]
     assert arn.endswith(":role/people/TeamA")

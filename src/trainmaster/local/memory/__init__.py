@@ -1,1 +1,1 @@
-"""The store, the catalogue and the rendezvous in memory, for tests and replays."""
+"""The store, the catalogue, the rendezvous and permissions in memory, for tests and replays."""

@@ -35,12 +35,14 @@ from trainmaster.domain.requests import (
     storage_warnings,
     warnings,
 )
+from trainmaster.ports.permissions import Permissions
 from trainmaster.ports.store import Request
 from trainmaster.service.admission.build_job import build_job
 from trainmaster.service.admission.feasibility import FeasibilityCheck
 from trainmaster.service.admission.shares import check_share
 
 _DEFAULT_POLICY = Policy()
+_TO_SAGEMAKER = {"iam:PassedToService": ("sagemaker.amazonaws.com",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +61,14 @@ class AdmissionPolicy:
         shape_problems: checks a request against SageMaker's service model.
         allowed_roles: patterns of role ARNs that the queue may pass.
         role_mapping: caller ARN pattern to role ARN patterns; if not empty, callers may use only these.
-        may_pass_role: asks IAM whether a caller may pass a role; returns None if IAM cannot tell. None if the
-            deployment does not permit the question.
+        permissions: asks IAM what a caller may do directly. None if the deployment does not permit the question.
         allow_non_preemptible: whether the tag `trainmaster:preemptible=false` is accepted.
     """
 
     shape_problems: Callable[[Request], Sequence[Problem]]
     allowed_roles: tuple[str, ...] = ()
     role_mapping: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    may_pass_role: Callable[[str, str], bool | None] | None = None
+    permissions: Permissions | None = None
     allow_non_preemptible: bool = True
 
     def admit(  # noqa: PLR0913 - the request and everything it is checked against
@@ -161,9 +162,9 @@ class AdmissionPolicy:
                 field="RoleArn",
                 hint="Use a role that the deployment's AllowedRoles (and RoleMapping) name, or have it added there.",
             )
-        if self.may_pass_role is None:
+        if self.permissions is None:
             return
-        answer = self.may_pass_role(caller or "", role)
+        answer = self.permissions.allows(caller or "", "iam:PassRole", role, _TO_SAGEMAKER)
         if not answer:
             why = "may not pass" if answer is False else "could not be confirmed to have permission to pass"
             raise RoleNotAllowed(
