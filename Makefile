@@ -23,6 +23,7 @@ UV := $(BIN)/uv pip install --quiet --compile-bytecode
 SAM := SAM_CLI_TELEMETRY=0 .venv-sam/bin/sam
 STACK := .venv/.stamp .venv-ministack/.stamp .venv-sam/.stamp
 DYNOXIDE := .local/dynoxide/.stamp
+IAM_SIMULATE := .local/iam-simulate/.stamp
 
 .PHONY: help
 help: ## Show this list
@@ -34,7 +35,7 @@ help: ## Show this list
 install: .venv/.stamp ## Make .venv, the environment to develop in
 
 .PHONY: install-all
-install-all: $(STACK) $(DYNOXIDE) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-jax/.stamp ## Make every environment that demo and test use
+install-all: $(STACK) $(DYNOXIDE) $(IAM_SIMULATE) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-jax/.stamp ## Make every environment that demo and test use
 
 .PHONY: install-demo
 install-demo: $(STACK) .venv-sdk2/.stamp ## Make the environments that the demo uses
@@ -104,6 +105,16 @@ else
 endif
 	touch $@
 
+# Evaluates IAM policies offline, for the tests of the templates' policies. It runs as a program of its own and is no part
+# of what is built: its license is the AGPL.
+$(IAM_SIMULATE):
+	mkdir -p .local/iam-simulate
+	@echo "Setting up .local/iam-simulate, an evaluator of IAM policies for the tests"
+	@command -v $(NPM) > /dev/null || { echo "npm is missing: install Node.js" >&2; exit 1; }
+	$(NPM) install --prefix .local/iam-simulate --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
+	    "@cloud-copilot/iam-simulate@0.1.173"
+	touch $@
+
 # ---------------------------------------------------------------- run
 
 .PHONY: demo
@@ -157,7 +168,7 @@ test-all: ## Run the tests and the longer proofs
 MARKED = $(if $(SLOW),,-m "not slow")
 
 .PHONY: test-unit
-test-unit: .venv/.stamp $(DYNOXIDE) ## Run the tests that need no deployed stack
+test-unit: .venv/.stamp $(DYNOXIDE) $(IAM_SIMULATE) ## Run the tests that need no deployed stack
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax $(ARGS)
 
 .PHONY: test-stack

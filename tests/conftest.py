@@ -5,6 +5,8 @@ import signal
 
 import pytest
 
+from policy_evaluator import PolicyEvaluator
+
 
 def pytest_configure():
     """Take SIGINT where a shell's background job ignores it: the programs that tests interrupt inherit that."""
@@ -18,3 +20,10 @@ def quiet():
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
+
+
+@pytest.fixture(scope="session")
+def evaluator():
+    """Evaluates IAM policies."""
+    with PolicyEvaluator() as running:
+        yield running

@@ -105,6 +105,10 @@ def actions(role: str, service: str, *, images: bool = False) -> set[str]:
     }
 
 
+IAM_NAMES = {action: operation for operation, action in _SAME.items()}
+"""The operations that IAM calls otherwise, by their actions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One permission that was needed.

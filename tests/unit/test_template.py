@@ -199,7 +199,8 @@ def test_the_manager_alone_may_ask_others_to_resize_jobs_and_only_functions_that
     assert statement["Resource"] == {"Fn::Split": [",", {"Ref": "ResizeFunctionArns"}]}
     assert as_methods(actions("ManagerRole", "events")) == calls_of("eventbridge.py")
     (events,) = [each for each in statements("ManagerRole") if each["Action"] == "events:PutEvents"]
-    assert events["Condition"] == {"StringEquals": {"events:source": SOURCE_OF_RESIZES}}
+    condition = {"ForAllValues:StringEquals": {"events:source": SOURCE_OF_RESIZES}, "Null": {"events:source": "false"}}
+    assert events["Condition"] == condition
     assert [actions("ApiRole", service) for service in ("lambda", "events")] == [set()] * 2
 
 

@@ -1,0 +1,352 @@
+"""Every policy of template.yaml under a real evaluator: what a role needs is allowed, what it must not do is denied."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from botocore import xform_name
+
+from permissions import IAM_NAMES, listed
+from policy_evaluator import EVERYTHING, Request, allowed
+from rendered import ACCOUNT, REGIONS, Stack, core_stack, policies_of
+from template_checks import calls_of, of_type
+
+STACK = core_stack()
+TABLE = STACK.attribute("QueueTable")
+FINISHED = f"{TABLE}/index/finished"
+WAKE = STACK.attribute("WakeQueue")
+WAKE_DEAD = STACK.attribute("WakeDeadLetterQueue")
+EVENT_DEAD = STACK.attribute("EventDeadLetterQueue")
+OURS = {"aws:ResourceTag/trainmaster:queue": "sagemaker-queue"}
+TAGGED = {"aws:RequestTag/trainmaster:queue": "sagemaker-queue", "aws:TagKeys": ["trainmaster:queue"]}
+TO_SAGEMAKER = {"iam:PassedToService": "sagemaker.amazonaws.com"}
+TRAINING_ROLE = f"arn:aws:iam::{ACCOUNT}:role/training/vision"
+VOLUME_KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
+EVENT_BUS = f"arn:aws:events:us-east-1:{ACCOUNT}:event-bus/default"
+SECURE = {"aws:SecureTransport": "true"}
+
+
+def on_table(action: str, key: str = "JOB#a", resource: str = TABLE) -> Request:
+    """Return a request for rows of one partition key; a scan has no keys."""
+    return Request(f"dynamodb:{action}", resource, {} if action == "Scan" else {"dynamodb:LeadingKeys": [key]})
+
+
+def training_job(action: str, context: Mapping[str, Any], name: str = "a-1", region: str = "us-east-1") -> Request:
+    return Request(f"sagemaker:{action}", f"arn:aws:sagemaker:{region}:{ACCOUNT}:training-job/{name}", context)
+
+
+def of_logs(function: str) -> list[Request]:
+    stream = f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/lambda/{function}:log-stream:1"
+    traces = ("xray:PutTraceSegments", "xray:PutTelemetryRecords")
+    return [*(Request(f"logs:{each}", stream) for each in ("CreateLogStream", "PutLogEvents")), *map(Request, traces)]
+
+
+NEEDS = {
+    "ApiRole": [
+        *(on_table(each) for each in ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query")),
+        on_table("Query", "2026-11", FINISHED),
+        Request("sqs:SendMessage", WAKE),
+        Request("iam:SimulatePrincipalPolicy", f"arn:aws:iam::{ACCOUNT}:role/people/anna"),
+        Request("iam:SimulatePrincipalPolicy", f"arn:aws:iam::{ACCOUNT}:user/anna"),
+        Request("iam:GetRole", f"arn:aws:iam::{ACCOUNT}:role/people/anna"),
+        *of_logs("sagemaker-queue-api"),
+    ],
+    "ManagerRole": [
+        *(on_table(each) for each in ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem")),
+        *(on_table(each) for each in ("Query", "UpdateItem")),
+        *(Request(f"sqs:{each}", WAKE) for each in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")),
+        Request("sqs:SendMessage", WAKE),
+        Request("sqs:SendMessage", WAKE_DEAD),
+        training_job("AddTags", TAGGED),
+        training_job("CreateTrainingJob", TAGGED),
+        training_job("DescribeTrainingJob", OURS),
+        training_job("DescribeTrainingJob", {}, "job-of-others"),
+        training_job("ListTags", OURS),
+        training_job("StopTrainingJob", OURS),
+        training_job("UpdateTrainingJob", OURS),
+        Request("sagemaker:ListTrainingJobs"),
+        Request("sagemaker:CreateTrainingJob", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/ours", TAGGED),
+        Request("sagemaker:DescribeTrainingPlan", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/ours"),
+        Request("iam:PassRole", TRAINING_ROLE, TO_SAGEMAKER),
+        Request("s3:ListBucket", f"arn:aws:s3:::sagemaker-us-east-1-{ACCOUNT}"),
+        Request("s3:ListBucket", "arn:aws:s3:::checkpoints"),
+        Request("events:PutEvents", EVENT_BUS, {"events:source": ["trainmaster"]}),
+        Request("lambda:InvokeFunction", f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:resize-a"),
+        *map(Request, ("ec2:DescribeInstanceTypes", "pricing:GetProducts", "servicequotas:ListServiceQuotas")),
+        Request("kms:DescribeKey", VOLUME_KEY),
+        Request("kms:CreateGrant", VOLUME_KEY, {"kms:GrantIsForAWSResource": "true"}),
+        *of_logs("sagemaker-queue-manager"),
+    ],
+    "TickRole": [Request("sqs:SendMessage", WAKE), Request("sqs:SendMessage", EVENT_DEAD)],
+}  # fmt: skip
+"""The requests that the code, Lambda, SageMaker and Scheduler make as each role."""
+
+
+@pytest.mark.parametrize(
+    ("role", "request_"), [(role, each) for role, needs in NEEDS.items() for each in needs], ids=str
+)
+def test_a_role_may_do_what_it_needs(evaluator, role, request_):
+    assert allowed(evaluator, request_, policies_of(role, STACK))
+
+
+def test_the_needs_are_those_of_every_role_of_the_template():
+    assert NEEDS.keys() == of_type(STACK.document, "AWS::IAM::Role").keys()
+
+
+@pytest.mark.parametrize("role", NEEDS)
+def test_a_role_is_granted_no_action_that_nothing_needs(role):
+    documents = policies_of(role, STACK)
+    granted = {action for one in documents for each in one["Statement"] for action in listed(each["Action"])}
+    assert granted == {need.action for need in NEEDS[role]}
+
+
+def test_every_call_of_the_adapters_is_among_the_needs():
+    actions = {each.action for needs in NEEDS.values() for each in needs}
+    operations = actions | {IAM_NAMES[each] for each in actions if each in IAM_NAMES}
+    methods = {xform_name(each.split(":")[1]) for each in operations}
+    called = calls_of("**/*.py") - {"transact_write_items"}
+    assert called
+    assert called <= methods
+
+
+OTHER_TABLE = TABLE.replace("table/", "table/other-")
+DENIED = {
+    "the API creates a training job": ("ApiRole", training_job("CreateTrainingJob", TAGGED)),
+    "the API stops a training job": ("ApiRole", training_job("StopTrainingJob", OURS)),
+    "the API reads a training job": ("ApiRole", training_job("DescribeTrainingJob", OURS)),
+    "the API passes a role": ("ApiRole", Request("iam:PassRole", TRAINING_ROLE, TO_SAGEMAKER)),
+    "the API assumes a role": ("ApiRole", Request("sts:AssumeRole", TRAINING_ROLE)),
+    "the API gives itself permissions": ("ApiRole", Request("iam:PutRolePolicy", STACK.attribute("ApiRole"))),
+    "the API reads another table": ("ApiRole", on_table("GetItem", resource=OTHER_TABLE)),
+    "the API writes another table": ("ApiRole", on_table("PutItem", resource=OTHER_TABLE)),
+    "the API scans the table": ("ApiRole", on_table("Scan")),
+    "the API deletes the table": ("ApiRole", Request("dynamodb:DeleteTable", TABLE)),
+    "the API takes messages from the manager": ("ApiRole", Request("sqs:ReceiveMessage", WAKE)),
+    "the API empties the wake queue": ("ApiRole", Request("sqs:PurgeQueue", WAKE)),
+    "the API sends to a dead-letter queue": ("ApiRole", Request("sqs:SendMessage", WAKE_DEAD)),
+    "the API reads objects": ("ApiRole", Request("s3:GetObject", "arn:aws:s3:::checkpoints/a")),
+    "the API deletes its logs": (
+        "ApiRole",
+        Request("logs:DeleteLogGroup", f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/lambda/sagemaker-queue-api"),
+    ),
+    "the manager passes a role that is not allowed": (
+        "ManagerRole",
+        Request("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/admin", TO_SAGEMAKER),
+    ),
+    "the manager passes a role to another service": (
+        "ManagerRole",
+        Request("iam:PassRole", TRAINING_ROLE, {"iam:PassedToService": "lambda.amazonaws.com"}),
+    ),
+    "the manager passes its own role": (
+        "ManagerRole",
+        Request("iam:PassRole", STACK.attribute("ManagerRole"), TO_SAGEMAKER),
+    ),
+    "the manager assumes a training role": ("ManagerRole", Request("sts:AssumeRole", TRAINING_ROLE)),
+    "the manager starts a training job in another Region": (
+        "ManagerRole",
+        training_job("CreateTrainingJob", TAGGED, region="eu-west-1"),
+    ),
+    "the manager uses a training plan that is not listed": (
+        "ManagerRole",
+        Request("sagemaker:CreateTrainingJob", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/theirs", TAGGED),
+    ),
+    "the manager calls an endpoint": (
+        "ManagerRole",
+        Request("sagemaker:InvokeEndpoint", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:endpoint/a"),
+    ),
+    "the manager reads a checkpoint": ("ManagerRole", Request("s3:GetObject", "arn:aws:s3:::checkpoints/a")),
+    "the manager deletes a checkpoint": ("ManagerRole", Request("s3:DeleteObject", "arn:aws:s3:::checkpoints/a")),
+    "the manager lists another bucket": ("ManagerRole", Request("s3:ListBucket", "arn:aws:s3:::salaries")),
+    "the manager forges an event of SageMaker": (
+        "ManagerRole",
+        Request(
+            "events:PutEvents",
+            EVENT_BUS,
+            {"events:source": ["trainmaster", "aws.sagemaker"]},
+        ),
+    ),
+    "the manager invokes a function that is not listed": (
+        "ManagerRole",
+        Request("lambda:InvokeFunction", f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:payroll"),
+    ),
+    "the manager decrypts with the key of volumes": (
+        "ManagerRole",
+        Request("kms:Decrypt", VOLUME_KEY),
+    ),
+    "the manager grants the key of volumes to itself": (
+        "ManagerRole",
+        Request("kms:CreateGrant", VOLUME_KEY, {"kms:GrantIsForAWSResource": "false"}),
+    ),
+    "the manager scans the table": ("ManagerRole", on_table("Scan")),
+    "the manager deletes the table": ("ManagerRole", Request("dynamodb:DeleteTable", TABLE)),
+    "the manager reads another table": ("ManagerRole", on_table("GetItem", resource=OTHER_TABLE)),
+    "the tick reads the wake queue": ("TickRole", Request("sqs:ReceiveMessage", WAKE)),
+    "the tick sends to a queue of others": ("TickRole", Request("sqs:SendMessage", f"{WAKE}-of-others")),
+    "the tick writes the table": ("TickRole", on_table("PutItem")),
+    "the tick starts a training job": ("TickRole", training_job("CreateTrainingJob", TAGGED)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DENIED)
+def test_a_role_must_not(evaluator, case):
+    role, request = DENIED[case]
+    assert allowed(evaluator, request, [EVERYTHING]), "such a request exists, and only the role's policies deny it"
+    assert not allowed(evaluator, request, policies_of(role, STACK))
+
+
+def test_the_manager_of_a_prefix_creates_no_other_training_jobs(evaluator):
+    policies = policies_of("ManagerRole", core_stack(TrainingJobPrefix="tm-"))
+    assert evaluator.allows(training_job("CreateTrainingJob", TAGGED, "tm-a"), policies)
+    assert not evaluator.allows(training_job("CreateTrainingJob", TAGGED, "a"), policies)
+
+
+# ---------------------------------------------------------------- nodes of elastic jobs
+
+
+def rendezvous() -> list[dict[str, Any]]:
+    return [STACK.resources["RendezvousPolicy"]["Properties"]["PolicyDocument"]]
+
+
+@pytest.mark.parametrize("action", ["GetItem", "UpdateItem"])
+def test_a_node_reads_and_updates_the_row_of_its_run(evaluator, action):
+    assert evaluator.allows(on_table(action, "rdzv#a-1"), rendezvous())
+
+
+@pytest.mark.parametrize("key", ["JOB#a", "STATE", "WAIT", "SETTINGS"])
+@pytest.mark.parametrize("action", ["GetItem", "UpdateItem", "Query", "PutItem", "DeleteItem"])
+def test_a_node_has_no_access_to_jobs_and_settings(evaluator, action, key):
+    assert not evaluator.allows(on_table(action, key), rendezvous())
+
+
+@pytest.mark.parametrize("action", ["Query", "PutItem", "DeleteItem", "Scan"])
+def test_a_node_neither_lists_nor_deletes_rows_of_rendezvous(evaluator, action):
+    assert not evaluator.allows(on_table(action, "rdzv#a-1"), rendezvous())
+
+
+# ---------------------------------------------------------------- resource policies and trust
+
+
+def queue_policy(name: str) -> dict[str, Any]:
+    return STACK.resources[name]["Properties"]["PolicyDocument"]
+
+
+@pytest.mark.parametrize(("policy", "queue"), [("QueuePolicy", WAKE), ("EventDeadLetterQueuePolicy", EVENT_DEAD)])
+def test_only_the_rule_of_the_queue_sends_events_and_only_encrypted(evaluator, policy, queue):
+    def sent(rule: str, secure: str = "true", service: str = "events") -> bool:
+        context = {"aws:SourceArn": rule, "aws:SecureTransport": secure}
+        request = Request("sqs:SendMessage", queue, context, f"{service}.amazonaws.com")
+        return evaluator.allows(request, [], resource_policy=queue_policy(policy))
+
+    ours = STACK.attribute("TrainingJobRule")
+    assert sent(ours)
+    assert not sent(ours, secure="false")
+    assert not sent(ours, service="sns")
+    assert not sent(f"{ours}-of-others")
+    assert not sent(ours.replace(ACCOUNT, "999988887777"))
+
+
+def test_nobody_of_the_account_sends_to_the_wake_queue_in_the_clear(evaluator):
+    policies, deny = policies_of("ApiRole", STACK), queue_policy("QueuePolicy")
+    assert evaluator.allows(Request("sqs:SendMessage", WAKE, SECURE), policies, resource_policy=deny)
+    plain = Request("sqs:SendMessage", WAKE, {"aws:SecureTransport": "false"})
+    assert not evaluator.allows(plain, policies, resource_policy=deny)
+
+
+@pytest.mark.parametrize(
+    ("role", "service", "context"),
+    [
+        ("ApiRole", "lambda", {}),
+        ("ManagerRole", "lambda", {}),
+        ("TickRole", "scheduler", {"aws:SourceAccount": ACCOUNT}),
+    ],
+)
+def test_a_role_is_assumed_by_its_service_alone(evaluator, role, service, context):
+    trust = STACK.resources[role]["Properties"]["AssumeRolePolicyDocument"]
+
+    def assumed(principal: str, of: Mapping[str, Any] = context) -> bool:
+        own = [EVERYTHING] if principal.startswith("arn:") else []
+        request = Request("sts:AssumeRole", STACK.attribute(role), of, principal)
+        return evaluator.allows(request, own, resource_policy=trust)
+
+    assert assumed(f"{service}.amazonaws.com")
+    assert not assumed("ec2.amazonaws.com")
+    assert not assumed(f"arn:aws:iam::{ACCOUNT}:role/anybody")
+    assert not context or not assumed(f"{service}.amazonaws.com", {"aws:SourceAccount": "999988887777"})
+
+
+# ---------------------------------------------------------------- callers of the API
+
+
+def of_api(stack: Stack) -> dict[str, Any]:
+    """Return the resource policy of the API, its shortened ARNs in full as API Gateway stores them."""
+    statements = stack.resources["QueueApi"]["Properties"]["Auth"]["ResourcePolicy"]["CustomStatements"]
+    api = stack.arn("execute-api", "abc123/*")
+    return {"Version": "2012-10-17", "Statement": [{**each, "Resource": api} for each in statements]}
+
+
+INVOKE = {
+    "Version": "2012-10-17",
+    "Statement": {"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": "*"},
+}
+ENDPOINT = "vpce-0123456789abcdef0"
+
+
+def a_call(caller: str, *, endpoint: str | None = ENDPOINT) -> Request:
+    context = {"aws:PrincipalArn": caller} | ({"aws:SourceVpce": endpoint} if endpoint else {})
+    return Request(
+        "execute-api:Invoke", f"arn:aws:execute-api:us-east-1:{ACCOUNT}:abc123/prod/GET/jobs", context, caller
+    )
+
+
+ANNA = f"arn:aws:iam::{ACCOUNT}:role/ml/anna"
+
+
+def test_a_private_api_is_called_through_its_endpoints_alone(evaluator):
+    policy = of_api(STACK)
+    assert evaluator.allows(a_call(ANNA), [INVOKE], resource_policy=policy)
+    assert not evaluator.allows(a_call(ANNA, endpoint=None), [INVOKE], resource_policy=policy)
+    assert not evaluator.allows(a_call(ANNA, endpoint="vpce-00000000000000000"), [INVOKE], resource_policy=policy)
+
+
+def test_principals_that_the_deployment_does_not_list_cannot_call_the_api(evaluator):
+    stack = core_stack(AllowedPrincipals=f"arn:aws:iam::{ACCOUNT}:role/ml/*", EndpointType="REGIONAL")
+    other = a_call(f"arn:aws:iam::{ACCOUNT}:role/web", endpoint=None)
+    assert evaluator.allows(a_call(ANNA, endpoint=None), [INVOKE], resource_policy=of_api(stack))
+    assert not evaluator.allows(other, [INVOKE], resource_policy=of_api(stack))
+
+
+def test_callers_of_other_accounts_cannot_call_the_api(evaluator):
+    policy = of_api(core_stack(EndpointType="REGIONAL"))
+    stranger = a_call("arn:aws:iam::999988887777:role/ml/anna", endpoint=None)
+    assert not evaluator.allows(stranger, [INVOKE], resource_policy=policy)
+
+
+# ---------------------------------------------------------------- partitions
+
+
+@pytest.mark.parametrize("partition", ["aws-us-gov", "aws-cn"])
+@pytest.mark.parametrize("role", NEEDS)
+def test_roles_work_in_every_partition_and_name_none(evaluator, partition, role):
+    stack = core_stack(partition)
+    policies = policies_of(role, stack)
+    for need in NEEDS[role]:
+        there = Request(need.action, _in(partition, need.resource), need.context, _in(partition, need.principal))
+        assert allowed(evaluator, there, policies), there
+        assert need.resource == "*" or not allowed(evaluator, need, policies)
+
+
+def _in(partition: str, arn: str) -> str:
+    return arn.replace("arn:aws:", f"arn:{partition}:").replace("us-east-1", REGIONS[partition])
+
+
+@pytest.mark.parametrize("partition", ["aws-us-gov", "aws-cn"])
+def test_the_rendered_template_names_no_other_partition(partition):
+    text = json.dumps(core_stack(partition).resources)
+    assert "arn:aws:" not in text
+    assert "us-east-1" not in text
+    if partition == "aws-cn":
+        assert not re.search(r"https://[^\"]*amazonaws\.com(?!\.cn)", text)
