@@ -61,13 +61,18 @@ class Finding:
 
 @dataclass
 class TrainingJob:
-    """A training job as SageMaker shows it."""
+    """A training job as SageMaker shows it.
+
+    Attributes:
+        decided: when the queue decided to start it, by its tag; when it was created without one.
+    """
 
     name: str
     job: str | None
     attempt: int
     units: Mapping[Source, int]
     created: datetime
+    decided: datetime
     status: str = "InProgress"
     secondary: str = "Starting"
     reason: str = ""
@@ -128,8 +133,9 @@ class Oracle:
     stopper: str = ""
     now: datetime = LONG_AGO
     last_trouble: datetime = LONG_AGO
-    _caps: dict[Source, list[tuple[datetime, int, bool]]] = field(default_factory=lambda: defaultdict(list))
+    _caps: dict[Source, list[tuple[datetime, int | None, bool]]] = field(default_factory=lambda: defaultdict(list))
     _requests: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _submitted_at: dict[str, datetime] = field(default_factory=dict)
     _priorities: dict[str, int] = field(default_factory=dict)
     _stopped_by_people: dict[str, int] = field(default_factory=dict)
     _stop_called: dict[str, datetime] = field(default_factory=dict)
@@ -146,14 +152,15 @@ class Oracle:
     def set_pools(self, now: datetime, pools: Mapping[Source, tuple[int, bool]]) -> None:
         """Note the caps in force from now on, and whether external jobs count."""
         for source in {**self._caps, **pools}:
-            cap, counts = pools.get(source, (0, False))
+            cap, counts = pools.get(source, (None, False))
             history = self._caps[source]
             if not history or history[-1][1:] != (cap, counts):
                 history.append((now, cap, counts))
 
-    def submit(self, name: str, request: Mapping[str, Any], priority: int) -> None:
+    def submit(self, now: datetime, name: str, request: Mapping[str, Any], priority: int) -> None:
         """Note an accepted job."""
         self.submitted[name] = request
+        self._submitted_at.setdefault(name, now)
         self._priorities[name] = priority
 
     def prioritise(self, name: str, priority: int) -> None:
@@ -206,7 +213,7 @@ class Oracle:
             self._check_opened(known)
         if known.status == "InProgress" and detail["TrainingJobStatus"] in ("Stopping", "Stopped"):
             self._note_stop(known)
-        known.units = self._units_of(name, detail)
+        known.units = self._units_of(name, detail, known.job)
         known.status, known.secondary = detail["TrainingJobStatus"], detail["SecondaryStatus"]
         known.reason = detail.get("FailureReason", "")
         if not known.open:
@@ -240,14 +247,16 @@ class Oracle:
         ours = tags.get("trainmaster:queue") == self.queue
         job = tags.get("trainmaster:job") if ours else None
         attempt = int(tags.get("trainmaster:attempt", 0)) if ours else 0
-        return TrainingJob(name, job, attempt, self._units_of(name, detail), now)
+        start = "" if job is None or _MEMBER.search(name) else tags.get("trainmaster:start", "")
+        decided = datetime.fromisoformat(start) if start else now
+        return TrainingJob(name, job, attempt, self._units_of(name, detail, job), now, min(decided, now))
 
-    def _units_of(self, name: str, detail: Mapping[str, Any]) -> dict[Source, int]:
+    def _units_of(self, name: str, detail: Mapping[str, Any], job: str | None) -> dict[Source, int]:
         request = self._requests.get(name, {})
         units: Counter[Source] = Counter()
         for kind, count in held(detail["ResourceConfig"]):
             source = source_of(request, kind)
-            if source[0] == "spot" and source not in self._caps:
+            if source[0] == "spot" and not self._had_pool(source, job):
                 # Without a pool of their own, spot instances count against the cap of those on demand.
                 source = ("on-demand", kind)
             units[source] += self._sizes.get(name, count)
@@ -273,7 +282,7 @@ class Oracle:
             if ours > cap:
                 self.find("cap", f"{opened.name} brings {source} to {ours} of {cap}: {self._holders(source)}")
             elif self._must_count(source):
-                total = ours + self._known_external(source, self.now - KNOWN_AFTER)
+                total = ours + self._known_external(source, opened.decided - KNOWN_AFTER)
                 if total > cap:
                     self.find("external", f"{opened.name} brings {source} to {total} of {cap} with external jobs")
 
@@ -284,8 +293,15 @@ class Oracle:
         """Return the largest cap in the time in which the start may have been decided."""
         decided = self.now - CAP_GRACE - self.late
         history = self._caps[source]
-        before = [cap for since, cap, _ in history if since <= decided][-1:]
-        return max([*before, *(cap for since, cap, _ in history if since > decided)])
+        before = [cap or 0 for since, cap, _ in history if since <= decided][-1:]
+        return max([*before, *(cap or 0 for since, cap, _ in history if since > decided)])
+
+    def _had_pool(self, source: Source, job: str | None) -> bool:
+        """Return whether the source had a pool when a job was submitted; the job counts against it from then on."""
+        submitted = self._submitted_at.get(job or "", self.now)
+        return any(
+            cap is not None for _, cap, _ in [at for at in self._caps.get(source, []) if at[0] <= submitted][-1:]
+        )
 
     def _must_count(self, source: Source) -> bool:
         """Return whether external jobs count there, and the queue could list them for a while.

@@ -433,7 +433,7 @@ class Day:
     def _act_Submit(self, act: acts.Submit) -> None:  # noqa: N802 -- named as the act
         request = request_of(act, EPOCH)
         submit(self.api, ADMISSION, request, WHO)
-        self.oracle.submit(act.name, request, act.priority)
+        self.oracle.submit(self.now(), act.name, request, act.priority)
         self.next_tick = min(self.next_tick, self.now() + TICK)
 
     def _act_Cancel(self, act: acts.Cancel) -> None:  # noqa: N802

@@ -31,7 +31,7 @@ class History:
 
     def submit(self, name, **fields):
         self.requests[name] = a_request(name, **fields)
-        self.oracle.submit(name, self.requests[name], fields.get("priority", 0))
+        self.oracle.submit(START, name, self.requests[name], fields.get("priority", 0))
 
     def later(self, minutes):
         self.now += timedelta(minutes=minutes)

@@ -13,6 +13,9 @@ VISIBLE_AFTER = timedelta(minutes=10)
 SAME_TIME = timedelta(minutes=1)
 """Times of SageMaker's clock and the queue's that differ by no more than this may be the same moment."""
 
+ROUNDING = timedelta(seconds=2)
+"""Times of one clock that differ by no more than this may be the same moment, since some are whole seconds."""
+
 
 def clock(moment: datetime) -> str:
     """Return a time in UTC, to the second."""

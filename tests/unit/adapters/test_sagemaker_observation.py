@@ -67,6 +67,7 @@ def test_an_event_tells_name_job_status_and_start():
     assert seen() == Observation(
         training_job_name="job1",
         job_name="job1",
+        created_at=at(0),
         status=Status.IN_PROGRESS,
         secondary="Training",
         started_at=START,

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from builders import (
     G5,
@@ -30,6 +32,7 @@ from trainmaster.domain.jobs.job import ACTIVE, ENDED, TRANSITIONS, JobState
 from trainmaster.domain.jobs.names import attempt_name
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.policy.settings import Retry
+from trainmaster.domain.times import ROUNDING
 
 LATER = at(100)
 NO_ROOM = "CapacityError: Unable to provision requested ML compute capacity."
@@ -73,6 +76,32 @@ def test_a_stop_that_began_before_we_decided_to_preempt_was_the_users():
     assert seen(job, Status.STOPPED, stopping_since=at(-61)).state is JobState.STOPPED
     assert seen(job, Status.STOPPED, stopping_since=at(-10)).state is JobState.PREEMPTED
     assert seen(job, Status.STOPPED, stopping_since=at(1)).state is JobState.PREEMPTED
+
+
+OFFSETS = st.integers(-3600, 3600).map(lambda seconds: timedelta(seconds=seconds))
+CALLS = st.integers(0, 30).map(lambda seconds: timedelta(seconds=seconds))
+
+
+def preempted_at(decided, answered):
+    """A job whose training job was created within a call, and that is preempted then; SageMaker accepts our stop."""
+    running = a_running_job(now=NOW)
+    running = replace(running, attempt=replace(running.attempt, launched_at=NOW + answered))
+    return lifecycle.mark_stop_sent(lifecycle.preempt(running, "job9", decided))
+
+
+@given(ahead=OFFSETS, answered=CALLS, part=st.floats(0, 1), called=CALLS)
+def test_our_own_stop_is_never_taken_for_a_users_however_far_the_clocks_are_apart(ahead, answered, part, called):
+    job = preempted_at(at(3600), answered)
+    times = {"created_at": NOW + part * answered + ahead, "stopping_since": at(3600) + called + ahead}
+    assert seen(job, Status.STOPPED, **times).state is JobState.PREEMPTED
+
+
+@given(ahead=OFFSETS, answered=CALLS, part=st.floats(0, 1), before=CALLS)
+def test_a_users_stop_is_known_if_it_came_earlier_than_a_call_lasts(ahead, answered, part, before):
+    job = preempted_at(at(3600), answered)
+    stopped = at(3600) - answered - ROUNDING - before - timedelta(milliseconds=1)
+    times = {"created_at": NOW + part * answered + ahead, "stopping_since": stopped + ahead}
+    assert seen(job, Status.STOPPED, **times).state is JobState.STOPPED
 
 
 def test_a_job_that_completes_while_it_is_preempted_is_completed():

@@ -341,6 +341,7 @@ ATTEMPT_FIELDS = (
     _stored("instance_type"),
     _stored("outcome", Codec(lambda outcome, _: outcome.value, lambda value, _: _OUTCOMES[value])),
     _stored("launched"),
+    _stored("launched_at", _MOMENT),
     _stored("started_at", _MOMENT),
     _stored("stop_asked_at", _MOMENT),
     _stored("called_at", _MOMENT),

@@ -133,6 +133,7 @@ def _observation(detail: Object, path: str, job_name: str | None) -> Observation
         secondary=_text(detail, "SecondaryStatus", path) or "",
         job_name=None if job_name is None else _name(job_name, f"{path}Tags.{JOB_TAG}"),
         failure_reason=_reason(detail, path),
+        created_at=_time(detail.get("CreationTime"), f"{path}CreationTime"),
         started_at=_time(detail.get("TrainingStartTime"), f"{path}TrainingStartTime"),
         stopping_since=_stopping_since(detail, path),
         chosen_type=text(part(detail, "ResourceConfig"), "SelectedInstanceType"),

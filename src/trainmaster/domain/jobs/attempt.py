@@ -51,6 +51,7 @@ class Attempt:
         choices: the instance types left to SageMaker to choose from, in order; empty for other jobs.
         created_at: when the start was decided.
         launched: whether its training job is known to be created.
+        launched_at: when SageMaker had answered that; None if only a report showed it.
         started_at: when SageMaker reported its instances as working.
         stop_asked_at: when the stop was decided, or first reported; its capacity is free only once it has stopped.
         called_at: when CreateTrainingJob was last called for it, if that was over a minute after `created_at`.
@@ -90,6 +91,7 @@ class Attempt:
     choices: tuple[str, ...] = ()
     outcome: Outcome = Outcome.ACTIVE
     launched: bool = False
+    launched_at: datetime | None = None
     started_at: datetime | None = None
     stop_asked_at: datetime | None = None
     called_at: datetime | None = None

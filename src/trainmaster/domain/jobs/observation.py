@@ -65,6 +65,7 @@ class Observation:
         job_name: the job that its tags name, if the report includes tags.
         secondary: `SecondaryStatus`; "" if unknown.
         failure_reason: `FailureReason` of a failed job.
+        created_at: `CreationTime`.
         started_at: `TrainingStartTime`.
         stopping_since: when `Stopping` began, if the report includes it; shows whether the queue or a user stopped it.
         chosen_type: `SelectedInstanceType` once SageMaker has chosen among preferences.
@@ -79,6 +80,7 @@ class Observation:
     secondary: str = ""
     job_name: str | None = None
     failure_reason: str | None = None
+    created_at: datetime | None = None
     started_at: datetime | None = None
     stopping_since: datetime | None = None
     chosen_type: str | None = None

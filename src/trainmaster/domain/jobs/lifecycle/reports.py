@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from trainmaster.domain.capacity.units import counted
@@ -37,7 +37,7 @@ from trainmaster.domain.jobs.observation import (
     failure_class_of,
 )
 from trainmaster.domain.policy.settings import FailureClass
-from trainmaster.domain.times import SAME_TIME
+from trainmaster.domain.times import ROUNDING, SAME_TIME
 
 _MAX_RESTARTS = 1_000_000
 _LOSSES = (FailureClass.CAPACITY, FailureClass.SERVICE)
@@ -243,17 +243,34 @@ def _warm_until(job: Job, seen: Observation, now: datetime) -> datetime | None:
 def user_stopped_it(attempt: Attempt, seen: Observation) -> bool:
     """Return whether it stops on another's request: decided by whose stop SageMaker accepted.
 
-    Times decide only where that is unknown: because a call got no answer, or was never made as the manager died.
+    Times decide only where that is unknown, since SageMaker accepts repeated stops, and a call may have got no answer
+    or may never have been made. They are compared on SageMaker's clock.
     """
     asked, since = attempt.stop_asked_at, seen.stopping_since
     if attempt.stopped_outside or asked is None or since is None:
         return attempt.stopped_outside
-    if attempt.stop_sent:
-        # SageMaker accepts a repeated stop too, and its answers about the job may be late.
-        return since < asked - SAME_TIME
+    least, most = _clock_difference(attempt, seen)
+    if since < asked + least or attempt.stop_sent:
+        return since < asked + least
     # Each pass repeats the call, so SageMaker may have accepted one between the first and the newest.
     newest = max(asked, attempt.stop_called_at or asked)
-    return not asked - SAME_TIME <= since <= newest + SAME_TIME
+    return since > newest + max(most, SAME_TIME)
+
+
+def _clock_difference(attempt: Attempt, seen: Observation) -> tuple[timedelta, timedelta]:
+    """Return the least and the largest time by which SageMaker's clock may be ahead of the queue's.
+
+    The training job was created between the decision to start it and the answer to the call, which is exact to the
+    duration of a call. Where that tells less, the clocks are taken to differ by no more than `SAME_TIME`.
+    """
+    created = seen.created_at if seen.training_job_name == attempt.training_job_name else None
+    if created is None:
+        return -SAME_TIME, SAME_TIME
+    largest = created - attempt.created_at
+    smallest = -SAME_TIME if attempt.launched_at is None else created - attempt.launched_at - ROUNDING
+    if attempt.launched_at is not None and largest - smallest <= SAME_TIME:
+        return smallest, largest
+    return max(smallest, -SAME_TIME), min(largest, SAME_TIME)
 
 
 def _pending_timed_out(job: Job, seen: Observation, now: datetime) -> bool:

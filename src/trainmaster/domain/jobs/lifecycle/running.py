@@ -79,7 +79,8 @@ def _next_attempt(job: Job) -> tuple[int, str]:
 def mark_launched(job: Job, now: datetime | None = None) -> Job:
     """Note that the attempt's training job is created: now, or just after its start was decided."""
     attempt = current(job)
-    return touch(job, attempt=replace(attempt if now is None else _called(attempt, now), launched=True))
+    called = attempt if now is None else _called(attempt, now)
+    return touch(job, attempt=replace(called, launched=True, launched_at=now))
 
 
 def mark_create_called(job: Job, now: datetime) -> Job:
