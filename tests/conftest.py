@@ -4,8 +4,13 @@ import logging
 import signal
 
 import pytest
+from hypothesis import settings
 
 from policy_evaluator import PolicyEvaluator
+
+# A slow machine is no failure. The parent is Hypothesis's own choice, so that CI draws the same examples every time.
+settings.register_profile("unhurried", settings(), deadline=None)
+settings.load_profile("unhurried")
 
 
 def pytest_configure():
