@@ -21,7 +21,8 @@ from trainmaster.handlers.api.app import build_app
 from trainmaster.local.memory.rendezvous import MemoryRendezvousControl
 from trainmaster.local.memory.store import MemoryStore
 
-ALICE = "arn:aws:sts::111122223333:assumed-role/research/alice"
+RESEARCH = "arn:aws:sts::111122223333:assumed-role/research"
+ALICE = f"{RESEARCH}/alice"
 CONTEXT = SimpleNamespace(
     function_name="sagemaker-queue-api",
     memory_limit_in_mb=1024,

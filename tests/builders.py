@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.capacity.units import Demand, Pool, Units
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.jobs import lifecycle
@@ -25,6 +26,7 @@ G5 = "ml.g5.2xlarge"
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 ROLE = "arn:aws:iam::111122223333:role/training"
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.5.1-gpu-py311"
+ADA = Caller("arn:aws:iam::111122223333:user/ada")
 UNTIL = NOW + timedelta(hours=1)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from builders import P5
+from builders import ADA, P5
 from trainmaster.domain.elastic.rendezvous import Control, Node, RendezvousState, Role
 from trainmaster.domain.elastic.sizes import Cause
 from trainmaster.domain.jobs.job import Job, JobState
@@ -141,7 +141,7 @@ class ElasticWorld(World):
             answer = HookAnswer(
                 token=question["token"], outcome=Outcome(said["outcome"]), instances=said.get("instances")
             )
-            answer_resize(self.api_context, question["job"], answer)
+            answer_resize(self.api_context, ADA, question["job"], answer)
         super().settle()
 
     def before_pass(self) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from botocore.awsrequest import AWSResponse
 
-from builders import IMAGE, P5, ROLE
+from builders import ADA, IMAGE, P5, ROLE
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
@@ -277,7 +277,7 @@ class World:
         return self.submit_request(a_request(name, **request))
 
     def submit_request(self, request: dict[str, Any]) -> Job:
-        return submit(self.api_context, self.admission, request, "arn:aws:iam::111122223333:user/ada").job
+        return submit(self.api_context, ADA, self.admission, request).job
 
     def job(self, name: str) -> Job:
         found = self.api_context.store.find(name)

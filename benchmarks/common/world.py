@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from benchmarks.common.meter import Meter
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.ports.store import Store
 from trainmaster.service.submit import submit
@@ -68,7 +69,7 @@ class MeteredWorld(_tests_world.World):  # type: ignore[misc, name-defined]
     def submit_request(self, request: dict[str, Any]) -> Job:
         """Submit a request as the API's route does."""
         self.phase = "submit"
-        job: Job = submit(self.api_context, self.admission, request, CALLER).job
+        job: Job = submit(self.api_context, Caller(CALLER), self.admission, request).job
         return job
 
     def invoke(self) -> None:

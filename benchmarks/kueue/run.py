@@ -32,6 +32,7 @@ from benchmarks.kueue.workload import (
 )
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.access.caller import UNKNOWN
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.clock import EPOCH
@@ -146,7 +147,7 @@ class Run:
         first = self._arrived
         while self._arrived < len(self._jobs) and at(self._jobs[self._arrived].at) <= now:
             request = request_of(self._jobs[self._arrived])
-            admitted = self._admission.admit(request, ROLE, self._pools, now, self._policy)
+            admitted = self._admission.admit(request, UNKNOWN, self._pools, now, self._policy)
             self._store.submit(admitted.job, request)
             self._arrived += 1
         return self._arrived > first

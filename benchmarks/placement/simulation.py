@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from benchmarks.placement.clusters import Cluster
 from benchmarks.placement.loads import Load, Task
 from benchmarks.placement.machines import USE, WORK, Machines
+from trainmaster.domain.access.caller import UNKNOWN
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resolve import Offers, resolved
 from trainmaster.domain.capacity.resources import Resources
@@ -170,7 +171,7 @@ class Run:
         if asked not in self._demands:
             bare = Demand((), queue_selects_pool=True, resources=task.resources, instances=task.units)
             self._demands[asked] = resolved(bare, Offers(self._cluster.pools, self._store.settings().catalogue))
-        return build_job(request, Options(), self._demands[asked], ROLE, time)
+        return build_job(request, Options(), self._demands[asked], UNKNOWN, time)
 
     def _observe_changes(self) -> bool:
         freed = False

@@ -25,6 +25,7 @@ from builders import G5, P5, pools_of
 from trainmaster.adapters.dynamodb.requests import request_rows
 from trainmaster.adapters.dynamodb.rows import row_of
 from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.job import Job
 from trainmaster.service.admission.policy import AdmissionPolicy
@@ -102,7 +103,9 @@ def _encoding() -> str:
 def _pattern(kind: str) -> Job:
     """Return a job as the admission makes it."""
     door = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
-    return door.admit(_request(_PATTERN_NAME, kind), CALLER, pools_of(*(Pool(each, 1) for each in KINDS)), EPOCH).job
+    return door.admit(
+        _request(_PATTERN_NAME, kind), Caller(CALLER), pools_of(*(Pool(each, 1) for each in KINDS)), EPOCH
+    ).job
 
 
 def _request(name: str, kind: str) -> Row:

@@ -10,6 +10,7 @@ import pytest
 from api_world import ALICE, Recorder, StillClock
 from builders import IMAGE, NOW, a_request, a_running_job, an_observation, at, pools_of
 from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import BudgetExhausted, InvalidRequest, ShareNotAllowed
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState, ParentRule
@@ -42,7 +43,7 @@ class Entrance:
         self.api_context = ApiContext(self.store, Recorder(), self.clock)
 
     def submit(self, name: str = "job1", caller: str | None = ALICE, **options: str) -> Submission:
-        return submit(self.api_context, DOOR, asking(name, **options), caller)
+        return submit(self.api_context, Caller(caller), DOOR, asking(name, **options))
 
     def ran(self, share: str, hours: float) -> None:
         """A job of the share has held its one instance, of eight accelerators, for so long, and has just ended."""
@@ -59,7 +60,7 @@ def asking(name: str, /, **options: str) -> dict[str, Any]:
 
 
 def made(request: dict[str, Any]) -> Job:
-    return DOOR.admit(request, ALICE, pools_of(), NOW).job
+    return DOOR.admit(request, Caller(ALICE), pools_of(), NOW).job
 
 
 class TestTheJob:
@@ -169,7 +170,7 @@ class TestShares:
     def test_a_dry_run_asks_the_same(self):
         entrance = Entrance(SHARES)
         with pytest.raises(ShareNotAllowed):
-            plan(entrance.api_context, DOOR, asking("job1", share="speech"), ALICE)
+            plan(entrance.api_context, Caller(ALICE), DOOR, asking("job1", share="speech"))
 
 
 def with_budget(**fields: Any) -> Policy:
@@ -223,7 +224,7 @@ class TestBudgets:
         entrance = Entrance(with_budget())
         entrance.ran("vision", hours=2)
         with pytest.raises(BudgetExhausted):
-            plan(entrance.api_context, DOOR, asking("job1", share="vision"), ALICE)
+            plan(entrance.api_context, Caller(ALICE), DOOR, asking("job1", share="vision"))
 
 
 class TestDeadlines:
@@ -242,7 +243,7 @@ class TestDeadlines:
     )
     def test_warnings(self, options, said):
         entrance = Entrance()
-        _, planned, _ = plan(entrance.api_context, DOOR, asking("job1", **options), ALICE)
+        _, planned, _ = plan(entrance.api_context, Caller(ALICE), DOOR, asking("job1", **options))
         submitted = entrance.submit(**options).warnings
         assert planned == submitted
         told = [text for text in submitted if text.startswith("This job ")]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from api_world import ALICE, ApiWorld
+from api_world import ALICE, RESEARCH, ApiWorld
 from builders import (
     G5,
     NOW,
@@ -190,7 +190,7 @@ POOL = {
 def test_a_submitted_job_waits_for_the_next_pass(world):
     reply = world.post("/add-job", a_request("job1", priority=100))
     assert reply.status == 202
-    assert reply.body == a_view("job1", priority=100, position=1, submittedBy=ALICE, **starts(NOW_TEXT)) | {
+    assert reply.body == a_view("job1", priority=100, position=1, submittedBy=RESEARCH, **starts(NOW_TEXT)) | {
         "warnings": [],
         "wouldPreempt": [],
     }
@@ -222,11 +222,14 @@ def test_the_same_submission_again_gives_the_same_answer(world):
 def test_the_same_submission_of_a_job_that_runs_tells_how_it_stands(world):
     world.post("/add-job", a_request("job1"))
     waiting = world.memory.find("job1")
-    running = a_running_job("job1", digest=waiting.digest, submitted_by=ALICE)
+    running = a_running_job("job1", digest=waiting.digest, submitted_by=RESEARCH)
     assert world.memory.transition([(waiting, running)])
     again = world.post("/add-job", a_request("job1"))
     assert again.status == 200
-    assert again.body == a_running_view("job1", submittedBy=ALICE) | {"warnings": [], "wouldPreempt": []}
+    assert again.body == a_running_view("job1", submittedBy=RESEARCH) | {
+        "warnings": [],
+        "wouldPreempt": [],
+    }
 
 
 def test_the_same_name_with_another_body_is_refused_and_changes_nothing(world):

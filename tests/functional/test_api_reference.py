@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from api_world import ALICE, ApiWorld
+from api_world import RESEARCH, ApiWorld
 from builders import a_job, a_request, a_running_job, at
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
@@ -90,7 +90,7 @@ def test_the_examples_are_what_the_api_answers():
     world = ApiWorld()
     world.seed(
         *(a_running_job(f"running-{n}", priority=1) for n in range(2)),
-        a_job("job3", priority=1, entry_time=at(-10), submitted_by=ALICE),
+        a_job("job3", priority=1, entry_time=at(-10), submitted_by=RESEARCH),
     )
     job, error = examples()
     assert world.get("/queue").body["jobs"] == [job]

@@ -10,8 +10,9 @@ from functools import cache
 
 import pytest
 
-from builders import G5, P5
+from builders import ADA, G5, P5
 from tables import new_table
+from trainmaster.domain.access.caller import UNKNOWN
 from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
@@ -32,7 +33,7 @@ CALM = {"rates": {"DescribeTrainingJob": None, "CreateTrainingJob": None}}
 
 def a_world(*pools, **settings):
     world = World(**CALM, **settings)
-    set_pools(world.api_context, pools or [Pool(P5, 1), SPOT])
+    set_pools(world.api_context, ADA, pools or [Pool(P5, 1), SPOT])
     return world
 
 
@@ -109,7 +110,7 @@ def test_a_start_whose_pool_is_gone_before_sagemaker_was_asked_goes_back():
     world.simulator.faults.inject("CreateTrainingJob", "ServiceUnavailable", times=3)
     world.settle()
     assert world.job("job1").state is JobState.STARTING
-    set_pools(world.api_context, [Pool(P5, 1)])
+    set_pools(world.api_context, ADA, [Pool(P5, 1)])
     world.run_until_ended("job1")
     assert outcomes(world, "job1") == [("completed", P5)]
     assert "the pool p5-spot no longer exists" in " ".join(line.reason for line in world.job("job1").history)
@@ -121,7 +122,7 @@ def test_a_start_that_sagemaker_has_is_asked_for_with_its_type_again_though_its_
     submit(world, "job1", "lab", training_seconds=600)
     world.run(30)
     job = world.job("job1")
-    set_pools(world.api_context, [Pool(G5, 1)])
+    set_pools(world.api_context, ADA, [Pool(G5, 1)])
     left = world.api_context.store.settings().pools
     manager_context = ManagerContext(world.api_context.store, launcher_for(world.simulator), world, pools=left)
     config = base_request(manager_context, job, job.attempt)["ResourceConfig"]
@@ -134,7 +135,7 @@ def test_one_that_sagemaker_had_already_goes_on_though_its_pool_is_gone():
     submit(world, "job1", "p5-spot", training_seconds=600)
     world.simulator.faults.inject("CreateTrainingJob", "ServiceUnavailable", times=3, executed=True)
     world.settle()
-    set_pools(world.api_context, [Pool(P5, 1)])
+    set_pools(world.api_context, ADA, [Pool(P5, 1)])
     world.run_until_ended("job1")
     assert (world.job("job1").state, world.opened) == (JobState.COMPLETED, ["job1"])
 
@@ -145,7 +146,7 @@ def test_one_that_sagemaker_had_already_goes_on_though_its_pool_is_gone():
 def test_a_job_waits_until_its_plan_is_active():
     world = World(**CALM)
     plan = a_plan(world, (2, 12))
-    set_pools(world.api_context, [plan])
+    set_pools(world.api_context, ADA, [plan])
     submit(world, "job1", plan=plan.plan_arn, training_seconds=600)
     world.run(120)
     why = reason(world, "job1")
@@ -162,7 +163,7 @@ def test_a_job_waits_until_its_plan_is_active():
 def test_a_job_running_at_the_plans_end_waits_again_and_continues_elsewhere():
     world = World(**CALM)
     plan = a_plan(world, (0, 2))
-    set_pools(world.api_context, [plan, Pool(P5, 1)])
+    set_pools(world.api_context, ADA, [plan, Pool(P5, 1)])
     submit(world, "job1", f"spring {P5}", training_seconds=2 * HOUR)
     world.run(1.4 * HOUR, step=30)
     assert list(world.job("job1").units) == ["spring"]
@@ -177,7 +178,7 @@ def test_a_job_running_at_the_plans_end_waits_again_and_continues_elsewhere():
 def test_a_user_who_stops_a_job_on_a_plan_stops_it():
     world = World(**CALM)
     plan = a_plan(world, (0, 8))
-    set_pools(world.api_context, [plan])
+    set_pools(world.api_context, ADA, [plan])
     submit(world, "job1", "spring", training_seconds=20_000)
     world.run(600)
     world.simulator.call("StopTrainingJob", TrainingJobName="job1")
@@ -188,7 +189,7 @@ def test_a_user_who_stops_a_job_on_a_plan_stops_it():
 def test_nothing_is_started_that_could_not_save_its_work():
     world = World(**CALM)
     plan = a_plan(world, (0, 2))
-    set_pools(world.api_context, [plan])
+    set_pools(world.api_context, ADA, [plan])
     world.run(60)
     submit(world, "long", "spring", checkpoint=False, runtime=2 * HOUR)
     submit(world, "short", "spring", checkpoint=False, runtime=HOUR, training_seconds=3300)
@@ -208,7 +209,7 @@ def test_nothing_is_started_that_could_not_save_its_work():
 def test_a_plan_of_two_reserved_capacities_keeps_its_jobs():
     world = World(**CALM)
     plan = a_plan(world, (0, 2), (4, 10))
-    set_pools(world.api_context, [plan])
+    set_pools(world.api_context, ADA, [plan])
     submit(world, "job1", "spring", training_seconds=2.5 * HOUR)
     world.run(1.3 * HOUR, step=60)
     assert world.job("job1").attempt.reclaimed_at == EPOCH + timedelta(hours=1.5)
@@ -224,7 +225,7 @@ def test_a_plan_of_two_reserved_capacities_keeps_its_jobs():
 def test_a_plan_that_cannot_be_described_delays_only_its_own_jobs():
     world = World(**CALM)
     plan = a_plan(world, (0, 8))
-    set_pools(world.api_context, [plan, Pool(P5, 1)])
+    set_pools(world.api_context, ADA, [plan, Pool(P5, 1)])
     world.simulator.faults.inject("DescribeTrainingPlan", "AccessDeniedException", times=10_000)
     submit(world, "job1", "spring")
     submit(world, "job2", training_seconds=60)
@@ -235,11 +236,11 @@ def test_a_plan_that_cannot_be_described_delays_only_its_own_jobs():
 def test_a_submission_is_told_when_its_plan_begins():
     world = World(**CALM)
     plan = a_plan(world, (2, 12))
-    set_pools(world.api_context, [plan])
+    set_pools(world.api_context, ADA, [plan])
     world.run(60)
     made = a_request("job1")
     made["ResourceConfig"]["TrainingPlanArn"] = plan.plan_arn
-    job = world.admission.admit(made, None, world.api_context.store.settings().pools, world.now()).job
+    job = world.admission.admit(made, UNKNOWN, world.api_context.store.settings().pools, world.now()).job
     assert isinstance(dry_run(world.api_context.store, world, job).reason, PlanClosed)
 
 

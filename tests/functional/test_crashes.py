@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from builders import G5, P5
+from builders import ADA, G5, P5
 from tables import new_table
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.jobs.attempt import Outcome
@@ -66,7 +66,7 @@ def crowd(world: World, seed: int) -> list[str]:
         )
         names.append(f"j{index}")
         world.run(rng.choice((0, 20, 80)), step=20)
-    try_to(lambda: cancel(world.api_context, rng.choice(names), "ada"))
+    try_to(lambda: cancel(world.api_context, ADA, rng.choice(names)))
     running = [name for name, job in world.training_jobs.items() if job["TrainingJobStatus"] == "InProgress"]
     if running:
         world.simulator.call("StopTrainingJob", TrainingJobName=rng.choice(running))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import G5, P5, a_job
+from builders import ADA, G5, P5, a_job
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.errors import PoolInUse
@@ -24,7 +24,7 @@ OTHER = Pool("other", 1, type_=G5)
 
 def a_world(*pools):
     world = World(**CALM)
-    set_pools(world.api_context, pools or [Pool(P5, 2), OTHER])
+    set_pools(world.api_context, ADA, pools or [Pool(P5, 2), OTHER])
     return world
 
 
@@ -48,7 +48,7 @@ def state(world, name=P5):
 
 
 def drain(world, name=P5, *, draining=True):
-    change_pool(world.api_context, name, {"draining": draining})
+    change_pool(world.api_context, ADA, name, {"draining": draining})
 
 
 def test_a_pool_drains_while_its_jobs_end_and_others_wait_or_go_elsewhere():
@@ -101,7 +101,7 @@ def test_jobs_that_wait_for_a_pool_that_goes_run_in_another():
     drain(world)
     world.run_until_ended("job1", "job2", "first")
     submit(world, "late", f"{P5} other", training_seconds=60)
-    done = remove_pool(world.api_context, P5)
+    done = remove_pool(world.api_context, ADA, P5)
     assert [job.name for job in done.impact.stranded] == []
     assert sorted(done.change.settings.pools) == ["other"]
     world.run_until_ended("either", "late")
@@ -119,16 +119,16 @@ def test_a_job_that_was_preempted_counts_as_one_that_waits():
     world.run(240)
     assert world.states("low", "high") == {"low": "preempted", "high": "running"}
     with pytest.raises(PoolInUse, match="high holds 1"):
-        remove_pool(world.api_context, P5)
+        remove_pool(world.api_context, ADA, P5)
     drain(world)
     world.run_until_ended("high")
     world.run(60)
     with pytest.raises(PoolInUse, match=r"1 waiting job could run only in .*: low"):
-        remove_pool(world.api_context, P5)
-    assert [job.name for job in remove_pool(world.api_context, P5, force=True).impact.stranded] == ["low"]
+        remove_pool(world.api_context, ADA, P5)
+    assert [job.name for job in remove_pool(world.api_context, ADA, P5, force=True).impact.stranded] == ["low"]
     world.run(120)
     assert world.job("low").state is JobState.PREEMPTED
-    set_pools(world.api_context, [Pool(P5, 1)])
+    set_pools(world.api_context, ADA, [Pool(P5, 1)])
     world.run_until_ended("low")
     assert world.job("low").state is JobState.COMPLETED
     assert dict(world.peaks) == {P5: 1}
@@ -139,11 +139,11 @@ INTO_ANOTHER = [Pool("lab", 2, type_=G5), Pool("lab", 2, type_=P5, kind=Kind.SPO
 
 
 def put(world, pool):
-    return put_pool(world.api_context, pool)
+    return put_pool(world.api_context, ADA, pool)
 
 
 def put_all(world, pool):
-    return set_pools(world.api_context, [pool, OTHER])
+    return set_pools(world.api_context, ADA, [pool, OTHER])
 
 
 @pytest.mark.parametrize("setting", [put, put_all])
@@ -167,7 +167,7 @@ def test_nor_while_a_warm_pool_keeps_some():
     submit(world, "job1", "lab", keep_alive=3000, training_seconds=30)
     world.run_until_ended("job1")
     with pytest.raises(PoolInUse, match="warm pool of job1"):
-        put_pool(world.api_context, INTO_ANOTHER[0])
+        put_pool(world.api_context, ADA, INTO_ANOTHER[0])
 
 
 class Queue(tuple):
@@ -193,7 +193,7 @@ def test_acceptance_does_not_depend_on_the_waiting_jobs():
         a_job("job1", demand=Demand((), queue_selects_pool=True, resources=Resources(vcpus=1), instances=1)),
         a_request("job1"),
     )
-    set_pools(api_context, [replace(LAB, type_=G5), OTHER, Pool("new", 1, type_=P5)])
+    set_pools(api_context, ADA, [replace(LAB, type_=G5), OTHER, Pool("new", 1, type_=P5)])
     assert sorted(store.settings().pools) == ["lab", "new", "other"]
 
 
@@ -201,8 +201,8 @@ def test_jobs_of_a_pool_that_was_removed_count_again_in_one_of_its_name_which_is
     world = a_world(LAB, OTHER)
     submit(world, "job1", "lab", training_seconds=600)
     world.run(60)
-    remove_pool(world.api_context, "lab", force=True)
+    remove_pool(world.api_context, ADA, "lab", force=True)
     with pytest.raises(PoolInUse, match="job1"):
-        put_pool(world.api_context, INTO_ANOTHER[0])
-    put_pool(world.api_context, LAB)
+        put_pool(world.api_context, ADA, INTO_ANOTHER[0])
+    put_pool(world.api_context, ADA, LAB)
     assert pool_usage(world.api_context.store.read_snapshot(), world.now())["lab"].used == 1

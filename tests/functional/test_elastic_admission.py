@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from builders import G5, NOW, P5, a_request, pools_of
+from builders import ADA, G5, NOW, P5, a_request, pools_of
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.client.hyperpod.manifest import convert_manifest
 from trainmaster.domain.capacity.resources import Resources
@@ -17,7 +17,6 @@ from trainmaster.domain.errors import InvalidRequest, NeverFits
 from trainmaster.service.admission.policy import Admission, AdmissionPolicy
 
 DOOR = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
-ALICE = "arn:aws:iam::111122223333:user/alice"
 POOLS = pools_of(Pool(P5, 8), Pool(G5, 4), Pool("spot", 8, type_=P5, kind=Kind.SPOT))
 VPC = {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
 
@@ -30,7 +29,7 @@ def asking(count: int = 2, members: Any = (), config: Any = (), **texts: str) ->
 
 
 def admitted(request: dict[str, Any]) -> Admission:
-    return DOOR.admit(request, ALICE, POOLS, NOW)
+    return DOOR.admit(request, ADA, POOLS, NOW)
 
 
 class TestTheJob:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builders import G5, P5
+from builders import ADA, G5, P5
 from tables import new_table
 from trainmaster.bootstrap import Application
 from trainmaster.domain.errors import Fenced
@@ -81,7 +81,7 @@ def test_all_other_jobs_start_and_end(engine, step):
         for name in ("one", "two", "three"):
             world.submit(name, kind=G5, training_seconds=20)
         world.run(20)
-        cancel(world.api_context, "bad", "ada")
+        cancel(world.api_context, ADA, "bad")
         world.run_until_ended("one", "two", "three", limit=600)
         assert {world.job(name).state for name in ("one", "two", "three")} == {JobState.COMPLETED}
 

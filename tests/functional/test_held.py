@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from api_world import CountingStore
-from builders import P5, a_job, an_ended_job
+from builders import ADA, P5, a_job, an_ended_job
 from tables import new_table
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.jobs import lifecycle
@@ -32,7 +32,6 @@ from world import EPOCH, Faults, Killed, World, a_request, kills
 BRISK = Profile(
     requesting_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5
 )
-ADA = "arn:aws:iam::111122223333:user/ada"
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
@@ -87,44 +86,44 @@ class TestNotBefore:
         assert submit_request(world, "job1", not_before=in_(-60)).state is JobState.PENDING
 
     def test_plan_before_submission_of_a_job_with_a_start_time(self, world):
-        said, *_ = plan(world.api_context, world.admission, asking("job1", not_before=in_(300)), ADA)
+        said, *_ = plan(world.api_context, ADA, world.admission, asking("job1", not_before=in_(300)))
         assert (said.position, said.starts, said.reason) == (None, False, NotBefore(EPOCH + timedelta(seconds=300)))
 
     def test_the_same_request_again_gets_the_same_answer(self, world):
         request = asking("job1", not_before=in_(300))
-        assert submit_to(world.api_context, world.admission, request, ADA).new
-        again = submit_to(world.api_context, world.admission, request, ADA)
+        assert submit_to(world.api_context, ADA, world.admission, request).new
+        again = submit_to(world.api_context, ADA, world.admission, request)
         assert (again.new, again.job.state) == (False, JobState.HELD)
         world.run_until_ended("job1")
-        assert submit_to(world.api_context, world.admission, request, ADA).job.state is JobState.COMPLETED
+        assert submit_to(world.api_context, ADA, world.admission, request).job.state is JobState.COMPLETED
 
     def test_releasing_a_job_without_a_users_hold_is_rejected(self, world):
         submit_request(world, "job1", not_before=in_(300))
         with pytest.raises(
             IllegalTransition, match="job job1 has no hold to release: it starts no earlier than 2026-11-21T12:05:00Z"
         ):
-            change(world.api_context, "job1", "ada", hold=False)
+            change(world.api_context, ADA, "job1", hold=False)
 
     def test_a_hold_by_a_person_stays_when_the_time_has_come(self, world):
         submit_request(world, "job1", not_before=in_(300))
-        change(world.api_context, "job1", "ada", hold=True)
+        change(world.api_context, ADA, "job1", hold=True)
         world.run(400)
         assert world.job("job1").state is JobState.HELD
-        assert change(world.api_context, "job1", "ada", hold=False).state is JobState.PENDING
+        assert change(world.api_context, ADA, "job1", hold=False).state is JobState.PENDING
         world.run_until_ended("job1")
 
     def test_a_person_lets_go_before_the_time_has_come(self, world):
         submit_request(world, "job1", not_before=in_(300))
-        change(world.api_context, "job1", "ada", hold=True)
-        job = change(world.api_context, "job1", "ada", hold=False)
+        change(world.api_context, ADA, "job1", hold=True)
+        job = change(world.api_context, ADA, "job1", hold=False)
         assert (job.state, job.held_by) == (JobState.HELD, None)
         assert not world.opened
         world.run_until_ended("job1")
 
     def test_its_priority_can_be_changed_and_it_can_be_cancelled(self, world):
         submit_request(world, "job1", not_before=in_(300))
-        assert change(world.api_context, "job1", "ada", priority=7).priority == 7
-        assert cancel(world.api_context, "job1", "ada").state is JobState.CANCELLED
+        assert change(world.api_context, ADA, "job1", priority=7).priority == 7
+        assert cancel(world.api_context, ADA, "job1").state is JobState.CANCELLED
         world.run(400)
         assert not world.opened
 
@@ -187,7 +186,7 @@ class TestAfter:
         submit_request(world, "parent")
         submit_request(world, "child", after="parent")
         submit_request(world, "grandchild", after="child")
-        cancel(world.api_context, "parent", "ada")
+        cancel(world.api_context, ADA, "parent")
         assert world.states("child", "grandchild") == {"child": "cancelled", "grandchild": "cancelled"}
         assert world.job("child").failure == "runs after parent, which was cancelled"
 
@@ -195,14 +194,14 @@ class TestAfter:
         submit_request(world, "parent", seconds=6000)
         submit_request(world, "child", after="parent")
         world.run(60)
-        cancel(world.api_context, "parent", "ada")
+        cancel(world.api_context, ADA, "parent")
         world.run_until_ended("parent", "child")
         assert world.job("child").failure == "runs after parent, which was stopped"
 
     def test_a_parent_that_failed_long_ago(self, world):
         submit_request(world, "parent", outcome="failed")
         world.run_until_ended("parent")
-        said, advice, *_ = plan(world.api_context, world.admission, asking("child", after="parent"), ADA)
+        said, advice, *_ = plan(world.api_context, ADA, world.admission, asking("child", after="parent"))
         assert (said.reason, advice[-1]) == (
             WaitsForJobs(("parent",)),
             "This job runs after parent, which is failed, so it does not run.",
@@ -232,18 +231,18 @@ class TestAfter:
     def test_a_hold_by_a_person_stays_when_the_parents_have_completed(self, world):
         submit_request(world, "parent")
         submit_request(world, "child", after="parent")
-        change(world.api_context, "child", "ada", hold=True)
+        change(world.api_context, ADA, "child", hold=True)
         world.run_until_ended("parent")
         world.run(700)
         child = world.job("child")
-        assert (child.state, child.after, child.held_by) == (JobState.HELD, (), "ada")
-        change(world.api_context, "child", "ada", hold=False)
+        assert (child.state, child.after, child.held_by) == (JobState.HELD, (), ADA.arn)
+        change(world.api_context, ADA, "child", hold=False)
         world.run_until_ended("child")
 
     def test_a_hold_by_a_person_does_not_keep_it_from_ending_with_its_parent(self, world):
         submit_request(world, "parent", outcome="failed")
         submit_request(world, "child", after="parent")
-        change(world.api_context, "child", "ada", hold=True)
+        change(world.api_context, ADA, "child", hold=True)
         world.run_until_ended("parent", "child")
         assert world.job("child").held_by is None
 
@@ -253,7 +252,7 @@ class TestAfter:
         store = world.api_context.store
         late = Interrupted(store, "submit", lambda: world.run_until_ended("parent"))
         stored = submit_to(
-            replace(world.api_context, store=late), world.admission, asking("child", after="parent"), ADA
+            replace(world.api_context, store=late), ADA, world.admission, asking("child", after="parent")
         ).job
         assert (stored.state, stored.after) == (JobState.PENDING, ())
 
@@ -425,7 +424,7 @@ def long(world: World) -> list[str]:
     submit_request(world, "f", after="e+d", after_failure="run", seconds=20)
     world.run(150, step=10)
     with suppress(IllegalTransition):
-        cancel(world.api_context, "e", "ada")
+        cancel(world.api_context, ADA, "e")
     world.run_until_ended("a", "b", "c", "d", "e", "f", "t", limit=4000)
     return ["a", "b", "c", "d", "e", "f", "t"]
 
@@ -511,7 +510,7 @@ def test_a_person_whose_cancelling_dies_before_the_children_are_told(verb):
         world.api_context, store=Dying(world.api_context.store, verb, after=0 if verb == "list_jobs" else 1)
     )
     with pytest.raises(Killed):
-        cancel(api_context, "parent", "ada")
+        cancel(api_context, ADA, "parent")
     assert world.states("parent", "child") == {"parent": "cancelled", "child": "held"}
     world.run(600)
     assert world.states("child", "grandchild") == {"child": "cancelled", "grandchild": "cancelled"}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from builders import G5, P5
+from builders import ADA, G5, P5
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.local.simulator import Hostility
 from trainmaster.service.change import cancel
@@ -61,7 +61,7 @@ class TestNotFound:
         world.submit("job1", training_seconds=90_000)
         hide(world, "DescribeTrainingJob", "StopTrainingJob")
         world.settle()
-        cancel(world.api_context, "job1", "ada")
+        cancel(world.api_context, ADA, "job1")
         world.run(400)
         assert world.job("job1").units == {P5: 1}, "its training job may run"
         world.simulator.faults.clear()
@@ -126,7 +126,7 @@ class TestThrottling:
         for number in range(3):
             world.submit(f"early{number}", kind=G5)
         world.settle()
-        cancel(world.api_context, "running", "ada")
+        cancel(world.api_context, ADA, "running")
         world.run(10)
         assert statuses(world)["running"] in ("Stopping", "Stopped")
 

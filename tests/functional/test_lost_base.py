@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import P5
+from builders import ADA, P5
 from elastic_world import BY_DECREE, EAGER, ElasticWorld, elastic_request
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
@@ -170,7 +170,7 @@ def test_cancelled_afterwards_all_of_it_stops(after):
     begun(world)
     world.simulator.fail("elastic")
     world.run(after)
-    cancel(world.api_context, "elastic", "ada")
+    cancel(world.api_context, ADA, "elastic")
     world.run_until_ended("elastic")
     assert (world.job("elastic").state, world.in_use()) == (JobState.STOPPED, {})
 

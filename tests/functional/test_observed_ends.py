@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builders import G5, P5
+from builders import ADA, G5, P5
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
@@ -36,7 +36,7 @@ def test_a_running_job_that_its_user_cancels_through_the_queue_is_not_resumed():
     world = World()
     world.submit("job1", training_seconds=5000)
     world.run(200)
-    assert cancel(world.api_context, "job1", "ada").stop_requested
+    assert cancel(world.api_context, ADA, "job1").stop_requested
     world.run_until_ended("job1")
     assert world.job("job1").state is JobState.STOPPED
     assert world.opened == ["job1"]
@@ -46,7 +46,7 @@ def test_a_job_cancelled_while_it_starts_never_trains():
     world = World()
     world.submit("job1")
     world.settle()
-    cancel(world.api_context, "job1", "ada")
+    cancel(world.api_context, ADA, "job1")
     world.run_until_ended("job1")
     assert world.job("job1").state is JobState.STOPPED
     assert world.training_jobs["job1"].get("TrainingStartTime") is None
@@ -56,7 +56,7 @@ def test_cancelling_a_waiting_job_calls_no_aws_service():
     world = World(pools=f"{P5}=1")
     world.submit("job1", training_seconds=500)
     world.submit("job2")
-    cancel(world.api_context, "job2", "ada")
+    cancel(world.api_context, ADA, "job2")
     world.run_until_ended("job1")
     assert (world.job("job2").state, world.opened) == (JobState.CANCELLED, ["job1"])
 
@@ -65,11 +65,11 @@ def test_held_jobs_wait_until_they_are_released():
     world = World()
     world.submit("blocker", count=2, training_seconds=100)
     world.submit("job1")
-    change(world.api_context, "job1", "ada", hold=True)
+    change(world.api_context, ADA, "job1", hold=True)
     world.run_until_ended("blocker")
     world.run(300)
     assert world.job("job1").state is JobState.HELD
-    change(world.api_context, "job1", "ada", hold=False)
+    change(world.api_context, ADA, "job1", hold=False)
     world.run_until_ended("job1")
     assert world.job("job1").state is JobState.COMPLETED
 
@@ -79,7 +79,7 @@ def test_a_priority_raised_while_waiting_changes_the_order():
     for name in ("job1", "job2", "job3"):
         world.submit(name, training_seconds=200, priority=1)
         world.run(10)
-    change(world.api_context, "job3", "ada", priority=2)
+    change(world.api_context, ADA, "job3", priority=2)
     world.run_until_ended("job1", "job2", "job3")
     assert [name for name in world.opened if name != "job1-qstamp-2"] == ["job1", "job3", "job2"]
 
@@ -152,7 +152,7 @@ def test_a_name_that_a_stranger_has_ends_the_job_and_leaves_the_stranger_alone()
 
 def test_training_jobs_from_outside_count_where_the_pool_says_so():
     world = World(pools=f"{P5}=2")
-    set_pools(world.api_context, [Pool(P5, 2, count_external=True)])
+    set_pools(world.api_context, ADA, [Pool(P5, 2, count_external=True)])
     call(world, "CreateTrainingJob", **a_request("outsider", training_seconds=400))
     world.run(70)
     world.submit("job1", training_seconds=900)
@@ -165,7 +165,7 @@ def test_training_jobs_from_outside_count_where_the_pool_says_so():
 
 def test_training_jobs_from_outside_do_not_count_elsewhere():
     world = World(pools=f"{P5}=2")
-    set_pools(world.api_context, [Pool(P5, 2, count_external=False)])
+    set_pools(world.api_context, ADA, [Pool(P5, 2, count_external=False)])
     call(world, "CreateTrainingJob", **a_request("outsider", training_seconds=4000))
     world.run(70)
     world.submit("job1", count=2, training_seconds=60)
@@ -174,7 +174,7 @@ def test_training_jobs_from_outside_do_not_count_elsewhere():
 
 def test_the_queues_own_attempts_are_never_taken_for_external():
     world = World(pools=f"{P5}=1")
-    set_pools(world.api_context, [Pool(P5, 1, count_external=True)])
+    set_pools(world.api_context, ADA, [Pool(P5, 1, count_external=True)])
     world.submit("job1", training_seconds=600)
     world.run(300)
     world.submit("job2", priority=5, training_seconds=60)
@@ -186,7 +186,7 @@ def test_the_queues_own_attempts_are_never_taken_for_external():
 def test_listing_keeps_to_two_requests_a_second():
     """The simulator throttles the third call of a second, and the virtual clock moves only when the manager sleeps."""
     world = World(pools=f"{P5}=500")
-    set_pools(world.api_context, [Pool(P5, 500, count_external=True)])
+    set_pools(world.api_context, ADA, [Pool(P5, 500, count_external=True)])
     for index in range(450):
         call(world, "CreateTrainingJob", **a_request(f"outsider-{index}", training_seconds=9000))
     world.faults.calls.clear()
@@ -204,10 +204,10 @@ def test_a_cap_can_change_while_jobs_run():
     for name in ("job1", "job2", "job3"):
         world.submit(name, training_seconds=400)
     world.run(100)
-    set_pools(world.api_context, [Pool(P5, 2)])
+    set_pools(world.api_context, ADA, [Pool(P5, 2)])
     world.run(100)
     assert world.in_use() == {P5: 2}
-    set_pools(world.api_context, [Pool(P5, 1)])
+    set_pools(world.api_context, ADA, [Pool(P5, 1)])
     world.run_until_ended("job1", "job2")
     assert world.states("job1", "job2", "job3")["job3"] in ("starting", "running", "pending")
     world.run_until_ended("job3")
@@ -331,6 +331,6 @@ def test_suggested_remedies_work():
     world.run(60)
     help_ = diagnose(world.api_context.store.read_snapshot(), world.now(), world.job("job2")).advice
     assert [(advice.priority, advice.pool) for advice in help_] == [(4, None), (None, G5)]
-    change(world.api_context, "job2", "ada", priority=help_[0].priority)
+    change(world.api_context, ADA, "job2", priority=help_[0].priority)
     world.run_until_ended("job2", limit=2000)
     assert outcomes(world, "job1")[0] == "preempted"

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from builders import P5
+from builders import ADA, P5
 from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.job import JobState
@@ -48,7 +48,7 @@ def known(world):
 
 
 def counting(world, cap=2):
-    set_pools(world.api_context, [Pool(P5, cap, count_external=True)])
+    set_pools(world.api_context, ADA, [Pool(P5, cap, count_external=True)])
 
 
 def a_world(**options):

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from builders import P5
+from builders import ADA, P5
 from trainmaster.cli.queue.pools_table import quota_notes
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.policy.settings import FailureClass, Policy, Retry
@@ -148,7 +148,7 @@ def test_a_larger_cap_wakes_a_refused_job():
     while world.job("b").retry_at is None:
         world.run(5)
     world.simulator.set_capacity(P5, 2)
-    change_pool(world.api_context, P5, {"cap": 9})
+    change_pool(world.api_context, ADA, P5, {"cap": 9})
     wake(world.api_context.store, world.queue)
     world.run(5)
     assert world.job("b").retry_at is None

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from builders import P5
+from builders import ADA, P5
 from elastic_world import BY_DECREE, EAGER, ElasticWorld
 from tables import new_table
 from trainmaster.domain.jobs.attempt import Outcome
@@ -193,7 +193,7 @@ def test_a_slow_manager_leaves_nothing_running_of_a_job_that_was_stopped_meanwhi
             world.run_until(lambda w=world: settled(w, 1))
             world.faults.calls.clear()
             world.faults.overtake_after = number
-            world.faults.overtake = lambda w=world: (cancel(w.api_context, "elastic", "ada"), w.second_manager())
+            world.faults.overtake = lambda w=world: (cancel(w.api_context, ADA, "elastic"), w.second_manager())
             world.decreed["elastic"] = 4
             world.run_until_ended("elastic")
             world.run(300)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from builders import P5
+from builders import ADA, P5
 from elastic_world import BY_DECREE, EAGER, TARGET, ElasticWorld
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.jobs.attempt import Outcome
@@ -156,7 +156,7 @@ def test_its_user_may_stop_it_whatever_its_size_is_doing(hook, when):
     world.run_until(lambda: runs_with(world, 1))
     world.decreed["elastic"] = 3
     world.run(60 + when)
-    cancel(world.api_context, "elastic", "ada")
+    cancel(world.api_context, ADA, "elastic")
     world.run_until_ended("elastic")
     assert (world.job("elastic").state, world.in_use()) == (JobState.STOPPED, {})
 
@@ -234,15 +234,15 @@ class TestSomebodyElse:
     def test_answers_later_and_may_repeat_himself(self, world):
         question = self.asked(world)
         done = HookAnswer(token=question["token"], outcome=Answers.DONE, instances=2)
-        assert answer_resize(world.api_context, "elastic", done).units == {P5: 2}
-        again = answer_resize(world.api_context, "elastic", done)
+        assert answer_resize(world.api_context, ADA, "elastic", done).units == {P5: 2}
+        again = answer_resize(world.api_context, ADA, "elastic", done)
         assert (again.state, again.units) == (JobState.RUNNING, {P5: 2})
 
     def test_may_refuse_and_the_job_keeps_its_size(self, world):
         question = self.asked(world)
         no = HookAnswer(token=question["token"], outcome=Answers.REFUSED, reason="not now")
-        assert answer_resize(world.api_context, "elastic", no).units == {P5: 1}
-        assert answer_resize(world.api_context, "elastic", no).units == {P5: 1}
+        assert answer_resize(world.api_context, ADA, "elastic", no).units == {P5: 1}
+        assert answer_resize(world.api_context, ADA, "elastic", no).units == {P5: 1}
         assert reasons(world)[-1] == "gives up 3 instances: refused: not now"
 
     @pytest.mark.parametrize("instances", [None, 1, 4, 0])
@@ -250,63 +250,66 @@ class TestSomebodyElse:
         question = self.asked(world)
         wrong = HookAnswer(token=question["token"], outcome=Answers.DONE, instances=instances)
         with pytest.raises(InvalidRequest):
-            answer_resize(world.api_context, "elastic", wrong)
+            answer_resize(world.api_context, ADA, "elastic", wrong)
         assert world.job("elastic").state is JobState.RESIZING
 
     def test_is_not_waited_for_beyond_his_time_and_is_told_so_then(self, world):
         question = self.asked(world)
         world.run_until(lambda: runs_with(world, 1))
         assert "no answer came in time" in reasons(world)[-1]
+        late = HookAnswer(token=question["token"], outcome=Answers.DONE, instances=3)
         with pytest.raises(IllegalTransition, match="is over"):
-            answer_resize(
-                world.api_context, "elastic", HookAnswer(token=question["token"], outcome=Answers.DONE, instances=3)
-            )
+            answer_resize(world.api_context, ADA, "elastic", late)
 
     def test_cannot_take_back_what_he_has_said(self, world):
         token = self.asked(world)["token"]
-        answer_resize(world.api_context, "elastic", HookAnswer(token=token, outcome=Answers.DONE, instances=2))
+        answer_resize(world.api_context, ADA, "elastic", HookAnswer(token=token, outcome=Answers.DONE, instances=2))
         stands = world.job("elastic")
         for other in (
             HookAnswer(token=token, outcome=Answers.REFUSED),
             HookAnswer(token=token, outcome=Answers.DONE, instances=3),
         ):
             with pytest.raises(IllegalTransition, match="is done, with 2 instances") as caught:
-                answer_resize(world.api_context, "elastic", other)
+                answer_resize(world.api_context, ADA, "elastic", other)
             assert (caught.value.field, world.job("elastic")) == ("token", stands)
 
     def test_may_refuse_late_what_was_not_done(self, world):
         token = self.asked(world)["token"]
         world.run_until(lambda: runs_with(world, 1))
         stands = world.job("elastic")
-        assert answer_resize(world.api_context, "elastic", HookAnswer(token=token, outcome=Answers.REFUSED)) == stands
+        assert (
+            answer_resize(world.api_context, ADA, "elastic", HookAnswer(token=token, outcome=Answers.REFUSED)) == stands
+        )
 
     def test_may_repeat_himself_when_he_has_been_asked_for_more_since(self, world):
         token = self.asked(world)["token"]
         done = HookAnswer(token=token, outcome=Answers.DONE, instances=2)
-        answer_resize(world.api_context, "elastic", done)
+        answer_resize(world.api_context, ADA, "elastic", done)
         world.decreed["elastic"] = 3
         world.run_until(lambda: world.job("elastic").state is JobState.RESIZING)
         stands = world.job("elastic")
-        assert answer_resize(world.api_context, "elastic", done) == stands
+        assert answer_resize(world.api_context, ADA, "elastic", done) == stands
         with pytest.raises(IllegalTransition, match="is done, with 2 instances"):
-            answer_resize(world.api_context, "elastic", HookAnswer(token=token, outcome=Answers.REFUSED))
+            answer_resize(world.api_context, ADA, "elastic", HookAnswer(token=token, outcome=Answers.REFUSED))
 
     def test_comes_too_late_for_a_job_that_is_to_stop_or_has_stopped(self, world):
         token = self.asked(world)["token"]
         done = HookAnswer(token=token, outcome=Answers.DONE, instances=3)
-        cancel(world.api_context, "elastic", "ada")
+        cancel(world.api_context, ADA, "elastic")
         with pytest.raises(IllegalTransition, match="is over: job elastic is stopping"):
-            answer_resize(world.api_context, "elastic", done)
+            answer_resize(world.api_context, ADA, "elastic", done)
         world.run_until_ended("elastic")
         with pytest.raises(IllegalTransition, match="is over: stopped by its user"):
-            answer_resize(world.api_context, "elastic", done)
+            answer_resize(world.api_context, ADA, "elastic", done)
         no = HookAnswer(token=token, outcome=Answers.REFUSED)
-        assert answer_resize(world.api_context, "elastic", no).state is JobState.STOPPED
+        assert answer_resize(world.api_context, ADA, "elastic", no).state is JobState.STOPPED
 
     def test_an_answer_without_a_resize_is_rejected(self, world):
         self.asked(world)
         with pytest.raises(IllegalTransition, match="this job has no resize with this token"):
-            answer_resize(world.api_context, "elastic", HookAnswer(token="guessed", outcome=Answers.DONE, instances=3))
+            answer_resize(
+                world.api_context, ADA, "elastic", HookAnswer(token="guessed", outcome=Answers.DONE, instances=3)
+            )
 
     def test_a_job_that_does_not_shrink_is_preempted(self, world):
         world = a_world()

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api_world import ALICE
-from builders import G5, NOW, P5, a_request, pools_of
+from builders import ADA, G5, NOW, P5, a_request, pools_of
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resources import InstanceType, Resources
@@ -42,7 +41,7 @@ def asking(resources=EIGHT, instances=None, *, config=None, pools=None, **member
 
 def admit(request, pools=POOLS, expansion=None, catalogue=None):
     policy = Policy(expansion=expansion or Expansion())
-    return DOOR.admit(request, ALICE, pools, NOW, policy, catalogue=catalogue or Catalogue())
+    return DOOR.admit(request, ADA, pools, NOW, policy, catalogue=catalogue or Catalogue())
 
 
 def demand(request, **others):
@@ -88,7 +87,7 @@ class TestTheDemand:
     def test_of_a_type_that_the_catalogue_does_not_know_is_what_its_pools_settings_say(self):
         odd = Pool("odd", 2, type_="ml.zz9.large", vcpus=128, memory_gib=1024, accelerators_per_unit=8)
         odd_door = AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=("*",))
-        job = odd_door.admit(asking("accelerators=8,vcpus=96,memory_gib=768"), ALICE, pools_of(odd), NOW).job
+        job = odd_door.admit(asking("accelerators=8,vcpus=96,memory_gib=768"), ADA, pools_of(odd), NOW).job
         assert job.demand.alternatives == ({"odd": 1},)
 
     def test_keeps_its_lane_while_pools_come_and_go(self):
@@ -209,7 +208,7 @@ def test_whatever_a_request_says_it_is_refused_or_all_its_pools_cover_what_it_as
     try:
         found = (
             AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=("*",))
-            .admit(request, ALICE, POOLS, NOW)
+            .admit(request, ADA, POOLS, NOW)
             .job.demand
         )
     except Refused as refused:
@@ -301,7 +300,7 @@ CALM = {"rates": {"DescribeTrainingJob": None, "CreateTrainingJob": None}}
 
 def a_world(*pools, **settings):
     world = World(**CALM, **settings)
-    set_pools(world.api_context, pools)
+    set_pools(world.api_context, ADA, pools)
     return world
 
 
@@ -368,7 +367,7 @@ def test_an_infeasible_job_blocks_no_other_and_runs_after_a_pool_is_added():
     world.run_until_ended("plain")
     why = reason(world, "huge")
     assert (type(why), why.needed, why.largest, world.job("huge").state) == (Infeasible, 1, 0, JobState.PENDING)
-    set_pools(world.api_context, [Pool(P4, 1), Pool("new", 1, type_=P5)])
+    set_pools(world.api_context, ADA, [Pool(P4, 1), Pool("new", 1, type_=P5)])
     world.run_until_ended("huge")
     assert (world.job("huge").state, described(world, "huge")["ResourceConfig"]["InstanceType"]) == (
         JobState.COMPLETED,
@@ -382,7 +381,7 @@ def test_a_job_whose_pool_goes_before_it_starts_waits_for_another():
     world.simulator.faults.inject("CreateTrainingJob", "ServiceUnavailable", times=3)
     world.settle()
     assert world.job("job1").state is JobState.STARTING
-    set_pools(world.api_context, [Pool("other", 1, type_=P5)])
+    set_pools(world.api_context, ADA, [Pool("other", 1, type_=P5)])
     world.run_until_ended("job1")
     assert [dict(attempt.units) for attempt in world.job("job1").attempts] == [{"other": 1}]
 
@@ -400,7 +399,7 @@ def test_waiting_jobs_have_a_position_and_an_estimate_for_current_pools():
     world.settle()
     submit(world, "second", training_seconds=600)
     submit(world, "huge", HUGE)
-    set_pools(world.api_context, [Pool("renamed", 1, type_=P4), Pool(P4, 1)])
+    set_pools(world.api_context, ADA, [Pool("renamed", 1, type_=P4), Pool(P4, 1)])
     snapshot = world.api_context.store.read_snapshot()
     told = explain_in(snapshot, world.now(), [world.job("second"), world.job("huge")])
     assert told["second"].starts

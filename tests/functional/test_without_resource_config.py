@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from api_world import ALICE, ApiWorld
-from builders import G5, NOW, P5, a_request, pools_of
+from api_world import ApiWorld
+from builders import ADA, G5, NOW, P5, a_request, pools_of
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest, UnknownOption
@@ -31,18 +31,18 @@ def bare(options=None, **members):
 @pytest.mark.parametrize("pools", [SMALL, LARGE])
 @pytest.mark.parametrize("options", [EIGHT, {**EIGHT, "instances": "2"}, ELASTIC])
 def test_are_taken_whether_or_not_a_pool_covers_them(options, pools):
-    demand = DOOR.admit(bare(options), ALICE, pools, NOW).job.demand
+    demand = DOOR.admit(bare(options), ADA, pools, NOW).job.demand
     assert demand.instances == int(options.get("instances", "1"))
     assert set(demand.pools) == {P5} & set(pools)
 
 
 def test_may_name_their_pools():
-    assert DOOR.admit(bare({**EIGHT, "pools": P5}), ALICE, LARGE, NOW).job.demand.alternatives == ({P5: 1},)
+    assert DOOR.admit(bare({**EIGHT, "pools": P5}), ADA, LARGE, NOW).job.demand.alternatives == ({P5: 1},)
 
 
 def test_are_refused_with_the_field_where_they_ask_for_nothing():
     with pytest.raises(InvalidRequest) as refused:
-        DOOR.admit(bare({"share": "default"}), ALICE, LARGE, NOW)
+        DOOR.admit(bare({"share": "default"}), ADA, LARGE, NOW)
     assert refused.value.field == "ResourceConfig.InstanceType"
 
 
@@ -51,7 +51,7 @@ def test_a_misspelt_tag_is_told_as_that_and_not_as_a_missing_type(key):
     request = bare()
     request["Tags"][0]["Key"] = key
     with pytest.raises(UnknownOption) as refused:
-        DOOR.admit(request, ALICE, LARGE, NOW)
+        DOOR.admit(request, ADA, LARGE, NOW)
     assert (refused.value.field, "Did you mean 'trainmaster:resources'?" in str(refused.value.hint)) == (
         "Tags[0].Key",
         True,
@@ -61,7 +61,7 @@ def test_a_misspelt_tag_is_told_as_that_and_not_as_a_missing_type(key):
 def test_rules_apply_to_the_instances_that_expansion_would_provide():
     seen = []
     admission = AdmissionPolicy(shape_problems=lambda request: seen.append(request) or [], allowed_roles=("*",))
-    admission.admit(bare(), ALICE, SMALL, NOW)
+    admission.admit(bare(), ADA, SMALL, NOW)
     assert seen[-1]["ResourceConfig"]["InstanceCount"] == 1
     assert seen[-1]["ResourceConfig"]["InstanceType"].startswith("ml.")
     assert "ResourceConfig" not in seen[0]
@@ -80,7 +80,7 @@ def test_run_after_a_pool_is_added_and_block_no_other(options):
     del request["ResourceConfig"]
     request["Tags"] += [{"Key": f"trainmaster:{name}", "Value": text} for name, text in options.items()]
     assert world.submit_request(request).state is JobState.PENDING
-    put_pool(world.api_context, Pool(P5, 1))
+    put_pool(world.api_context, ADA, Pool(P5, 1))
     world.submit("later", kind=G5, training_seconds=30)
     world.run_until_ended("early", "later")
     assert {world.job(name).state for name in ("early", "later")} == {JobState.COMPLETED}

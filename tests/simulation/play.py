@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
+from builders import ADA
 from elastic_world import TARGET, Resizer
 from simulation import acts
 from simulation.acts import Act
@@ -63,7 +64,6 @@ LATE_SECONDS = 0.0
 """Maximum delay of a late create, in seconds, unless the story sets it."""
 LEAVES_AFTER = timedelta(seconds=10)
 PRIORITY_ORDERS = ("fifo", "backfill")
-WHO = "arn:aws:iam::111122223333:user/ada"
 EVER = datetime.max.replace(tzinfo=EPOCH.tzinfo)
 ADMISSION = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
 
@@ -382,7 +382,7 @@ class Day:
             name, size = question["trainingJobName"], question["to"]
             answer = HookAnswer(token=question["token"], outcome=Outcome.DONE, instances=size)
             try:
-                answer_resize(self.api, question["job"], answer)
+                answer_resize(self.api, ADA, question["job"], answer)
             except TrainmasterError:
                 continue
             self.oracle.resized(self.now(), name, size)
@@ -415,8 +415,8 @@ class Day:
         for pool in configuration.pools:
             if pool.name == acts.PLAN:
                 self.simulator.add_plan(acts.PLAN, configuration.pools[0].name, pool.cap, block)
-        pool_commands.set_pools(self.api, [pool_of(pool, configuration) for pool in configuration.pools])
-        set_policy(self.api, dict(configuration.settings))
+        pool_commands.set_pools(self.api, ADA, [pool_of(pool, configuration) for pool in configuration.pools])
+        set_policy(self.api, ADA, dict(configuration.settings))
         self._note_pools()
 
     def _act(self, act: Act) -> None:
@@ -432,19 +432,19 @@ class Day:
 
     def _act_Submit(self, act: acts.Submit) -> None:  # noqa: N802 -- named as the act
         request = request_of(act, EPOCH)
-        submit(self.api, ADMISSION, request, WHO)
+        submit(self.api, ADA, ADMISSION, request)
         self.oracle.submit(self.now(), act.name, request, act.priority)
         self.next_tick = min(self.next_tick, self.now() + TICK)
 
     def _act_Cancel(self, act: acts.Cancel) -> None:  # noqa: N802
-        cancel(self.api, act.name, WHO)
+        cancel(self.api, ADA, act.name)
         self.oracle.cancel(act.name)
 
     def _act_Hold(self, act: acts.Hold) -> None:  # noqa: N802
-        change(self.api, act.name, WHO, hold=act.hold)
+        change(self.api, ADA, act.name, hold=act.hold)
 
     def _act_Reprioritise(self, act: acts.Reprioritise) -> None:  # noqa: N802
-        change(self.api, act.name, WHO, priority=act.priority)
+        change(self.api, ADA, act.name, priority=act.priority)
         self.oracle.prioritise(act.name, act.priority)
 
     def _act_ConsoleStop(self, act: acts.ConsoleStop) -> None:  # noqa: N802
@@ -466,18 +466,18 @@ class Day:
     def _act_ChangePool(self, act: acts.ChangePool) -> None:  # noqa: N802
         given = {"cap": act.cap, "draining": act.draining}
         fields = {name: value for name, value in given.items() if value is not None}
-        pool_commands.change_pool(self.api, act.pool, fields)
+        pool_commands.change_pool(self.api, ADA, act.pool, fields)
 
     def _act_RemovePool(self, act: acts.RemovePool) -> None:  # noqa: N802
-        pool_commands.remove_pool(self.api, act.pool, force=act.force)
+        pool_commands.remove_pool(self.api, ADA, act.pool, force=act.force)
 
     def _act_AddPool(self, act: acts.AddPool) -> None:  # noqa: N802
         known = next(pool for pool in self.configuration.pools if pool.name == act.pool)
         pool = pool_of(known, self.configuration)
-        pool_commands.put_pool(self.api, Pool(**{**_members(pool), "cap": act.cap}))
+        pool_commands.put_pool(self.api, ADA, Pool(**{**_members(pool), "cap": act.cap}))
 
     def _act_ChangeSettings(self, act: acts.ChangeSettings) -> None:  # noqa: N802
-        set_policy(self.api, {**dict(self.configuration.settings), **dict(act.document)})
+        set_policy(self.api, ADA, {**dict(self.configuration.settings), **dict(act.document)})
 
     def _act_External(self, act: acts.External) -> None:  # noqa: N802
         submitted = acts.Submit(act.at, act.name, act.instance_type, act.count, act.seconds, checkpoints=False)
@@ -551,16 +551,16 @@ class Day:
                     self.simulator.call("StopTrainingJob", TrainingJobName=name)
         with suppress(TrainmasterError):
             # A share that borrows nothing may never run what its users submit.
-            set_policy(self.api, {**dict(self.configuration.settings), "shares": {}})
+            set_policy(self.api, ADA, {**dict(self.configuration.settings), "shares": {}})
             kept = self.stores[0].settings().pools
             roomy = {name: replace(pool, cap=max(pool.cap, ROOMY), draining=False) for name, pool in kept.items()}
             named = (pool_of(pool, self.configuration) for pool in self.configuration.pools)
             gone = {pool.name: pool for pool in named if pool.name not in kept}
-            pool_commands.set_pools(self.api, [*roomy.values(), *gone.values()])
+            pool_commands.set_pools(self.api, ADA, [*roomy.values(), *gone.values()])
         for name in self.oracle.submitted:
             job = self.stores[0].find(name)
             if job is not None and job.held_by is not None and job.state not in ENDED:
-                change(self.api, name, WHO, hold=False)
+                change(self.api, ADA, name, hold=False)
         self._note_pools()
         self.next_tick = min(self.next_tick, self.now() + TICK)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled, VersionConflict
 from trainmaster.domain.jobs import lifecycle
@@ -34,15 +35,17 @@ class ApiContext:
     clock: Clock
 
 
-def cancel(context: ApiContext, name: str, who: str) -> Job:
+def cancel(context: ApiContext, caller: Caller, name: str) -> Job:
     """Cancel a waiting or held job, or request that an active one is stopped for good.
 
     Raises `JobNotFound`; `IllegalTransition` if it has ended.
     """
-    return change_job(context, name, lambda job: _cancelled(context, job, who))
+    return change_job(context, name, lambda job: _cancelled(context, caller, job))
 
 
-def change(context: ApiContext, name: str, who: str, *, priority: int | None = None, hold: bool | None = None) -> Job:
+def change(
+    context: ApiContext, caller: Caller, name: str, *, priority: int | None = None, hold: bool | None = None
+) -> Job:
     """Set a job's priority, hold it, or release it (hold=False); both at once is one change.
 
     Raises `JobNotFound`, `InvalidRequest`, `IllegalTransition`.
@@ -55,10 +58,16 @@ def change(context: ApiContext, name: str, who: str, *, priority: int | None = N
             field="priority",
             hint=f"use an integer from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}",
         )
-    return change_job(context, name, lambda job: _changed(context, job, who, priority=priority, hold=hold))
+    return change_job(context, name, lambda job: _changed(context, caller, job, priority=priority, hold=hold))
 
 
-def set_policy(context: ApiContext, document: Mapping[str, Any], *, version: int | None = None) -> QueueSettings:
+def set_policy(
+    context: ApiContext,
+    caller: Caller,  # noqa: ARG001 - the next change decides by it
+    document: Mapping[str, Any],
+    *,
+    version: int | None = None,
+) -> QueueSettings:
     """Replace the policy with that of a settings document; absent settings take their defaults.
 
     Raises `InvalidRequest` for the first invalid setting, `VersionConflict`; the policy then stays in force.
@@ -102,24 +111,24 @@ def change_settings(
     raise Throttled("the settings are changing too often; try again")
 
 
-def _cancelled(context: ApiContext, job: Job, who: str) -> Job:
+def _cancelled(context: ApiContext, caller: Caller, job: Job) -> Job:
     if job.state in WAITING or job.state is JobState.HELD:
-        return lifecycle.cancel(job, context.clock.now(), who)
+        return lifecycle.cancel(job, context.clock.now(), caller.name)
     if job.stop_requested and job.state not in ENDED:
         return job
-    return lifecycle.request_stop(job, context.clock.now(), who)
+    return lifecycle.request_stop(job, context.clock.now(), caller.name)
 
 
-def _changed(context: ApiContext, job: Job, who: str, *, priority: int | None, hold: bool | None) -> Job:
+def _changed(context: ApiContext, caller: Caller, job: Job, *, priority: int | None, hold: bool | None) -> Job:
     now = context.clock.now()
     if job.state in ENDED:
         raise IllegalTransition(f"job {job.name} is {job.state} and can no longer change", field="jobState")
     if priority is not None and priority != job.priority:
-        job = lifecycle.reprioritise(job, priority, now, who)
+        job = lifecycle.reprioritise(job, priority, now, caller.name)
     if hold is True and job.held_by is None:
-        job = lifecycle.hold(job, now, who)
+        job = lifecycle.hold(job, now, caller.name)
     if hold is False:
-        job = lifecycle.release(job, now, who)
+        job = lifecycle.release(job, now, caller.name)
     return job
 
 

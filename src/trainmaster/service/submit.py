@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import NameTaken
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.deadline import Prospect, outlook
@@ -38,14 +39,14 @@ class Submission:
     warnings: tuple[str, ...]
 
 
-def submit(context: ApiContext, admission: AdmissionPolicy, request: Request, caller: str | None) -> Submission:
+def submit(context: ApiContext, caller: Caller, admission: AdmissionPolicy, request: Request) -> Submission:
     """Store the request as a job, wake the manager, and return the job with its place in the queue.
 
     The same name and body again give the same answer. Raises what `AdmissionPolicy.admit` raises; `BudgetExhausted`;
     `NameTaken` if a job with another body has this name; `TooLarge`; `ServiceError`: then either nothing was stored,
     or the same call again finds the job.
     """
-    admitted = _admit(context, admission, request, caller)
+    admitted = _admit(context, caller, admission, request)
     stored = context.store.submit(admitted.job, request)
     if stored.digest != admitted.job.digest:
         raise _taken(stored.name)
@@ -60,13 +61,13 @@ def submit(context: ApiContext, admission: AdmissionPolicy, request: Request, ca
 
 
 def plan(
-    context: ApiContext, admission: AdmissionPolicy, request: Request, caller: str | None
+    context: ApiContext, caller: Caller, admission: AdmissionPolicy, request: Request
 ) -> tuple[Explanation, tuple[str, ...], Consequences]:
     """Return what a submission of this request would do now, to it and to other jobs, without storing anything.
 
     Raises what `submit` raises.
     """
-    admitted = _admit(context, admission, request, caller)
+    admitted = _admit(context, caller, admission, request)
     job, stored = admitted.job, context.store.find(admitted.job.name)
     if stored is not None and stored.digest != job.digest:
         raise _taken(stored.name)
@@ -95,7 +96,7 @@ class _Admitted:
     snapshot: Snapshot | None
 
 
-def _admit(context: ApiContext, admission: AdmissionPolicy, request: Request, caller: str | None) -> _Admitted:
+def _admit(context: ApiContext, caller: Caller, admission: AdmissionPolicy, request: Request) -> _Admitted:
     """Return the job to store. Raises what `AdmissionPolicy.admit`, `check_budget` and `resolve_parents` raise."""
     now, settings = context.clock.now(), _settings_for(context, request)
     admitted = admission.admit(request, caller, settings.pools, now, settings.policy, catalogue=settings.catalogue)

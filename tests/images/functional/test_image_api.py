@@ -13,6 +13,7 @@ from builders import NOW, at
 from image_api_world import ImageApiWorld
 from image_poison import POISON
 from image_world import API_ROLE, ImageWorld, a_record, an_image_request
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.images.domain.refusal import Refusal
@@ -68,7 +69,7 @@ def test_the_intake_accepts_requests_of_the_api_with_their_caller():
     world.post("/image-jobs", an_image_request())
     ((text, caller),) = world.image_queue.sent
     images.deliver(a_record(0, text, f"{API_ROLE}:sagemaker-queue-api", Caller=caller))
-    assert images.store.find("harbour-7").submitted_by == ALICE
+    assert images.store.find("harbour-7").submitted_by == Caller(ALICE).principal
 
 
 def test_w3_the_same_request_again_tells_how_its_job_stands_and_is_not_sent_again():

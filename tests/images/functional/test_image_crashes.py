@@ -11,6 +11,7 @@ from functools import cache
 
 import pytest
 
+from builders import ADA
 from image_runs_world import ImageRunsWorld
 from trainmaster.domain.errors import Unavailable
 from trainmaster.domain.jobs.attempt import Outcome
@@ -326,7 +327,7 @@ def test_a_job_stopped_by_its_user_gives_its_capacity_back_once_its_workers_have
         world.run(10)
         world.faults.calls.clear()
         world.faults.kill_after = number
-        cancel(world.api_context, "unwanted", "ada")
+        cancel(world.api_context, ADA, "unwanted")
         world.enter("next", 2)
         world.run(150)
         assert world.job("unwanted").state is JobState.STOPPED

@@ -26,6 +26,7 @@ from image_world import (
     an_endpoint,
     an_image_request,
 )
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
@@ -632,7 +633,7 @@ def test_a_share_for_some_takes_requests_for_which_the_api_vouches_and_no_others
         == []
     )
     assert world.names() == ["through-the-api"]
-    assert world.store.find("through-the-api").submitted_by == ALICE
+    assert world.store.find("through-the-api").submitted_by == Caller(ALICE).principal
     assert [field for _, field in world.reasons()] == ["trainmaster.share"] * 2
 
 

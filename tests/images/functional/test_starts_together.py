@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from builders import ADA
 from image_runs_world import ImageRunsWorld
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.planner.schedule import schedule
@@ -68,7 +69,7 @@ def test_one_that_has_changed_meanwhile_keeps_no_other_from_starting():
     world = ImageRunsWorld(takes=TAKES)
     for name in NAMES:
         world.enter(name)
-    report = carried(world, lambda: cancel(world.api_context, "one", "ada"))
+    report = carried(world, lambda: cancel(world.api_context, ADA, "one"))
     # They have come at once, so that they start by name.
     assert (report.started, report.conflicts) == (["four", "three"], 1)
     assert not world.job("one").attempts

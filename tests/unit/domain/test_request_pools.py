@@ -9,6 +9,7 @@ import pytest
 
 from builders import G5, NOW, P5, a_request
 from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.domain.access.caller import UNKNOWN
 from trainmaster.domain.capacity.units import Demand, Kind, PlanStatus, Pool
 from trainmaster.domain.errors import InvalidRequest, NeverFits
 from trainmaster.domain.requests import demand_in, for_pool, meaning_problems, pool_warnings
@@ -208,7 +209,7 @@ class TestAtTheDoor:
     DOOR = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
 
     def admit(self, request, pools=POOLS):
-        return self.DOOR.admit(request, None, pools, NOW)
+        return self.DOOR.admit(request, UNKNOWN, pools, NOW)
 
     def test_the_job_has_its_demand_and_its_fit(self):
         job = self.admit(a_request(options={"pools": "spring+p5-spot"})).job

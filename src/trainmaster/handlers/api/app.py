@@ -98,7 +98,7 @@ def _methods_by_rule(declared: Sequence[Operation]) -> dict[str, tuple[str, ...]
 def _note(event: dict[str, Any], status: int) -> None:
     """Log one line about the request, without its contents, and emit metrics."""
     method, path = event.get("httpMethod"), event.get("path")
-    logger.info("answered", extra={"method": method, "path": path, "status": status, "caller": caller_of(event)})
+    logger.info("answered", extra={"method": method, "path": path, "status": status, "caller": caller_of(event).arn})
     if status == HTTPStatus.ACCEPTED and path == "/add-job":
         metrics.add_metric(name="Submitted", unit=MetricUnit.Count, value=1)
         metrics.flush_metrics()

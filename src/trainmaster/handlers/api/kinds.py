@@ -8,14 +8,15 @@ from typing import Any, Protocol
 
 from aws_lambda_powertools.event_handler.api_gateway import Response
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import NotOffered
 from trainmaster.handlers.api.openapi import KindDocument
 from trainmaster.handlers.api.operations import Operation
 from trainmaster.handlers.models.forecast import Plan
 from trainmaster.service.kinds import JobKind
 
-Caller = Callable[[], str | None]
-"""Returns the ARN of the caller of the request that is being answered."""
+CurrentCaller = Callable[[], Caller]
+"""Returns the caller of the request that is being answered."""
 
 
 class ApiKind(Protocol):
@@ -35,7 +36,7 @@ class ApiKind(Protocol):
         """Return whether this is a request for a job of this kind."""
         ...
 
-    def plan(self, body: Mapping[str, Any], caller: str | None) -> Plan:
+    def plan(self, body: Mapping[str, Any], caller: Caller) -> Plan:
         """Return the forecast of a submission. Raises the errors of a submission."""
         ...
 
@@ -55,7 +56,7 @@ class Parts(Protocol):
 _DEPLOY_IMAGES = "Deploy images/template.yaml, and this queue with its JobKindSettings (docs/how-to/image-jobs.md)."
 
 
-def api_kinds(parts: Parts, caller: Caller = lambda: None) -> tuple[ApiKind, ...]:
+def api_kinds(parts: Parts, caller: CurrentCaller = Caller) -> tuple[ApiKind, ...]:
     """Return the kinds of jobs beside training jobs, those that the deployment does not have too."""
     if "image" not in parts.kinds:
         return (NotDeployed("image jobs", "/image-jobs", ("imageUrls", "imageProcessor"), _DEPLOY_IMAGES),)
@@ -97,7 +98,7 @@ class NotDeployed:
         """Return whether this is a request of this kind."""
         return "TrainingJobName" not in body and any(member in body for member in self.members)
 
-    def plan(self, body: Mapping[str, Any], caller: str | None) -> Plan:  # noqa: ARG002 - see ApiKind
+    def plan(self, body: Mapping[str, Any], caller: Caller) -> Plan:  # noqa: ARG002 - see ApiKind
         """Raise `NotOffered`."""
         raise self._refusal
 

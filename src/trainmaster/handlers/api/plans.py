@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.handlers.api import kinds
 from trainmaster.handlers.models.forecast import Plan
 from trainmaster.handlers.views.jobs import plan_view
@@ -25,9 +26,9 @@ class Parts(Protocol):
         """The deployment's rules for requests."""
 
 
-def planned(parts: Parts, of_kinds: Iterable[kinds.ApiKind], body: Mapping[str, Any], caller: str | None) -> Plan:
+def planned(parts: Parts, of_kinds: Iterable[kinds.ApiKind], body: Mapping[str, Any], caller: Caller) -> Plan:
     """Return the forecast for a request. Raises the errors of a submission."""
     for kind in of_kinds:
         if kind.recognises(body):
             return kind.plan(body, caller)
-    return plan_view(*plan(parts.api_context, parts.admission, body, caller))
+    return plan_view(*plan(parts.api_context, caller, parts.admission, body))

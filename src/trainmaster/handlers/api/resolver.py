@@ -12,6 +12,7 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import BaseModel
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import Refused
 from trainmaster.handlers.api.body import as_json, parse_body
 from trainmaster.handlers.api.errors import error_response, no_route
@@ -62,7 +63,13 @@ def request_id_of(event: Mapping[str, Any]) -> str:
     return str((event.get("requestContext") or {}).get("requestId") or "unknown")
 
 
-def caller_of(event: Mapping[str, Any]) -> str | None:
-    """ARN of the caller, as IAM authorisation gave it to API Gateway."""
-    identity = (event.get("requestContext") or {}).get("identity") or {}
-    return identity.get("userArn") or None
+def caller_of(event: Mapping[str, Any]) -> Caller:
+    """Return the caller, as IAM authorisation gave it to API Gateway."""
+    context = event.get("requestContext") or {}
+    identity = context.get("identity") or {}
+    return Caller(
+        arn=identity.get("userArn") or None,
+        source_ip=str(identity.get("sourceIp") or ""),
+        user_agent=str(identity.get("userAgent") or ""),
+        request_id=str(context.get("requestId") or ""),
+    )

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Protocol
 from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.jobs.job import ACTIVE, Job
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.handlers.api import kinds, pages, plans
@@ -81,7 +82,7 @@ class Routes:
 
         The same name and body again get the same response (200); the same name with another body is refused (409).
         """
-        made = submit(self._parts.api_context, self._parts.admission, request.root, self._caller)
+        made = submit(self._parts.api_context, self._caller, self._parts.admission, request.root)
         return json_response(job_views.submission_view(made), HTTPStatus.ACCEPTED if made.new else HTTPStatus.OK)
 
     @operation("GET", "/jobs", "List jobs", {200: ("One page.", job_models.JobsPage)})
@@ -132,7 +133,7 @@ class Routes:
         Refused if the resize of this token has another outcome already, for example because its time is over.
         """
         answer = HookAnswer(**{**answer_.model_dump(), "outcome": Outcome(answer_.outcome)})
-        job = answer_resize(self._parts.api_context, name, answer)
+        job = answer_resize(self._parts.api_context, self._caller, name, answer)
         return json_response(job_views.job_view(job, self._remarks(job)))
 
     @operation(
@@ -147,7 +148,7 @@ class Routes:
     )
     def cancel_job(self, name: JobName) -> Response[str]:
         """Cancel a waiting job at once, or stop one that holds capacity for good."""
-        job = cancel(self._parts.api_context, name, self._who)
+        job = cancel(self._parts.api_context, self._caller, name)
         return json_response(job_views.job_view(job), HTTPStatus.ACCEPTED if job.state in ACTIVE else HTTPStatus.OK)
 
     @operation(
@@ -159,7 +160,7 @@ class Routes:
     )
     def change_job(self, name: JobName, change_: Annotated[job_models.JobChange, Body()]) -> Response[str]:
         """Apply both members as one change. A job that is held or released keeps its entry time."""
-        job = change(self._parts.api_context, name, self._who, priority=change_.priority, hold=change_.hold)
+        job = change(self._parts.api_context, self._caller, name, priority=change_.priority, hold=change_.hold)
         return json_response(job_views.job_view(job, self._remarks(job)))
 
     @operation("GET", "/queue", "Show the queue in order", {200: ("One page of waiting jobs.", job_models.QueuePage)})
@@ -182,7 +183,7 @@ class Routes:
     def set_pools(self, settings: Annotated[pool_models.PoolSettings, Body()]) -> Response[str]:
         """Replace the pools. Jobs beyond a lowered cap and in removed pools keep running; no new jobs start there."""
         asked = [pool_views.pool_asked(each) for each in settings.pools]
-        changed = set_pools(self._parts.api_context, asked, version=settings.version)
+        changed = set_pools(self._parts.api_context, self._caller, asked, version=settings.version)
         return json_response(pool_views.changed_pools(self._parts.api_context, changed))
 
     @operation(
@@ -194,7 +195,9 @@ class Routes:
     )
     def set_pool(self, name: Pool, pool: Annotated[pool_models.NamedPool, Body()]) -> Response[str]:
         """Create or replace a pool. Omitted members have their defaults; other pools stay as they are."""
-        done = put_pool(self._parts.api_context, pool_views.named_pool_asked(name, pool), version=pool.version)
+        done = put_pool(
+            self._parts.api_context, self._caller, pool_views.named_pool_asked(name, pool), version=pool.version
+        )
         return json_response(pool_views.changed_pool(self._parts.api_context, done, name))
 
     @operation(
@@ -207,7 +210,7 @@ class Routes:
     def change_pool(self, name: Pool, change_: Annotated[pool_models.PoolChange, Body()]) -> Response[str]:
         """Change a pool; omitted members stay as they are. A draining pool starts no jobs and lets running ones end."""
         asked = pool_views.change_asked(change_)
-        done = change_pool(self._parts.api_context, name, asked, version=change_.version)
+        done = change_pool(self._parts.api_context, self._caller, name, asked, version=change_.version)
         return json_response(pool_views.changed_pool(self._parts.api_context, done, name))
 
     @operation(
@@ -223,7 +226,7 @@ class Routes:
 
         Refused if jobs hold instances of it or can run nowhere else, unless forced; and if a share names it.
         """
-        done = remove_pool(self._parts.api_context, name, force=force, version=version)
+        done = remove_pool(self._parts.api_context, self._caller, name, force=force, version=version)
         return json_response(pool_views.removal(self._parts.api_context, done))
 
     @operation("GET", "/settings", "Show the settings", {200: ("The settings in force.", SettingsInForce)})
@@ -240,7 +243,7 @@ class Routes:
     )
     def set_settings(self, settings: Annotated[Settings, Body()]) -> Response[str]:
         """Replace the settings; omitted ones have their defaults. If one is invalid, those in force stay."""
-        done = set_policy(self._parts.api_context, settings.document, version=settings.version)
+        done = set_policy(self._parts.api_context, self._caller, settings.document, version=settings.version)
         return _document(in_force(done))
 
     @operation(
@@ -260,12 +263,8 @@ class Routes:
         return _document(document(self._app, self._kinds))
 
     @property
-    def _caller(self) -> str | None:
+    def _caller(self) -> Caller:
         return caller_of(self._app.current_event.raw_event)
-
-    @property
-    def _who(self) -> str:
-        return self._caller or "an unknown caller"
 
     def _remarks(self, job: Job) -> job_views.QueueStatus | None:
         return pages.queue_status_by_name(self._parts.api_context, [job]).get(job.name)

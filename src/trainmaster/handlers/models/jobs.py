@@ -148,7 +148,9 @@ class Job(ResponseModel):
     estimated_start_low: Earliest
     estimated_start_high: Latest
     deadline: Annotated[Deadline | None, Field(description="Null if it has none or has ended.")]
-    submitted_by: Annotated[str | None, Field(description="ARN of the submitter.")]
+    submitted_by: Annotated[
+        str | None, Field(description="ARN of the role or user that submitted it, without the session's name.")
+    ]
     failure_reason: Annotated[str | None, Field(description="Reason of its failure or stop.")]
     training_job_name: Annotated[
         str | None,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import InvalidRequest, NotOffered
 from trainmaster.handlers.api.openapi import KindDocument
 from trainmaster.handlers.api.operations import Operation, operation, operations_of
@@ -49,12 +50,12 @@ class ImageApi:
 
     Args:
         kind: image jobs of this deployment.
-        caller: returns the ARN of the caller of the request that is being answered.
+        caller: returns the caller of the request that is being answered.
     """
 
     document = _DOCUMENT
 
-    def __init__(self, kind: JobKind, caller: Callable[[], str | None]) -> None:
+    def __init__(self, kind: JobKind, caller: Callable[[], Caller]) -> None:
         """Keep the dependencies of the route."""
         self._parts, self._caller = parts_of(kind), caller
 
@@ -81,7 +82,7 @@ class ImageApi:
         """Return whether this is a request for an image job."""
         return is_image_request(body)
 
-    def plan(self, body: Mapping[str, Any], caller: str | None) -> Plan:
+    def plan(self, body: Mapping[str, Any], caller: Caller) -> Plan:
         """Return the forecast for a request with the size of its image. Raises `InvalidRequest` without a size."""
         size = _size_of(body.get(SIZE_FIELD))
         request = {name: value for name, value in body.items() if name != SIZE_FIELD}
@@ -97,7 +98,7 @@ class ImageApi:
         refused = self._parts.refusals.of(name)
         return None if refused is None else refused.message()
 
-    def _receive(self, body: Mapping[str, Any], caller: str | None) -> tuple[Received, HTTPStatus]:
+    def _receive(self, body: Mapping[str, Any], caller: Caller) -> tuple[Received, HTTPStatus]:
         """Return the response to a request, and its status. Raises the errors of `receive`."""
         reading, store = read_request(body), self._context.store
         asked = IncomingRequest(reading.request, body, caller)

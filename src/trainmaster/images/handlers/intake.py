@@ -15,6 +15,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
+from trainmaster.domain.access.caller import UNKNOWN, Caller
 from trainmaster.domain.errors import Refused, ServiceError
 from trainmaster.domain.requests.values import job_names
 from trainmaster.handlers.api.body import parse_body
@@ -167,13 +168,13 @@ class Batch:
         again = REASON in record.message_attributes
         return IncomingRequest(reading.request, body, self._caller(record), _sent_at(record), again)
 
-    def _caller(self, record: SQSRecord) -> str | None:
+    def _caller(self, record: SQSRecord) -> Caller:
         """Return the caller that our own API names: a sender can write any attribute, but only its own SenderId."""
         role = self.parts.intake.vouching
         if not role or not str(record.attributes.get("SenderId")).startswith(f"{role}:"):
-            return None
+            return UNKNOWN
         given = record.message_attributes[CALLER]
-        return given.string_value if given is not None else None
+        return Caller(given.string_value or None) if given is not None else UNKNOWN
 
     def _set_aside(self, record: SQSRecord, error: Refused) -> bool:
         """Move a message to the dead-letter queue, where operators can correct and resend it.

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import TypeGuard
 
+from trainmaster.domain.access.caller import UNKNOWN, Caller
 from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceError
 from trainmaster.domain.jobs.job import ENDED, Change, Job, JobState
 from trainmaster.domain.policy.settings import Policy
@@ -69,14 +70,14 @@ class IncomingRequest:
     Attributes:
         request: its validated values.
         body: the same as JSON values, unchanged.
-        caller: IAM ARN of the caller; None if it is not known for certain.
+        caller: the caller; `UNKNOWN` unless it is known for certain.
         since: time of the request, UTC; its job's entry time.
         again: whether it was sent back from the dead-letter queue.
     """
 
     request: ImageRequest
     body: Request
-    caller: str | None = None
+    caller: Caller = UNKNOWN
     since: datetime | None = None
     again: bool = False
 
@@ -156,7 +157,7 @@ def receive(
     if there is None:
         check_share_of(asked, policy)
         check_model(reachable, asked.request)
-        queue.send(json.dumps(asked.body, separators=(",", ":")), caller=asked.caller)
+        queue.send(json.dumps(asked.body, separators=(",", ":")), caller=asked.caller.arn)
     return there
 
 
@@ -259,7 +260,7 @@ def job_of(asked: IncomingRequest, work: ImageWork, now: datetime) -> Job:
     request = asked.request
     pool = work.pool
     entered = now if asked.since is None else min(asked.since, now)
-    submitted = "submitted" if asked.caller is None else f"submitted by {asked.caller}"
+    submitted = "submitted" if asked.caller.arn is None else f"submitted by {asked.caller.name}"
     return Job(
         name=request.job_id,
         entry_time=entered,
@@ -271,7 +272,7 @@ def job_of(asked: IncomingRequest, work: ImageWork, now: datetime) -> Job:
         checkpointed=True,
         container_image=pool,
         work=work,
-        submitted_by=asked.caller,
+        submitted_by=asked.caller.principal or None,
         history=(Change(now, None, JobState.PENDING, submitted),),
     )
 

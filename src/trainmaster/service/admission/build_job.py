@@ -6,6 +6,7 @@ import hashlib
 import json
 from datetime import datetime, timedelta
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.capacity.warm_pools import warm_pool_key_of
 from trainmaster.domain.elastic.sizes import Elastic, Hook
@@ -28,7 +29,7 @@ def build_job(  # noqa: PLR0913 - each is a part of the job
     request: Request,
     options: Options,
     demand: Demand,
-    caller: str | None,
+    caller: Caller,
     now: datetime,
     *,
     elastic: Elastic | None = None,
@@ -60,8 +61,10 @@ def build_job(  # noqa: PLR0913 - each is a part of the job
         max_concurrent=options.max_concurrent,
         retries=options.retries,
         elastic=elastic,
-        submitted_by=caller,
-        history=(Change(now, None, JobState.PENDING, "submitted" if caller is None else f"submitted by {caller}"),),
+        submitted_by=caller.principal or None,
+        history=(
+            Change(now, None, JobState.PENDING, "submitted" if caller.arn is None else f"submitted by {caller.name}"),
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.capacity.catalogue import AS_SHIPPED, Catalogue
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Pool
@@ -74,7 +75,7 @@ class AdmissionPolicy:
     def admit(  # noqa: PLR0913 - the request and everything it is checked against
         self,
         request: Request,
-        caller: str | None,
+        caller: Caller,
         pools: Mapping[str, Pool],
         now: datetime,
         policy: Policy = _DEFAULT_POLICY,
@@ -85,7 +86,7 @@ class AdmissionPolicy:
 
         Args:
             request: JSON values as received.
-            caller: the caller's IAM ARN, where the API knows it.
+            caller: the caller.
             pools: the pools in force.
             now: entry time, UTC.
             policy: the settings in force.
@@ -154,21 +155,21 @@ class AdmissionPolicy:
             hint="Omit the tag, or ask the queue's administrator to set AllowNonPreemptible.",
         )
 
-    def _check_role(self, role: str, caller: str | None) -> None:
+    def _check_role(self, role: str, caller: Caller) -> None:
         """Raise `RoleNotAllowed` for a role that the caller could not pass to SageMaker directly."""
-        if not may_pass(caller or "", role, self.allowed_roles, self.role_mapping):
+        if not may_pass(caller.arn or "", role, self.allowed_roles, self.role_mapping):
             raise RoleNotAllowed(
-                f"The queue may not pass the role {role} for {caller or 'an unknown caller'}.",
+                f"The queue may not pass the role {role} for {caller.name}.",
                 field="RoleArn",
                 hint="Use a role that the deployment's AllowedRoles (and RoleMapping) name, or have it added there.",
             )
         if self.permissions is None:
             return
-        answer = self.permissions.allows(caller or "", "iam:PassRole", role, _TO_SAGEMAKER)
+        answer = self.permissions.allows(caller.arn or "", "iam:PassRole", role, _TO_SAGEMAKER)
         if not answer:
             why = "may not pass" if answer is False else "could not be confirmed to have permission to pass"
             raise RoleNotAllowed(
-                f"{caller or 'An unknown caller'} {why} the role {role}.",
+                f"{caller.arn or 'An unknown caller'} {why} the role {role}.",
                 field="RoleArn",
                 hint="You need iam:PassRole on that role, as for CreateTrainingJob itself.",
             )

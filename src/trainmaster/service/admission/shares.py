@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import BudgetExhausted, InvalidRequest, ShareNotAllowed
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
@@ -15,7 +16,7 @@ from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Request, Store
 
 
-def check_share(request: Request, share: str, caller: str | None, policy: Policy, *, field: str | None = None) -> None:
+def check_share(request: Request, share: str, caller: Caller, policy: Policy, *, field: str | None = None) -> None:
     """Raise `InvalidRequest` if the share does not exist, `ShareNotAllowed` if the caller may not use it.
 
     Any share is accepted while none is configured. `field` is the request's field with the share; None for its tag.
@@ -24,9 +25,9 @@ def check_share(request: Request, share: str, caller: str | None, policy: Policy
     if found is None:
         if policy.shares and share != DEFAULT_SHARE:
             raise _unknown(field or option_field(request, "share"), share, policy)
-    elif not may_use(caller or "", found.roles):
+    elif not may_use(caller.arn or "", found.roles):
         raise ShareNotAllowed(
-            f"{caller or 'An unknown caller'} may not use the share {share}.",
+            f"{caller.arn or 'An unknown caller'} may not use the share {share}.",
             field=field or option_field(request, "share"),
             hint="Use another share, or ask the queue's administrator to add your role to this one.",
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.capacity.external import external_units
 from trainmaster.domain.capacity.pools import (
     as_made,
@@ -67,7 +68,13 @@ class _Reader:
         return self.snapshot
 
 
-def set_pools(context: ApiContext, pools: Sequence[Pool], *, version: int | None = None) -> PoolsChange:
+def set_pools(
+    context: ApiContext,
+    caller: Caller,  # noqa: ARG001 - the next change decides by it
+    pools: Sequence[Pool],
+    *,
+    version: int | None = None,
+) -> PoolsChange:
     """Replace all pools; jobs beyond a lowered cap, and jobs of a removed pool, continue to run.
 
     Raises `InvalidRequest`; `PoolInUse` if a share names a pool that would be removed, or if jobs hold instances of a
@@ -85,7 +92,13 @@ def set_pools(context: ApiContext, pools: Sequence[Pool], *, version: int | None
     return _change(context, change, version, reader)
 
 
-def put_pool(context: ApiContext, pool: Pool, *, version: int | None = None) -> PoolsChange:
+def put_pool(
+    context: ApiContext,
+    caller: Caller,  # noqa: ARG001 - the next change decides by it
+    pool: Pool,
+    *,
+    version: int | None = None,
+) -> PoolsChange:
     """Create a pool, or replace the one of its name.
 
     Raises `InvalidRequest`; `PoolInUse` if that one has another type and jobs hold instances of it; `VersionConflict`.
@@ -100,7 +113,14 @@ def put_pool(context: ApiContext, pool: Pool, *, version: int | None = None) -> 
     return _change(context, change, version, reader)
 
 
-def change_pool(context: ApiContext, name: str, given: Mapping[str, Any], *, version: int | None = None) -> PoolsChange:
+def change_pool(
+    context: ApiContext,
+    caller: Caller,  # noqa: ARG001 - the next change decides by it
+    name: str,
+    given: Mapping[str, Any],
+    *,
+    version: int | None = None,
+) -> PoolsChange:
     """Change these fields of a pool and leave the others; also starts or ends draining it.
 
     Raises `PoolNotFound`, `InvalidRequest`, `VersionConflict`.
@@ -112,11 +132,19 @@ def change_pool(context: ApiContext, name: str, given: Mapping[str, Any], *, ver
     return _change(context, change, version, _Reader(context.store))
 
 
-def remove_pool(context: ApiContext, name: str, *, force: bool = False, version: int | None = None) -> Removal:
+def remove_pool(
+    context: ApiContext,
+    caller: Caller,  # noqa: ARG001 - the next change decides by it
+    name: str,
+    *,
+    force: bool = False,
+    version: int | None = None,
+) -> Removal:
     """Remove a pool; jobs that wait for it run in other pools if they can.
 
     Args:
         context: the dependencies.
+        caller: the caller.
         name: the pool.
         force: remove it even if jobs hold instances of it (they run on), or could run nowhere else (they keep waiting).
         version: the version of the settings that must still be in force; None for any.

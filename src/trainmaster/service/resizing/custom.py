@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import InvalidRequest, NotPermitted
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
@@ -64,6 +65,11 @@ class CustomHook:
         return stop(self.context, stored) if stored == after and stored.stopping else stored
 
 
-def answer_resize(context: ApiContext, name: str, answer: HookAnswer) -> Job:
+def answer_resize(
+    context: ApiContext,
+    caller: Caller,  # noqa: ARG001 - the next change decides by it
+    name: str,
+    answer: HookAnswer,
+) -> Job:
     """Apply an answer to a resize; see `contract.apply_answer`. Raises `JobNotFound` too."""
     return change_job(context, name, lambda job: apply_answer(job, answer, context.clock.now()))

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
 
+from trainmaster.domain.access.caller import UNKNOWN
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.requests.training_job import MAX_RUNTIME
@@ -66,5 +67,5 @@ def admit_job(
     request: Request, job: TraceJob, default_runtime: timedelta, pools: Mapping[str, Pool], now: datetime
 ) -> Job:
     """Admit the job with its share. Raises the errors of `AdmissionPolicy.admit`."""
-    made = replace(_ADMISSION.admit(request, None, pools, now).job, share=job.share)
+    made = replace(_ADMISSION.admit(request, UNKNOWN, pools, now).job, share=job.share)
     return made if job.max_runtime is not None else replace(made, max_runtime=default_runtime)
