@@ -26,7 +26,9 @@ _IN_TRANSACTION = {
     "Update": "dynamodb:UpdateItem",
 }
 """TransactWriteItems is permitted by what is in it (DynamoDB developer guide, "Using IAM with transactions")."""
-_LEADING_KEYS = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys"}}
+_LEADING_KEYS = "dynamodb:LeadingKeys"
+_OPERATORS = ("ForAllValues:StringLike", "ForAnyValue:StringLike")
+"""Conditions on the partition key: of what is allowed, and of what is denied. A call has one key."""
 
 
 ROOT = Path(__file__).parents[1]
@@ -100,6 +102,7 @@ def actions(role: str, service: str, *, images: bool = False) -> set[str]:
     return {
         action
         for statement in statements(role, images=images)
+        if statement["Effect"] == "Allow"
         for action in listed(statement["Action"])
         if action.startswith(f"{service}:")
     }
@@ -125,14 +128,18 @@ class Call:
 
 
 def permits(role: str, call: Call) -> bool:
-    """Return whether a statement of the role allows a call, in a queue with image jobs.
+    """Return whether a statement of the role allows a call and none denies it, in a queue with image jobs.
 
     Raises `ValueError` for an unknown kind of condition.
     """
-    return any(
-        call.action in listed(each["Action"]) and _covers(each, call) and _holds(each.get("Condition", {}), call)
+    effects = {
+        each["Effect"]
         for each in statements(role, images=True)
-    )
+        if any(fnmatchcase(call.action, pattern) for pattern in listed(each["Action"]))
+        and _covers(each, call)
+        and _holds(each.get("Condition", {}), call)
+    }
+    return effects == {"Allow"}
 
 
 def _covers(statement: Mapping[str, Any], call: Call) -> bool:
@@ -150,9 +157,10 @@ def _name(resource: Any) -> str | None:
 def _holds(condition: Mapping[str, Any], call: Call) -> bool:
     if not condition or not call.action.startswith("dynamodb:"):
         return True
-    if {operator: set(keys) for operator, keys in condition.items()} != _LEADING_KEYS:
+    ((operator, keys),) = condition.items()
+    if operator not in _OPERATORS or keys.keys() != {_LEADING_KEYS}:
         raise ValueError(f"unknown condition {condition}")
-    patterns = condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+    patterns = keys[_LEADING_KEYS]
     return call.key is not None and any(fnmatchcase(call.key, pattern) for pattern in patterns)
 
 

@@ -10,6 +10,7 @@ import string
 from dataclasses import replace
 
 import pytest
+from audit_contract import AuditContract
 from held_contract import HeldContract
 from knowledge_contract import CursorContract, KnowledgeContract
 from listing_contract import ListingContract
@@ -336,6 +337,7 @@ class StoreContract(
     WarmContract,
     KnowledgeContract,
     CursorContract,
+    AuditContract,
 ):
     """The whole contract; `engine` is a fixture of the subclass."""
 

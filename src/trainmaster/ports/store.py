@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from trainmaster.domain.access.audit import AuditEntry
+from trainmaster.domain.access.audit_listing import AuditFilter, AuditPage
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.capacity.pool_history import PoolEvent
@@ -60,8 +62,8 @@ class CatalogueStore(Protocol):
 class Store(CatalogueStore, Protocol):
     """The queue's durable state. Every verb may raise `Throttled`, `Unavailable` and `NotPermitted`."""
 
-    def submit(self, job: Job, request: Request) -> Job:
-        """Store a new job, its request and its lane entry in one transaction.
+    def submit(self, job: Job, request: Request, *, audit: AuditEntry | None = None) -> Job:
+        """Store a new job, its request, its lane entry and its audit entry in one transaction.
 
         Returns the stored job: the given one, or the job that already had this name (then nothing is written; compare
         `digest`). Raises `TooLarge`.
@@ -83,7 +85,7 @@ class Store(CatalogueStore, Protocol):
         """Return the number of the newest pass, 0 before the first; one small, strongly consistent read."""
         ...
 
-    def transition(
+    def transition(  # noqa: PLR0913 -- parts of one transaction
         self,
         changes: Sequence[tuple[Job, Job]],
         *,
@@ -91,6 +93,7 @@ class Store(CatalogueStore, Protocol):
         warm: Sequence[WarmPool] = (),
         ended_warm: Sequence[str] = (),
         cursors: Cursors | None = None,
+        audit: Sequence[AuditEntry] = (),
     ) -> bool:
         """Commit changes of jobs in one transaction; return whether it was committed.
 
@@ -103,6 +106,7 @@ class Store(CatalogueStore, Protocol):
             warm: warm pools to store.
             ended_warm: names of training jobs whose warm pools to delete.
             cursors: placement policies' cursors to store; None leaves them.
+            audit: audit entries to add; at most 4.
 
         Raises `Fenced` if a later pass has begun.
         """
@@ -134,6 +138,7 @@ class Store(CatalogueStore, Protocol):
         policy: Policy | None = None,
         version: int | None = None,
         events: Sequence[PoolEvent] = (),
+        audit: Sequence[AuditEntry] = (),
     ) -> QueueSettings:
         """Replace the pools, the policy, or both, and return the settings then in force.
 
@@ -142,8 +147,16 @@ class Store(CatalogueStore, Protocol):
             policy: None leaves it.
             version: the version that must still be in force; None for any.
             events: appended to the history in the same transaction.
+            audit: audit entries to add in the same transaction.
 
         Raises `VersionConflict` if another version is in force.
+        """
+        ...
+
+    def list_audit(self, which: AuditFilter, *, limit: int, cursor: str | None = None) -> AuditPage:
+        """Return a page of matching audit entries, newest first, strongly consistent; it may be short.
+
+        Raises `InvalidRequest` for an invalid cursor, or for an empty time span.
         """
         ...
 

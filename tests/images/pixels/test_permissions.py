@@ -192,7 +192,7 @@ def live(functions):
 def unused(role, calls):
     """What a role may do with the table and with queues, and has not done: actions, with the keys that limit them."""
     found = []
-    for each in statements(role, images=True):
+    for each in (each for each in statements(role, images=True) if each["Effect"] == "Allow"):
         keys = each.get("Condition", {}).get("ForAllValues:StringLike", {}).get("dynamodb:LeadingKeys", ["*"])
         for action in set(listed(each["Action"])) - POLLING:
             if action.startswith(("dynamodb:", "sqs:")):

@@ -11,6 +11,7 @@ import pytest
 
 import builders as b
 from doc_pages import DOCS, section
+from trainmaster.adapters.dynamodb.access.audit import AUDIT, audit_row
 from trainmaster.adapters.dynamodb.catalogue import catalogue_row, cursors_row
 from trainmaster.adapters.dynamodb.codec import ATTEMPT_FIELDS, JOB_FIELDS
 from trainmaster.adapters.dynamodb.records import records_row
@@ -33,6 +34,7 @@ from trainmaster.adapters.dynamodb.rows import (
     warm_row,
 )
 from trainmaster.adapters.dynamodb.settings import EVENTS, SETTINGS, Deployed
+from trainmaster.domain.access.audit import AuditAction, AuditEntry
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.capacity.pool_history import PoolAction, PoolEvent
@@ -57,6 +59,7 @@ FROM_ELSEWHERE = {"pass", "st", "rev", "control", "expires"}
 """Attributes of rows that no function of the adapter builds: updates write them, or the nodes of a job."""
 WARM = WarmPool("job1", {b.P5: 1}, "key", b.NOW, priority=5, used_by="job2", ending_since=b.NOW)
 ENDED = b.an_ended_job("job1")
+ENTRY = AuditEntry(at=b.NOW, action=AuditAction.CANCEL, expires=b.NOW)
 RECORDS = Records(history=History(pauses={"restart": 5.0}), released={b.P5: b.NOW})
 
 
@@ -87,6 +90,7 @@ def written_attributes() -> set[str]:
         cursors_row(Cursors()),
         Deployed(b.pools_of(), "parameter", Policy())._row((), Policy(), 1),
         {"events": {}},
+        audit_row(ENTRY, "id"),
     )
     return {name for row in rows for name in row} - {"pk", "sk"} | FROM_ELSEWHERE
 
@@ -96,7 +100,20 @@ def test_every_attribute_has_its_line():
 
 
 def test_every_row_has_its_line():
-    keys = (WAIT, HELD, AFTER, CONTROL[1], SETTINGS[1], *EVENTS, PLACE, "records", "catalogue", "cursors", "rdzv#")
+    keys = (
+        WAIT,
+        HELD,
+        AFTER,
+        CONTROL[1],
+        SETTINGS[1],
+        *EVENTS,
+        AUDIT,
+        PLACE,
+        "records",
+        "catalogue",
+        "cursors",
+        "rdzv#",
+    )
     prefixes = (ACTIVE_ROWS, EXTERNAL_ROWS, WARM_ROWS, HISTORY_ROWS, REQUEST_ROWS)
     text = section(PAGE, "Rows")
     assert [key for key in (*keys, *prefixes) if f"`{key}" not in text] == []
@@ -127,8 +144,9 @@ def test_members_of_documents_in_a_job_are_named(value):
         json.loads(zlib.decompress(catalogue_row(Catalogue())["catalogue"]["B"])),
         document(Cursors()),
         document(PoolEvent(b.NOW, PoolAction.EXPAND, b.P5, b.P5, 0, 1)),
+        document(ENTRY),
     ],
-    ids=["warm", "catalogue", "cursors", "event"],
+    ids=["warm", "catalogue", "cursors", "event", "entry"],
 )
 def test_members_of_other_attributes_are_named(values):
     assert values.keys() - words(section(PAGE, "Attributes")) == set()

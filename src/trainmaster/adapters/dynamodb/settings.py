@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import logging
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmaster.adapters.dynamodb.rows import STATE, Key, Row, keyed
-from trainmaster.adapters.dynamodb.table import ABSENT, Guard, Table
+from trainmaster.adapters.dynamodb.table import ABSENT, Action, Guard, Table
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.document import document, value_of
@@ -62,9 +62,12 @@ class Deployed:
         pools: Sequence[Pool] | None,
         policy: Policy | None,
         version: int | None,
-        events: Sequence[PoolEvent] = (),
+        others: Callable[[], Sequence[Action]],
     ) -> QueueSettings:
-        """Replace the given settings under the version that was read, and record pool events; see `ports.Store`."""
+        """Replace the given settings under the version that was read; see `ports.Store`.
+
+        `others` returns further writes of the same transaction, after the settings were read.
+        """
         for _ in range(_ROUNDS):
             stored = table.get(SETTINGS)
             now = self.in_force(stored)
@@ -78,7 +81,8 @@ class Deployed:
                 now.version + 1,
             )
             guard = Guard("version", int(stored["version"]["N"])) if stored else ABSENT
-            if _write_with_history(table, row, guard, events) if events else table.replace(row, guard):
+            more = others()
+            if not table.commit([table.put_action(row, guard), *more]) if more else table.replace(row, guard):
                 return self.in_force(row)
         raise Throttled("other callers keep changing the settings")
 
@@ -112,16 +116,17 @@ def history_of(row: Row | None) -> tuple[PoolEvent, ...]:
         return ()
 
 
-def _write_with_history(table: Table, row: Row, guard: Guard, events: Sequence[PoolEvent]) -> bool:
-    """Write the settings with their history, both or none; return True if that won.
+def history_actions(table: Table, events: Sequence[PoolEvent]) -> list[Action]:
+    """Return the write of the history with these events, for the transaction of the settings.
 
-    Every writer of the history also increments the settings' version, and the history was read after it, so one guard
-    is enough.
+    Every writer of the history also increments the settings' version, and the history was read after it, so the guard
+    of the settings is enough.
     """
+    if not events:
+        return []
     events = (*history_of(table.get(EVENTS)), *events)[-MAX_EVENTS:]
     text = _text([document(event, sparse=True) for event in events])
-    history = keyed(EVENTS, events=zlib.compress(text.encode(), level=9))
-    return not table.commit([table.put_action(row, guard), table.put_action(history)])
+    return [table.put_action(keyed(EVENTS, events=zlib.compress(text.encode(), level=9)))]
 
 
 def _pools_of(row: Row) -> list[Pool]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from trainmaster.adapters.dynamodb.access.audit import audit_actions, list_audit
 from trainmaster.adapters.dynamodb.catalogue import (
     CATALOGUE,
     CURSORS,
@@ -41,9 +42,11 @@ from trainmaster.adapters.dynamodb.rows import (
     warm_of,
     warm_row,
 )
-from trainmaster.adapters.dynamodb.settings import EVENTS, SETTINGS, Deployed, history_of
+from trainmaster.adapters.dynamodb.settings import EVENTS, SETTINGS, Deployed, history_actions, history_of
 from trainmaster.adapters.dynamodb.table import ABSENT, MAX_ACTIONS, Action, Guard, Table
 from trainmaster.adapters.dynamodb.transitions import transition_actions
+from trainmaster.domain.access.audit import AuditEntry
+from trainmaster.domain.access.audit_listing import AuditFilter, AuditPage
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob, external_units
 from trainmaster.domain.capacity.pool_history import PoolEvent
@@ -89,12 +92,13 @@ class DynamoStore:
         self._table, self._discover = table, discover
         self._deployed = Deployed(dict(default_pools), parameter, policy or Policy())
 
-    def submit(self, job: Job, request: Request) -> Job:
+    def submit(self, job: Job, request: Request, *, audit: AuditEntry | None = None) -> Job:
         """Store a new job, all or nothing; see `ports.Store`."""
         identity, *pieces = request_rows(job, request)
         table = self._table
         others = [row_of(job), *pieces, *(keyed(key) for key in sorted(after_rows(job)))]
         writes = [table.put_action(identity, ABSENT), *map(table.put_action, others)]
+        writes += audit_actions(table, [audit] if audit else [])
         if not table.commit(writes):
             return job
         stored = find(table, job.name)
@@ -121,7 +125,7 @@ class DynamoStore:
         control = self._table.get(CONTROL)
         return int(control["pass"]["N"]) if control else 0
 
-    def transition(
+    def transition(  # noqa: PLR0913 -- parts of one transaction
         self,
         changes: Sequence[tuple[Job, Job]],
         *,
@@ -129,6 +133,7 @@ class DynamoStore:
         warm: Sequence[WarmPool] = (),
         ended_warm: Sequence[str] = (),
         cursors: Cursors | None = None,
+        audit: Sequence[AuditEntry] = (),
     ) -> bool:
         """Commit changes, all or none; see `ports.Store`. Raises `ValueError` beyond 100 writes."""
         check_changes(changes)
@@ -139,6 +144,7 @@ class DynamoStore:
         writes += [self._table.put_action(warm_row(pool)) for pool in warm]
         writes += [self._table.delete_action(warm_key(name)) for name in ended_warm]
         writes += [self._table.put_action(cursors_row(cursors))] if cursors is not None else []
+        writes += audit_actions(self._table, audit)
         if fence is None and len(writes) == len(changes) == 1 and not books(*changes[0]):
             return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
         for _ in range(_ROUNDS):
@@ -193,10 +199,19 @@ class DynamoStore:
         policy: Policy | None = None,
         version: int | None = None,
         events: Sequence[PoolEvent] = (),
+        audit: Sequence[AuditEntry] = (),
     ) -> QueueSettings:
         """Replace the pools, the policy, or both; see `ports.Store`."""
-        changed = self._deployed.change(self._table, pools, policy, version, events)
+
+        def others() -> list[Action]:
+            return [*history_actions(self._table, events), *audit_actions(self._table, audit)]
+
+        changed = self._deployed.change(self._table, pools, policy, version, others)
         return replace(changed, catalogue=catalogue_of(self._table.get(CATALOGUE)))
+
+    def list_audit(self, which: AuditFilter, *, limit: int, cursor: str | None = None) -> AuditPage:
+        """Return a page of audit entries; see `ports.Store`."""
+        return list_audit(self._table, which, limit, cursor)
 
     def update_external_jobs(
         self, present: Mapping[str, ExternalJob], gone: Sequence[str] = ()

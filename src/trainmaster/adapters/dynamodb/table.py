@@ -195,7 +195,7 @@ class Table:
             raise Throttled("DynamoDB keeps returning unprocessed keys")
         return rows
 
-    def query(
+    def query(  # noqa: PLR0913 -- options of one call
         self,
         partition: str,
         *,
@@ -203,15 +203,17 @@ class Table:
         until: str = "",
         limit: int | None = None,
         consistent: bool = True,
+        newest_first: bool = False,
     ) -> tuple[list[Row], bool]:
         """Return one page of a partition, in the order of `sk`, and whether there may be more.
 
         Args:
             partition: `pk`.
             after: only rows after this `sk`, which need not exist.
-            until: only rows before this `sk`; it must not exist.
+            until: only rows before this `sk`; if `after` is given too, a row at `until` itself may be returned.
             limit: maximum number of rows.
             consistent: True for a strongly consistent read.
+            newest_first: True for the opposite order.
         """
         # A key condition has one range, and BETWEEN includes its ends, so the row at `after` is dropped here.
         between = bool(after and until)
@@ -219,7 +221,8 @@ class Table:
         values = {":pk": {"S": partition}}
         values |= {name: {"S": key} for name, key in ((":after", after), (":until", until)) if key}
         room = None if limit is None else limit + between
-        rows, more = self._page(condition, values, limit=room, ConsistentRead=consistent)
+        order = {"ScanIndexForward": False} if newest_first else {}
+        rows, more = self._page(condition, values, limit=room, ConsistentRead=consistent, **order)
         kept = [row for row in rows if row["sk"]["S"] != after]
         return kept[:limit], more or len(kept) > len(kept[:limit])
 

@@ -9,6 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 
+from trainmaster.domain.access.audit import AuditEntry
+from trainmaster.domain.access.audit_listing import (
+    AuditFilter,
+    AuditPage,
+    AuditPlace,
+    audit_page,
+    check_listing,
+    read_cursor,
+)
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob, external_units
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
@@ -69,7 +78,7 @@ class MemoryStore:
         self._lock = self._table.lock
         self._parsed: tuple[Document | None, Policy] = (None, self._policy)
 
-    def submit(self, job: Job, request: Request) -> Job:
+    def submit(self, job: Job, request: Request, *, audit: AuditEntry | None = None) -> Job:
         """Store a new job and its request in one step; see `ports.Store`."""
         text = json.dumps(request)
         if len(text) > MAX_REQUEST_BYTES:
@@ -78,6 +87,7 @@ class MemoryStore:
             if job.name not in self._table.jobs:
                 self._table.requests[job.name] = text
                 self._table.put_job(job)
+                self._table.add_audit_entries([audit] if audit else [])
             return self._table.jobs[job.name]
 
     def begin_pass(self) -> Snapshot:
@@ -130,7 +140,7 @@ class MemoryStore:
                 cursors=table.cursors,
             )
 
-    def transition(
+    def transition(  # noqa: PLR0913 -- parts of one transaction
         self,
         changes: Sequence[tuple[Job, Job]],
         *,
@@ -138,6 +148,7 @@ class MemoryStore:
         warm: Sequence[WarmPool] = (),
         ended_warm: Sequence[str] = (),
         cursors: Cursors | None = None,
+        audit: Sequence[AuditEntry] = (),
     ) -> bool:
         """Commit changes, all or none; see `ports.Store`."""
         check_changes(changes)
@@ -160,6 +171,7 @@ class MemoryStore:
             for name in ended_warm:
                 self._table.warm.pop(name, None)
             self._table.cursors = cursors or self._table.cursors
+            self._table.add_audit_entries(audit)
             return True
 
     def _record_usage(self, before: Job, after: Job) -> None:
@@ -218,6 +230,7 @@ class MemoryStore:
         policy: Policy | None = None,
         version: int | None = None,
         events: Sequence[PoolEvent] = (),
+        audit: Sequence[AuditEntry] = (),
     ) -> QueueSettings:
         """Replace the pools, the policy, or both; see `ports.Store`."""
         with self._lock:
@@ -230,7 +243,15 @@ class MemoryStore:
             table.policy = table.policy if policy is None else differences(policy, self._policy)
             table.version, table.parameter = now.version + 1, self._parameter
             table.pool_events = (*table.pool_events, *events)[-MAX_EVENTS:]
+            table.add_audit_entries(audit)
             return self.settings()
+
+    def list_audit(self, which: AuditFilter, *, limit: int, cursor: str | None = None) -> AuditPage:
+        """Return a page of audit entries; see `ports.Store`."""
+        check_listing(limit, which)
+        start = read_cursor(cursor)
+        with self._lock:
+            return audit_page(self._audit_before(which, start), which, limit)
 
     def update_external_jobs(
         self, present: Mapping[str, ExternalJob], gone: Sequence[str] = ()
@@ -241,6 +262,12 @@ class MemoryStore:
                 self._table.external.pop(name, None)
             self._table.external.update(present)
             return dict(self._table.external)
+
+    def _audit_before(self, which: AuditFilter, start: AuditPlace | None) -> Iterator[tuple[AuditPlace, AuditEntry]]:
+        """Yield the entries before a place, newest first."""
+        top = (which.until, "") if start is None else min((which.until, ""), start)
+        places = takewhile(lambda place: place[0] >= which.since, self._table.audit_order.before(top))
+        return ((place, self._table.audit[place]) for place in places)
 
     def _jobs(self, names: Iterable[str]) -> Iterator[Job]:
         return (self._table.jobs[name] for name in names)

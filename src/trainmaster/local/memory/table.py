@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from trainmaster.domain.access.audit import AuditEntry
+from trainmaster.domain.access.audit_listing import AuditPlace
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.capacity.pool_history import PoolEvent
@@ -40,6 +42,8 @@ class MemoryTable:
     catalogue: Catalogue = field(default_factory=Catalogue)
     cursors: Cursors = field(default_factory=Cursors)
     pool_events: tuple[PoolEvent, ...] = ()
+    audit: dict[AuditPlace, AuditEntry] = field(default_factory=dict)
+    audit_order: SortedKeys[AuditPlace] = field(default_factory=SortedKeys)
     passes: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -60,6 +64,13 @@ class MemoryTable:
     def put_warm_pools(self, pools: Iterable[WarmPool]) -> None:
         """Store the current state of these warm pools."""
         self.warm.update({pool.training_job_name: pool for pool in pools})
+
+    def add_audit_entries(self, entries: Iterable[AuditEntry]) -> None:
+        """Add audit entries; none is ever replaced."""
+        for entry in entries:
+            place = (entry.at, f"{len(self.audit):09d}")
+            self.audit[place] = entry
+            self.audit_order.add(place)
 
     def remove_job(self, job: Job) -> None:
         """Remove the job from the index of its state."""

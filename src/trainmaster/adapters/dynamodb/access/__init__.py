@@ -1,0 +1,1 @@
+"""Rows about who may do what, and who did it."""

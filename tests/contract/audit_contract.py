@@ -1,0 +1,157 @@
+"""Audit entries: stored with their change or not at all, never replaced, and listed newest first."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import builders as b
+from trainmaster.domain.access.audit import AuditAction, AuditEntry
+from trainmaster.domain.access.audit_listing import AuditFilter, cursor_text
+from trainmaster.domain.capacity.pool_history import PoolAction, PoolEvent
+from trainmaster.domain.errors import Fenced, InvalidRequest, VersionConflict
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.policy.settings import Policy
+
+ADA = "arn:aws:sts::111122223333:assumed-role/DataScientist"
+ALL = AuditFilter(since=b.NOW - timedelta(days=400), until=b.NOW + timedelta(days=400))
+ENTRY = AuditEntry(
+    at=b.NOW,
+    action=AuditAction.PRIORITY,
+    principal=ADA,
+    arn=f"{ADA}/ada",
+    source_ip="198.51.100.7",
+    user_agent="trainmaster/0.2.0",
+    request_id="c6af9ac6-7b61-11e6-9a41-93e8deadbeef",
+    job="job1",
+    before={"priority": 1, "note": None},
+    after={"priority": 9, "note": "é \U0001f682", "on": True, "weight": 0.5},
+    expires=b.NOW + timedelta(days=400),
+)
+
+
+_SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors]
+"""The store is shared by all examples, and the test by all engines."""
+
+
+def listed(store, which=ALL, limit=50):
+    """All matching entries, page by page."""
+    page = store.list_audit(which, limit=limit)
+    found = list(page.entries)
+    while page.cursor is not None:
+        page = store.list_audit(which, limit=limit, cursor=page.cursor)
+        assert len(page.entries) <= limit
+        found += page.entries
+    return found
+
+
+def record(store, *entries):
+    """Store entries without another change."""
+    for entry in entries:
+        store.set_settings(audit=[entry])
+
+
+class AuditContract:
+    def test_a_submission_is_stored_with_its_entry(self, store, other_store):
+        job = b.a_job("job1")
+        assert store.submit(job, b.a_request("job1"), audit=ENTRY) is job
+        assert listed(other_store) == [ENTRY]
+
+    def test_a_repeated_submission_adds_no_entry(self, store):
+        store.submit(b.a_job("job1"), b.a_request("job1"), audit=ENTRY)
+        store.submit(b.a_job("job1"), b.a_request("job1"), audit=replace(ENTRY, at=b.at(1)))
+        assert listed(store) == [ENTRY]
+
+    @pytest.mark.parametrize("change", [lifecycle.hold, lambda job, at, who: lifecycle.reprioritise(job, 9, at, who)])
+    def test_a_change_of_a_job_is_stored_with_its_entries(self, store, change):
+        job = b.a_job("job1")
+        store.submit(job, b.a_request("job1"))
+        second = replace(ENTRY, action=AuditAction.HOLD)
+        assert store.transition([(job, change(job, b.at(1), ADA))], audit=[ENTRY, second])
+        assert sorted(entry.action for entry in listed(store)) == [AuditAction.HOLD, AuditAction.PRIORITY]
+
+    def test_a_change_that_another_one_preceded_adds_no_entry(self, store):
+        job = b.a_job("job1")
+        store.submit(job, b.a_request("job1"))
+        assert store.transition([(job, lifecycle.reprioritise(job, 9, b.at(1), ADA))])
+        assert not store.transition([(job, lifecycle.hold(job, b.at(2), ADA))], audit=[ENTRY])
+        assert listed(store) == []
+
+    def test_a_fenced_change_adds_no_entry(self, store):
+        job = b.a_job("job1")
+        store.submit(job, b.a_request("job1"))
+        fence = store.begin_pass().pass_number
+        store.begin_pass()
+        with pytest.raises(Fenced):
+            store.transition([(job, lifecycle.hold(job, b.at(2), ADA))], fence=fence, audit=[ENTRY])
+        assert listed(store) == []
+
+    @pytest.mark.parametrize("events", [(), (PoolEvent(b.NOW, PoolAction.EXPAND, "p5", b.P5, 1, 2),)])
+    def test_settings_are_stored_with_their_entry(self, store, events):
+        changed = store.set_settings(policy=Policy(reservations=3), events=events, audit=[ENTRY])
+        assert (changed.policy.reservations, listed(store)) == (3, [ENTRY])
+        assert store.settings(history=True).history == tuple(events)
+
+    def test_settings_of_another_version_add_no_entry(self, store):
+        version = store.set_settings(policy=Policy(reservations=3)).version
+        with pytest.raises(VersionConflict):
+            store.set_settings(policy=Policy(), version=version - 1, audit=[ENTRY])
+        assert listed(store) == []
+
+    def test_equal_entries_are_all_kept(self, store):
+        record(store, ENTRY, ENTRY, ENTRY)
+        assert listed(store, limit=1) == [ENTRY] * 3
+
+    def test_entries_are_listed_newest_first_across_months(self, store):
+        times = [b.NOW + timedelta(days=days, microseconds=days) for days in (-70, -31, -1, 0, 1, 45)]
+        record(store, *(replace(ENTRY, at=at) for at in (times[3], times[0], times[5], times[1], times[4], times[2])))
+        for limit in (1, 2, 50):
+            assert [entry.at for entry in listed(store, limit=limit)] == times[::-1]
+
+    def test_a_time_span_includes_its_beginning_and_not_its_end(self, store):
+        times = [b.at(minute) for minute in range(5)]
+        record(store, *(replace(ENTRY, at=at) for at in times))
+        found = listed(store, AuditFilter(since=times[1], until=times[3]), limit=1)
+        assert [entry.at for entry in found] == [times[2], times[1]]
+
+    @pytest.mark.parametrize(
+        "which",
+        [{"job": "job1"}, {"who": "Scientist"}, {"who": f"{ADA}/ada"}, {"action": AuditAction.PRIORITY}],
+        ids=str,
+    )
+    def test_a_filter_finds_entries_between_many_others(self, store, which):
+        other = AuditEntry(at=b.NOW, action=AuditAction.SETTINGS)
+        record(store, replace(ENTRY, at=b.at(1)), *[other] * 5, replace(ENTRY, at=b.at(-1)))
+        assert [entry.at for entry in listed(store, replace(ALL, **which), limit=1)] == [b.at(1), b.at(-1)]
+
+    def test_an_entry_without_details_comes_back(self, store):
+        bare = AuditEntry(at=b.NOW, action=AuditAction.SETTINGS)
+        record(store, bare)
+        assert listed(store) == [bare]
+
+    @pytest.mark.parametrize("limit", [0, 1_001])
+    def test_an_invalid_page_length_is_refused(self, store, limit):
+        with pytest.raises(InvalidRequest):
+            store.list_audit(ALL, limit=limit)
+
+    def test_an_empty_time_span_is_refused(self, store):
+        with pytest.raises(InvalidRequest):
+            store.list_audit(AuditFilter(since=b.NOW, until=b.NOW), limit=1)
+
+    def test_a_cursor_from_outside_the_time_span_lists_only_within_it(self, store):
+        record(store, ENTRY)
+        span = AuditFilter(since=b.at(-5), until=b.at(5))
+        after, before = cursor_text((b.at(500), "~")), cursor_text((b.at(-500), "~"))
+        assert store.list_audit(span, limit=5, cursor=after).entries == (ENTRY,)
+        assert store.list_audit(span, limit=5, cursor=before).entries == ()
+
+    @settings(max_examples=20, deadline=None, suppress_health_check=_SHARED)
+    @given(cursor=st.one_of(st.text(max_size=60), st.builds(cursor_text, st.tuples(st.datetimes(), st.text()))))
+    def test_a_forged_cursor_is_refused_or_lists(self, store, cursor):
+        with suppress(InvalidRequest):
+            assert store.list_audit(ALL, limit=5, cursor=cursor).entries == ()
