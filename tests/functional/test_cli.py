@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from fake_api import P5, FakeApi, a_request, served
+from fake_api import P5, FakeApi, a_request, served, waits_for_capacity
+from hostile_api import HostileApi
 
 DEADLINE_SECONDS = 60
 PROGRAM = (sys.executable, "-m", "trainmaster")
@@ -197,6 +198,33 @@ def test_states_have_colours_on_a_terminal_only(world: FakeApi, environ: dict[st
     for changes in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         assert _on_terminal(environ | changes, "ls")[1].replace("\r\n", "\n") == plain
     assert _run(environ, "ls").stdout == plain
+
+
+@pytest.mark.parametrize("arguments", [("ls",), ("wait", "job1"), ("pools", "drain", P5, "--wait")])
+def test_hostile_text_in_answers_never_reaches_a_terminal(arguments: tuple[str, ...]) -> None:
+    hostile = HostileApi()
+    hostile.add(
+        "job1", "failed" if "wait" in arguments else "pending", failureReason="bad", reason=waits_for_capacity()
+    )
+    with served(hostile) as url:
+        _, written = _on_terminal(
+            os.environ | NO_AWS | {"TRAINMASTER_API_URL": url, "TERM": "xterm-256color"}, *arguments
+        )
+    assert "owned" in written
+    for control in (
+        "\x1b]",
+        "\x1b[2J",
+        "\x1b[8m",
+        "\x07",
+        "\x9b",
+        "\x00",
+        "\x7f",
+        "\u202e",
+        "\u2066",
+        "\u200b",
+        "\nFAKE",
+    ):
+        assert control not in written
 
 
 def test_a_wait_on_a_terminal_draws_in_place(world: FakeApi, environ: dict[str, str]) -> None:

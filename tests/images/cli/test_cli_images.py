@@ -5,13 +5,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from rich.console import Console
 
 from cli_terminal import NOW, Terminal
 from fake_api import FakeApi, a_view, an_attempt
-from image_fake_api import an_image
+from hostile_api import HostileApi
+from image_fake_api import ImageFakeApi, an_image
 from trainmaster.cli.output.progress import LiveTable
+from trainmaster.client.api.client import ApiClient
 
 POOL = "endpoint/ships/AllTraffic"
 
@@ -220,3 +223,21 @@ def test_an_old_rejection_does_not_end_the_wait_for_a_corrected_request(
     world.refused["harbour-7"] = REFUSED
     run.meanwhile = [lambda: None, lambda: world.add("harbour-7", **an_image()), lambda: world.end("harbour-7")]
     assert run("submit", str(file), "--wait").exit_code == 0
+
+
+class HostileImageApi(HostileApi, ImageFakeApi):
+    """A hostile API that takes image jobs."""
+
+
+@pytest.mark.parametrize("arguments", [("ls", "--wide"), ("show", "harbour-7"), ("why", "harbour-7"), ("submit", "-")])
+def test_hostile_text_in_image_jobs_has_no_effect(client: ApiClient, arguments: tuple[str, ...]) -> None:
+    hostile = HostileImageApi()
+    running(hostile)
+    hostile.jobs["harbour-7"]["details"]["expectedEnd"] = "2026-11-20T14:00:00Z"
+    transport: Any = httpx.WSGITransport(app=hostile)
+    with ApiClient("https://api/prod", session=client.session, transport=transport, environ={}) as api:
+        result = Terminal(api)(*arguments, stdin=json.dumps(a_body(colour="red")))
+    assert result.exit_code == 0
+    assert result.output.replace("\n", "").isprintable()
+    assert "loud" in result.output
+    assert "\nFAKE" not in result.output

@@ -11,6 +11,7 @@ from trainmaster.cli.common.exit_codes import ExitCode, error_line, exit_code_of
 from trainmaster.cli.output.render import as_json, print_error
 from trainmaster.client.api.errors import ApiError, Forbidden, NotConfigured, Unreachable
 from trainmaster.client.views.wording import sentence_of
+from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from trainmaster.client.views.types import JobView
@@ -45,7 +46,7 @@ def apply_to_each(
             code = code or exit_code_of(error)
         else:
             if describe is not None:
-                typer.echo(describe(name, changed[-1]))
+                typer.echo(describe(name, sanitize(changed[-1])))
     return changed, code
 
 

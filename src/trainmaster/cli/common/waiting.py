@@ -12,6 +12,7 @@ from trainmaster.cli.common.exit_codes import ExitCode
 from trainmaster.cli.output.progress import display_for, job_line
 from trainmaster.client.api.errors import NotFound
 from trainmaster.client.views.states import ENDED
+from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
@@ -89,7 +90,7 @@ def entered(  # noqa: PLR0913 - two of them are for the error
 def print_outcomes(jobs: Sequence[JobDetailView]) -> None:
     """Print the outcome of each job in a line."""
     for job in jobs:
-        typer.echo(job_line(job))
+        typer.echo(job_line(sanitize(job)))
 
 
 def _lookups(cli: CliContext, api: ApiClient, names: Sequence[str]) -> list[Callable[[], JobDetailView]]:
@@ -111,7 +112,7 @@ def _poll(
     started = cli.clock()
     jobs = [look_up() for look_up in lookups]
     while True:
-        display.show(jobs)
+        display.show(sanitize(jobs))
         remaining = None if wait_options.timeout is None else started + wait_options.timeout - cli.clock()
         if all(job["jobState"] in ENDED for job in jobs) or (remaining is not None and remaining <= 0):
             return jobs

@@ -22,6 +22,7 @@ from trainmaster.cli.output.render import (
 )
 from trainmaster.domain.jobs.job import ENDED, JobState
 from trainmaster.domain.jobs.listing import INFEASIBLE
+from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
@@ -70,7 +71,7 @@ def ls(  # noqa: PLR0913 - one parameter per option
     with cli.api() as api:
         found = list(islice(api.all_jobs(states, share, pool), limit + 1))
     jobs = sort_jobs(found[:limit])
-    typer.echo(as_json(jobs) if json else _table(cli, jobs, wide=wide))
+    typer.echo(as_json(jobs) if json else _table(cli, sanitize(jobs), wide=wide))
     if len(found) > limit:
         typer.echo(f"Only {limit} jobs are shown; there are more (see --limit).", err=True)
 

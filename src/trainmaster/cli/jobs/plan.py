@@ -16,6 +16,7 @@ from trainmaster.cli.output.render import as_json, print_warnings, reason_text
 from trainmaster.cli.output.times import format_duration, format_moments
 from trainmaster.cli.queue.pools_history import describe_change
 from trainmaster.client.sdk.elastic import ElasticOptions, makes_elastic
+from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
     cli = cli_context(context)
     with cli.api() as api:
         answer = api.plan(request)
-    typer.echo(as_json(answer | not_honoured_member(job)) if json else _plan_text(answer, request, cli.now()))
+    typer.echo(as_json(answer | not_honoured_member(job)) if json else _plan_text(sanitize(answer), request, cli.now()))
     print_warnings(answer["warnings"])
 
 

@@ -11,6 +11,7 @@ from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Name
 from trainmaster.cli.output.render import as_json
 from trainmaster.domain.jobs.job import PRIORITY_LIMIT
+from trainmaster.domain.text import sanitize
 
 Value = Annotated[
     int,
@@ -26,4 +27,4 @@ def priority(context: typer.Context, name: Name, value: Value, json: Json = Fals
     """
     with cli_context(context).api() as api:
         job = api.change(name, priority=value)
-    typer.echo(as_json(job) if json else f"{state_line(job)} Priority {job['priority']}.")
+    typer.echo(as_json(job) if json else f"{state_line(sanitize(job))} Priority {job['priority']}.")

@@ -10,6 +10,7 @@ from trainmaster.cli.common.bulk import state_line
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Name
 from trainmaster.cli.output.render import as_json
+from trainmaster.domain.text import sanitize
 
 Token = Annotated[str, typer.Option("--token", metavar="TOKEN", help="Token of the resize request.")]
 Done = Annotated[
@@ -39,4 +40,4 @@ def resized(  # noqa: PLR0913 - one parameter per option
     answer |= {"outcome": "refused", "reason": refused} if done is None else {"outcome": "done", "instances": done}
     with cli_context(context).api() as api:
         job = api.answer_resize(name, answer)
-    typer.echo(as_json(job) if json else state_line(job))
+    typer.echo(as_json(job) if json else state_line(sanitize(job)))

@@ -28,6 +28,7 @@ from trainmaster.cli.output.render import (
     requested_resources,
 )
 from trainmaster.cli.output.times import format_moment, format_moments, timestamp
+from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -59,7 +60,7 @@ def show(
     elif json:
         typer.echo(as_json(job if nodes is None else {**job, "rendezvous": nodes}))
     else:
-        typer.echo(_page(cli, job, nodes))
+        typer.echo(_page(cli, sanitize(job), sanitize(nodes)))
 
 
 def _page(cli: CliContext, job: JobDetailView, nodes: RendezvousView | None) -> str:

@@ -25,6 +25,7 @@ from trainmaster.cli.output.render import as_json, print_warnings
 from trainmaster.cli.output.times import format_moments
 from trainmaster.client.sdk.elastic import ElasticOptions
 from trainmaster.client.views.wording import sentence_of
+from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +75,7 @@ def submit(  # noqa: PLR0913 - one parameter per option
     with cli.api() as api:
         submission = api.submit(request)
         if not json:
-            typer.echo(_submission_line(submission, cli.now()))
+            typer.echo(_submission_line(sanitize(submission), cli.now()))
         print_warnings(submission["warnings"])
         _finish(
             cli, api, submission, WaitOptions(interval, timeout) if wait else None, not_honoured_member(job), json=json
@@ -89,7 +90,7 @@ def _submit_kind(
         before = "" if wait_options is None else absence(api, kind.name_in(request))
         received = kind.submit(api, request)
         if not json:
-            typer.echo(kind.received_sentence(received))
+            typer.echo(kind.received_sentence(sanitize(received)))
         print_warnings(received["warnings"])
         if wait_options is not None:
             entered(cli, api, received["jobName"], wait_options, before=before, hint=kind.ENTRY_HINT)

@@ -11,7 +11,7 @@ from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Name
 from trainmaster.cli.output.explanation import explanation
 from trainmaster.cli.output.render import as_json, terminal_width
-from trainmaster.domain.text import one_line
+from trainmaster.domain.text import sanitize
 
 _MEMBERS = (
     *("jobName", "jobState", "priority", "position", "positionAtLeast", "reason", "deadline", "why", "elastic"),
@@ -30,7 +30,7 @@ def why(context: typer.Context, name: Name, json: Json = False) -> None:
     cli = cli_context(context)
     with cli.api() as api:
         job = api.job(name, why=True)
-    text = one_line(explanation(job, cli.now()))
+    text = explanation(sanitize(job), cli.now())
     if json:
         members = {key: value for key, value in job.items() if key in _MEMBERS}
         typer.echo(as_json(members | {"explanation": text}))

@@ -97,7 +97,7 @@ def _format_reason(reason: ReasonView) -> str:
     known = REASONS.get(reason["type"])
     try:
         return reason["message"] if known is None else known.brief.format_map(_ReasonFields(reason))
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):
         return reason["message"]
 
 

@@ -13,7 +13,6 @@ from trainmaster.cli.output.outlook import start_range
 from trainmaster.cli.output.render import position_text, reason_text
 from trainmaster.client.views.states import ENDED
 from trainmaster.client.views.wording import attempt_count, sentence_of
-from trainmaster.domain.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +49,7 @@ def display_for(cli: CliContext) -> Display:
 def job_line(job: JobView) -> str:
     """Return a job in one line: name, state and number of attempts."""
     attempts = attempt_count(job)
-    return one_line(f"{job['jobName']}: {sentence_of(job)}") + (f" Attempt {attempts}." if attempts > 1 else "")
+    return f"{job['jobName']}: {sentence_of(job)}" + (f" Attempt {attempts}." if attempts > 1 else "")
 
 
 class LineDisplay:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -176,9 +175,7 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> str:
     """Return names and values, one per line, without those that have no value."""
     from tabulate import tabulate
 
-    return tabulate(
-        [[_printable(value) for value in row] for row in rows if row[1]], tablefmt="plain", disable_numparse=True
-    )
+    return tabulate([row for row in rows if row[1]], tablefmt="plain", disable_numparse=True)
 
 
 def position_text(job: JobView) -> str:
@@ -238,7 +235,7 @@ def reason_text(reason: ReasonView | str | None) -> str:
     """Return a reason as text."""
     if reason is None:
         return ""
-    return one_line(reason if isinstance(reason, str) else reason["message"])
+    return reason if isinstance(reason, str) else reason["message"]
 
 
 def as_json(value: Any) -> str:
@@ -281,21 +278,10 @@ def _cut_last(rows: list[list[Any]], headers: Sequence[str], width: int) -> None
             row[-1] = row[-1][: width_left - 1].rstrip() + "…"
 
 
-def _printable(value: Any) -> Any:
-    """Replace control characters, such as those in a model's error message, but keep colours."""
-    if not isinstance(value, str) or value.isprintable():
-        return value
-    return "".join(part if _SGR.fullmatch(part) else one_line(part) for part in _SGR.split(value))
-
-
-_SGR = re.compile(r"(\x1b\[[0-9;]*m)")
-
-
 def _table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:
     """Format a table. Only columns of integers count as numbers, since tabulate takes a name such as `1e5` for one."""
     from tabulate import tabulate
 
-    rows = [[_printable(value) for value in row] for row in rows]
     text_columns = [index for index in range(len(headers)) if not all(isinstance(row[index], int) for row in rows)]
     # Positions are strings because of `1000+`, but align like numbers.
     right_aligned = {

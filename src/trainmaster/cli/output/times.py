@@ -34,7 +34,15 @@ def add_seconds(iso: str, seconds: float) -> str:
 
 def format_moments(text: str, now: datetime) -> str:
     """Reformat all ISO timestamps in a text of the API."""
-    return _ISO.sub(lambda found: format_moment(found[0], now), text)
+    return _ISO.sub(lambda found: _format_if_moment(found[0], now), text)
+
+
+def _format_if_moment(text: str, now: datetime) -> str:
+    """Return the moment; a text that only looks like one, such as the 45th of May, stays as it is."""
+    try:
+        return format_moment(text, now)
+    except ValueError:
+        return text
 
 
 def relative_time(delta: timedelta) -> str:

@@ -17,6 +17,7 @@ from trainmaster.cli.common.waiting import INTERVAL_SECONDS, Interval, Timeout, 
 from trainmaster.cli.output.render import as_json
 from trainmaster.cli.queue.pool_options import PoolNames
 from trainmaster.client.api.errors import Conflict
+from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +50,7 @@ def drain(  # noqa: PLR0913 - one parameter per option
         if wait and pools:
             pools, outcome = _wait_for(cli, api, [pool["name"] for pool in pools], WaitOptions(interval, timeout))
             code = code or outcome
-            for pool in () if json else pools:
+            for pool in () if json else sanitize(pools):
                 typer.echo(_state_line(pool["name"], pool))
     if json:
         typer.echo(as_json(pools))
@@ -103,7 +104,7 @@ def _poll(
             if pool["state"] == "in use":
                 hint = f"Drain it again: `trainmaster pools drain {pool['name']}`."
                 raise Conflict(f"{pool['name']} is no longer draining.", type="PoolResumed", hint=hint)
-        display.show(pools)
+        display.show(sanitize(pools))
         if all(pool["state"] == DRAINED for pool in pools):
             return pools, ExitCode.OK
         remaining = None if wait_options.timeout is None else started + wait_options.timeout - cli.clock()

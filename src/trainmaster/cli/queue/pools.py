@@ -32,6 +32,7 @@ from trainmaster.cli.queue.pools_table import WIDTH, pools_table, quota_notes
 from trainmaster.client.api.errors import Conflict
 from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.units import Kind
+from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
@@ -73,7 +74,7 @@ def pools(
         with cli.api() as api:
             answer = api.pools(history=history)
         if history and not json:
-            typer.echo(history_table(answer.get("history") or []))
+            typer.echo(history_table(sanitize(answer.get("history") or [])))
         else:
             _print(cli, answer, wide=wide, json=json)
 
@@ -243,6 +244,7 @@ def _cap_of(text: str) -> tuple[str, int]:
 
 def _print(cli: CliContext, answer: PoolsView, *, wide: bool = False, json: bool) -> None:
     width = min(WIDTH, terminal_width()) if cli.is_terminal(sys.stdout) else WIDTH
-    typer.echo(as_json(answer) if json else pools_table(answer["pools"], wide=wide, width=width))
-    for note in () if json else quota_notes(answer["pools"]):
+    pools = sanitize(answer["pools"])
+    typer.echo(as_json(answer) if json else pools_table(pools, wide=wide, width=width))
+    for note in () if json else quota_notes(pools):
         typer.echo(note)

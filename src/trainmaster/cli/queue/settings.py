@@ -14,6 +14,7 @@ from trainmaster.cli.common.request import read_object
 from trainmaster.cli.output.render import as_json
 from trainmaster.cli.queue.setting_paths import parse_value, remove_value, set_value, setting_lines
 from trainmaster.client.api.errors import Conflict
+from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
@@ -134,4 +135,4 @@ def _with_definitions(value: Any, names: list[str]) -> Any:
 
 def _print(answer: SettingsInForceView, *, json: bool) -> None:
     shown = {name: value for name, value in answer.items() if name != "version"}
-    typer.echo(as_json(answer) if json else "\n".join(setting_lines(shown)))
+    typer.echo(as_json(answer) if json else "\n".join(setting_lines(sanitize(shown))))

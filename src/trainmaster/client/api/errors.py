@@ -13,6 +13,8 @@ Every error says what to do in `hint`. `responses.py` creates them from HTTP res
 
 from __future__ import annotations
 
+from trainmaster.domain.text import one_line
+
 
 class ApiError(Exception):
     """Base of all errors: the API rejected the request, or did not respond.
@@ -44,10 +46,10 @@ class ApiError(Exception):
         self.retried = retried
 
     def __str__(self) -> str:
-        """Return the message, followed by the field and the hint if there are any."""
+        """Return the message in one line without control characters, then the field and the hint if there are any."""
         where = f" (field {self.field})" if self.field else ""
         hint = f" {self.hint}" if self.hint else ""
-        return f"{self.type}: {self.message}{where}{hint}"
+        return one_line(f"{self.type}: {self.message}{where}{hint}")
 
     def __reduce__(self) -> tuple[object, ...]:
         """Support pickling with keyword arguments, for errors that cross processes (joblib, multiprocessing)."""

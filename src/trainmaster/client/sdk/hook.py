@@ -28,6 +28,7 @@ from trainmaster.client.sdk.response_codec import (
     rewrite_request,
 )
 from trainmaster.client.views.wording import sentence_of
+from trainmaster.domain.text import one_line
 
 if TYPE_CHECKING:
     import boto3
@@ -101,9 +102,9 @@ class Route:
         job = self.api.submit(with_session_defaults(request, self.resources, self.elastic))
         logger.info("Training job %s is in the queue. %s", job["jobName"], sentence_of(job))
         if job["wouldPreempt"]:
-            logger.info("Training job %s preempts %s", job["jobName"], ", ".join(job["wouldPreempt"]))
+            logger.info("Training job %s preempts %s", job["jobName"], one_line(", ".join(job["wouldPreempt"])))
         for warning in job["warnings"]:
-            logger.warning("Training job %s: %s", job["jobName"], warning)
+            logger.warning("Training job %s: %s", job["jobName"], one_line(warning))
         return job
 
     # -- botocore handlers

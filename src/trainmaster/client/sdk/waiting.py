@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from trainmaster.client.views.states import WAITING
 from trainmaster.client.views.wording import sentence_of
+from trainmaster.domain.text import one_line
 
 if TYPE_CHECKING:
     from trainmaster.client.sdk.job_cache import JobCache
@@ -40,7 +41,7 @@ class Progress:
         if job["jobState"] not in _IN_QUEUE:
             self.finish()
         elif self._has_changed(job):
-            self._show(f"{job['jobName']}: {sentence_of(job)}")
+            self._show(f"{one_line(job['jobName'])}: {sentence_of(job)}")
 
     def finish(self) -> None:
         """End a line that is being redrawn."""

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from trainmaster.client.kinds import kind_wording
+from trainmaster.domain.text import one_line
 
 if TYPE_CHECKING:
     from trainmaster.client.views.types import JobView, ReasonView
@@ -26,7 +27,10 @@ _STATES = {
 
 
 def sentence_of(job: JobView) -> str:
-    """Return the job's state and, if it waits, its position, estimated start and reason for waiting."""
+    """Return the job's state and, if it waits, its position, estimated start and reason for waiting.
+
+    It is one line without control characters: SDKs print it.
+    """
     kind = kind_wording(job)
     states = _STATES if kind is None else {**_STATES, **kind.STATES}
     parts = [states.get(job["jobState"], job["jobState"]) + _size(job)]
@@ -36,7 +40,7 @@ def sentence_of(job: JobView) -> str:
         parts += [_position(job), _start(job), _reason_text(job.get("reason"))]
     if job["jobState"] == "failed":
         parts.append(job.get("failureReason") or "")
-    return "; ".join(part for part in parts if part) + "."
+    return one_line("; ".join(part for part in parts if part)) + "."
 
 
 def attempt_count(job: JobView) -> int:
