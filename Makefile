@@ -130,8 +130,8 @@ stack: $(STACK) ## Keep the deployed stack running on this machine until Ctrl-C;
 	@$(BIN)/python -m trainmaster.local.stack $(ARGS)
 
 .PHONY: simulate
-simulate: .venv/.stamp $(DYNOXIDE) ## Play seeded days of the whole system, and print what fails as tests: ARGS="--days 1000 --jobs 2"
-	$(BIN)/python -m tests.simulation $(ARGS)
+simulate: .venv/.stamp $(DYNOXIDE) ## Play seeded days of the whole system, and print what fails as tests: ARGS="--days 1000 --jobs 2", IMAGES=1 for days with image jobs
+	$(BIN)/python -m $(if $(IMAGES),tests.images.simulation,tests.simulation) $(ARGS)
 
 .PHONY: bench
 bench: $(STACK) $(DYNOXIDE) ## Measure what a pass costs at 100, 10,000 and 1,000,000 waiting jobs

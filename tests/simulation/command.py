@@ -25,6 +25,8 @@ from trainmaster.domain.errors import TrainmasterError
 
 Player = Callable[[Story, str], Result]
 """Plays a story on `memory` or `dynamodb`."""
+Drawer = Callable[[int], Story]
+"""Returns the story of a seed."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +38,22 @@ class Day:
     test: str = ""
 
 
-def main(arguments: Sequence[str] | None = None, player: Player | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, player: Player | None = None, drawer: Drawer = draw) -> int:
     """Play the days; return 1 if anything was found, 130 after Ctrl-C.
 
     Args:
         arguments: of the command line.
         player: plays a story on a store; `play_on` by default.
+        drawer: draws the stories.
     """
     options = _parser().parse_args(arguments)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background job
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     console, days, began = Console(), list[Day](), time.monotonic()
     interrupted = False
     try:
         console.print(f"playing {options.days} days from seed {options.seed}", highlight=False)
-        for day in _played(console, options, player or play_on):
+        for day in _played(console, options, player or play_on, drawer):
             days.append(day)
             if day.result.findings:
                 console.print(f"seed {day.seed}: {day.result.findings[0]}", highlight=False, soft_wrap=True)
@@ -69,15 +74,17 @@ def main(arguments: Sequence[str] | None = None, player: Player | None = None) -
     return 130 if interrupted else int(bool(failed))
 
 
-def play_seed(seed: int, *, store: str = "memory", shrinks: bool = True, player: Player | None = None) -> Day:
+def play_seed(
+    seed: int, *, store: str = "memory", shrinks: bool = True, player: Player | None = None, drawer: Drawer = draw
+) -> Day:
     """Play one seed, and shrink it if it fails."""
-    story, player = draw(seed), player or play_on
+    story, player = drawer(seed), player or play_on
     result = player(story, store)
     if not result.findings or not shrinks:
         return Day(seed, result)
     kind = result.findings[0].kind
     short = shrink(story, lambda each: kind in kinds_of(each, store, player))
-    return Day(seed, result, as_test(short, player(short, store).findings[:5]))
+    return Day(seed, result, as_test(short, player(short, store).findings[:5], player))
 
 
 def kinds_of(story: Story, store: str, player: Player) -> set[str]:
@@ -127,9 +134,9 @@ class DynamoDB:
         return self._client
 
 
-def _played(console: Console, options: argparse.Namespace, player: Player) -> Iterator[Day]:
+def _played(console: Console, options: argparse.Namespace, player: Player, drawer: Drawer) -> Iterator[Day]:
     seeds = range(options.seed, options.seed + options.days)
-    work = _Work(options.store, not options.no_shrink, player)
+    work = _Work(options.store, not options.no_shrink, player, drawer)
     columns = (TextColumn("days"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("days", total=len(seeds))
@@ -157,9 +164,10 @@ class _Work:
     store: str
     shrinks: bool
     player: Player
+    drawer: Drawer
 
     def __call__(self, seed: int) -> Day:
-        return play_seed(seed, store=self.store, shrinks=self.shrinks, player=self.player)
+        return play_seed(seed, store=self.store, shrinks=self.shrinks, player=self.player, drawer=self.drawer)
 
 
 def _write(path: Path, days: Sequence[Day], total: Result) -> None:

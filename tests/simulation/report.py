@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 
 from rich.console import Console
@@ -14,15 +14,19 @@ from simulation.play import Result
 from simulation.story import Story
 
 
-def as_test(story: Story, findings: Iterable[Finding]) -> str:
-    """Return a module with a test that plays the story."""
-    kinds = sorted({type(act).__name__ for act in story.acts})
+def as_test(story: Story, findings: Iterable[Finding], player: Callable[..., Result] | None = None) -> str:
+    """Return a module with a test that plays the story, with the module of the player's function `play`."""
+    by_module: dict[str, set[str]] = {}
+    for act in story.acts:
+        by_module.setdefault(type(act).__module__, set()).add(type(act).__name__)
+    played = "simulation.play" if player is None or player.__module__ == "simulation.command" else player.__module__
+    by_module.setdefault(played, set()).add("play")
+    by_module.setdefault("simulation.story", set()).update(("Configuration", "Pools", "Story"))
+    imports = "".join(f"from {module} import {', '.join(sorted(by_module[module]))}\n" for module in sorted(by_module))
     told = "\n".join(f"    # {finding}" for finding in findings)
     body = str(story).replace("\n", "\n    ")
     return (
-        f"from simulation.acts import {', '.join(kinds)}\n"
-        "from simulation.play import play\n"
-        "from simulation.story import Configuration, Pools, Story\n\n\n"
+        f"{imports}\n\n"
         f"def test_story_of_seed_{story.seed}():\n{told}\n    story = {body}\n    assert not play(story).findings\n"
     )
 

@@ -100,7 +100,7 @@ def _meddling(rng: random.Random, name: str, at: float) -> list[acts.Act]:
     return told
 
 
-def play_images(story: Story) -> Result:
+def play(story: Story, _store: str = "memory") -> Result:
     """Play a story with image jobs, in memory."""
     with quiet(), redirect_stdout(StringIO()):
         return ImageDay(story).play()

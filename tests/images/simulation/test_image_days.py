@@ -1,7 +1,7 @@
 """Simulated days of image jobs beside training jobs, in every run of the tests."""
 
 import pytest
-from image_days import draw_images, play_images
+from image_days import draw_images, play
 
 DAYS = 20
 CHUNK = 5
@@ -9,7 +9,5 @@ CHUNK = 5
 
 @pytest.mark.parametrize("first", range(0, DAYS, CHUNK))
 def test_days_with_image_jobs(first):
-    found = {
-        seed: [str(each) for each in play_images(draw_images(seed)).findings] for seed in range(first, first + CHUNK)
-    }
+    found = {seed: [str(each) for each in play(draw_images(seed)).findings] for seed in range(first, first + CHUNK)}
     assert not any(found.values()), {seed: findings for seed, findings in found.items() if findings}
