@@ -17,7 +17,7 @@ from trainmaster.domain.capacity.units import PlanStatus, PlanWindow
 from trainmaster.domain.errors import CapacityExhausted, NotPermitted, RequestRefused, Throttled, Unavailable
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
-from trainmaster.ports.sagemaker import CreateResult, Launcher, Owner, StopResult
+from trainmaster.ports.sagemaker import CreateResult, Creator, Launcher, Owner, StopResult
 
 QUEUE = "research"
 P4 = "ml.p4d.24xlarge"
@@ -103,6 +103,12 @@ def create(bench: Bench, name: str = "job1", *, number: int = 1, queue_job: str 
     given = {key: members.pop(key) for key in ("choices", "created_at") if key in members}
     attempt = an_attempt(number, training_job_name=name, **given)
     return bench.launcher.create(job, attempt, a_request(queue_job or name, **members))
+
+
+def creator(bench: Bench, name: str = "job1", *, number: int = 1, queue_job: str | None = None, **members: Any):
+    """Look up the creator of an attempt's training job."""
+    job = a_job(queue_job or name, entry_time=bench.now())
+    return bench.launcher.creator(job, an_attempt(number, training_job_name=name, **members))
 
 
 def preferring(*types: str, count: int = 1) -> dict[str, Any]:
@@ -228,6 +234,22 @@ class KeepsNamesUnique:
         create(bench)
         bench.let(DONE)
         assert create(bench, created_at=bench.now()) is CreateResult.EARLIER_START
+
+    def test_the_creator_of_a_name_is_told(self, bench: Bench):
+        assert creator(bench) is Creator.NONE
+        create(bench)
+        assert creator(bench) is Creator.ATTEMPT
+        assert creator(bench, created_at=bench.now() + timedelta(hours=1)) is Creator.EARLIER_START
+        assert creator(bench, number=2) is Creator.OTHER
+        create(bench, "job1-qstamp-1-m1", queue_job="job1")
+        assert creator(bench, "job1-qstamp-1-m1", queue_job="job1") is Creator.ATTEMPT
+        bench.let(DONE)
+        assert creator(bench) is Creator.ATTEMPT, "ended"
+
+    def test_a_training_job_without_tags_has_no_known_creator_unless_it_is_older(self, bench: Bench):
+        bench.create_elsewhere(a_request("bare", Tags=[]))
+        assert creator(bench, "bare", created_at=bench.now()) is Creator.UNKNOWN
+        assert creator(bench, "bare", created_at=bench.now() + timedelta(hours=1)) is Creator.OTHER
 
 
 class Lives:

@@ -393,6 +393,15 @@ def test_a_warm_pool_ended_elsewhere_is_forgotten():
     assert warm_of(world) == []
 
 
+def test_a_warm_pool_that_the_queue_may_not_end_is_forgotten_once_it_has_ended():
+    world = a_world(Pool(P5, 1), limits={P5: 1})
+    left(world, keep_alive=600)
+    world.simulator.faults.inject("UpdateTrainingJob", "AccessDeniedException", times=None)
+    world.submit_request(a_request("other", training_seconds=60) | {"EnableNetworkIsolation": True})
+    world.run_until_ended("other", limit=2000)
+    assert outcomes(world, "other") == [("completed", P5)]
+
+
 def test_a_warm_pool_that_is_extended_counts_for_longer():
     world = a_world(Pool(P5, 1), limits={P5: 1})
     left(world, keep_alive=600)

@@ -13,7 +13,7 @@ from trainmaster.adapters.sagemaker.observation import observation_of_event
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.handlers.api.app import OPERATIONS, answer
 from trainmaster.handlers.manager import consume, metrics
-from trainmaster.ports.sagemaker import CreateResult, OpenJobsPage, StopResult
+from trainmaster.ports.sagemaker import CreateResult, Creator, OpenJobsPage, StopResult
 
 EVENTS = Path(__file__).parent.parent.parent / "events"
 API = sorted(EVENTS.glob("api-*.json"))
@@ -39,6 +39,9 @@ class ObedientLauncher:
     def create(self, job, attempt, request, *, retry=False):
         self.created.append(attempt.training_job_name)
         return CreateResult.NEW
+
+    def creator(self, job, attempt):
+        return Creator.ATTEMPT if attempt.training_job_name in self.described else Creator.NONE
 
     def stop(self, training_job_name, *, end_warm_pool):
         self.stopped.append(training_job_name)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from builders import ADA, G5, P5
+from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.local.simulator import Hostility
 from trainmaster.service.change import cancel
@@ -258,3 +259,109 @@ class TestForgedReports:
         world.simulator.faults.clear()
         world.run(65)
         assert world.job("job1").state is JobState.COMPLETED
+
+
+class TestStrangersOfTheSameName:
+    """Another person's training job has an attempt's name before the attempt is known to be created."""
+
+    @staticmethod
+    def world_with_stranger(name="job1", tags=(), **options):
+        world = World(events=lambda number, event: [], **options)
+        request = a_request(name, training_seconds=90_000)
+        world.simulator.call("CreateTrainingJob", **{**request, "Tags": list(tags)})
+        return world
+
+    @staticmethod
+    def deny_stops(world):
+        """Refuse what the template's condition on tags refuses the manager."""
+        world.simulator.faults.inject("StopTrainingJob", "AccessDeniedException", times=None)
+
+    def test_a_cancellation_does_not_stop_it(self):
+        world = self.world_with_stranger()
+        world.submit("job1")
+        world.settle()
+        assert world.job("job1").state is JobState.STARTING, "its creation is in doubt"
+        cancel(world.api_context, ADA, "job1")
+        world.run(900)
+        assert (world.job("job1").state, statuses(world)) == (JobState.STOPPED, {"job1": "InProgress"})
+        assert "belongs to a training job that the queue did not start" in world.job("job1").history[-2].reason
+
+    def test_a_cancellation_ends_at_once_where_the_tags_of_another_queue_are_visible(self):
+        world = self.world_with_stranger(tags=[{"Key": "trainmaster:queue", "Value": "another"}])
+        world.simulator.faults.inject("CreateTrainingJob", "ThrottlingException", times=1)
+        world.submit("job1")
+        world.settle()
+        cancel(world.api_context, ADA, "job1")
+        world.run(10)
+        assert (world.job("job1").state, statuses(world)) == (JobState.STOPPED, {"job1": "InProgress"})
+
+    def test_a_preemption_does_not_stop_it(self):
+        world = self.world_with_stranger()
+        world.submit("job1")
+        world.settle()
+        job = world.job("job1")
+        assert world.api_context.store.transition([(job, lifecycle.preempt(job, "job2", world.now()))])
+        world.run_until_ended("job1")
+        assert (world.job("job1").state, statuses(world)) == (JobState.FAILED, {"job1": "InProgress"})
+        assert "that the queue did not start" in world.job("job1").history[-1].reason
+
+    @pytest.mark.parametrize("status", ["InProgress", "Stopping"])
+    def test_a_forged_report_does_not_adopt_it(self, status):
+        world = self.world_with_stranger()
+        world.submit("job1")
+        world.settle()
+        TestForgedReports().forge(world, status)
+        world.settle()
+        cancel(world.api_context, ADA, "job1")
+        world.run(900)
+        assert (world.job("job1").state, statuses(world)) == (JobState.STOPPED, {"job1": "InProgress"})
+
+    def test_a_forged_end_does_not_end_the_attempt(self):
+        world = self.world_with_stranger()
+        world.submit("job1")
+        world.settle()
+        world.simulator.call("StopTrainingJob", TrainingJobName="job1")
+        world.simulator.advance(60)
+        TestForgedReports().forge(world, "Stopped")
+        world.settle()
+        assert world.job("job1").state is JobState.STARTING
+
+    def test_an_own_training_job_with_late_tags_is_stopped_once_they_are_visible(self):
+        world = without_events()
+        lose_create(world)
+        hide(world, "ListTags")
+        world.submit("job1", training_seconds=90_000)
+        world.settle()
+        cancel(world.api_context, ADA, "job1")
+        world.run(400)
+        assert (world.job("job1").units, statuses(world)) == ({P5: 1}, {"job1": "InProgress"})
+        world.simulator.faults.clear()
+        world.run_until_ended("job1")
+        assert (world.job("job1").state, statuses(world)) == (JobState.STOPPED, {"job1": "Stopped"})
+
+    def test_one_that_took_the_name_of_a_deleted_training_job_ends_the_job(self):
+        world = without_events()
+        world.submit("job1", training_seconds=90_000)
+        world.run(1000)
+        world.simulator.call("StopTrainingJob", TrainingJobName="job1")
+        world.simulator.advance(200)
+        world.simulator.call("DeleteTrainingJob", TrainingJobName="job1")
+        world.simulator.advance(20)
+        world.simulator.call("CreateTrainingJob", **{**a_request("job1", training_seconds=90_000), "Tags": []})
+        self.deny_stops(world)
+        cancel(world.api_context, ADA, "job1")
+        world.run(10)
+        assert (world.job("job1").state, statuses(world)) == (JobState.STOPPED, {"job1": "InProgress"})
+
+    def test_a_missing_permission_is_noted_once_and_the_stop_repeated(self):
+        world = without_events()
+        world.submit("job1", training_seconds=90_000)
+        world.run(1000)
+        self.deny_stops(world)
+        cancel(world.api_context, ADA, "job1")
+        world.run(300)
+        notes = [change.reason for change in world.job("job1").history if "may not stop" in change.reason]
+        assert (len(notes), world.job("job1").units) == (1, {P5: 1})
+        world.simulator.faults.clear()
+        world.run_until_ended("job1")
+        assert statuses(world) == {"job1": "Stopped"}

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from builders import P5
+from builders import ADA, P5
 from elastic_world import BY_DECREE, EAGER, ElasticWorld
 from trainmaster.domain.elastic.rendezvous import Node, RendezvousState, Role
 from trainmaster.domain.elastic.sizes import Cause
@@ -15,8 +15,10 @@ from trainmaster.domain.errors import NotPermitted, Throttled, Unavailable, Unre
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.service import resizing
+from trainmaster.service.change import cancel
 from trainmaster.service.observe import apply_observation, deleted
 from trainmaster.service.run_pass import run_pass
+from world import a_request
 
 
 class Refusing:
@@ -102,6 +104,40 @@ def test_a_departed_node_stays_drained_until_its_training_job_ends():
 
 def members_of(world):
     return world.job("elastic").attempt.members
+
+
+class TestStrangers:
+    """Another person's training job has the name of a member."""
+
+    NAME = "elastic-qstamp-1-m1"
+
+    def world(self):
+        world = ElasticWorld(policy=BY_DECREE, pools=f"{P5}=4", events=lambda number, event: [])
+        world.elastic("elastic", "members", max_instances=3, training_seconds=20_000)
+        world.run_until(lambda: world.job("elastic").state is JobState.RUNNING)
+        request = {**a_request(self.NAME, training_seconds=90_000), "Tags": []}
+        world.simulator.call("CreateTrainingJob", **request)
+        world.decreed["elastic"] = 2
+        world.run_until(lambda: members_of(world))
+        (member,) = members_of(world)
+        assert (member.training_job_name, member.launched) == (self.NAME, False)
+        return world
+
+    def status(self, world):
+        return world.simulator.call("DescribeTrainingJob", TrainingJobName=self.NAME)["TrainingJobStatus"]
+
+    def test_it_is_not_stopped_with_the_job(self):
+        world = self.world()
+        cancel(world.api_context, ADA, "elastic")
+        world.run_until(lambda: world.job("elastic").state is JobState.STOPPED)
+        world.run(1200)
+        assert self.status(world) == "InProgress"
+
+    def test_the_job_goes_on_without_the_member(self):
+        world = self.world()
+        world.run(1200)
+        assert (members_of(world), world.job("elastic").state) == ((), JobState.RUNNING)
+        assert self.status(world) == "InProgress"
 
 
 class UnreadableMeeting:

@@ -25,6 +25,7 @@ WAKE_DEAD = STACK.attribute("WakeDeadLetterQueue")
 EVENT_DEAD = STACK.attribute("EventDeadLetterQueue")
 OURS = {"aws:ResourceTag/trainmaster:queue": "sagemaker-queue"}
 TAGGED = {"aws:RequestTag/trainmaster:queue": "sagemaker-queue", "aws:TagKeys": ["trainmaster:queue"]}
+CREATES = {"sagemaker:TaggingAction": "CreateTrainingJob"}
 TO_SAGEMAKER = {"iam:PassedToService": "sagemaker.amazonaws.com"}
 TRAINING_ROLE = f"arn:aws:iam::{ACCOUNT}:role/training/vision"
 VOLUME_KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
@@ -66,7 +67,7 @@ NEEDS = {
         *(Request(f"sqs:{each}", WAKE) for each in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")),
         Request("sqs:SendMessage", WAKE),
         Request("sqs:SendMessage", WAKE_DEAD),
-        training_job("AddTags", TAGGED),
+        training_job("AddTags", TAGGED | CREATES),
         training_job("CreateTrainingJob", TAGGED),
         training_job("DescribeTrainingJob", OURS),
         training_job("DescribeTrainingJob", {}, "job-of-others"),
@@ -162,6 +163,21 @@ DENIED = {
         "ManagerRole",
         training_job("CreateTrainingJob", TAGGED, region="eu-west-1"),
     ),
+    "the manager stops a training job without a tag": ("ManagerRole", training_job("StopTrainingJob", {})),
+    "the manager stops a training job of another queue": (
+        "ManagerRole",
+        training_job("StopTrainingJob", {"aws:ResourceTag/trainmaster:queue": "another"}),
+    ),
+    "the manager updates a training job of others": ("ManagerRole", training_job("UpdateTrainingJob", {})),
+    "the manager creates a training job without its tag": (
+        "ManagerRole",
+        training_job("CreateTrainingJob", {"aws:RequestTag/team": "vision", "aws:TagKeys": ["team"]}),
+    ),
+    "the manager creates a training job of another queue": (
+        "ManagerRole",
+        training_job("CreateTrainingJob", {"aws:RequestTag/trainmaster:queue": "another"}),
+    ),
+    "the manager tags a training job of others as its own": ("ManagerRole", training_job("AddTags", TAGGED)),
     "the manager uses a training plan that is not listed": (
         "ManagerRole",
         Request("sagemaker:CreateTrainingJob", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/theirs", TAGGED),

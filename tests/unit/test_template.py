@@ -143,9 +143,13 @@ def test_the_manager_may_list_checkpoints_and_read_nothing():
 
 
 def test_plans_may_be_asked_about_and_used():
-    (statement,) = [each for each in statements("ManagerRole") if each.get("Sid") == "TrainingPlans"]
-    assert statement["Action"] == ["sagemaker:CreateTrainingJob", "sagemaker:DescribeTrainingPlan"]
-    assert statement["Resource"] == {"Fn::Split": [",", {"Ref": "TrainingPlanArns"}]}
+    found = {each["Sid"]: each for each in statements("ManagerRole") if "TrainingPlans" in each.get("Sid", "")}
+    assert {sid: each["Action"] for sid, each in found.items()} == {
+        "TrainingPlans": "sagemaker:DescribeTrainingPlan",
+        "UseTrainingPlans": "sagemaker:CreateTrainingJob",
+    }
+    for statement in found.values():
+        assert statement["Resource"] == {"Fn::Split": [",", {"Ref": "TrainingPlanArns"}]}
 
 
 def test_both_functions_may_call_of_dynamodb_what_the_code_calls():

@@ -28,6 +28,20 @@ class CreateResult(StrEnum):
     NAME_TAKEN = "name taken"
 
 
+class Creator(StrEnum):
+    """The creator of a training job with an attempt's name, by its tags.
+
+    ATTEMPT: this start of the attempt. EARLIER_START: an earlier start with the same number. OTHER: not the queue, or
+    for another attempt. UNKNOWN: its tags are not visible. NONE: SageMaker does not describe it.
+    """
+
+    ATTEMPT = "attempt"
+    EARLIER_START = "earlier start"
+    OTHER = "other"
+    UNKNOWN = "unknown"
+    NONE = "none"
+
+
 class StopResult(StrEnum):
     """The result of a request to stop a training job.
 
@@ -110,6 +124,13 @@ class Launcher(Protocol):
             attempt: the attempt.
             request: as submitted.
             retry: whether there may have been an earlier call for it.
+        """
+        ...
+
+    def creator(self, job: Job, attempt: Attempt) -> Creator:
+        """Return the creator of the training job that has the attempt's name; ended ones too.
+
+        To look up a member of an attempt, pass the attempt under the member's name.
         """
         ...
 

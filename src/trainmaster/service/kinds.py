@@ -13,7 +13,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation
 from trainmaster.domain.jobs.work import kind_of_run
 from trainmaster.ports.kinds import PoolDiscovery, Runs
-from trainmaster.ports.sagemaker import CreateResult, Launcher, OpenJob, OpenJobsPage, StopResult
+from trainmaster.ports.sagemaker import CreateResult, Creator, Launcher, OpenJob, OpenJobsPage, StopResult
 from trainmaster.ports.store import Request
 
 if TYPE_CHECKING:
@@ -72,6 +72,12 @@ class KindLauncher:
         if job.work is not None:
             return self.kinds[job.work.kind].create(job, attempt)
         return self.training.create(job, attempt, request, retry=retry)
+
+    def creator(self, job: Job, attempt: Attempt) -> Creator:
+        """Return the creator of the training job; only the queue creates runs."""
+        if job.work is None:
+            return self.training.creator(job, attempt)
+        return Creator.NONE if self.describe(attempt.training_job_name) is None else Creator.ATTEMPT
 
     def stop(self, training_job_name: str, *, end_warm_pool: bool) -> StopResult:
         """Stop the training job, or the run."""

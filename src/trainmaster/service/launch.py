@@ -23,11 +23,12 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
 from trainmaster.domain.times import VISIBLE_AFTER
-from trainmaster.ports.sagemaker import CreateResult, StopResult, Unconfirmed
+from trainmaster.ports.sagemaker import CreateResult, Creator, StopResult, Unconfirmed
 from trainmaster.service.attempt_request import PoolGoneError, base_request
+from trainmaster.service.capacity.ownership import OURS, UNSETTLED, find_creator
 from trainmaster.service.capacity.quotas import note_quota
 from trainmaster.service.context import ManagerContext, commit
-from trainmaster.service.observe import apply_observation, poll
+from trainmaster.service.observe import apply_observation, deleted, poll
 
 
 def launch(context: ManagerContext, job: Job, *, retry: bool = False) -> Job:
@@ -118,8 +119,11 @@ def _with_another_number(context: ManagerContext, job: Job) -> Job:
 
 def _fail_for_name(context: ManagerContext, job: Job) -> Job:
     name = lifecycle.current(job).training_job_name
-    reason = f"the name {name} belongs to a training job that the queue did not start"
-    return commit(context, job, lifecycle.fail(job, context.clock.now(), reason))
+    return commit(context, job, lifecycle.fail(job, context.clock.now(), _taken(name)))
+
+
+def _taken(name: str) -> str:
+    return f"the name {name} belongs to a training job that the queue did not start"
 
 
 def confirm_launch(context: ManagerContext, job: Job, created: CreateResult) -> Job:
@@ -167,11 +171,30 @@ def stop(context: ManagerContext, job: Job, *, retry: bool = False) -> Job:
     except Unavailable:
         commit(context, job, lifecycle.mark_stop_called(job, context.clock.now()))
         raise
+    except NotPermitted as error:
+        return _after_forbidden_stop(context, job, error)
     if result is StopResult.ACCEPTED:
         return commit(context, job, lifecycle.mark_stop_sent(job))
     if result is StopResult.ALREADY_STOPPING:
         return _already_stopping(context, job, retry=retry)
     return poll(context, job)
+
+
+def _after_forbidden_stop(context: ManagerContext, job: Job, error: NotPermitted) -> Job:
+    """End an attempt whose training job was deleted and its name used by another's, which the role may not stop.
+
+    Raises the error if the training job is the queue's: the job's history has it once, and the next pass retries.
+    """
+    attempt, now = lifecycle.current(job), context.clock.now()
+    creator = find_creator(context, job, attempt.base_name)
+    # The tags of a young training job may not be visible yet, to IAM neither.
+    visible = not attempt.may_appear(now)
+    if creator is Creator.OTHER or (creator is Creator.UNKNOWN and visible):
+        return apply_observation(context, job, deleted(attempt.base_name))
+    reason = f"the queue may not stop {attempt.base_name}: {error}"
+    if visible and all(change.reason != reason for change in job.history):
+        commit(context, job, lifecycle.note(job, now, reason))
+    raise error
 
 
 def _is_stopping(context: ManagerContext, job: Job) -> bool:
@@ -204,16 +227,27 @@ def _already_stopping(context: ManagerContext, job: Job, *, retry: bool) -> Job:
 def stop_unconfirmed(context: ManagerContext, job: Job) -> Job:
     """Stop an attempt that is not known to be created. Raises what `stop` raises.
 
-    It keeps its units while a create call of an earlier pass may have been accepted.
+    It keeps its units while a create call of an earlier pass may have been accepted. Another's training job of the same
+    name is not stopped.
     """
-    name, now = lifecycle.current(job).training_job_name, context.clock.now()
-    if context.launcher.describe(name) is None:
-        if _may_appear(job, now):
-            return job
-        return apply_observation(context, job, Observation(training_job_name=name, status=Status.STOPPED))
+    now, creator = context.clock.now(), find_creator(context, job)
+    if creator in UNSETTLED and _may_appear(job, now):
+        return job
+    if creator not in OURS:
+        return _end_uncreated(context, job, creator)
     confirmed = commit(context, job, lifecycle.mark_launched(job, now))
     # It may have ended before the commit; then there is nothing to stop.
     return stop(context, confirmed, retry=True) if confirmed.units else confirmed
+
+
+def _end_uncreated(context: ManagerContext, job: Job, creator: Creator) -> Job:
+    """End an attempt that has no training job of its own: as stopped, or failed if another's has its name for good."""
+    name = lifecycle.current(job).training_job_name
+    if creator is not Creator.NONE and not job.stop_requested:
+        return _fail_for_name(context, job)
+    if creator is not Creator.NONE:
+        job = commit(context, job, lifecycle.note(job, context.clock.now(), f"{_taken(name)} and was not stopped"))
+    return apply_observation(context, job, Observation(training_job_name=name, status=Status.STOPPED))
 
 
 def _may_appear(job: Job, now: datetime) -> bool:

@@ -13,8 +13,10 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, WAITING, Job
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.jobs.observation import Observation, Status
+from trainmaster.ports.sagemaker import Creator
 from trainmaster.service import dependencies
 from trainmaster.service.capacity import orphans
+from trainmaster.service.capacity.ownership import find_creator
 from trainmaster.service.context import ManagerContext, commit
 
 log = logging.getLogger(__name__)
@@ -52,12 +54,15 @@ def observe(context: ManagerContext, seen: Observation) -> bool:
 def _confirmed(context: ManagerContext, job: Job, seen: Observation) -> Observation | None:
     """Return SageMaker's own state of the training job if the report would release units, or end or stop the attempt.
 
-    Anybody who may send to the queue can send such a report. Returns None if SageMaker does not confirm it, or cannot
+    Anybody who may send to the queue can send such a report, and a stranger's training job may have an attempt's name
+    before the attempt is known to be created. Returns None if SageMaker does not confirm it, or cannot
     be asked: then the next ticks poll the job, since Describe may be behind.
     """
     attempt, name = job.attempt, seen.training_job_name
     if attempt is None or job.work is not None or name not in attempt.training_job_names:
         return seen
+    if not attempt.is_known(name) and not _is_ours(context, job, name):
+        return None
     ends = seen.terminal or seen.status is Status.STOPPING
     if not ends and seen.chosen_type is None:
         return seen
@@ -70,6 +75,15 @@ def _confirmed(context: ManagerContext, job: Job, seen: Observation) -> Observat
         commit(context, job, lifecycle.mark_end_reported(job, context.clock.now()))
         return None
     return found
+
+
+def _is_ours(context: ManagerContext, job: Job, name: str) -> bool:
+    """Return whether this start of the attempt created the training job; if unknown, the next pass settles it."""
+    try:
+        return find_creator(context, job, name) is Creator.ATTEMPT
+    except ServiceError as error:
+        log.warning("cannot confirm an event; the next pass does", extra={"job": job.name, "cause": str(error)})
+        return False
 
 
 def poll(context: ManagerContext, job: Job) -> Job:

@@ -21,6 +21,7 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.planner.back_off import awaits_capacity
 from trainmaster.service.capacity import warm_pools
 from trainmaster.service.capacity.external import find_external_jobs
+from trainmaster.service.capacity.ownership import OURS, find_creator
 from trainmaster.service.capacity.refresh import record_checkpoints, refresh_training_plans, update_reclaim_times
 from trainmaster.service.context import ManagerContext, commit, for_each_job
 from trainmaster.service.faults import error_types, record_fault
@@ -140,7 +141,7 @@ def _launch_or_requeue(context: ManagerContext, job: Job) -> Job:
         raise
     except Exception as error:
         attempt, now = lifecycle.current(job), context.clock.now()
-        if attempt.may_appear(now) or context.launcher.describe(attempt.training_job_name) is not None:
+        if attempt.may_appear(now) or find_creator(context, job) in OURS:
             raise
         record_fault(error, job.name, context.faults)
         reason = f"{OUR_FAULT}{error_types(error)}"

@@ -15,7 +15,7 @@ from trainmaster.domain.errors import Throttled
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation
-from trainmaster.ports.sagemaker import CreateResult, Launcher, OpenJob, OpenJobsPage, StopResult
+from trainmaster.ports.sagemaker import CreateResult, Creator, Launcher, OpenJob, OpenJobsPage, StopResult
 from trainmaster.ports.store import Request
 
 _T = TypeVar("_T")
@@ -40,6 +40,10 @@ class ThrottledVerbs:
     def create(self, job: Job, attempt: Attempt, request: Request, *, retry: bool = False) -> CreateResult:
         """Create the attempt's training job."""
         return self._call("create", lambda: self.launcher.create(job, attempt, request, retry=retry))
+
+    def creator(self, job: Job, attempt: Attempt) -> Creator:
+        """Return the creator of the attempt's training job."""
+        return self._call("describe", lambda: self.launcher.creator(job, attempt))
 
     def stop(self, training_job_name: str, *, end_warm_pool: bool) -> StopResult:
         """Request a training job's stop."""

@@ -30,7 +30,7 @@ from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, U
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
-from trainmaster.ports.sagemaker import CreateResult, OpenJob, OpenJobsPage, StopResult, Unconfirmed
+from trainmaster.ports.sagemaker import CreateResult, Creator, OpenJob, OpenJobsPage, StopResult, Unconfirmed
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
@@ -42,6 +42,12 @@ PAGE = 100
 MAX_TAG_PAGES = 10
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """Allowed lag of SageMaker's clock behind the queue's."""
+_RESULTS = {
+    Creator.ATTEMPT: CreateResult.ALREADY_THERE,
+    Creator.EARLIER_START: CreateResult.EARLIER_START,
+    Creator.OTHER: CreateResult.NAME_TAKEN,
+}
+"""Results of a create call whose training job another call has created."""
 _NEXT_STATUS = {"InProgress": "Stopping"}
 """The next status to list after each: a job moves in this order, so no job is missed."""
 
@@ -71,6 +77,14 @@ class SageMakerLauncher:
         except AWS_ERRORS as error:
             return self._handle_create_error(error, job, attempt, retry=retry or was_retried(error))
         return CreateResult.NEW
+
+    def creator(self, job: Job, attempt: Attempt) -> Creator:
+        """Return the creator of the training job of the attempt's name; see `ports.Launcher.creator`.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        there = self._describe(attempt.training_job_name)
+        return Creator.NONE if there is None else self._creator(there, job, attempt)
 
     def stop(self, training_job_name: str, *, end_warm_pool: bool) -> StopResult:
         """Request a stop of the training job; see `ports.Launcher.stop`."""
@@ -176,10 +190,13 @@ class SageMakerLauncher:
         name, there = attempt.training_job_name, self._describe(attempt.training_job_name)
         if there is None:
             raise Unconfirmed(f"SageMaker may have {name}: {refusal}", None if taken else refusal) from error
-        return self._creator(there, job, attempt)
+        creator = self._creator(there, job, attempt)
+        if creator is Creator.UNKNOWN:
+            raise Unconfirmed(f"the creator of {name} cannot be read from its tags yet") from error
+        return _RESULTS[creator]
 
-    def _creator(self, there: Request, job: Job, attempt: Attempt) -> CreateResult:
-        """Return which call created a training job of the attempt's name. Raises `Unconfirmed` if that is unknown.
+    def _creator(self, there: Request, job: Job, attempt: Attempt) -> Creator:
+        """Return the creator of a described training job that has the attempt's name.
 
         Its tags decide. They may become visible later than the job itself; one that is older than the attempt is not
         the attempt's anyway.
@@ -188,12 +205,12 @@ class SageMakerLauncher:
             created, arn = there["CreationTime"], there["TrainingJobArn"]
         tags, own = self._visible_tags(arn), own_tags(job, attempt, self._queue)
         if own.items() <= tags.items():
-            return CreateResult.ALREADY_THERE
+            return Creator.ATTEMPT
         if all(tags.get(key) == value for key, value in own.items() if key != START_TAG):
-            return CreateResult.EARLIER_START
+            return Creator.EARLIER_START
         if QUEUE_TAG in tags or created < attempt.created_at - CLOCK_TOLERANCE:
-            return CreateResult.NAME_TAKEN
-        raise Unconfirmed(f"the creator of {attempt.training_job_name} cannot be read from its tags yet")
+            return Creator.OTHER
+        return Creator.UNKNOWN
 
     def _visible_tags(self, arn: str) -> dict[str, str]:
         """Return the tags that SageMaker shows; none if it does not know the training job here yet."""

@@ -221,6 +221,12 @@ class Attempt:
         """The names of its base and of its members."""
         return (self.base_name, *(member.training_job_name for member in self.members))
 
+    def is_known(self, training_job_name: str) -> bool:
+        """Return whether one of its training jobs is known to be created."""
+        if training_job_name == self.base_name:
+            return self.launched
+        return any(each.launched for each in self.members if each.training_job_name == training_job_name)
+
 
 def requests_full_restart(reason: str | None) -> bool:
     """Return whether a failure's reason requests a full restart; SageMaker prefixes it with the failure's class."""

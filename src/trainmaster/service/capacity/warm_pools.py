@@ -65,7 +65,6 @@ def end(context: ManagerContext, pool: WarmPool) -> bool:
         context.launcher.end_warm_pool(pool.training_job_name)
     except NotPermitted as error:
         log.warning("may not end a warm pool", extra={"trainingJob": pool.training_job_name, "cause": str(error)})
-        return False
     return _updated(pool, context.launcher.describe(pool.training_job_name), used=False) is None
 
 

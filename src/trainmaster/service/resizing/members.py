@@ -21,6 +21,7 @@ from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.times import VISIBLE_AFTER
 from trainmaster.ports.sagemaker import CreateResult, StopResult, Unconfirmed
 from trainmaster.service.attempt_request import PoolGoneError, request_of_member
+from trainmaster.service.capacity.ownership import OURS, UNSETTLED, find_creator
 from trainmaster.service.capacity.quotas import note_quota
 from trainmaster.service.context import ManagerContext, commit
 from trainmaster.service.launch import confirm_or_stop
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 
 SLACK = timedelta(seconds=60)
 """Added to the time that a member has to leave: the maximum time between two passes."""
+_NAME_TAKEN = "cannot be created: its name belongs to a training job that the queue did not start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,15 @@ class MembersHook:
         return job
 
     def _drop(self, job: Job, member: Member) -> Job:
-        """Drop a member that is not known to be created; confirm it if SageMaker has it after all."""
+        """Drop a member that is not known to be created; confirm it if SageMaker has it after all.
+
+        Another's training job of the same name is neither confirmed nor stopped.
+        """
         name, now = member.training_job_name, self.context.clock.now()
-        if self.context.launcher.describe(name) is not None:
+        creator = find_creator(self.context, job, name)
+        if creator in OURS:
             return commit(self.context, job, lifecycle.mark_member_launched(job, name, now))
-        if self._may_appear(job, member, now):
+        if creator in UNSETTLED and self._may_appear(job, member, now):
             return job
         return commit(self.context, job, lifecycle.remove_member(job, name, now, "is no longer needed", lost=False))
 
@@ -154,16 +160,17 @@ class MembersHook:
             request = request_of_member(context, job, attempt)
             created = context.launcher.create(job, replace(attempt, training_job_name=name), request, retry=retry)
         except Unconfirmed as error:
-            if error.refusal is not None and not _member_of(attempt, name).may_appear(now):
-                return commit(context, job, _without(job, name, now, str(error.refusal), retry=retry))
-            raise
+            if _member_of(attempt, name).may_appear(now):
+                raise
+            if error.refusal is None:
+                return commit(context, job, lifecycle.remove_member(job, name, now, _NAME_TAKEN, lost=False))
+            return commit(context, job, _without(job, name, now, str(error.refusal), retry=retry))
         except (CapacityExhausted, RequestRefused, PoolGoneError) as error:
             if isinstance(error, CapacityExhausted):
                 note_quota(context, error)
             return commit(context, job, _without(job, name, now, str(error), retry=retry))
         if created in (CreateResult.NAME_TAKEN, CreateResult.EARLIER_START):
-            reason = "cannot be created: its name belongs to a training job that the queue did not start"
-            return commit(context, job, lifecycle.remove_member(job, name, now, reason, lost=False))
+            return commit(context, job, lifecycle.remove_member(job, name, now, _NAME_TAKEN, lost=False))
         known = confirm_or_stop(context, job, lifecycle.mark_member_launched(job, name, now), name)
         return poll_training_job(context, known, name) if created is CreateResult.ALREADY_THERE else known
 

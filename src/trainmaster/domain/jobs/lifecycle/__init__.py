@@ -46,7 +46,7 @@ from trainmaster.domain.jobs.lifecycle.running import (
     set_reclaim_time,
     start,
 )
-from trainmaster.domain.jobs.lifecycle.transition import CLOCK_TOLERANCE, current
+from trainmaster.domain.jobs.lifecycle.transition import CLOCK_TOLERANCE, current, note
 from trainmaster.domain.jobs.lifecycle.waiting import (
     apply_parent_end,
     cancel,
@@ -89,6 +89,7 @@ __all__ = [
     "mark_stop_sent",
     "mark_stopped_outside",
     "member_of",
+    "note",
     "observe",
     "preempt",
     "record_checkpoint",
