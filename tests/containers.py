@@ -20,12 +20,17 @@ import pytest
 from tests.contract.engines import Dynoxide, make_table
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
+from trainmaster.adapters.dynamodb.rendezvous.control import DynamoRendezvousControl
 from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.elastic import rendezvous as domain
+from trainmaster.worker.rendezvous import run as worker
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PATIENCE = 240
 """Seconds: on a busy machine an import of torch may take half a minute, and a step of a test has two or three."""
+ROLE, KEY = "arn:aws:iam::111122223333:role/training", "secret"
+RUN, RUN_OF_NODES = domain.Run("bert", ROLE), worker.Run("bert", KEY, ROLE)
+"""The rendezvous to the queue, and to its nodes."""
 _tables = itertools.count(1)
 
 
@@ -101,7 +106,7 @@ class Container:
 @pytest.fixture
 def groups(client, table):
     """The queue's side."""
-    return DynamoRendezvousControl(Table(client, table, time.sleep), SystemClock())
+    return DynamoRendezvousControl(Table(client, table, time.sleep), SystemClock(), lambda _: KEY)
 
 
 @pytest.fixture
@@ -114,7 +119,9 @@ def containers(client, table, tmp_path, script):
         "AWS_DEFAULT_REGION": "us-east-1",
         "TRAINMASTER_HOOK": "members",
         "TRAINMASTER_RUN": "bert",
-        "TRAINMASTER_TABLE": table,
+        "TRAINMASTER_RENDEZVOUS_TABLE": table,
+        "TRAINMASTER_RENDEZVOUS_ROLE": ROLE,
+        "TRAINMASTER_RENDEZVOUS_KEY": KEY,
         "TRAINMASTER_MIN": "1",
         "TRAINMASTER_MAX": "3",
         "TRAINMASTER_GRACE": "30",

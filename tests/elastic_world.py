@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from builders import ADA, P5
-from trainmaster.domain.elastic.rendezvous import Control, Node, RendezvousState, Role
+from builders import ADA, P5, ROLE
+from trainmaster.domain.elastic.rendezvous import Control, Node, RendezvousState, Role, Run
 from trainmaster.domain.elastic.sizes import Cause
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.plan import Plan, Resize
@@ -199,7 +199,7 @@ class ElasticWorld(World):
 
     def _watch_for_tears(self, run: str, nodes: list[str]) -> None:
         """Note members that were stopped while they took part, and the job went on."""
-        group = self.meeting.get(run)
+        group = self.meeting.get(Run(run, ROLE))
         if group is None or not self._works_on(run):
             return
         for node in group.nodes:

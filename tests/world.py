@@ -347,7 +347,9 @@ class World:
 
     def application(self) -> Application:
         """A fresh process: nothing is remembered from one invocation to the next."""
-        application = Application(Settings(queue=QUEUE, table=TABLE, pools=self.pools))
+        application = Application(
+            Settings(queue=QUEUE, table=TABLE, rendezvous_table=f"{TABLE}-rendezvous", pools=self.pools)
+        )
         application.clock = self
         application.__dict__["store"] = self._store()
         application.__dict__["publisher"] = self.queue

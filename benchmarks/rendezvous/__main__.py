@@ -34,10 +34,10 @@ from benchmarks.rendezvous.cases import CHAINS
 from benchmarks.rendezvous.experiment import Experiment, GroupEnded
 from benchmarks.rendezvous.group import Group
 from benchmarks.rendezvous.proxy import Proxy
-from benchmarks.rendezvous.systems import PYTHON, SYSTEMS, Place, System
+from benchmarks.rendezvous.systems import KEY, PYTHON, SYSTEMS, Place, System
 from benchmarks.rendezvous.tables import make_tables
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
+from trainmaster.adapters.dynamodb.rendezvous.control import DynamoRendezvousControl
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.local.stack.processes import exit_on_signals, free_port
 
@@ -58,7 +58,7 @@ def schedule(only: Sequence[str], names: Sequence[str], repeats: int) -> Iterato
 def measured(client: Any, name: str, system: System, run: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Run one chain under one engine."""
     chain, store = CHAINS[name], free_port()
-    groups = DynamoRendezvousControl(Table(client, TABLE, time.sleep), SystemClock())
+    groups = DynamoRendezvousControl(Table(client, TABLE, time.sleep), SystemClock(), lambda _: KEY)
     with ExitStack() as stack:
         dynamodb = stack.enter_context(Proxy(urlsplit(client.meta.endpoint_url).port, options.latency / 1000))
         to_store = stack.enter_context(Proxy(store)) if chain.cut and not system.ours else None

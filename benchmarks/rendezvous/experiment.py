@@ -11,8 +11,8 @@ from benchmarks.rendezvous.group import POLL_SECONDS, Agent, Group
 from benchmarks.rendezvous.pauses import longest_gap, overlapped, pause, worlds_with_steps
 from benchmarks.rendezvous.proxy import Proxy
 from benchmarks.rendezvous.systems import training_job
-from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
-from trainmaster.domain.elastic.rendezvous import Control
+from trainmaster.adapters.dynamodb.rendezvous.control import DynamoRendezvousControl
+from trainmaster.domain.elastic.rendezvous import Control, Run
 
 SETTLING = 2.5
 """Seconds that a world works before the next case: longer than any engine caches."""
@@ -109,7 +109,8 @@ class Experiment:
             at, place = time.monotonic(), self.group.place
             job = training_job(place, agent.number)
             self._groups.set(
-                place.run, Control(epoch=1, min_nodes=place.min_nodes, max_nodes=max_nodes, drain=(job,), grace=60.0)
+                Run(place.run, ""),
+                Control(epoch=1, min_nodes=place.min_nodes, max_nodes=max_nodes, drain=(job,), grace=60.0),
             )
             return at
 
@@ -140,7 +141,7 @@ class Experiment:
     def _charges(self) -> dict[int, int]:
         """Return the restarts charged so far: by Trainmaster to the job (0), by torchrun to each agent."""
         if self.ours:
-            group = self._groups.get(self.group.place.run)
+            group = self._groups.get(Run(self.group.place.run, ""))
             return {0: group.restarts if group is not None else 0}
         self.group.read_output()
         seen = {number: agent.world() for number, agent in self.group.agents.items()}

@@ -11,6 +11,8 @@ from benchmarks import ROOT
 
 PYTHON = ROOT / ".venv-torch" / "bin" / "python"
 HERE = Path(__file__).parent
+KEY = "bench"
+"""Secret of every run."""
 RESTARTS = 100
 """Torchrun's default of 0 ends a job with the first loss under either engine."""
 
@@ -112,6 +114,7 @@ def environ(system: System, place: Place, output: Path, gate: Path) -> dict[str,
         "OMP_NUM_THREADS": "1",
         "BENCH_OUTPUT": str(output),
         "BENCH_GATE": str(gate),
+        "TRAINMASTER_RENDEZVOUS_KEY": KEY,
         **system.environ,
     }
 

@@ -10,10 +10,19 @@ from dataclasses import replace
 
 import pytest
 
-from trainmaster.domain.elastic.rendezvous import Control, Node, RendezvousState, Role
+from trainmaster.domain.elastic.rendezvous import Control, Node, RendezvousState, Role, Run
 from trainmaster.domain.errors import UnreadableRendezvous
+from trainmaster.worker.rendezvous import run as worker
 
+ROLE = "arn:aws:iam::111122223333:role/training"
+BERT, OTHER = Run("bert", ROLE), Run("bert-qstamp-2", ROLE)
+KEY = "secret"
 CONTROL = Control(epoch=1, min_nodes=2, max_nodes=8, sizes=(2, 4, 8), drain=("bert-qstamp-1-m2",), grace=90.0)
+
+
+def of_nodes(run):
+    """The same run as its nodes know it."""
+    return worker.Run(run.name, KEY, run.role)
 
 
 def a_state(**members):
@@ -28,15 +37,15 @@ def a_state(**members):
 
 class GroupsContract:
     def test_a_run_to_which_no_node_has_come_has_no_group(self, groups):
-        assert groups.get("bert") is None
+        assert groups.get(BERT) is None
 
     def test_setting_the_control_creates_no_rendezvous(self, groups):
-        groups.set("bert", CONTROL)
-        assert groups.get("bert") is None
+        groups.set(BERT, CONTROL)
+        assert groups.get(BERT) is None
 
     def test_a_group_is_as_its_nodes_have_written_it(self, groups, written):
-        written("bert", a_state())
-        assert groups.get("bert") == RendezvousState(
+        written(BERT, a_state())
+        assert groups.get(BERT) == RendezvousState(
             round=2,
             complete=True,
             nodes=(
@@ -47,27 +56,27 @@ class GroupsContract:
         )
 
     def test_asking_changes_nothing_of_the_group_and_the_group_nothing_of_what_is_asked(self, groups, written, asked):
-        written("bert", a_state())
-        groups.set("bert", CONTROL)
-        assert groups.get("bert").round == 2
-        written("bert", a_state(round=3))
-        assert groups.get("bert").round == 3
-        assert asked("bert") == CONTROL
+        written(BERT, a_state())
+        groups.set(BERT, CONTROL)
+        assert groups.get(BERT).round == 2
+        written(BERT, a_state(round=3))
+        assert groups.get(BERT).round == 3
+        assert asked(BERT) == CONTROL
 
     def test_the_last_word_counts_and_saying_it_again_changes_nothing(self, groups, asked):
         later = replace(CONTROL, epoch=2, drain=())
         for control in (CONTROL, later, later):
-            groups.set("bert", control)
-        assert asked("bert") == later
+            groups.set(BERT, control)
+        assert asked(BERT) == later
 
     def test_runs_have_nothing_to_do_with_each_other(self, groups, written, asked):
-        written("bert", a_state())
-        groups.set("bert", CONTROL)
-        assert groups.get("bert-qstamp-2") is None
-        assert asked("bert-qstamp-2") is None
+        written(BERT, a_state())
+        groups.set(BERT, CONTROL)
+        assert groups.get(OTHER) is None
+        assert asked(OTHER) is None
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", '{"nodes": 3}', "\x80\x04cbuiltins\nexec"])
     def test_malformed_state_is_reported_as_unreadable(self, groups, written, text):
-        written("bert", text)
+        written(BERT, text)
         with pytest.raises(UnreadableRendezvous):
-            groups.get("bert")
+            groups.get(BERT)

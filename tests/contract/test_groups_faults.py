@@ -18,16 +18,17 @@ from faults import (
     throttled,
     trouble_after,
 )
-from groups_contract import CONTROL, a_state
+from groups_contract import BERT, CONTROL, KEY, ROLE, a_state, of_nodes
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl, row_of_run
+from trainmaster.adapters.dynamodb.rendezvous.control import DynamoRendezvousControl, row_of_run
 from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.elastic.rendezvous import Run
 from trainmaster.domain.errors import Throttled, Unavailable, UnreadableRendezvous
 from trainmaster.worker.rendezvous.control import read_control
 from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
 
-RUN = "bert"
+RUN = BERT
 HAPPENED = {answer_lost, trouble_after, killed_after}
 """Faults after which the call has had its effect; after any other it has not."""
 ENDS_BY = {throttled: Throttled, killed_before: Killed, killed_after: Killed}
@@ -45,7 +46,7 @@ class Nodes:
     """
 
     def __init__(self, engine, run=RUN):
-        self._store, self._token, self.written = DynamoStateStore(engine.client, engine.name, run), None, 0
+        self._store, self._token, self.written = DynamoStateStore(engine.client, engine.name, of_nodes(run)), None, 0
 
     def write(self):
         *_, self._token, done = self._store.set_state(a_state(round=self.written + 1).encode(), self._token)
@@ -64,7 +65,9 @@ def nodes(dynoxide_engine):
 
 
 def a_manager(engine, client=None):
-    return DynamoRendezvousControl(Table(client or engine.client, engine.name, threading.Event().wait), SystemClock())
+    return DynamoRendezvousControl(
+        Table(client or engine.client, engine.name, threading.Event().wait), SystemClock(), lambda _: KEY
+    )
 
 
 def control(epoch):
@@ -111,7 +114,7 @@ def test_whatever_each_request_of_the_queue_meets_it_is_carried_out_and_no_node_
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_pass_that_ends_at_any_request_leaves_the_row_to_the_next_one(dynoxide, dynoxide_engine, fault):
     for number in range(1, VERBS + 1):
-        client, run = dynoxide.client(retries=ONCE), f"{RUN}-{number}"
+        client, run = dynoxide.client(retries=ONCE), Run(f"bert-{number}", ROLE)
         disturbed, nodes = Disturbed(client, fault, {number}), Nodes(dynoxide_engine, run)
         for turn, verb in enumerate(verbs(nodes, run), 1):
             nodes.write()
@@ -142,7 +145,7 @@ def test_nodes_that_write_between_the_tries_of_one_word_are_not_undone(dynoxide,
 def test_a_node_writes_under_what_it_has_read_though_the_queue_spoke_in_between(dynoxide, dynoxide_engine):
     """Also where its answer is lost: what it is told then is its own write, with the queue's newest word."""
     client, groups = dynoxide.client(), a_manager(dynoxide_engine)
-    between, store = Between(client), DynamoStateStore(client, dynoxide_engine.name, RUN)
+    between, store = Between(client), DynamoStateStore(client, dynoxide_engine.name, of_nodes(RUN))
     for number in (1, 2, 3):
         between.acts[number] = lambda number=number: groups.set(RUN, control(number))
     assert store.set_state(b"one") == (b"one", 1, True)
@@ -160,12 +163,12 @@ def test_the_queue_names_neither_the_state_nor_its_revision_and_reads_consistent
         verb(a_manager(dynoxide_engine, client))
     assert len(between.asked) == VERBS
     for name, asked in between.asked:
-        assert asked["Key"] == {"pk": {"S": f"rdzv#{RUN}"}, "sk": {"S": "state"}}
+        assert asked["Key"] == {"pk": {"S": f"{ROLE}#bert"}, "sk": {"S": "state"}}
         if name == "GetItem":
             assert asked["ConsistentRead"] is True
         else:
             assert (name, "ConditionExpression" in asked) == ("UpdateItem", False)
-            assert {*asked["ExpressionAttributeNames"].values()} == {"control", "expires"}
+            assert {*asked["ExpressionAttributeNames"].values()} == {"control", "controlMac", "expires"}
     client.close()
 
 
@@ -187,7 +190,7 @@ GARBAGE = [
 
 @pytest.mark.parametrize("attributes", GARBAGE, ids=range(len(GARBAGE)))
 def test_a_row_of_others_is_told_as_such_and_what_is_asked_is_said_beside_it(dynoxide_engine, attributes):
-    groups, key = a_manager(dynoxide_engine), {"pk": {"S": f"rdzv#{RUN}"}, "sk": {"S": "state"}}
+    groups, key = a_manager(dynoxide_engine), {"pk": {"S": f"{ROLE}#bert"}, "sk": {"S": "state"}}
     unreadable = {**key, **attributes, "rev": {"S": "first"}, "control": {"N": "1"}, "expires": {"S": "never"}}
     dynoxide_engine.client.put_item(TableName=dynoxide_engine.name, Item=unreadable)
     for _ in range(2):

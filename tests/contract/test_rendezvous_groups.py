@@ -4,10 +4,10 @@ import json
 import threading
 
 import pytest
-from groups_contract import CONTROL, GroupsContract, a_state
+from groups_contract import BERT, CONTROL, KEY, GroupsContract, a_state, of_nodes
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.rendezvous import ROW_LIFETIME, DynamoRendezvousControl, row_of_run
+from trainmaster.adapters.dynamodb.rendezvous.control import ROW_LIFETIME, DynamoRendezvousControl, row_of_run
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.document import value_of
 from trainmaster.domain.elastic.rendezvous import Control
@@ -22,11 +22,11 @@ class TestMemoryGroups(GroupsContract):
 
     @pytest.fixture
     def written(self, groups):
-        return groups.set_state
+        return lambda run, text: groups.set_state(run.name, text)
 
     @pytest.fixture
     def asked(self, groups):
-        return groups.controls.get
+        return lambda run: groups.controls.get(run.name)
 
 
 class TestDynamoGroups(GroupsContract):
@@ -36,21 +36,17 @@ class TestDynamoGroups(GroupsContract):
 
     @pytest.fixture
     def groups(self, table):
-        return DynamoRendezvousControl(table, SystemClock())
+        return DynamoRendezvousControl(table, SystemClock(), lambda _: KEY)
 
     @pytest.fixture
     def written(self, table):
         """Any node's write; `test_worker_and_manager.py` has the real ones write."""
 
         def write(run, text):
-            names, values = {"#st": "st"}, {":st": {"B": text.encode()}, ":one": {"N": "1"}}
-            table.client.update_item(
-                TableName=table.name,
-                Key={"pk": {"S": f"rdzv#{run}"}, "sk": {"S": "state"}},
-                UpdateExpression="SET #st = :st ADD rev :one",
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=values,
-            )
+            row = table.get(row_of_run(run)) or {}
+            revision = int(row.get("rev", {"N": "0"})["N"]) + 1
+            mac = of_nodes(run).sign_state(text.encode(), revision)
+            table.set(row_of_run(run), st=text.encode(), rev=revision, mac=mac)
 
         return write
 
@@ -63,19 +59,19 @@ class TestDynamoGroups(GroupsContract):
         return read
 
     def test_the_queue_touches_neither_the_state_nor_its_revision(self, groups, written, table):
-        written("bert", a_state())
-        before = table.get(row_of_run("bert"))
-        groups.set("bert", CONTROL)
-        after = table.get(row_of_run("bert"))
+        written(BERT, a_state())
+        before = table.get(row_of_run(BERT))
+        groups.set(BERT, CONTROL)
+        after = table.get(row_of_run(BERT))
         assert {name: after[name] for name in before} == before
-        assert after.keys() - before.keys() == {"control", "expires"}
+        assert after.keys() - before.keys() == {"control", "controlMac", "expires"}
 
     def test_an_abandoned_row_expires(self, groups, table):
-        groups.set("bert", CONTROL)
-        left = int(table.get(row_of_run("bert"))["expires"]["N"]) - SystemClock().now().timestamp()
+        groups.set(BERT, CONTROL)
+        left = int(table.get(row_of_run(BERT))["expires"]["N"]) - SystemClock().now().timestamp()
         assert 0 <= ROW_LIFETIME.total_seconds() - left < 60
 
     def test_a_state_of_another_type_is_told_as_such(self, groups, table):
-        table.set(row_of_run("bert"), st="text", rev=1)
+        table.set(row_of_run(BERT), st="text", rev=1)
         with pytest.raises(UnreadableRendezvous):
-            groups.get("bert")
+            groups.get(BERT)

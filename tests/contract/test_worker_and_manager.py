@@ -10,7 +10,8 @@ from dataclasses import asdict
 import pytest
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
+from trainmaster.adapters.dynamodb.rendezvous.control import DynamoRendezvousControl
+from trainmaster.adapters.dynamodb.rendezvous.run_keys import RunKeys
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.elastic import rendezvous as domain
 from trainmaster.domain.jobs import attempt
@@ -22,10 +23,12 @@ from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import Drained
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
+from trainmaster.worker.rendezvous.run import Run
 from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.world import Identity
 
-RUN = "bert-qstamp-1"
+NAME, ROLE = "bert-qstamp-1", "arn:aws:iam::111122223333:role/training"
+RUN = domain.Run(NAME, ROLE)
 CONTROLS = [
     domain.Control(epoch=1, min_nodes=1, max_nodes=8),
     domain.Control(
@@ -37,12 +40,12 @@ CONTROLS = [
 @pytest.fixture
 def groups(dynoxide_engine):
     table = Table(dynoxide_engine.client, dynoxide_engine.name, threading.Event().wait)
-    return DynamoRendezvousControl(table, SystemClock())
+    return DynamoRendezvousControl(table, SystemClock(), RunKeys(table, lambda: b"s" * 32))
 
 
 @pytest.fixture
-def store(dynoxide_engine):
-    return DynamoStateStore(dynoxide_engine.client, dynoxide_engine.name, RUN)
+def store(dynoxide_engine, groups):
+    return DynamoStateStore(dynoxide_engine.client, dynoxide_engine.name, Run(NAME, groups.key(RUN), ROLE))
 
 
 def as_json(control):
@@ -84,11 +87,11 @@ def test_a_lost_write_tells_a_node_what_is_asked_as_well(groups, store):
 
 
 def test_the_world_that_nodes_form_is_the_group_that_the_queue_sees(groups, store, dynoxide_engine):
-    base, member = a_node(store, RUN), a_node(store, f"{RUN}-m1")
+    base, member = a_node(store, NAME), a_node(store, f"{NAME}-m1")
     base.join()
     group = groups.get(RUN)
     (node,) = group.nodes
-    assert (node.training_job_name, node.host, node.role, node.rank) == (RUN, "algo-1", domain.Role.MEMBER, 0)
+    assert (node.training_job_name, node.host, node.role, node.rank) == (NAME, "algo-1", domain.Role.MEMBER, 0)
     assert node.beats > 0
     assert (group.round, group.complete, group.closed, group.restarts) == (1, True, False, 0)
     waiting = member.joining()
@@ -100,13 +103,13 @@ def test_the_world_that_nodes_form_is_the_group_that_the_queue_sees(groups, stor
 
 
 def test_a_node_that_is_asked_to_leave_is_no_longer_held(groups, store):
-    node = a_node(store, RUN)
+    node = a_node(store, NAME)
     node.join()
-    assert groups.get(RUN).holds(RUN)
-    groups.set(RUN, domain.Control(epoch=1, min_nodes=1, max_nodes=2, drain=(RUN,)))
+    assert groups.get(RUN).holds(NAME)
+    groups.set(RUN, domain.Control(epoch=1, min_nodes=1, max_nodes=2, drain=(NAME,)))
     with pytest.raises(Drained):
         node.join()
-    assert not groups.get(RUN).holds(RUN)
+    assert not groups.get(RUN).holds(NAME)
 
 
 def test_every_state_that_nodes_can_write_is_read():

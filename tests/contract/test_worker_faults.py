@@ -26,11 +26,12 @@ from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import Unreachable
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
+from trainmaster.worker.rendezvous.run import Run
 from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.state import decode
 from trainmaster.worker.rendezvous.world import Identity
 
-RUN = "bert"
+RUN = Run("bert", "secret")
 FAULTS = (answer_lost, trouble_after, request_lost, throttled, conflict)
 HAPPENED = (answer_lost, trouble_after)
 """Faults after which a request has had its effect."""
@@ -169,7 +170,7 @@ def test_a_read_is_asked_again_or_out_of_reach_and_nothing_else(dynoxide, dynoxi
 def test_a_node_that_dies_at_any_request_leaves_a_row_that_others_go_on_from(dynoxide, dynoxide_engine, fault):
     """Another node may be in a world with the dead one, until that has been silent for long enough; then it goes on."""
     for number in range(1, 7):
-        client, run = dynoxide.client(retries=TWICE), f"{RUN}-{number}"
+        client, run = dynoxide.client(retries=TWICE), Run(f"bert-{number}", "secret")
         Disturbed(client, fault, {number})
         first = a_node(client, dynoxide_engine.name, 1, run, keep_alive_interval=0.1)
         with suppress(Killed):

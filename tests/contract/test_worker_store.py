@@ -14,13 +14,17 @@ from trainmaster.worker.rendezvous.dynamodb import (
     TableAddress,
     dynamodb_client,
 )
-from trainmaster.worker.rendezvous.errors import Corrupt, Unreachable
+from trainmaster.worker.rendezvous.errors import Unreachable, Unverified
+from trainmaster.worker.rendezvous.run import Run
+
+ROLE = "arn:aws:iam::111122223333:role/training"
+BERT = Run("bert", "secret", ROLE)
 
 
 class StateStoreContract:
     @pytest.fixture
     def store(self, engine):
-        return DynamoStateStore(engine.client, engine.name, "bert", now=lambda: 1000.7)
+        return DynamoStateStore(engine.client, engine.name, BERT, now=lambda: 1000.7)
 
     def test_nothing_is_stored_at_first(self, store):
         assert (store.get_state(), store.control) == (None, None)
@@ -50,19 +54,19 @@ class StateStoreContract:
         (row,) = engine.rows()
         assert row["expires"] == {"N": str(1000 + RETENTION_SECONDS)}
 
-    def test_a_row_of_another_kind_is_corrupt(self, store, engine):
-        key = {"pk": {"S": "rdzv#bert"}, "sk": {"S": "state"}}
+    def test_a_row_of_another_kind_is_not_read(self, store, engine):
+        key = {"pk": {"S": BERT.partition}, "sk": {"S": "state"}}
         engine.client.put_item(TableName=engine.name, Item=key | {"st": {"S": "text"}, "rev": {"N": "1"}})
-        with pytest.raises(Corrupt):
+        with pytest.raises(Unverified):
             store.get_state()
 
     def test_runs_have_rows_of_their_own(self, store, engine):
         store.set_state(b"one")
-        assert DynamoStateStore(engine.client, engine.name, "bert-qstamp-2").get_state() is None
+        assert DynamoStateStore(engine.client, engine.name, Run("bert-qstamp-2", "secret", ROLE)).get_state() is None
 
     def test_a_table_that_is_not_there_is_out_of_reach(self, engine):
         with pytest.raises(Unreachable, match="ResourceNotFound"):
-            DynamoStateStore(engine.client, "no-such-table", "bert").get_state()
+            DynamoStateStore(engine.client, "no-such-table", BERT).get_state()
 
 
 class TestOnDynoxide(StateStoreContract):
@@ -92,7 +96,7 @@ class LostAnswer:
 
 
 def test_a_write_that_was_sent_twice_is_told_as_lost_and_shows_itself(dynoxide_engine):
-    store = DynamoStateStore(LostAnswer(dynoxide_engine.client), dynoxide_engine.name, "bert")
+    store = DynamoStateStore(LostAnswer(dynoxide_engine.client), dynoxide_engine.name, BERT)
     assert store.set_state(b"one") == (b"one", 1, False)
 
 
@@ -106,7 +110,7 @@ class Silent:
 
 
 def test_silence_leaves_open_whether_it_was_written():
-    store = DynamoStateStore(Silent(), "queue", "bert")
+    store = DynamoStateStore(Silent(), "queue", BERT)
     for call in (store.get_state, lambda: store.set_state(b"one"), lambda: store.set_state(b"one", 3)):
         with pytest.raises(Unreachable, match="ReadTimeoutError"):
             call()

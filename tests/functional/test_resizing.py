@@ -9,6 +9,7 @@ import pytest
 
 from builders import ADA, P5
 from elastic_world import BY_DECREE, EAGER, TARGET, ElasticWorld
+from trainmaster.domain.elastic.rendezvous import Run
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
@@ -17,7 +18,7 @@ from trainmaster.service.change import cancel
 from trainmaster.service.resizing.contract import HookAnswer
 from trainmaster.service.resizing.contract import Outcome as Answers
 from trainmaster.service.resizing.custom import answer_resize
-from world import BRISK
+from world import BRISK, ROLE
 
 HOOKS = ("restart", "members", "custom")
 
@@ -78,7 +79,9 @@ def test_a_group_is_told_what_it_is_and_has_instances_beside_its_own_one_by_one(
     assert ["CheckpointConfig" in job for job in (base, first, second)] == [True, False, False]
     told = {
         "TRAINMASTER_RUN": "elastic",
-        "TRAINMASTER_TABLE": "sagemaker-queue",
+        "TRAINMASTER_RENDEZVOUS_TABLE": "sagemaker-queue-rendezvous",
+        "TRAINMASTER_RENDEZVOUS_ROLE": ROLE,
+        "TRAINMASTER_RENDEZVOUS_KEY": world.meeting.key(Run("elastic", ROLE)),
         "TRAINMASTER_MIN": "1",
         "TRAINMASTER_MAX": "3",
         "TRAINMASTER_SIZES": "1,3",

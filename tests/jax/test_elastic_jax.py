@@ -8,11 +8,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from tests.containers import alone, until
+from tests.containers import RUN, alone, until
 
 from trainmaster.domain.elastic.rendezvous import Control, Role
 
-RUN = "bert"
 NONE = "--launcher=none"
 THIRD = "bert-qstamp-1-m3"
 

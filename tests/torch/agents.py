@@ -6,6 +6,8 @@ import random
 import threading
 import time
 
+from tests.containers import RUN_OF_NODES
+
 from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
@@ -13,7 +15,7 @@ from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.world import Identity, new_incarnation
 from trainmaster.worker.torch.handler import DynamoDBRendezvousHandler
 
-RUN = "bert"
+RUN = RUN_OF_NODES.name
 PATIENCE = 30
 QUICK = {
     "keep_alive_interval": 0.4,
@@ -126,7 +128,7 @@ class Agents:
         """The agent of the node 127.0.0.`number`."""
         rng, address = random.Random(f"{self.table}-{number}-{len(self.made)}"), f"127.0.0.{number}"
         me = Identity(training_job_name=job, host="algo-1", incarnation=new_incarnation(rng), addr=address)
-        store = DynamoStateStore(client or self.client, self.table, RUN)
+        store = DynamoStateStore(client or self.client, self.table, RUN_OF_NODES)
         quick = Settings(min_nodes=min_nodes, max_nodes=max_nodes, **({"join_timeout": 20.0} | QUICK | settings))
         clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=rng)
         handler = DynamoDBRendezvousHandler(

@@ -15,10 +15,11 @@ from torch.distributed.elastic.rendezvous import (
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend
 
 from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
+from trainmaster.worker.rendezvous.run import Run
 from trainmaster.worker.torch.backend import DynamoDBRendezvousBackend, create_backend
 
-RUN = "bert-qstamp-1"
-KEY = {"pk": {"S": f"rdzv#{RUN}"}, "sk": {"S": "state"}}
+RUN = Run("bert-qstamp-1", "secret", "arn:aws:iam::111122223333:role/training")
+KEY = {"pk": {"S": RUN.partition}, "sk": {"S": "state"}}
 
 
 @pytest.fixture
@@ -154,10 +155,11 @@ def a_client_of_a_closed_port(config):
 @pytest.mark.parametrize("endpoint", ["sagemaker-queue", "eu-west-1/sagemaker-queue", "us-gov-west-1/queue"])
 def test_the_endpoint_is_a_table_with_or_without_its_region(endpoint, monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    assert create_backend(RendezvousParameters("dynamodb", endpoint, RUN, 1, 2)).name == "dynamodb"
+    monkeypatch.setenv("TRAINMASTER_RENDEZVOUS_KEY", "secret")
+    assert create_backend(RendezvousParameters("dynamodb", endpoint, RUN.name, 1, 2)).name == "dynamodb"
 
 
 @pytest.mark.parametrize("endpoint", ["", "a", "eu-west-1/", "/queue table", "http://host:8000/queue", "a/b/c"])
 def test_another_endpoint_is_refused_with_what_it_should_be(endpoint):
     with pytest.raises(ValueError, match="TABLE or REGION/TABLE"):
-        create_backend(RendezvousParameters("dynamodb", endpoint, RUN, 1, 2))
+        create_backend(RendezvousParameters("dynamodb", endpoint, RUN.name, 1, 2))

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.containers import alone, until
+from tests.containers import RUN, alone, until
 
 from trainmaster.domain.elastic.rendezvous import Control
 
@@ -29,12 +29,12 @@ def test_a_job_grows_and_shrinks_without_losing_a_step_and_with_the_losses_of_on
     until(lambda: base.steps[-1]["world"] == 2)
     grown = len(base.steps)
     until(lambda: len(base.steps) > grown + 20)
-    groups.set("bert", Control(epoch=1, min_nodes=1, max_nodes=1, drain=("bert-qstamp-1-m2",), grace=60.0))
+    groups.set(RUN, Control(epoch=1, min_nodes=1, max_nodes=1, drain=("bert-qstamp-1-m2",), grace=60.0))
     assert member.ends() == 0, "a drained member ends in peace"
     until(lambda: base.steps[-1]["world"] == 1)
     base.stop()
     assert base.ends() == 0, "one that is stopped has saved, and left"
-    assert groups.get("bert").nodes == ()
+    assert groups.get(RUN).nodes == ()
     assert [line["step"] for line in base.steps] == list(range(1, len(base.steps) + 1)), "no step lost or done twice"
     assert [round_ for round_, _ in itertools.groupby(line["round"] for line in base.steps)] == [1, 2, 3]
     expected = alone(script, len(base.steps), tmp_path)
@@ -45,10 +45,10 @@ def test_a_job_grows_and_shrinks_without_losing_a_step_and_with_the_losses_of_on
 @pytest.mark.slow
 def test_a_stop_while_a_node_waits_for_others_takes_it_out(containers, groups):
     one = containers(1, ONE, QUICK, TRAINMASTER_MIN="2")
-    until(lambda: (found := groups.get("bert")) is not None and found.nodes)
+    until(lambda: (found := groups.get(RUN)) is not None and found.nodes)
     one.stop()
     assert one.ends() == 143
-    assert groups.get("bert").nodes == ()
+    assert groups.get(RUN).nodes == ()
     assert not one.failure.exists(), "a stop that was asked for is no failure"
 
 

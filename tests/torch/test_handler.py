@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 import pytest
 from agents import QUICK, RUN, Agents, eventually, worlds
 from botocore.exceptions import ConnectTimeoutError
+from tests import containers
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
     RendezvousParameters,
@@ -76,11 +77,11 @@ def test_draining_the_first_rank_ends_it_with_code_0_and_charges_no_restart(agen
     worlds(*some)
     drained = next(agent for agent in some if agent.info.rank == 0)
     job = f"bert-m{drained.address[-1]}"
-    groups.set(RUN, Control(epoch=1, min_nodes=1, max_nodes=2, drain=(job,), grace=5.0))
+    groups.set(containers.RUN, Control(epoch=1, min_nodes=1, max_nodes=2, drain=(job,), grace=5.0))
     stay = [agent for agent in some if agent is not drained]
     assert drained.ends() == 0
     assert sorted(worlds(*stay)) == [0, 1]
-    group = groups.get(RUN)
+    group = groups.get(containers.RUN)
     assert not group.holds(job)
     assert (group.closed, group.restarts) == (False, 0)
 
@@ -91,14 +92,14 @@ def test_a_node_that_is_lost_is_missed_and_the_others_go_on_without_it(agents, g
     lost = next(agent for agent in some if agent.info.rank == 0)
     lost.dies()
     worlds(*(agent for agent in some if agent is not lost))
-    assert groups.get(RUN).restarts == 1
+    assert groups.get(containers.RUN).restarts == 1
 
 
 def test_a_spare_waits_and_takes_the_place_of_a_node_that_is_lost(agents, groups):
     first, second = agents.open(1, 2, 2), agents.open(2, 2, 2)
     worlds(first, second)
     spare = agents.open(3, 2, 2)
-    eventually(lambda: [node.role for node in groups.get(RUN).nodes].count(Role.SPARE) == 1)
+    eventually(lambda: [node.role for node in groups.get(containers.RUN).nodes].count(Role.SPARE) == 1)
     assert (first.handler.num_nodes_waiting(), spare.world) == (0, None)
     second.dies()
     worlds(first, spare)
@@ -110,7 +111,7 @@ def test_failed_workers_of_one_node_start_a_new_round_for_all_which_is_charged_o
     some[0].fails()
     eventually(lambda: all(agent.rounds == 2 for agent in some))
     assert worlds(*some) == before
-    assert groups.get(RUN).restarts == 1
+    assert groups.get(containers.RUN).restarts == 1
 
 
 def test_a_job_that_has_used_up_its_restarts_ends_everywhere_with_the_reason(agents, groups, tmp_path):
@@ -124,7 +125,7 @@ def test_a_job_that_has_used_up_its_restarts_ends_everywhere_with_the_reason(age
         eventually(lambda rounds=rounds: all(agent.rounds == rounds for agent in some))
         some[0].fails()
     assert all(isinstance(agent.ends(), RendezvousClosedError) for agent in some)
-    reason = groups.get(RUN).reason
+    reason = groups.get(containers.RUN).reason
     assert reason.startswith("trainmaster: restart budget spent")
     assert [each.job_failure() for each in notices] == [reason, reason]
 
@@ -133,19 +134,19 @@ def test_the_job_is_over_once_the_script_has_ended_on_all_nodes_and_a_spare_ends
     first, second = agents.open(1, 2, 2), agents.open(2, 2, 2)
     worlds(first, second)
     spare = agents.open(3, 2, 2)
-    eventually(lambda: len(groups.get(RUN).nodes) == 3)
+    eventually(lambda: len(groups.get(containers.RUN).nodes) == 3)
     first.finishes()
     time.sleep(1.0)
-    assert not groups.get(RUN).closed, "the other one is still at work"
+    assert not groups.get(containers.RUN).closed, "the other one is still at work"
     second.finishes()
     assert (first.ends(), second.ends(), spare.ends()) == (None, None, 0)
-    assert (groups.get(RUN).closed, groups.get(RUN).reason) == (True, "done")
+    assert (groups.get(containers.RUN).closed, groups.get(containers.RUN).reason) == (True, "done")
 
 
 def test_too_few_nodes_are_told_so_and_close_nothing(agents, groups):
     only = agents.open(1, 2, 2, join_timeout=0.5)
     assert isinstance(only.ends(), RendezvousTimeoutError)
-    group = groups.get(RUN)
+    group = groups.get(containers.RUN)
     assert (group.closed, group.nodes) == (False, ())
 
 
@@ -174,7 +175,7 @@ def test_before_a_resize_workers_are_asked_to_save_and_waited_for(agents, tmp_pa
 
 def test_workers_that_never_answer_are_waited_for_no_longer_than_the_grace(agents, groups, tmp_path):
     tmp_path.chmod(0o700)
-    groups.set(RUN, Control(epoch=1, min_nodes=1, max_nodes=2, grace=1.0))
+    groups.set(containers.RUN, Control(epoch=1, min_nodes=1, max_nodes=2, grace=1.0))
     first = agents.open(1, 1, 2, notices=Answering(tmp_path))
     worlds(first)
     began = time.monotonic()
@@ -195,7 +196,7 @@ def test_a_container_that_is_being_stopped_leaves_once_its_workers_have_saved(ag
     notices.saved = number
     assert stopped.ends() == 0
     worlds(other)
-    assert not groups.get(RUN).closed
+    assert not groups.get(containers.RUN).closed
 
 
 class Outage:
@@ -217,8 +218,8 @@ def test_an_outage_longer_than_the_expiry_costs_nothing_where_all_have_it(agents
     between.out.set()
     time.sleep(1.5 * QUICK["keep_alive_interval"] * QUICK["keep_alive_max_attempt"])
     between.out.clear()
-    beats = sum(node.beats for node in groups.get(RUN).nodes)
-    eventually(lambda: sum(node.beats for node in groups.get(RUN).nodes) > beats + 2)
+    beats = sum(node.beats for node in groups.get(containers.RUN).nodes)
+    eventually(lambda: sum(node.beats for node in groups.get(containers.RUN).nodes) > beats + 2)
     assert [agent.rounds for agent in some] == [1, 1]
 
 
@@ -231,12 +232,12 @@ def test_a_node_that_alone_is_cut_off_is_replaced_and_comes_back_into_a_later_wo
     assert third.rounds == 1, "it works on, and learns of nothing"
     between.out.clear()
     worlds(first, second, third)
-    assert len(groups.get(RUN).nodes) == 3
+    assert len(groups.get(containers.RUN).nodes) == 3
 
 
 def test_torch_finds_the_handler_by_its_name(table, engine, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{engine._port}")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "TRAINMASTER_RENDEZVOUS_KEY"):
         monkeypatch.setenv(name, "test")
     assert [each.value for each in entry_points(group="torchrun.handlers", name="dynamodb")] == [
         "trainmaster.worker.torch.entry:creator"
@@ -254,6 +255,8 @@ def test_torch_finds_the_handler_by_its_name(table, engine, monkeypatch):
 
 def test_the_row_contains_json_and_no_pickle(agents, client, table):
     worlds(agents.open(1, 1, 1))
-    row = client.get_item(TableName=table, Key={"pk": {"S": f"rdzv#{RUN}"}, "sk": {"S": "state"}})["Item"]
+    row = client.get_item(TableName=table, Key={"pk": {"S": containers.RUN_OF_NODES.partition}, "sk": {"S": "state"}})[
+        "Item"
+    ]
     assert json.loads(row["st"]["B"])["round"] == 1
     assert int(row["expires"]["N"]) > time.time()

@@ -11,6 +11,7 @@ from torch.distributed.elastic.rendezvous import RendezvousClosedError, Rendezvo
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import create_handler
 
 from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
+from trainmaster.worker.rendezvous.run import Run
 from trainmaster.worker.torch.backend import DynamoDBRendezvousBackend
 
 PATIENCE = 20
@@ -43,7 +44,7 @@ def handlers(client, table):
     store, made = HashStore(), []
 
     def make(number, min_nodes, max_nodes):
-        backend = DynamoDBRendezvousBackend(DynamoStateStore(client, table, "bert"))
+        backend = DynamoDBRendezvousBackend(DynamoStateStore(client, table, Run("bert", "secret")))
         quick = {"last_call_timeout": 1, "keep_alive_interval": 1, "keep_alive_max_attempt": 3}
         parameters = RendezvousParameters("dynamodb", table, "bert", min_nodes, max_nodes, f"127.0.0.{number}", **quick)
         made.append(create_handler(store, backend, parameters))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,9 +17,12 @@ from policy_evaluator import EVERYTHING, Request, allowed
 from rendered import ACCOUNT, REGIONS, Stack, core_stack, policies_of
 from template_checks import calls_of, of_type
 from trainmaster.adapters.dynamodb.access.audit import partition
+from trainmaster.adapters.dynamodb.rendezvous.control import row_of_run
+from trainmaster.domain.elastic.rendezvous import Run
 
 STACK = core_stack()
 TABLE = STACK.attribute("QueueTable")
+RENDEZVOUS = STACK.attribute("RendezvousTable")
 FINISHED = f"{TABLE}/index/finished"
 WAKE = STACK.attribute("WakeQueue")
 WAKE_DEAD = STACK.attribute("WakeDeadLetterQueue")
@@ -55,6 +59,7 @@ NEEDS = {
         on_table("PutItem", AUDIT),
         on_table("Query", AUDIT),
         on_table("Query", "2026-11", FINISHED),
+        on_table("GetItem", "any", RENDEZVOUS),
         Request("sqs:SendMessage", WAKE),
         Request("iam:SimulatePrincipalPolicy", f"arn:aws:iam::{ACCOUNT}:role/people/anna"),
         Request("iam:SimulatePrincipalPolicy", f"arn:aws:iam::{ACCOUNT}:user/anna"),
@@ -64,6 +69,7 @@ NEEDS = {
     "ManagerRole": [
         *(on_table(each) for each in ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem")),
         *(on_table(each) for each in ("Query", "UpdateItem")),
+        *(on_table(each, "any", RENDEZVOUS) for each in ("GetItem", "UpdateItem")),
         *(Request(f"sqs:{each}", WAKE) for each in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")),
         Request("sqs:SendMessage", WAKE),
         Request("sqs:SendMessage", WAKE_DEAD),
@@ -136,6 +142,9 @@ DENIED = {
     "the manager deletes an audit entry": ("ManagerRole", on_table("DeleteItem", AUDIT)),
     "the manager changes an audit entry": ("ManagerRole", on_table("UpdateItem", AUDIT)),
     "the manager writes an audit entry": ("ManagerRole", on_table("PutItem", AUDIT)),
+    "the API writes a rendezvous": ("ApiRole", on_table("UpdateItem", "any", RENDEZVOUS)),
+    "the manager deletes a rendezvous": ("ManagerRole", on_table("DeleteItem", "any", RENDEZVOUS)),
+    "the manager reads all rendezvous": ("ManagerRole", on_table("Scan", resource=RENDEZVOUS)),
     "the API scans the table": ("ApiRole", on_table("Scan")),
     "the API deletes the table": ("ApiRole", Request("dynamodb:DeleteTable", TABLE)),
     "the API takes messages from the manager": ("ApiRole", Request("sqs:ReceiveMessage", WAKE)),
@@ -239,12 +248,40 @@ def rendezvous() -> list[dict[str, Any]]:
     return [STACK.resources["RendezvousPolicy"]["Properties"]["PolicyDocument"]]
 
 
+def of_a_node(action: str, key: str, role: str = "training") -> Request:
+    """Return a node's request for the row of that partition key, as the execution role of its job."""
+    principal = f"arn:aws:iam::{ACCOUNT}:role/{role}"
+    context: dict[str, Any] = {"aws:PrincipalArn": principal}
+    if action != "Scan":
+        context["dynamodb:LeadingKeys"] = [key]
+    return Request(f"dynamodb:{action}", RENDEZVOUS, context, principal)
+
+
+def row_of(role: str) -> str:
+    return row_of_run(Run("a-1", f"arn:aws:iam::{ACCOUNT}:role/{role}"))[0]
+
+
+@pytest.mark.parametrize("role", ["training", "teams/vision/training"])
 @pytest.mark.parametrize("action", ["GetItem", "UpdateItem"])
-def test_a_node_reads_and_updates_the_row_of_its_run(evaluator, action):
-    assert evaluator.allows(on_table(action, "rdzv#a-1"), rendezvous())
+def test_a_node_reads_and_updates_the_row_of_its_run(evaluator, action, role):
+    assert evaluator.allows(of_a_node(action, row_of(role), role), rendezvous())
 
 
-@pytest.mark.parametrize("key", ["JOB#a", "STATE", "WAIT", "SETTINGS"])
+@pytest.mark.parametrize("other", ["train", "training2", "teams/vision/training", "*", "t*"])
+@pytest.mark.parametrize("action", ["GetItem", "UpdateItem"])
+def test_a_node_has_no_access_to_the_runs_of_another_role(evaluator, action, other):
+    assert not evaluator.allows(of_a_node(action, row_of(other)), rendezvous())
+
+
+@pytest.mark.parametrize("action", ["GetItem", "UpdateItem"])
+def test_a_node_has_no_access_without_a_key_or_to_the_queues_table(evaluator, action):
+    request = of_a_node(action, row_of("training"))
+    keyless = {name: value for name, value in request.context.items() if name != "dynamodb:LeadingKeys"}
+    assert not evaluator.allows(replace(request, context=keyless), rendezvous())
+    assert not evaluator.allows(replace(request, resource=TABLE), rendezvous())
+
+
+@pytest.mark.parametrize("key", ["JOB#a", "STATE", "WAIT", "SETTINGS", "rendezvous"])
 @pytest.mark.parametrize("action", ["GetItem", "UpdateItem", "Query", "PutItem", "DeleteItem"])
 def test_a_node_has_no_access_to_jobs_and_settings(evaluator, action, key):
     assert not evaluator.allows(on_table(action, key), rendezvous())
@@ -252,7 +289,7 @@ def test_a_node_has_no_access_to_jobs_and_settings(evaluator, action, key):
 
 @pytest.mark.parametrize("action", ["Query", "PutItem", "DeleteItem", "Scan"])
 def test_a_node_neither_lists_nor_deletes_rows_of_rendezvous(evaluator, action):
-    assert not evaluator.allows(on_table(action, "rdzv#a-1"), rendezvous())
+    assert not evaluator.allows(of_a_node(action, row_of("training")), rendezvous())
 
 
 # ---------------------------------------------------------------- resource policies and trust

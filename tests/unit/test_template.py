@@ -163,18 +163,38 @@ def test_members_of_elastic_jobs_may_use_the_rows_of_rendezvous_alone():
     policy = RESOURCES["RendezvousPolicy"]["Properties"]
     (statement,) = policy["PolicyDocument"]["Statement"]
     assert statement["Action"] == ["dynamodb:GetItem", "dynamodb:UpdateItem"]
-    assert statement["Resource"] == {"Fn::GetAtt": ["QueueTable", "Arn"]}
-    assert statement["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["rdzv#*"]}}
+    assert statement["Resource"] == {"Fn::GetAtt": ["RendezvousTable", "Arn"]}
+    assert statement["Condition"] == {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["${aws:PrincipalArn}#*"]},
+        "Null": {"dynamodb:LeadingKeys": "false"},
+    }
     assert not {"Roles", "Users", "Groups"} & policy.keys(), "who gets it is for whoever deploys to say"
     assert TEMPLATE["Outputs"]["RendezvousPolicyArn"]["Value"] == {"Ref": "RendezvousPolicy"}
 
 
-def test_rows_of_rendezvous_expire_and_no_others():
-    table = RESOURCES["QueueTable"]["Properties"]
+def test_the_functions_have_of_the_table_of_rendezvous_what_they_call():
+    granted = {
+        role: [each["Action"] for each in statements(role) if each.get("Sid") == "Rendezvous"]
+        for role in ("ApiRole", "ManagerRole")
+    }
+    assert granted == {
+        "ApiRole": ["dynamodb:GetItem"],
+        "ManagerRole": [["dynamodb:GetItem", "dynamodb:UpdateItem"]],
+    }
+
+
+def test_rows_of_rendezvous_are_apart_and_expire():
+    table, queue = (RESOURCES[name]["Properties"] for name in ("RendezvousTable", "QueueTable"))
+    assert table.keys() & {"GlobalSecondaryIndexes", "LocalSecondaryIndexes", "StreamSpecification"} == set()
+    assert (table["BillingMode"], table["SSESpecification"]) == ("PAY_PER_REQUEST", {"SSEEnabled": True})
+    assert table["TableName"] != queue["TableName"]
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expires", "Enabled": True}
+    assert TEMPLATE["Outputs"]["RendezvousTableName"]["Value"] == {"Ref": "RendezvousTable"}
+    told = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
+    assert told["TRAINMASTER_RENDEZVOUS_TABLE"] == {"Ref": "RendezvousTable"}
     sources = {path.stem: path.read_text() for path in (SOURCE / "adapters").rglob("*.py")}
     written = {name for name, text in sources.items() if re.search(r"""["']expires["']|\bexpires=""", text)}
-    assert written == {"audit", "rendezvous"}
+    assert written == {"audit", "control"}, "no row of a job ever expires"
 
 
 def test_both_functions_may_send_what_the_code_sends():

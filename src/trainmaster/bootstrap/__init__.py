@@ -58,7 +58,7 @@ class Application:
     @cached_property
     def manager_context(self) -> ManagerContext:
         """Dependencies of the manager's use cases."""
-        manager_context = ManagerContext(self.store, self.launcher, self.clock, table=self.settings.table)
+        manager_context = ManagerContext(self.store, self.launcher, self.clock, table=self.settings.rendezvous_table)
         return replace(
             manager_context,
             checkpoints=self.checkpoints,
@@ -148,9 +148,11 @@ class Application:
     @cached_property
     def rendezvous(self) -> RendezvousControl:
         """The rendezvous of elastic jobs, on DynamoDB."""
-        from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
+        from trainmaster.adapters.dynamodb.rendezvous.control import DynamoRendezvousControl
+        from trainmaster.adapters.dynamodb.rendezvous.run_keys import RunKeys
 
-        return DynamoRendezvousControl(self.table, self.clock)
+        table = self._table_named(self.settings.rendezvous_table)
+        return DynamoRendezvousControl(table, self.clock, RunKeys(self.table))
 
     @cached_property
     def resize_requesters(self) -> Mapping[str, ResizeRequester]:
@@ -173,9 +175,12 @@ class Application:
     @cached_property
     def table(self) -> Table:
         """The queue's table."""
+        return self._table_named(self.settings.table)
+
+    def _table_named(self, name: str) -> Table:
         from trainmaster.adapters.dynamodb.table import Table
 
-        return Table(self.clients.of("dynamodb"), self.settings.table, self.clock.sleep)
+        return Table(self.clients.of("dynamodb"), name, self.clock.sleep)
 
     @cached_property
     def permissions(self) -> Permissions:

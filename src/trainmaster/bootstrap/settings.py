@@ -23,6 +23,7 @@ class Settings:
     Attributes:
         queue: the queue's name, which tags every attempt.
         table: the DynamoDB table.
+        rendezvous_table: the DynamoDB table in which the nodes of elastic jobs meet.
         wake_queue_url: the SQS FIFO queue that feeds the manager.
         dead_letter_queue_url: where messages go that cannot be handled.
         pools: the deployment's pools, as `ml.p5.48xlarge=2,ml.g5.2xlarge=8`.
@@ -38,6 +39,7 @@ class Settings:
 
     queue: str
     table: str
+    rendezvous_table: str = ""
     wake_queue_url: str = ""
     dead_letter_queue_url: str = ""
     pools: str = ""
@@ -140,6 +142,7 @@ def _pools(text: str) -> str:
 _READERS: Mapping[str, Callable[[str], Any]] = {
     "QUEUE": str,
     "TABLE": str,
+    "RENDEZVOUS_TABLE": str,
     "WAKE_QUEUE_URL": str,
     "DEAD_LETTER_QUEUE_URL": str,
     "POOLS": _pools,

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from trainmaster.domain.elastic.rendezvous import Control, RendezvousState
+from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, Run
 from trainmaster.domain.jobs.job import Job
 
 
 class RendezvousControl(Protocol):
     """The queue's side of the rendezvous of elastic jobs. Verbs raise `Throttled`, `Unavailable`."""
 
-    def get(self, run: str) -> RendezvousState | None:
+    def get(self, run: Run) -> RendezvousState | None:
         """Return the rendezvous of a run; None before any node has joined. Raises `UnreadableRendezvous` too."""
         ...
 
-    def set(self, run: str, control: Control) -> None:
+    def set(self, run: Run, control: Control) -> None:
         """Set the size and the drain list that the nodes of a run must follow; idempotent."""
+        ...
+
+    def key(self, run: Run) -> str:
+        """Return the secret with which the queue and the nodes of a run sign what they write; always the same."""
         ...
 
 

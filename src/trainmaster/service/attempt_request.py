@@ -9,8 +9,10 @@ import json
 from collections.abc import Mapping
 
 from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.elastic.rendezvous import Run
 from trainmaster.domain.elastic.sizes import Elastic, RestartBudget
 from trainmaster.domain.errors import ServiceError
+from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.requests import for_pool, member_request, with_instances
@@ -38,18 +40,30 @@ def request_of_member(context: ManagerContext, job: Job, attempt: Attempt) -> Re
     return member_request(_request(context, job, attempt, 1))
 
 
-def environment(elastic: Elastic, run: str, table: str, *, used: int = 0) -> dict[str, str]:
+def run_of(context: ManagerContext, job: Job) -> Run:
+    """Return the rendezvous of the job's newest attempt. Raises `Throttled`, `Unavailable`, `NotPermitted`."""
+    return _run(lifecycle.current(job), context.store.request_of(job.name))
+
+
+def _run(attempt: Attempt, request: Request) -> Run:
+    return Run(attempt.training_job_name, str(request.get("RoleArn", "")))
+
+
+def environment(elastic: Elastic, run: Run, table: str, *, key: str = "", used: int = 0) -> dict[str, str]:
     """Return the environment variables for the nodes of an elastic job; `worker` documents each.
 
     Args:
         elastic: the job's bounds.
-        run: the rendezvous of the nodes, named after the attempt's own training job.
+        run: the rendezvous of the nodes.
         table: the DynamoDB table of the rendezvous; "" if there is none.
+        key: secret of the run; "" if there is no rendezvous.
         used: restarts that the job's earlier attempts have used of its total.
     """
     variables = {
-        "RUN": run,
-        "TABLE": table,
+        "RUN": run.name,
+        "RENDEZVOUS_TABLE": table,
+        "RENDEZVOUS_ROLE": run.role,
+        "RENDEZVOUS_KEY": key,
         "MIN": str(elastic.min_instances),
         "MAX": str(elastic.max_instances),
         "SIZES": ",".join(map(str, elastic.sizes)) if elastic.values or elastic.step > 1 else "",
@@ -65,7 +79,9 @@ def _request(context: ManagerContext, job: Job, attempt: Attempt, instances: int
     """Return the request for this many instances in the attempt's pool. Raises what `base_request` raises."""
     request = context.store.request_of(job.name)
     if job.elastic is not None:
-        variables = environment(job.elastic, attempt.training_job_name, context.table, used=job.restarts)
+        run = _run(attempt, request)
+        key = "" if context.rendezvous is None else context.rendezvous.key(run)
+        variables = environment(job.elastic, run, context.table, key=key, used=job.restarts)
         request = with_instances({**request, "Environment": {**_environment(request), **variables}}, instances)
     if not job.demand.queue_selects_pool:
         return request

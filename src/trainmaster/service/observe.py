@@ -15,6 +15,7 @@ from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.ports.sagemaker import Creator
 from trainmaster.service import dependencies
+from trainmaster.service.attempt_request import run_of
 from trainmaster.service.capacity import orphans
 from trainmaster.service.capacity.ownership import find_creator
 from trainmaster.service.context import ManagerContext, commit
@@ -130,7 +131,7 @@ def _with_restarts(context: ManagerContext, job: Job, seen: Observation) -> Job:
     if context.rendezvous is None or not counts or not lifecycle.ends_attempt(job, seen):
         return job
     try:
-        state = context.rendezvous.get(lifecycle.current(job).training_job_name)
+        state = context.rendezvous.get(run_of(context, job))
     except UnreadableRendezvous as error:
         log.warning("cannot read a job's restarts", extra={"job": job.name, "cause": str(error)})
         return job

@@ -262,17 +262,19 @@ def checkpoints(where: str | Path | None = None, environ: Mapping[str, str] | No
 
 def latest_round_reader(environ: Mapping[str, str]) -> Callable[[], int | None]:
     """Return a function that reads the round of the newest world; None without a rendezvous or a response."""
-    run, table = environ.get("TRAINMASTER_RUN"), environ.get("TRAINMASTER_TABLE")
+    run, table = environ.get("TRAINMASTER_RUN"), environ.get("TRAINMASTER_RENDEZVOUS_TABLE")
     if not environ.get(ROUND) or not run or not table:
         return lambda: None
 
     def read() -> int | None:
         from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore, TableAddress, dynamodb_client
+        from trainmaster.worker.rendezvous.run import Run
         from trainmaster.worker.rendezvous.state import decode
 
         address = TableAddress.parse(table)
         try:
-            row = DynamoStateStore(dynamodb_client(address.region), address.table, run).get_state()
+            store = DynamoStateStore(dynamodb_client(address.region), address.table, Run.from_environment(environ))
+            row = store.get_state()
         except Unreachable:
             return None
         return decode(row[0]).latest_round if row else None

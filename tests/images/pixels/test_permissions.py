@@ -209,7 +209,7 @@ def test_each_function_may_do_all_that_it_does_and_nothing_besides_with_the_tabl
         assert unused(role, asked.calls) == [], role
 
 
-@pytest.mark.parametrize("key", ["STATE", "WAIT", "HELD", "AFTER#job1", "JOB#job1", "rdzv#job1"])
+@pytest.mark.parametrize("key", ["STATE", "WAIT", "HELD", "AFTER#job1", "JOB#job1", "rendezvous"])
 def test_image_workers_cannot_change_jobs_or_settings(key):
     write = Call("dynamodb:PutItem", "QueueTable", key)
     assert permits("ManagerRole", write)

@@ -15,6 +15,7 @@ from trainmaster.adapters.dynamodb.access.audit import AUDIT, audit_row
 from trainmaster.adapters.dynamodb.catalogue import catalogue_row, cursors_row
 from trainmaster.adapters.dynamodb.codec import ATTEMPT_FIELDS, JOB_FIELDS
 from trainmaster.adapters.dynamodb.records import records_row
+from trainmaster.adapters.dynamodb.rendezvous.run_keys import SECRET
 from trainmaster.adapters.dynamodb.rows import (
     ACTIVE_ROWS,
     AFTER,
@@ -55,8 +56,8 @@ OF_THE_DEMAND = {"queueSelectsPool", "resources"}
 """Members of a job that the codec writes for parts of its demand."""
 NAMES = {"number", "trainingJobName", "run"}
 """Members of an attempt that the codec writes for its number and its name."""
-FROM_ELSEWHERE = {"pass", "st", "rev", "control", "expires"}
-"""Attributes of rows that no function of the adapter builds: updates write them, or the nodes of a job."""
+FROM_ELSEWHERE = {"pass", "rev", "expires", "secret"}
+"""Attributes of rows that no function of the adapter builds: updates write them, or other modules."""
 WARM = WarmPool("job1", {b.P5: 1}, "key", b.NOW, priority=5, used_by="job2", ending_since=b.NOW)
 ENDED = b.an_ended_job("job1")
 ENTRY = AuditEntry(at=b.NOW, action=AuditAction.CANCEL, expires=b.NOW)
@@ -112,7 +113,7 @@ def test_every_row_has_its_line():
         "records",
         "catalogue",
         "cursors",
-        "rdzv#",
+        *SECRET,
     )
     prefixes = (ACTIVE_ROWS, EXTERNAL_ROWS, WARM_ROWS, HISTORY_ROWS, REQUEST_ROWS)
     text = section(PAGE, "Rows")

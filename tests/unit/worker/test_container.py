@@ -55,7 +55,7 @@ def test_members_need_run_table_and_bounds():
     given = {
         "TRAINMASTER_HOOK": "members",
         "TRAINMASTER_RUN": "bert",
-        "TRAINMASTER_TABLE": "queue",
+        "TRAINMASTER_RENDEZVOUS_TABLE": "queue",
         "TRAINMASTER_MIN": "2",
         "TRAINMASTER_MAX": "8",
     }
@@ -70,7 +70,12 @@ def test_members_need_run_table_and_bounds():
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "2.5"])
 def test_a_bound_that_is_no_number_of_nodes_is_refused(text):
-    given = {"TRAINMASTER_HOOK": "members", "TRAINMASTER_RUN": "r", "TRAINMASTER_TABLE": "t", "TRAINMASTER_MIN": text}
+    given = {
+        "TRAINMASTER_HOOK": "members",
+        "TRAINMASTER_RUN": "r",
+        "TRAINMASTER_RENDEZVOUS_TABLE": "t",
+        "TRAINMASTER_MIN": text,
+    }
     with pytest.raises(InvalidRequest) as caught:
         ElasticJob.from_environment(given)
     assert caught.value.field == "TRAINMASTER_MIN"

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from trainmaster.domain.elastic.rendezvous import Run
 from trainmaster.domain.elastic.sizes import Elastic, RestartBudget
 from trainmaster.domain.elastic.sizes import Hook as QueuesHook
 from trainmaster.domain.jobs.names import attempt_name, member_name
@@ -14,6 +15,7 @@ from trainmaster.service.attempt_request import environment
 from trainmaster.worker.container.container import ElasticJob, Hook, attempt_number
 from trainmaster.worker.container.restart_budget import PERIOD
 from trainmaster.worker.container.restart_budget import RestartBudget as WorkerBudget
+from trainmaster.worker.rendezvous.run import Run as NodesRun
 from trainmaster.worker.rendezvous.settings import Settings
 
 ELASTIC = Elastic(
@@ -29,10 +31,11 @@ ELASTIC = Elastic(
 
 
 def test_a_container_reads_the_job_its_bounds_and_its_budget():
-    told = environment(ELASTIC, "bert", "queue")
+    told = environment(ELASTIC, Run("bert", "role"), "queue", key="secret")
     assert ElasticJob.from_environment(told) == ElasticJob(
         hook=Hook.MEMBERS, run="bert", table="queue", min_nodes=2, max_nodes=8
     )
+    assert NodesRun.from_environment(told) == NodesRun("bert", "secret", "role")
     assert WorkerBudget.from_environment(told) == WorkerBudget(
         max_restarts=9, period=21_600.0, max_total_restarts=50, restarts_before_full=3, max_full_restarts=1
     )
@@ -41,15 +44,15 @@ def test_a_container_reads_the_job_its_bounds_and_its_budget():
 
 
 def test_a_container_is_told_what_earlier_attempts_have_used_of_the_total():
-    assert WorkerBudget.from_environment(environment(ELASTIC, "bert-qstamp-2", "queue", used=7)).used == 7
+    assert WorkerBudget.from_environment(environment(ELASTIC, Run("bert-qstamp-2", "role"), "queue", used=7)).used == 7
     unbounded = replace(ELASTIC, budget=RestartBudget(max_restarts=9))
-    assert WorkerBudget.from_environment(environment(unbounded, "bert-qstamp-2", "queue", used=7)) == WorkerBudget(
-        max_restarts=9
-    )
+    assert WorkerBudget.from_environment(
+        environment(unbounded, Run("bert-qstamp-2", "role"), "queue", used=7)
+    ) == WorkerBudget(max_restarts=9)
 
 
 def test_a_budget_without_bounds_is_one_here_too():
-    told = environment(Elastic(min_instances=1, max_instances=2), "bert", "")
+    told = environment(Elastic(min_instances=1, max_instances=2), Run("bert", "role"), "")
     assert WorkerBudget.from_environment(told) == WorkerBudget()
     assert timedelta(seconds=PERIOD) == RestartBudget().period
 

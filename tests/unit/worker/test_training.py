@@ -155,7 +155,7 @@ def test_sagemakers_directory_is_where_they_are_unless_the_script_says_otherwise
     assert (tmp_path / "kept").is_dir()
 
 
-@pytest.mark.parametrize("missing", ["TRAINMASTER_ROUND", "TRAINMASTER_RUN", "TRAINMASTER_TABLE"])
+@pytest.mark.parametrize("missing", ["TRAINMASTER_ROUND", "TRAINMASTER_RUN", "TRAINMASTER_RENDEZVOUS_TABLE"])
 def test_without_a_rendezvous_no_writer_is_fenced(missing):
-    given = {"TRAINMASTER_ROUND": "1", "TRAINMASTER_RUN": "bert", "TRAINMASTER_TABLE": "queue"}
+    given = {"TRAINMASTER_ROUND": "1", "TRAINMASTER_RUN": "bert", "TRAINMASTER_RENDEZVOUS_TABLE": "queue"}
     assert latest_round_reader({name: text for name, text in given.items() if name != missing})() is None

@@ -148,7 +148,7 @@ class Table:
         """Delete one row, if it exists."""
         self._with_retries(lambda: self.client.delete_item(TableName=self.name, Key=_key(key)))
 
-    def set(self, key: Key, **values: str | int) -> None:
+    def set(self, key: Key, **values: str | int | bytes) -> None:
         """Set these attributes of one row, which need not exist; other attributes stay."""
         row = keyed(key, **values)
         self._with_retries(

@@ -27,6 +27,19 @@ class Role(StrEnum):
     LEAVING = "leaving"
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Identity of a rendezvous.
+
+    Attributes:
+        name: the name of the attempt's base training job.
+        role: ARN of the execution role of its training jobs. Each role has access to the rows of its own runs only.
+    """
+
+    name: str
+    role: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """A container in a rendezvous.

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from trainmaster.domain.capacity.resolve import Offers, resolved
 from trainmaster.domain.capacity.units import Kind
+from trainmaster.domain.elastic.rendezvous import Run
 from trainmaster.domain.errors import JobNotFound, UnreadableRendezvous
 from trainmaster.domain.jobs.deadline import outlook
 from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState
@@ -97,11 +98,11 @@ def rendezvous_of(context: ApiContext, rendezvous: RendezvousControl, name: str)
     job = found(context, name)
     if job.attempt is None:
         return rendezvous_view(None, None)
-    run = job.attempt.training_job_name
+    run = Run(job.attempt.training_job_name, str(context.store.request_of(name).get("RoleArn", "")))
     try:
-        return rendezvous_view(run, rendezvous.get(run))
+        return rendezvous_view(run.name, rendezvous.get(run))
     except UnreadableRendezvous as error:
-        return rendezvous_view(run, None, str(error))
+        return rendezvous_view(run.name, None, str(error))
 
 
 def found(context: ApiContext, name: str, kinds: Iterable[ApiKind] = ()) -> Job:

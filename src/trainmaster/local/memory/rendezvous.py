@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
-from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, group_of
+from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, Run, group_of
 
 
 @dataclass(slots=True)
 class MemoryRendezvousControl:
-    """States and controls by run.
+    """States and controls by the name of the run.
 
     Attributes:
         controls: the last control that the queue set for each run.
@@ -18,14 +19,18 @@ class MemoryRendezvousControl:
     controls: dict[str, Control] = field(default_factory=dict)
     _groups: dict[str, RendezvousState | str | bytes] = field(default_factory=dict)
 
-    def get(self, run: str) -> RendezvousState | None:
+    def get(self, run: Run) -> RendezvousState | None:
         """Return the state of a run; see `ports.RendezvousControl`. Raises `UnreadableRendezvous` if malformed."""
-        found = self._groups.get(run)
+        found = self._groups.get(run.name)
         return group_of(found) if isinstance(found, str | bytes) else found
 
-    def set(self, run: str, control: Control) -> None:
+    def set(self, run: Run, control: Control) -> None:
         """Set the control of a run; see `ports.RendezvousControl`."""
-        self.controls[run] = control
+        self.controls[run.name] = control
+
+    def key(self, run: Run) -> str:
+        """Return the secret of a run; see `ports.RendezvousControl`."""
+        return hashlib.sha256(f"{run.role}\n{run.name}".encode()).hexdigest()
 
     def set_state(self, run: str, group: RendezvousState | str | bytes) -> None:
         """Set the state of a run as its nodes would, as a value or as stored text."""

@@ -20,7 +20,7 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.times import VISIBLE_AFTER
 from trainmaster.ports.sagemaker import CreateResult, StopResult, Unconfirmed
-from trainmaster.service.attempt_request import PoolGoneError, request_of_member
+from trainmaster.service.attempt_request import PoolGoneError, request_of_member, run_of
 from trainmaster.service.capacity.ownership import OURS, UNSETTLED, find_creator
 from trainmaster.service.capacity.quotas import note_quota
 from trainmaster.service.context import ManagerContext, commit
@@ -114,13 +114,13 @@ class MembersHook:
         leaving = [member for member in leaving if member.drain_asked_at is not None]
         late = {member.training_job_name for member in leaving if _is_late(job, member, now)}
         draining = [member.training_job_name for member in leaving if member.training_job_name not in late]
-        for name in (*sorted(late), *(self._drained(job, attempt, draining) if draining else ())):
+        for name in (*sorted(late), *(self._drained(job, draining) if draining else ())):
             # Another manager may have applied its end meanwhile.
             if name in {member.training_job_name for member in _members(job)}:
                 job = commit(self.context, job, lifecycle.mark_member_left(job, name, now))
         return job
 
-    def _drained(self, job: Job, attempt: Attempt, draining: list[str]) -> list[str]:
+    def _drained(self, job: Job, draining: list[str]) -> list[str]:
         """Return the members that have no node left in the rendezvous.
 
         The control is set before the rendezvous is read, so a node that joins in between finds that it has to leave.
@@ -130,7 +130,7 @@ class MembersHook:
             return draining
         try:
             self._set_control(job)
-            state = self.context.rendezvous.get(attempt.training_job_name)
+            state = self.context.rendezvous.get(run_of(self.context, job))
         except UnreadableRendezvous as error:
             log.warning("cannot read a rendezvous", extra={"job": job.name, "cause": str(error)})
             return []
@@ -139,8 +139,7 @@ class MembersHook:
     def _set_control(self, job: Job) -> None:
         """Set how many nodes the rendezvous expects, and which have to leave; idempotent."""
         if self.context.rendezvous is not None:
-            attempt = lifecycle.current(job)
-            self.context.rendezvous.set(attempt.training_job_name, _control(job, attempt))
+            self.context.rendezvous.set(run_of(self.context, job), _control(job, lifecycle.current(job)))
 
     def _launch(self, job: Job, *, retry: bool) -> Job:
         """Create members that are not known to be created, after the rendezvous has been told to expect them."""

@@ -134,11 +134,13 @@ class ElasticJob:
             known = ", ".join(Hook)
             raise InvalidRequest(f"unknown hook {name}", field="TRAINMASTER_HOOK", hint=f"one of: {known}") from error
         if hook is not Hook.MEMBERS:
-            return cls(hook=hook, run=environ.get("TRAINMASTER_RUN", ""), table=environ.get("TRAINMASTER_TABLE", ""))
+            return cls(
+                hook=hook, run=environ.get("TRAINMASTER_RUN", ""), table=environ.get("TRAINMASTER_RENDEZVOUS_TABLE", "")
+            )
         return cls(
             hook=hook,
             run=require(environ, "TRAINMASTER_RUN"),
-            table=require(environ, "TRAINMASTER_TABLE"),
+            table=require(environ, "TRAINMASTER_RENDEZVOUS_TABLE"),
             min_nodes=_count(environ, "TRAINMASTER_MIN"),
             max_nodes=_count(environ, "TRAINMASTER_MAX"),
         )

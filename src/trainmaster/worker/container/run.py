@@ -179,10 +179,12 @@ def leave_rendezvous(container: Container, job: ElasticJob) -> None:
         TableAddress,
         dynamodb_client,
     )
+    from trainmaster.worker.rendezvous.run import Run
 
     try:
         where = TableAddress.parse(job.table)
-        store = DynamoStateStore(dynamodb_client(where.region, config=ENGINE_CLIENT_CONFIG), where.table, job.run)
+        client = dynamodb_client(where.region, config=ENGINE_CLIENT_CONFIG)
+        store = DynamoStateStore(client, where.table, Run.from_environment(os.environ, job.run))
         remove_nodes(store, container, os.environ, time.sleep)
     except (TrainmasterError, ValueError) as error:
         log(f"trainmaster-run: could not remove this node; the other nodes will evict it: {error}")

@@ -1,11 +1,13 @@
 """The row of a rendezvous in DynamoDB, read whole and written by compare-and-set (docs/reference/rendezvous.md).
 
 `st` contains the state as bytes, `rev` its revision, `control` the queue's requirements, `expires` the time at which
-DynamoDB may delete the row. One strongly consistent GetItem reads both the state and the control.
+DynamoDB may delete the row. One strongly consistent GetItem reads both the state and the control. Each has a signature
+with the secret of the run; what does not verify was written by another job and is not used.
 """
 
 from __future__ import annotations
 
+import hmac
 import os
 import re
 import time
@@ -17,7 +19,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from trainmaster.worker.rendezvous.errors import Corrupt, Unreachable
+from trainmaster.worker.rendezvous.errors import Unreachable, Unverified
+from trainmaster.worker.rendezvous.run import Run
 from trainmaster.worker.rendezvous.state import Token
 
 RETENTION_SECONDS = 30 * 24 * 3600
@@ -83,30 +86,30 @@ class DynamoStateStore:
     Args:
         client: a low-level DynamoDB client with suitable timeouts, see `dynamodb_client`.
         table: name of the table.
-        run: name of the run, the same on every node.
+        run: the run.
         now: seconds since 1970; sets when the row expires.
     """
 
-    def __init__(self, client: Any, table: str, run: str, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, client: Any, table: str, run: Run, *, now: Callable[[], float] = time.time) -> None:
         self._client = client
         self._now = now
+        self._run = run
         self._control: str | None = None
         self._row: dict[str, Any] = {
             "TableName": table,
-            "Key": {"pk": {"S": f"rdzv#{run}"}, "sk": {"S": "state"}},
+            "Key": {"pk": {"S": run.partition}, "sk": {"S": "state"}},
         }
 
     @property
     def control(self) -> str | None:
-        """The queue's control as of the last read or failed write."""
+        """The newest control of the queue that was read and verifies; None before the first."""
         return self._control
 
     def get_state(self) -> tuple[bytes, Token] | None:
         """Return the state and its token; see `state.StateStore`.
 
         Raises:
-            Unreachable: DynamoDB did not respond, or rejected the request.
-            Corrupt: the row is not one of a rendezvous.
+            Unreachable: DynamoDB did not respond, or rejected the request; also if the row does not verify.
         """
         try:
             response = self._client.get_item(**self._row, ConsistentRead=True)
@@ -121,8 +124,7 @@ class DynamoStateStore:
         state then contains the change already.
 
         Raises:
-            Unreachable: DynamoDB did not respond, or rejected the request.
-            Corrupt: the row is not one of a rendezvous.
+            Unreachable: DynamoDB did not respond, or rejected the request; also if the row does not verify.
         """
         revision = 0 if token is None else token
         if type(revision) is not int or (token is not None and revision < 1):
@@ -139,24 +141,34 @@ class DynamoStateStore:
         return state, revision + 1, True
 
     def _parse_row(self, row: Mapping[str, Any]) -> tuple[bytes, Token] | None:
-        self._control = row.get("control", {}).get("S")
-        if "st" not in row and "rev" not in row:
+        self._read_control(row)
+        if not row.keys() & {"st", "rev", "mac"}:
             return None
         try:
-            return bytes(row["st"]["B"]), int(row["rev"]["N"])
+            state, revision, mac = bytes(row["st"]["B"]), int(row["rev"]["N"]), bytes(row["mac"]["B"])
         except (KeyError, TypeError, ValueError) as error:
-            raise Corrupt(f"the row of the rendezvous is not valid: {error!r}") from error
+            raise Unverified("the row of the rendezvous is not one that a node of this run wrote") from error
+        if not hmac.compare_digest(mac, self._run.sign_state(state, revision)):
+            raise Unverified("the state of the rendezvous is not signed with the secret of this run")
+        return state, revision
+
+    def _read_control(self, row: Mapping[str, Any]) -> None:
+        """Note the row's control; one that is missing or does not verify leaves the last one in force."""
+        text, mac = row.get("control", {}).get("S"), row.get("controlMac", {}).get("B")
+        if text is not None and mac is not None and hmac.compare_digest(bytes(mac), self._run.sign_control(text)):
+            self._control = text
 
     def _update_arguments(self, state: bytes, revision: int) -> dict[str, Any]:
         numbers = {":next": revision + 1, ":expires": int(self._now()) + RETENTION_SECONDS}
         if revision:
             numbers[":rev"] = revision
         return {
-            "UpdateExpression": "SET #st = :st, #rev = :next, #expires = :expires",
+            "UpdateExpression": "SET #st = :st, #rev = :next, #mac = :mac, #expires = :expires",
             "ConditionExpression": "#rev = :rev" if revision else "attribute_not_exists(#rev)",
-            "ExpressionAttributeNames": {f"#{name}": name for name in ("st", "rev", "expires")},
+            "ExpressionAttributeNames": {f"#{name}": name for name in ("st", "rev", "mac", "expires")},
             "ExpressionAttributeValues": {
                 ":st": {"B": state},
+                ":mac": {"B": self._run.sign_state(state, revision + 1)},
                 **{name: {"N": str(number)} for name, number in numbers.items()},
             },
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",

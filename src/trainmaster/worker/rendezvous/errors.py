@@ -3,6 +3,7 @@
     TrainmasterError
     ├── Unavailable
     │   └── Unreachable      the table did not respond; a write may have taken effect. No node ends because of it
+    │       └── Unverified   the row was written by someone who does not know the secret of the run; it is not used
     ├── Fenced               (`checkpoints`) a newer world exists; this one must not write checkpoints
     └── RendezvousError
         ├── Corrupt          the stored row is not valid; no part of it is executed
@@ -21,6 +22,10 @@ from trainmaster.domain.errors import TrainmasterError, Unavailable
 
 class Unreachable(Unavailable):
     """The table did not respond, or rejected the request temporarily; a write may have taken effect."""
+
+
+class Unverified(Unreachable):
+    """The row is not signed with the secret of the run, so it says as little as a table that does not respond."""
 
 
 class RendezvousError(TrainmasterError):

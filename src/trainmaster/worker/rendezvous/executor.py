@@ -177,10 +177,15 @@ class Executor:
         self._read_at = self.clocks.monotonic()
         self._monitor.observe(self._state.nodes, self._read_at)
 
+    def _newer_control(self, text: str | None) -> Control:
+        """Return the control in this text, or the known one if that is newer: someone has put an old one back."""
+        read = self.settings.default_control() if text is None else read_control(text)
+        return read if read.epoch >= self._control[1].epoch else self._control[1]
+
     def _view(self) -> View:
         text = self._store.control
         if text != self._control[0]:
-            self._control = text, self.settings.default_control() if text is None else read_control(text)
+            self._control = text, self._newer_control(text)
         view = build_view(
             self.identity,
             self._state,

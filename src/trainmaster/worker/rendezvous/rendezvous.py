@@ -35,6 +35,7 @@ from trainmaster.worker.container.restart_budget import RestartBudget
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import Closed, RoundLost
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
+from trainmaster.worker.rendezvous.run import TABLE_VARIABLE, Run
 from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.state import DONE, StateStore
 from trainmaster.worker.rendezvous.world import Identity, World, WorldStatus, new_incarnation
@@ -87,7 +88,7 @@ class Rendezvous:
         """Return this container's node in the rendezvous of its job, on DynamoDB.
 
         Args:
-            environ: TRAINMASTER_RUN, TRAINMASTER_TABLE and the bounds, as set by the queue; None for the process's.
+            environ: the run, its table and the bounds, as set by the queue; None for the process's.
             store: store to use instead of the table.
             slots: worker processes that this node runs, for information.
 
@@ -208,5 +209,5 @@ class Rendezvous:
 def _store_from_environment(environ: Mapping[str, str]) -> StateStore:
     from trainmaster.worker.rendezvous.dynamodb import ENGINE_CLIENT_CONFIG, DynamoStateStore, dynamodb_client
 
-    run, table = require(environ, "TRAINMASTER_RUN"), require(environ, "TRAINMASTER_TABLE")
+    run, table = Run.from_environment(environ), require(environ, TABLE_VARIABLE)
     return DynamoStateStore(dynamodb_client(environ=environ, config=ENGINE_CLIENT_CONFIG), table, run)

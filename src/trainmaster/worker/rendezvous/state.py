@@ -150,14 +150,14 @@ class StateStore(Protocol):
     """Store of one run's state and of the scheduler's control; changed by compare-and-set.
 
     `get_state` and `set_state` follow the contract of torch's `RendezvousBackend` exactly, so one store serves both
-    engines. A store does not interpret the state. Both methods raise `Unreachable` if the outcome is unknown or there
-    is no response, and `Corrupt` if the stored row is not valid. They block for a few seconds at most; the engine
+    engines. A store does not interpret the state. Both methods raise `Unreachable` if the outcome is unknown, there is
+    no response, or the stored row was not written by nodes of the run. They block for a few seconds at most; the engine
     retries.
     """
 
     @property
     def control(self) -> str | None:
-        """Scheduler's control (JSON of `Control`) as of the last read or failed write; None if there is none.
+        """Scheduler's newest control (JSON of `Control`) of the last read or failed write; None before one.
 
         It is stored beside the state, read with it in one read, and may exist before any state.
         """

@@ -1,12 +1,13 @@
 """The row of a rendezvous as a backend of torch's own `DynamicRendezvousHandler`.
 
 Use it for torch's engine on DynamoDB; `handler` is this project's engine, which keeps JSON in the row. Torch's engine
-pickles its state, so any writer of the row can run code in every node. This module unpickles nothing, and raises only
-the two errors that torch's contract allows, since any other ends torch's keep-alive thread.
+pickles its state, so a process that knows the secret of the run can run code in every node. This module unpickles
+nothing, and raises only the two errors that torch's contract allows, since any other ends torch's keep-alive thread.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,7 +15,8 @@ from torch.distributed.elastic.rendezvous import RendezvousConnectionError, Rend
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend
 
 from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore, TableAddress, dynamodb_client
-from trainmaster.worker.rendezvous.errors import Corrupt, Unreachable
+from trainmaster.worker.rendezvous.errors import Unreachable, Unverified
+from trainmaster.worker.rendezvous.run import Run
 from trainmaster.worker.rendezvous.state import StateStore, Token
 
 NAME = "dynamodb"
@@ -53,15 +55,15 @@ def create_backend(params: RendezvousParameters) -> DynamoDBRendezvousBackend:
     Raises:
         ValueError: the endpoint is not valid.
     """
-    address = TableAddress.parse(params.endpoint)
-    return DynamoDBRendezvousBackend(DynamoStateStore(dynamodb_client(address.region), address.table, params.run_id))
+    address, run = TableAddress.parse(params.endpoint), Run.from_environment(os.environ, params.run_id)
+    return DynamoDBRendezvousBackend(DynamoStateStore(dynamodb_client(address.region), address.table, run))
 
 
 @contextmanager
 def _errors_translated() -> Iterator[None]:
     try:
         yield
+    except Unverified as error:
+        raise RendezvousStateError(str(error)) from error
     except Unreachable as error:
         raise RendezvousConnectionError(str(error)) from error
-    except Corrupt as error:
-        raise RendezvousStateError(str(error)) from error

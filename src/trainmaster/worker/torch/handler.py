@@ -34,6 +34,7 @@ from trainmaster.worker.rendezvous.dynamodb import ENGINE_CLIENT_CONFIG, DynamoS
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import Closed, Corrupt, Drained, RoundLost, TimedOut, Unreachable
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
+from trainmaster.worker.rendezvous.run import Run
 from trainmaster.worker.rendezvous.state import DONE
 from trainmaster.worker.rendezvous.world import World
 from trainmaster.worker.torch.backend import NAME
@@ -255,7 +256,9 @@ def make_handler(parameters: RendezvousParameters, environ: MutableMapping[str, 
     where, run = TableAddress.parse(parameters.endpoint), parameters.run_id
     settings = make_settings(parameters.min_nodes, parameters.max_nodes, parameters.config, environ)
     identity = make_identity(parameters.local_addr, run, parameters.config, environ, rng)
-    store = DynamoStateStore(dynamodb_client(where.region, config=ENGINE_CLIENT_CONFIG), where.table, run)
+    store = DynamoStateStore(
+        dynamodb_client(where.region, config=ENGINE_CLIENT_CONFIG), where.table, Run.from_environment(environ, run)
+    )
     clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=rng)
     return DynamoDBRendezvousHandler(
         Engine(Executor(store, identity, settings, clocks), time.sleep),
