@@ -151,15 +151,15 @@ def watched_by(template: Template) -> set[tuple[str, str]]:
     }
 
 
-def check_alarms_of_queues_and_functions(template: Template, count: int) -> None:
-    """Check that so many dead-letter queues, and as many functions, have an alarm each."""
+def check_alarms_of_queues_and_functions(template: Template, *, queues: int, functions: int) -> None:
+    """Check that so many dead-letter queues, and so many functions, have an alarm each."""
     dead = [name for name in of_type(template, "AWS::SQS::Queue") if "DeadLetter" in name]
-    functions = list(of_type(template, "AWS::Serverless::Function"))
-    assert len(dead) == len(functions) == count
+    deployed = list(of_type(template, "AWS::Serverless::Function"))
+    assert (len(dead), len(deployed)) == (queues, functions)
     for queue in dead:
         arn = json.dumps({"Fn::GetAtt": [queue, "QueueName"]})
         assert ("ApproximateNumberOfMessagesVisible", arn) in watched_by(template)
-    for function in functions:
+    for function in deployed:
         assert ("Throttles", json.dumps({"Ref": function})) in watched_by(template)
 
 

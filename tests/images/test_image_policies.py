@@ -23,7 +23,9 @@ CORE = core_stack()
 STACK = beside(CORE, DOCUMENT, **PARAMETERS)
 TABLE = CORE.attribute("QueueTable")
 WAKE = CORE.attribute("WakeQueue")
-IMAGES, DEAD, REGION = (STACK.attribute(name) for name in ("ImageQueue", "ImageDeadLetterQueue", "RegionQueue"))
+IMAGES, DEAD, REGION, PROGRESS = (
+    STACK.attribute(name) for name in ("ImageQueue", "ImageDeadLetterQueue", "RegionQueue", "ProgressQueue")
+)
 SHIPS = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:endpoint/ships-1"
 OTHERS = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:endpoint/faces"
 IMAGE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/images/reader"
@@ -51,7 +53,7 @@ NEEDS = {
         *(on_table(action, key) for action in READ for key in ("STATE", "JOB#a", "WAIT")),
         *(on_table("PutItem", key) for key in ("JOB#a", "WAIT", "endpoints", "refused#a")),
         *on_queue(IMAGES, *CONSUME),
-        *on_queue(WAKE, "SendMessage"),
+        *on_queue(PROGRESS, "SendMessage"),
         *on_queue(DEAD, "SendMessage"),
         *(Request(f"sagemaker:{each}", SHIPS) for each in ("DescribeEndpoint", "ListTags")),
         Request("s3:GetObject", "arn:aws:s3:::scenes/a.tif"),
@@ -64,7 +66,7 @@ NEEDS = {
         *(on_table(action, "image#a") for action in ("PutItem", "UpdateItem")),
         on_table("PutItem", "endpoints"),
         *on_queue(REGION, *CONSUME, "SendMessage"),
-        *on_queue(WAKE, "SendMessage"),
+        *on_queue(PROGRESS, "SendMessage"),
         Request("sagemaker:InvokeEndpoint", SHIPS),
         Request("s3:GetObject", "arn:aws:s3:::scenes/a.tif"),
         Request("s3:GetObject", "arn:aws:s3:::results/a.json"),
@@ -81,6 +83,7 @@ QUEUE_NEEDS = {
     "ManagerRole": [
         *on_queue(REGION, "SendMessage"),
         *on_queue(DEAD, "SendMessage"),
+        *on_queue(PROGRESS, *CONSUME),
         *(Request(f"sagemaker:{each}", SHIPS) for each in ("DescribeEndpoint", "ListTags")),
         Request("cloudwatch:GetMetricData"),
         Request("sts:AssumeRole", IMAGE_ROLE),
@@ -132,6 +135,8 @@ DENIED = {
     "call an endpoint that is not listed": Request("sagemaker:InvokeEndpoint", OTHERS),
     "decrypt other than through S3": Request("kms:Decrypt", KEY, {"kms:ViaService": "sqs.us-east-1.amazonaws.com"}),
     "take messages from the manager": Request("sqs:ReceiveMessage", WAKE),
+    "send to the manager's queue": Request("sqs:SendMessage", WAKE),
+    "take reports from the manager": Request("sqs:ReceiveMessage", PROGRESS),
     "change the manager's code": Request("lambda:UpdateFunctionCode", CORE.attribute("ManagerFunction")),
 }
 
@@ -141,6 +146,27 @@ DENIED = {
 def test_functions_that_open_images_must_not(evaluator, case, role):
     assert allowed(evaluator, DENIED[case], [EVERYTHING])
     assert not allowed(evaluator, DENIED[case], policies_of(role, STACK))
+
+
+@pytest.mark.parametrize(
+    ("policy", "queue", "senders"),
+    [
+        ("RegionQueuePolicy", REGION, (CORE.attribute("ManagerRole"), STACK.attribute("RegionRole"))),
+        ("ProgressQueuePolicy", PROGRESS, (STACK.attribute("IntakeRole"), STACK.attribute("RegionRole"))),
+    ],
+)
+def test_only_the_own_roles_send_to_a_queue_between_functions(evaluator, policy, queue, senders):
+    document = STACK.resources[policy]["Properties"]["PolicyDocument"]
+
+    def sends(principal: str, secure: str = "true") -> bool:
+        context = {"aws:SecureTransport": secure, "aws:PrincipalArn": principal}
+        request = Request("sqs:SendMessage", queue, context, principal)
+        return evaluator.allows(request, [EVERYTHING], resource_policy=document)
+
+    assert all(map(sends, senders))
+    assert not any(sends(each, "false") for each in senders)
+    others = {CORE.attribute(role) for role in ("ApiRole", "ManagerRole")} - {*senders}
+    assert not any(map(sends, [*others, f"arn:aws:iam::{ACCOUNT}:role/admin", f"arn:aws:iam::{ACCOUNT}:user/ann"]))
 
 
 def test_workers_neither_accept_requests_nor_add_jobs(evaluator):

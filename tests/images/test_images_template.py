@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from importlib import import_module
 
 import pytest
@@ -52,7 +53,7 @@ def test_the_functions_are_told_settings_that_the_code_reads():
     told = set(VARIABLES_OF_FUNCTIONS)
     for resource in RESOURCES.values():
         told |= set(resource.get("Properties", {}).get("Environment", {}).get("Variables", {}))
-    names = {"QUEUE", "TABLE", "WAKE_QUEUE_URL"}
+    names = {"QUEUE", "TABLE", "WAKE_QUEUE_URL", "REGION_SENDERS"}
     names |= {"IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID"}
     assert {name for name in told if name.startswith(bootstrap.PREFIX)} == {bootstrap.PREFIX + name for name in names}
 
@@ -65,6 +66,7 @@ def test_the_queues_functions_have_the_same_settings_as_those_of_image_jobs():
     queues = {name for name in VARIABLES_OF_FUNCTIONS if name.startswith(bootstrap.PREFIX) and "IMAGE" in name}
     queues |= {f"{bootstrap.PREFIX}REGION_QUEUE_URL"}
     assert len(queues) == 3
+    assert settings.pop("REPORTERS") == ",".join(f"${{{role}.RoleId}}" for role in OURS)
     assert settings == {
         name.removeprefix(bootstrap.PREFIX): f"${{{VARIABLES_OF_FUNCTIONS[name]['Ref']}}}"
         for name in {*queues, *VARIABLES}
@@ -76,15 +78,19 @@ def test_the_code_reads_the_same_settings_of_image_jobs_in_both_stacks():
     values = {name: str(each["Default"]) for name, each in PARAMETERS.items() if "Default" in each}
     values |= {name: f"https://sqs/111122223333/{name}" for name in of_type(TEMPLATE, "AWS::SQS::Queue")}
     values |= {"RegionSize": "(512, 256)", "RegionAttempts": "7", "WatchOtherCallers": "False"}
-    kinds = re.sub(r"\$\{(\w+)\}", lambda found: values[found[1]], text)
+    kinds = re.sub(r"\$\{(\w+)\.RoleId\}", r"\1", text)
+    kinds = re.sub(r"\$\{(\w+)\}", lambda found: values[found[1]], kinds)
     references = {name: each.get("Ref") for name, each in VARIABLES_OF_FUNCTIONS.items() if isinstance(each, dict)}
     own = {name: values[reference] for name, reference in references.items() if reference in values}
     common = {f"{bootstrap.PREFIX}QUEUE": "q", f"{bootstrap.PREFIX}TABLE": "t"}
+    wake = own[f"{bootstrap.PREFIX}WAKE_QUEUE_URL"]
     queue = bootstrap.Settings.from_env(common | {f"{bootstrap.PREFIX}JOB_KINDS": kinds})
     of_queue = ImageSettings.of_values(queue.job_kinds["image"])
     values_of_images, rest = split_environment(own | common)
-    assert ImageSettings.of_values(values_of_images) == of_queue
-    assert rest == common | {"LOG_LEVEL": values["LogLevel"]}
+    assert of_queue.reporters == OURS
+    assert ImageSettings.of_values(values_of_images) == replace(of_queue, reporters=())
+    assert wake == values["ProgressQueue"]
+    assert rest == common | {"LOG_LEVEL": values["LogLevel"], f"{bootstrap.PREFIX}WAKE_QUEUE_URL": wake}
     assert (of_queue.limits.region_size, of_queue.limits.attempts) == ((512, 256), 7)
     assert of_queue.region_queue_url == "https://sqs/111122223333/RegionQueue"
 
@@ -103,9 +109,8 @@ def test_the_names_that_both_stacks_use_are_those_of_one_queue():
     source = PARAMETERS["EventSource"]
     assert {**source, "Description": ""} == {**CORE["Parameters"]["EventSource"], "Description": ""}
     assert VARIABLES_OF_FUNCTIONS["TRAINMASTER_QUEUE"] == {"Ref": "QueueName"}
-    for name in ("TABLE", "WAKE_QUEUE_URL"):
-        of_core = CORE["Globals"]["Function"]["Environment"]["Variables"]
-        assert VARIABLES_OF_FUNCTIONS[bootstrap.PREFIX + name] == of_core[bootstrap.PREFIX + name]
+    of_core = CORE["Globals"]["Function"]["Environment"]["Variables"]
+    assert VARIABLES_OF_FUNCTIONS["TRAINMASTER_TABLE"] == of_core["TRAINMASTER_TABLE"]
     assert not RESOURCES.keys() & CORE["Resources"].keys()
 
 
@@ -199,8 +204,8 @@ def test_the_manager_may_wake_itself_dispatch_regions_and_set_messages_aside():
 
 
 def test_image_functions_may_send_only_to_their_queues():
-    assert sent_to("IntakeRole") == ["WakeQueue", "ImageDeadLetterQueue"]
-    assert sent_to("RegionRole") == ["RegionQueue", "WakeQueue"]
+    assert sent_to("IntakeRole") == ["ProgressQueue", "ImageDeadLetterQueue"]
+    assert sent_to("RegionRole") == ["RegionQueue", "ProgressQueue"]
     for role in OURS:
         assert as_methods(actions(role, "sqs")) == calls_of("sqs.py", folders=ADAPTERS) == {"send_message"}
 
@@ -297,7 +302,7 @@ def test_queues_are_encrypted(queue):
 
 
 def test_every_dead_letter_and_every_function_has_an_alarm():
-    check_alarms_of_queues_and_functions(TEMPLATE, count=2)
+    check_alarms_of_queues_and_functions(TEMPLATE, queues=3, functions=2)
 
 
 def test_alarms_watch_what_is_of_their_own_queue_except_those_of_the_guide():

@@ -316,9 +316,24 @@ def test_only_the_rule_of_the_queue_sends_events_and_only_encrypted(evaluator, p
 
 def test_nobody_of_the_account_sends_to_the_wake_queue_in_the_clear(evaluator):
     policies, deny = policies_of("ApiRole", STACK), queue_policy("QueuePolicy")
-    assert evaluator.allows(Request("sqs:SendMessage", WAKE, SECURE), policies, resource_policy=deny)
-    plain = Request("sqs:SendMessage", WAKE, {"aws:SecureTransport": "false"})
+    api = STACK.attribute("ApiRole")
+    by_api = {"aws:PrincipalArn": api}
+    assert evaluator.allows(Request("sqs:SendMessage", WAKE, SECURE | by_api, api), policies, resource_policy=deny)
+    plain = Request("sqs:SendMessage", WAKE, {"aws:SecureTransport": "false"} | by_api, api)
     assert not evaluator.allows(plain, policies, resource_policy=deny)
+
+
+def test_only_the_queues_own_roles_send_to_the_wake_queue(evaluator):
+    def sends(principal: str) -> bool:
+        request = Request("sqs:SendMessage", WAKE, SECURE | {"aws:PrincipalArn": principal}, principal)
+        return evaluator.allows(request, [EVERYTHING], resource_policy=queue_policy("QueuePolicy"))
+
+    assert all(sends(STACK.attribute(role)) for role in ("ApiRole", "ManagerRole", "TickRole"))
+    assert not sends(f"arn:aws:iam::{ACCOUNT}:role/admin")
+    assert not sends(f"arn:aws:iam::{ACCOUNT}:user/ann")
+    # Those who may read it still may: only sending is restricted.
+    receive = Request("sqs:ReceiveMessage", WAKE, SECURE, f"arn:aws:iam::{ACCOUNT}:role/admin")
+    assert evaluator.allows(receive, [EVERYTHING], resource_policy=queue_policy("QueuePolicy"))
 
 
 @pytest.mark.parametrize(

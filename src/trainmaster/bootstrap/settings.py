@@ -26,6 +26,8 @@ class Settings:
         rendezvous_table: the DynamoDB table in which the nodes of elastic jobs meet.
         wake_queue_url: the SQS FIFO queue that feeds the manager.
         dead_letter_queue_url: where messages go that cannot be handled.
+        senders: unique IDs of the IAM roles whose wakes and ticks the manager obeys, separated by commas; empty if
+            the deployment does not tell senders, as a simulator does not.
         pools: the deployment's pools, as `ml.p5.48xlarge=2,ml.g5.2xlarge=8`.
         allowed_roles: role ARN patterns that the queue may pass, separated by commas.
         role_mapping: JSON object, caller ARN pattern to list of role ARN patterns.
@@ -42,6 +44,7 @@ class Settings:
     rendezvous_table: str = ""
     wake_queue_url: str = ""
     dead_letter_queue_url: str = ""
+    senders: tuple[str, ...] = ()
     pools: str = ""
     allowed_roles: tuple[str, ...] = ()
     role_mapping: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -145,6 +148,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "RENDEZVOUS_TABLE": str,
     "WAKE_QUEUE_URL": str,
     "DEAD_LETTER_QUEUE_URL": str,
+    "SENDERS": _listed,
     "POOLS": _pools,
     "ALLOWED_ROLES": _listed,
     "ROLE_MAPPING": _mapping,

@@ -1,6 +1,8 @@
 """The manager Lambda: consumes the wake queue, applies what SageMaker reports, then runs one pass for the whole batch.
 
-A burst of messages costs one pass. A message that cannot be handled is set aside and never blocks those behind it.
+A burst of messages costs one pass. A message that cannot be handled is set aside and never blocks those behind it; so
+is one that another sender than its kind of message allows has sent. Reports of further kinds of jobs arrive by queues
+of their own: they are applied, and the wake queue then runs the pass, so that passes stay serial.
 """
 
 from __future__ import annotations
@@ -69,6 +71,9 @@ def consume(application: bootstrap.Application, event: dict[str, Any], context: 
     batch = _apply_messages(application, event.get("Records", []))
     if batch.pass_wanted:
         try:
+            if not _is_wake_queue(application, event):
+                wake(application.manager_context.store, application.publisher)
+                return _response(batch)
             _run_passes(application, context, tick=batch.tick)
         except ServiceError:
             logger.exception("the pass failed; the next tick retries")
@@ -79,7 +84,17 @@ def consume(application: bootstrap.Application, event: dict[str, Any], context: 
         and context.get_remaining_time_in_millis() >= _MIN_REMAINING_MS
     ):
         application.catalogue_refresher.refresh_if_due()
+    return _response(batch)
+
+
+def _response(batch: Batch) -> dict[str, Any]:
     return {"batchItemFailures": [{"itemIdentifier": identifier} for identifier in batch.failed]}
+
+
+def _is_wake_queue(application: bootstrap.Application, event: dict[str, Any]) -> bool:
+    """Return whether the batch is of the wake queue: an invocation has messages of one queue, which Lambda names."""
+    arn, url = str(event["Records"][0].get("eventSourceARN", "")), application.settings.wake_queue_url
+    return not arn or not url or arn.rpartition(":")[2] == url.rpartition("/")[2]
 
 
 def _apply_messages(application: bootstrap.Application, records: list[dict[str, Any]]) -> Batch:
@@ -103,7 +118,7 @@ def _handle_message(application: bootstrap.Application, record: dict[str, Any], 
     Raises `ServiceError` if a later delivery may succeed.
     """
     try:
-        _apply_message(application, _parse_body(record), batch)
+        _apply_message(application, _parse_body(record), _sender(record), batch)
     except ServiceError:
         raise
     except InvalidRequest as error:
@@ -131,9 +146,37 @@ def _parse_body(record: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
-def _apply_message(application: bootstrap.Application, message: dict[str, Any], batch: Batch) -> None:
+def _sender(record: dict[str, Any]) -> str:
+    """Return the unique ID of the IAM role that sent a message; senders cannot choose it.
+
+    For a session SQS gives `<role ID>:<session name>` (ReceiveMessage, `SenderId`).
+    """
+    return str(record.get("attributes", {}).get("SenderId", "")).partition(":")[0]
+
+
+def _check_sender(application: bootstrap.Application, kind: str, sender: str) -> None:
+    """Raise `InvalidRequest` for a message of a sender who may not send this kind of message.
+
+    AWS does not document the sender of EventBridge's messages; the policy of the queue admits the rule's alone, and an
+    event is only a hint, which SageMaker confirms.
+    """
+    ours = application.settings.senders
+    if not ours:
+        return
+    reporters = {name: each.reporters for name, each in application.kinds.items()}
+    allowed = {
+        "tick": {*ours},
+        "wake": {*ours}.union(*reporters.values()),
+    }.get(kind) or {*reporters.get(kind, ())}
+    if sender not in allowed:
+        raise InvalidRequest(f"the sender {sender or 'without an ID'} may not send this message", field="SenderId")
+
+
+def _apply_message(application: bootstrap.Application, message: dict[str, Any], sender: str, batch: Batch) -> None:
     """Add a wake, a tick or an observation to the batch. Raises `InvalidRequest` for any other message."""
     kind = message.get("kind")
+    if isinstance(kind, str):
+        _check_sender(application, kind, sender)
     if kind in ("wake", "tick"):
         batch.pass_wanted = True
         batch.tick = batch.tick or kind == "tick"

@@ -159,6 +159,11 @@ class ImageParts:
 
         return SqsRegions(self.application.clients.of("sqs"), self.settings.region_queue_url, self.clock.sleep)
 
+    @property
+    def region_senders(self) -> tuple[str, ...]:
+        """IDs of the roles whose messages workers obey."""
+        return self.settings.region_senders
+
     @cached_property
     def workers(self) -> WorkerQueue:
         """The ports of the workers that process regions."""

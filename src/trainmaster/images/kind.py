@@ -37,6 +37,11 @@ class ImageKind:
         """The runs of image jobs; None in a function that starts none."""
         return self.parts.launcher
 
+    @property
+    def reporters(self) -> tuple[str, ...]:
+        """Unique IDs of the roles of the intake and of the workers."""
+        return self.parts.settings.reporters
+
     def discover(self) -> PoolDiscovery:
         """Return the discovery of endpoints' pools."""
         return self.parts.known_endpoints.discover()

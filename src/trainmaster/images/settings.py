@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.endpoint import Limits
@@ -11,7 +12,11 @@ from trainmaster.images.domain.limits import VARIABLES, limits_of
 
 PREFIX = "TRAINMASTER_"
 NAMES = ("IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID")
-"""The settings besides those of `Limits`; as environment variables they may begin with `PREFIX`."""
+ROLES = ("REPORTERS", "REGION_SENDERS")
+"""The settings besides those of `Limits`; as environment variables they may begin with `PREFIX`.
+
+Those in `ROLES` are unique IDs of IAM roles, separated by commas.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,9 @@ class ImageSettings:
         image_dead_letter_queue_url: the SQS queue for requests that are refused, and for those of failed jobs.
         region_queue_url: the SQS queue of regions to process; "" in a function without access to it.
         api_role_id: unique id of the API's IAM role; the intake believes only this role about the caller of a request.
+        reporters: IDs of the roles whose reports about runs the manager believes: those of the image functions.
+        region_senders: IDs of the roles whose messages about regions the workers obey; empty if the deployment does
+            not tell senders, as a simulator does not.
         limits: defaults for the capacity of endpoints, and limits of processing.
     """
 
@@ -30,16 +38,20 @@ class ImageSettings:
     image_dead_letter_queue_url: str = ""
     region_queue_url: str = ""
     api_role_id: str = ""
+    reporters: tuple[str, ...] = ()
+    region_senders: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
     def of_values(cls, values: Mapping[str, str]) -> ImageSettings:
         """Return the settings of these values. Raises `InvalidRequest` naming one that is unknown or wrong."""
-        unknown = sorted(values.keys() - {*NAMES, *VARIABLES})
+        unknown = sorted(values.keys() - {*NAMES, *ROLES, *VARIABLES})
         if unknown:
-            hint = f"known: {', '.join((*NAMES, *VARIABLES))}"
+            hint = f"known: {', '.join((*NAMES, *ROLES, *VARIABLES))}"
             raise InvalidRequest(f"unknown setting {unknown[0]} of image jobs", field=unknown[0], hint=hint)
-        return cls(**{name.lower(): values[name] for name in NAMES if name in values}, limits=limits_of(values))
+        given: dict[str, Any] = {name.lower(): values[name] for name in NAMES if name in values}
+        given |= {name.lower(): tuple(filter(None, values.get(name, "").split(","))) for name in ROLES}
+        return cls(**given, limits=limits_of(values))
 
     @property
     def account(self) -> str:
@@ -49,6 +61,6 @@ class ImageSettings:
 
 def split_environment(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the values of image jobs in the environment of one of their functions, and the rest of it."""
-    own = {name: name for name in (*NAMES, *VARIABLES)} | {PREFIX + name: name for name in NAMES}
+    own = {name: name for name in (*NAMES, *ROLES, *VARIABLES)} | {PREFIX + name: name for name in (*NAMES, *ROLES)}
     values = {own[name]: text for name, text in environ.items() if name in own}
     return values, {name: text for name, text in environ.items() if name not in own}

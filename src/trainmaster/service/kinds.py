@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,12 +28,17 @@ class JobKind(Protocol):
         """The runs of this kind; None in a function that starts none."""
         ...
 
+    @property
+    def reporters(self) -> Collection[str]:
+        """Unique IDs of the IAM roles that may report about runs of this kind, and may wake the manager."""
+        ...
+
     def discover(self) -> PoolDiscovery:
         """Return the discovery of the kind's pools, for one snapshot."""
         ...
 
     def observe(self, message: Mapping[str, Any]) -> Observation | None:
-        """Return the state of the run that a message of the wake queue names; None if there is no such run.
+        """Return the state of the run that a reporter's message names; None if there is no such run.
 
         Such a message has the kind's name as its member `kind`. Raises `InvalidRequest` if it names no run.
         """

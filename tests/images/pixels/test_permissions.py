@@ -8,6 +8,7 @@ partition keys, queues by name.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from types import SimpleNamespace
 
@@ -34,6 +35,7 @@ QUEUES = {
     "ImageQueue": "images",
     "ImageDeadLetterQueue": "images-dlq",
     "RegionQueue": "regions",
+    "ProgressQueue": "progress.fifo",
 }
 POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 """What Lambda does in the functions' names."""
@@ -84,7 +86,8 @@ class Functions:
         for role in ("ApiRole", "ManagerRole", "IntakeRole", "RegionRole"):
             session = aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1")
             self.asked[role] = RecordedCalls(session, {url: name for name, url in urls.items()})
-            self.applications[role] = Application(settings, session)
+            wake = urls["ProgressQueue" if role in ("IntakeRole", "RegionRole") else "WakeQueue"]
+            self.applications[role] = Application(replace(settings, wake_queue_url=wake), session)
         for role in ("IntakeRole", "RegionRole"):
             self.applications[role] = image_parts(self.applications[role])
         working = self.applications["RegionRole"]

@@ -61,7 +61,7 @@ class World:
     """What the handler needs of an application."""
 
     def __init__(self, play, request):
-        self.queue = "sagemaker-queue"
+        self.queue, self.region_senders = "sagemaker-queue", ()
         self.workers, self.imaging = play.queue, play.imaging
         work = an_image_job().work
         changed = replace(work, endpoint=play.task.endpoint, variant="", part=play.task.part, cut=CUT, workers=2)
@@ -95,11 +95,15 @@ def world(play, web):
     return World(play, request)
 
 
-def deliver(world, *bodies, left=900_000):
+def deliver(world, *bodies, left=900_000, sender="AROAMANAGER:session"):
     context = Context()
     context.left = left
     records = [
-        {"messageId": f"m{number}", "body": body if isinstance(body, str) else json.dumps(body)}
+        {
+            "messageId": f"m{number}",
+            "body": body if isinstance(body, str) else json.dumps(body),
+            "attributes": {"SenderId": sender},
+        }
         for number, body in enumerate(bodies)
     ]
     answer = consume(world, {"Records": records}, context)
@@ -116,6 +120,16 @@ def test_a_batch_works_on_its_regions_and_the_merging_gives_the_result(world, pl
     assert play.messages.sent == [(JOB, 1, MERGE, 0.0)]
     assert deliver(world, about(MERGE)) == []
     assert sorted(tuple(each["properties"]["imageBBox"]) for each in play.result()["features"]) == squares(objects)
+
+
+def test_regions_of_other_senders_are_not_worked_on_and_go_to_the_dead_letters(world, play):
+    world.region_senders = ("AROAMANAGER", "AROAREGIONS")
+    for stranger in ("AROASTRANGER:AROAMANAGER", "AROAMANAGERX:a", "AIDAANN", ""):
+        assert deliver(world, about(0), about(1), sender=stranger) == ["m0", "m1"]
+    assert {each.state for each in play.run.records} == {RegionState.PENDING}
+    assert deliver(world, about(0)) == []
+    assert deliver(world, about(1), sender="AROAREGIONS:b") == []
+    assert [each.state for each in play.run.records[:2]] == [RegionState.DONE] * 2
 
 
 def test_one_that_cannot_be_read_comes_again_and_its_neighbours_are_done(world, play):

@@ -1,4 +1,4 @@
-"""Sends messages about the progress of image jobs' runs to the manager's wake queue; the manager reads the progress."""
+"""Sends messages about the progress of image jobs' runs to their progress queue; the manager reads the progress."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ EVERY = 3
 
 
 class SqsProgress:
-    """Sends to the manager's FIFO queue.
+    """Sends to a FIFO queue that the manager consumes.
 
     Args:
         client: a boto3 SQS client.
-        wake_queue_url: the manager's queue.
+        wake_queue_url: the queue to which the image functions report.
         clock: decides when a run is reported again.
     """
 

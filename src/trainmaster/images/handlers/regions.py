@@ -7,7 +7,7 @@ after an error of AWS it delivers only the affected message again. `pixels.work`
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aws_lambda_powertools import Logger, Metrics
@@ -52,6 +52,10 @@ class Parts(Protocol):
         """The queue's memory."""
 
     @property
+    def region_senders(self) -> Collection[str]:
+        """IDs of the roles whose messages are obeyed; empty if the deployment does not tell senders."""
+
+    @property
     def workers(self) -> Queue:
         """Dependencies that workers share with the queue."""
 
@@ -78,6 +82,7 @@ def _settle(parts: Parts, record: SQSRecord, context: LambdaContext, limits: Tim
     """Work on the region of one message; return False if SQS has to deliver it again."""
     identifier = record.message_id
     try:
+        _check_sender(parts.region_senders, record)
         claim = claim_of(record.body, f"{context.aws_request_id}/{identifier}")
         if limits.left() < limits.reserve:
             parts.workers.regions.dispatch(claim.job, claim.attempt, [claim.number])
@@ -94,6 +99,15 @@ def _settle(parts: Parts, record: SQSRecord, context: LambdaContext, limits: Tim
     if outcome in _METRICS and claim.number != MERGE:
         metrics.add_metric(name=_METRICS[outcome], unit=MetricUnit.Count, value=1)
     return True
+
+
+def _check_sender(senders: Collection[str], record: SQSRecord) -> None:
+    """Raise `InvalidRequest` for a message of another sender than the manager and the workers."""
+    if not senders:
+        return
+    sender = str(record.attributes.get("SenderId") or "").partition(":")[0]
+    if sender not in senders:
+        raise InvalidRequest(f"the sender {sender or 'without an ID'} may not send regions", field="SenderId")
 
 
 def claim_of(body: str, worker: str) -> Claim:
