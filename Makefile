@@ -66,6 +66,10 @@ endef
 	@echo "Setting up .venv-sam, which builds and deploys the template"
 	$(call environment,.venv-sam,--group sam)
 
+.venv-audit/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-audit"
+	$(call environment,.venv-audit,--group audit)
+
 .venv-checkov/.stamp: pyproject.toml | .venv/.stamp
 	@echo "Setting up .venv-checkov"
 	$(call environment,.venv-checkov,--group checkov)
@@ -208,6 +212,18 @@ lint-template: .venv-sam/.stamp .venv-checkov/.stamp ## Check both templates wit
 	$(SAM) validate --lint --region us-east-1 --template images/template.yaml
 	.venv-sam/bin/cfn-lint template.yaml images/template.yaml
 	.venv-checkov/bin/checkov --config-file .checkov.yaml
+
+LOCKS = $(wildcard src/locks/*.txt images/layer/locks/*.txt)
+
+.PHONY: lock
+lock: .venv/.stamp ## Write the locks of the Lambda bundles and layer: the newest versions allowed, with hashes
+	PYTHONPATH=src $(BIN)/python scripts/lock.py
+
+.PHONY: audit
+audit: .venv-audit/.stamp ## Look for known vulnerabilities in the locked packages; needs the network
+	@# --strict: a package that cannot be looked up is a failure, as when there is no network.
+	@.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip --progress-spinner off $(addprefix -r ,$(LOCKS)) || { \
+	    echo "make audit: a package is vulnerable, or the advisories could not be read (they need the network)" >&2; exit 1; }
 
 .PHONY: reference
 reference: .venv/.stamp ## Write all files that are generated from the code

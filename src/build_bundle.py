@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+
+from locked_packages import Artifact, Pin, install, lock_of, needed, normalize, read_lock, wheel_options, write_sbom
 
 SOURCE = Path(__file__).resolve().parent
 PACKAGE = "trainmaster"
@@ -28,14 +31,8 @@ KINDS = ("trainmaster.images",)
 READS_IMAGES = "trainmaster.images.pixels.wiring"
 """Imported late, and only by functions with the layer ImagingLayer; the bundles of the others end before it."""
 WITHOUT = {"ApiFunction": (READS_IMAGES,), "ManagerFunction": (READS_IMAGES,)}
-UNUSED = ("bin", "**/tests", "**/*.pyi", "*.dist-info/RECORD", "*.dist-info/INSTALLER", "*.dist-info/REQUESTED")
-"""Files that pip installs and no function reads. METADATA stays, for importlib.metadata, and so do the licenses."""
 LAMBDA_FOLDER = "/var/task"
 """Where Lambda unpacks a bundle; compiled files name their sources there, whatever folder they were built in."""
-
-
-def _run(command: list[str]) -> None:
-    subprocess.run(command, check=True)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -54,9 +51,13 @@ def main(arguments: list[str] | None = None) -> None:
 def build(function: str, python: str, machine: str, into: Path) -> None:
     """Write the bundle of a function into a folder, for a platform; say so if it cannot be compiled here."""
     modules, packages = reached(HANDLERS[function], WITHOUT.get(function, ()))
+    lock = lock_of(SOURCE / "locks", python, machine)
+    pins = requirements(packages, read_lock(lock))
     copy_modules(modules, into)
-    install([*requirements(packages)], python, machine, into)
+    install(pins, wheel_options(python, machine), into)
     compiled_or_told(function, python, into)
+    write_sbom(Artifact(function, lock.stem, version()), pins, into, into)
+    normalize(into)
 
 
 def reached(module: str, without: Collection[str] = ()) -> tuple[dict[str, Path], set[str]]:
@@ -86,12 +87,19 @@ def _is_of_absent_kind(module: str) -> bool:
     return any(f"{module}.".startswith(f"{kind}.") and not SOURCE.joinpath(*kind.split(".")).is_dir() for kind in KINDS)
 
 
-def requirements(packages: Collection[str]) -> Iterator[str]:
-    """Yield the lines of requirements.txt whose packages are used; a distribution is called as what it imports."""
-    for line in (SOURCE / "requirements.txt").read_text().splitlines():
-        name = line.partition(">")[0].replace("-", "_")
-        if name in packages:
-            yield line
+def requirements(packages: Collection[str], pins: Collection[Pin]) -> list[Pin]:
+    """Return the locked packages that modules import, with all that they need.
+
+    A distribution in requirements.txt is called as what it imports.
+    """
+    listed = {pin.name for pin in pins if "requirements.txt" in pin.via}
+    return needed(pins, {name for name in listed if name.replace("-", "_") in packages})
+
+
+def version() -> str:
+    """Return the version of Trainmaster."""
+    (found,) = re.findall('__version__ = "(.+)"', (SOURCE / PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    return str(found)
 
 
 def copy_modules(modules: dict[str, Path], into: Path) -> None:
@@ -102,22 +110,6 @@ def copy_modules(modules: dict[str, Path], into: Path) -> None:
         target = into / path.relative_to(SOURCE)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
-
-
-def install(lines: list[str], python: str, machine: str, into: Path, run: Callable[[list[str]], object] = _run) -> None:
-    """Install wheels for a platform of Lambda's, whatever machine this is, without what no function reads."""
-    platforms = [f"manylinux2014_{machine}"]
-    if python != "3.11":  # Its runtime is Amazon Linux 2, with glibc 2.26; the later ones have 2.34.
-        platforms.insert(0, f"manylinux_2_28_{machine}")
-    command = [
-        sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile",
-        "--only-binary=:all:", "--implementation=cp", f"--python-version={python}", f"--target={into}",
-        *(f"--platform={platform}" for platform in platforms), *lines,
-    ]  # fmt: skip
-    run(command)
-    for pattern in UNUSED:
-        for path in [*into.glob(pattern)]:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def compiled_or_told(function: str, python: str, into: Path) -> bool:
@@ -144,7 +136,7 @@ def compile_all(interpreter: str, into: Path) -> None:
     Lambda's files are read-only and their times are those of unpacking: compiled files are never checked against them.
     """
     command = [interpreter, "-I", "-m", "compileall", "-q", "--invalidation-mode=unchecked-hash"]
-    _run([*command, "-s", str(into), "-p", LAMBDA_FOLDER, str(into)])
+    subprocess.run([*command, "-s", str(into), "-p", LAMBDA_FOLDER, str(into)], check=True)
 
 
 def _file_of(module: str) -> Path:

@@ -1,5 +1,6 @@
 """Tests of the bundles of one template's functions, for the queue's template and for those of other kinds of jobs."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 import build_bundle
+from locked_packages import read_lock
 
 RUNTIME = {"boto3", "botocore"}
 """Lambda's Python runtimes have them."""
@@ -39,6 +41,16 @@ def functions_of(template: Mapping[str, Any]) -> list[str]:
 
 def files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def tree(folder):
+    """Return the time, the rights and the content of everything in a folder, itself included."""
+    found = {}
+    for path in [folder, *folder.rglob("*")]:
+        about = path.stat()
+        content = path.read_bytes() if path.is_file() else b""
+        found[path.relative_to(folder)] = (about.st_mtime, about.st_mode, hashlib.sha256(content).hexdigest())
+    return found
 
 
 class BundleContract:
@@ -87,10 +99,11 @@ class BundleContract:
 
     def test_packages_are_those_that_are_built_in_or_that_the_runtime_or_the_layer_has(self, function, reached):
         _, packages = reached
-        lines = [*build_bundle.requirements(packages)]
-        built_in = {line.partition(">")[0].replace("-", "_") for line in lines}
+        pins = build_bundle.requirements(packages, read_lock(build_bundle.SOURCE / "locks" / "python3.13-aarch64.txt"))
+        built_in = {pin.name.replace("-", "_") for pin in pins if "requirements.txt" in pin.via}
         assert packages - built_in <= RUNTIME | self.layer
         assert built_in == {"aws_lambda_powertools"} | ({"pydantic"} if function != "ManagerFunction" else set())
+        assert ("pydantic-core" in {pin.name for pin in pins}) == (function != "ManagerFunction")
 
     def test_the_data_of_a_package_is_in_its_bundle(self, bundle, function):
         assert len([*bundle.rglob("service-2.json")]) == 1, function

@@ -1,14 +1,14 @@
 """Bundles of the Lambda functions: each holds what its handler imports and nothing else, compiled, and runs alone."""
 
+import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import build_bundle
-from bundle_contract import BundleContract, files, functions_of
+from bundle_contract import BundleContract, functions_of, tree
 from permissions import template
 
 
@@ -58,25 +58,25 @@ def test_a_module_that_is_gone_stops_the_build():
         build_bundle.reached("trainmaster.gone")
 
 
-def test_packages_from_pip_come_for_the_platform_without_what_no_function_reads(tmp_path):
-    """A pip that writes down what it is asked, and leaves what pip leaves."""
-    left = ["a/__init__.py", "a/tests/test_a.py", "a/b/tests/x.py", "a/a.pyi", "bin/a", "a-1.dist-info/RECORD",
-            "a-1.dist-info/METADATA", "a-1.dist-info/licenses/LICENSE"]  # fmt: skip
+BUILD = (
+    "import sys; from pathlib import Path; import build_bundle; build_bundle.build(*sys.argv[1:4], Path(sys.argv[4]))"
+)
 
-    def pip(command):
-        asked.extend(command)
-        for name in left:
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text("")
 
-    asked = []
-    build_bundle.install(["a>=1"], "3.11", "aarch64", tmp_path, run=pip)
-    assert {"--python-version=3.11", "--platform=manylinux2014_aarch64", "--no-compile", "a>=1"} <= set(asked)
-    assert "--platform=manylinux_2_28_aarch64" not in asked, "python3.11 is on Amazon Linux 2"
-    kept = {str(path) for path in files(tmp_path)}
-    assert kept == {"a/__init__.py", "a-1.dist-info/METADATA", "a-1.dist-info/licenses/LICENSE"}
-
-    asked = []
-    build_bundle.install(["a>=1"], "3.13", "x86_64", tmp_path, run=pip)
-    assert {"--platform=manylinux_2_28_x86_64", "--platform=manylinux2014_x86_64"} <= set(asked)
-    assert Path(asked[0]) == Path(sys.executable)
+@pytest.mark.slow
+@pytest.mark.parametrize("function", functions_of(template()))
+def test_two_builds_in_two_folders_are_equal_as_archives(function, tmp_path):
+    """Contents, times and rights of every file: what a zip archive holds."""
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    made = []
+    for number, mask in enumerate((0o022, 0o077)):
+        into = tmp_path / str(number) / ("deep/" * number) / "bundle"
+        sources = shutil.copytree(build_bundle.SOURCE, tmp_path / f"src{number}", symlinks=True)
+        environment = {**os.environ, "PYTHONHASHSEED": str(number), "TMPDIR": str(tmp_path)}
+        command = [sys.executable, "-c", BUILD, function, here, "x86_64", into]
+        subprocess.run(command, cwd=sources, env=environment, umask=mask, check=True)
+        made.append(tree(into))
+    first, second = made
+    assert {"sbom.cdx.json", "trainmaster", "aws_lambda_powertools"} <= {path.parts[0] for path in first if path.parts}
+    assert any(path.suffix == ".pyc" for path in first)
+    assert first == second

@@ -50,7 +50,7 @@ def key_of(checkout: Checkout, paths: Iterable[Path], platform: str) -> str:
 def _folder(project: SamProject, layer: Path) -> Path:
     """Return the folder of the packages, named after the files of the layer and the platform."""
     checkout = project.checkout
-    lists = [path for path in layer.iterdir() if path.is_file()]
+    lists = [path for path in layer.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     key = key_of(checkout, [*lists, _makefile(checkout)], f"{checkout.runtime}-{checkout.architecture}")
     return checkout.scratch.resolve() / "layers" / key
 

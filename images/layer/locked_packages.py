@@ -1,0 +1,1 @@
+../../src/locked_packages.py
