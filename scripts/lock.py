@@ -1,7 +1,7 @@
 """Write the locks of the Lambda bundles and layers: for each platform the versions and hashes of all wheels.
 
-Run by `make lock`; arguments: the folders, all without. It needs the package index and takes the newest versions that the
-lists of requirements allow. A lock names one wheel per package: the one that pip chooses for the platform of Lambda's.
+Run by `make lock`; arguments: the folders, all without. It needs the package index, and takes the newest versions that
+the lists of requirements allow. A lock names one wheel per package: the one that pip chooses for the platform.
 """
 
 from __future__ import annotations
