@@ -21,7 +21,7 @@ from trainmaster.worker.rendezvous import state
 from trainmaster.worker.rendezvous.control import read_control
 from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
 from trainmaster.worker.rendezvous.engine import Engine
-from trainmaster.worker.rendezvous.errors import Drained
+from trainmaster.worker.rendezvous.errors import Corrupt, Drained
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
 from trainmaster.worker.rendezvous.run import Run
 from trainmaster.worker.rendezvous.settings import Settings
@@ -64,6 +64,12 @@ def test_both_know_the_same_roles():
     assert [*domain.Role] == [*state.Role]
 
 
+def test_both_read_states_of_the_same_size():
+    assert state.MAX_STATE_BYTES == domain.MAX_STATE_BYTES
+    with pytest.raises(Corrupt, match="at most"):
+        state.decode(b" " * state.MAX_STATE_BYTES + state.encode(state.State()))
+
+
 def test_a_full_restart_is_asked_for_in_words_that_the_queue_knows():
     assert restart_budget.FULL_RESTART_PREFIX == attempt.FULL_RESTART
 
@@ -98,8 +104,8 @@ def test_the_world_that_nodes_form_is_the_group_that_the_queue_sees(groups, stor
     while len(groups.get(RUN).nodes) < 2:
         next(waiting)
     assert groups.get(RUN).nodes[1].role in (domain.Role.WAITING, domain.Role.SPARE)
-    base.close("enough")
-    assert (groups.get(RUN).closed, groups.get(RUN).reason) == (True, "enough")
+    base.close("enough" * 1_000)
+    assert (groups.get(RUN).closed, groups.get(RUN).reason) == (True, ("enough" * 1_000)[: state.MAX_REASON_LENGTH])
 
 
 def test_a_node_that_is_asked_to_leave_is_no_longer_held(groups, store):

@@ -1,12 +1,21 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.domain.elastic.rendezvous import Node, RendezvousState, Role, group_of
+from trainmaster.domain.elastic.rendezvous import (
+    MAX_COUNT,
+    MAX_NODE_NAME_LENGTH,
+    MAX_NODES,
+    Node,
+    RendezvousState,
+    Role,
+    group_of,
+)
 from trainmaster.domain.errors import UnreadableRendezvous
 
 NODE = {"addr": "10.0.0.1", "slots": 8, "role": "member", "rank": 0, "beat": 7, "since": 1}
@@ -82,3 +91,58 @@ def test_bytes_that_are_no_json_are_that_error(text):
     except UnreadableRendezvous:
         return
     raise AssertionError("no bytes of this length are a state")
+
+
+def many(count, name="m"):
+    return {f"{name}{number}/algo-1#1": NODE | {"rank": None} for number in range(count)}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"nodes": many(MAX_NODES + 1)},
+        {"nodes": many(1, "n" * MAX_NODE_NAME_LENGTH)},
+        {"round": MAX_COUNT + 1},
+        {"round": -1},
+        {"round": True},
+        {"round": 1.5},
+        {"charged": "3"},
+        {"reason": ["done"]},
+        {"nodes": {"bert/algo-1#1": NODE | {"role": 7}}},
+        {"nodes": {"bert/algo-1#1": NODE | {"beat": -1}}},
+    ],
+)
+def test_values_beyond_their_bounds_are_malformed(members):
+    with pytest.raises(UnreadableRendezvous):
+        read(**members)
+
+
+def test_as_many_nodes_as_there_may_be_are_read():
+    assert len(read(nodes=many(MAX_NODES)).nodes) == MAX_NODES
+
+
+def test_a_long_reason_is_cut():
+    assert read(reason="x" * 5_000).reason == "x" * 1_024
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" + b"{}," * 99_000 + b"{}]",
+        b'{"nodes":{' + b",".join(b'"%d":{}' % number for number in range(25_000)) + b"}}",
+        json.dumps(STATE | {"why": [[]] * 90_000}).encode(),
+        b" " * 10_000_000 + json.dumps(STATE).encode(),
+    ],
+    ids=["objects", "nodes", "unknown members", "spaces"],
+)
+def test_no_text_takes_much_memory(text):
+    """A row of 400 KB once took 646 MB."""
+    tracemalloc.start()
+    try:
+        group_of(text)
+    except UnreadableRendezvous:
+        pass
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 40_000_000

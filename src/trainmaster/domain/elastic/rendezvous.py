@@ -9,9 +9,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from trainmaster.domain.errors import UnreadableRendezvous
+from trainmaster.domain.text import MAX_REASON_LENGTH
+
+MAX_STATE_BYTES = 300_000
+"""Bytes of a state; a node takes about 200. A row of DynamoDB has at most 409,600."""
+MAX_NODES = 1_000
+MAX_NODE_NAME_LENGTH = 256
+"""Characters of a node's name: that of a training job has at most 63."""
+MAX_COUNT = 10**12
+_Sized = TypeVar("_Sized", str | bytes, str, Mapping[str, Any])
 
 
 class Role(StrEnum):
@@ -107,18 +116,19 @@ def group_of(text: str | bytes) -> RendezvousState:
     """Return the rendezvous in a state that the nodes wrote; ignore members that newer nodes add.
 
     `docs/reference/rendezvous.md` describes the state; a node of an unknown role counts as waiting. The text is
-    untrusted, because containers of other people write it. Raises `UnreadableRendezvous`.
+    untrusted, because containers write it: its size is checked before it is parsed, and every value afterwards.
+    Raises `UnreadableRendezvous`.
     """
     try:
-        state = json.loads(text)
-        nodes = (_node(name, node) for name, node in _mapping(state["nodes"]).items())
+        state = json.loads(_bounded(text, MAX_STATE_BYTES))
+        nodes = (_node(name, node) for name, node in _bounded(_mapping(state["nodes"]), MAX_NODES).items())
         return RendezvousState(
-            round=int(state["round"]),
+            round=_number(state["round"]),
             complete=state["complete"] is True,
             closed=state["closed"] is True,
-            reason=str(state.get("reason", "")),
+            reason=_text(state.get("reason", ""))[:MAX_REASON_LENGTH],
             nodes=tuple(sorted(nodes, key=_place)),
-            restarts=int(state["charged"]),
+            restarts=_number(state["charged"]),
         )
     # The parser raises RecursionError for a deeply nested text.
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
@@ -127,22 +137,40 @@ def group_of(text: str | bytes) -> RendezvousState:
 
 def _node(name: str, node: Any) -> Node:
     """Return a node by its name, `<training job>/<host>#<incarnation>`."""
-    training_job_name, _, rest = name.partition("/")
+    training_job_name, _, rest = _bounded(name, MAX_NODE_NAME_LENGTH).partition("/")
     host, _, _ = rest.partition("#")
     values = _mapping(node)
-    role, rank = str(values["role"]), values.get("rank")
+    role, rank = _text(values["role"]), values.get("rank")
     return Node(
         training_job_name=training_job_name,
         host=host,
         role=Role(role) if role in _ROLES else Role.WAITING,
-        rank=None if rank is None else int(rank),
-        beats=int(values.get("beat", 0)),
+        rank=None if rank is None else _number(rank),
+        beats=_number(values.get("beat", 0)),
     )
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(f"{type(value).__name__} instead of an object")
+    return value
+
+
+def _bounded(value: _Sized, limit: int) -> _Sized:
+    if len(value) > limit:
+        raise ValueError(f"{len(value)} bytes or parts where there are at most {limit}")
+    return value
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= MAX_COUNT:
+        raise ValueError("a value is not a count")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} instead of a text")
     return value
 
 

@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from trainmaster.worker.rendezvous.state import MAX_RECORDS, Endpoint, Node, Role, RoundReason, RoundRecord, State
+from trainmaster.worker.rendezvous.state import (
+    MAX_REASON_LENGTH,
+    MAX_RECORDS,
+    Endpoint,
+    Node,
+    Role,
+    RoundReason,
+    RoundRecord,
+    State,
+)
 from trainmaster.worker.rendezvous.view import View
 
 
@@ -168,7 +177,7 @@ def _trim_records(records: tuple[RoundRecord, ...]) -> tuple[RoundRecord, ...]:
 
 
 def _close(view: View, payload: Payload) -> State:
-    return replace(view.state, closed=True, reason=payload.reason)
+    return replace(view.state, closed=True, reason=payload.reason[:MAX_REASON_LENGTH])
 
 
 def _publish(view: View, payload: Payload) -> State:

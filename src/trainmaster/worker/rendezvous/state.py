@@ -23,6 +23,10 @@ Token = Any
 """Opaque revision of the stored state; never falsy, and different after every write."""
 DONE = "done"
 """Reason for closing a rendezvous after the job's normal end."""
+MAX_STATE_BYTES = 300_000
+"""Bytes of a state, with which the queue reads it too; a node takes about 200."""
+MAX_REASON_LENGTH = 1024
+"""Characters of the reason for closing a rendezvous; SageMaker shows as many of a failure."""
 MAX_RECORDS = 50
 """Rounds in the record of restarts. Every heartbeat writes the record, so it must stay small."""
 
@@ -194,6 +198,8 @@ def decode(data: bytes) -> State:
     Raises:
         Corrupt: `encode` could not have produced these bytes.
     """
+    if len(data) > MAX_STATE_BYTES:
+        raise Corrupt(f"a rendezvous state has at most {MAX_STATE_BYTES} bytes")
     try:
         raw = json.loads(data)
         if type(raw) is not dict or raw.pop("v", None) != VERSION:
