@@ -133,7 +133,7 @@ def rest_event(
             "stage": "prod",
             "requestId": "0aa1bb2c-request",
             "httpMethod": method,
-            "identity": {"userArn": caller, "sourceIp": "10.0.0.7"},
+            "identity": {"userArn": caller, "sourceIp": "10.0.0.7", "userAgent": "trainmaster/1.0"},
         },
         "body": body if body is None or isinstance(body, str) else json.dumps(body),
         "isBase64Encoded": False,

@@ -25,6 +25,7 @@ ANN = "arn:aws:iam::123456789012:user/ann"
 ENDED = ("completed", "failed", "stopped", "cancelled")
 WAITING = ("pending", "preempted")
 ACTIVE = ("starting", "running", "preempting", "resizing")
+_EXACT = ("job", "action")
 ENTERED = "2026-11-20T12:00:00Z"
 
 
@@ -163,6 +164,22 @@ class Refusal(Exception):
         self.error = {"type": kind, "message": message, "field": field, "hint": hint}
 
 
+def an_entry(action: str = "priority", **changes: Any) -> dict[str, Any]:
+    """What GET /audit tells of one change."""
+    return {
+        "at": ENTERED,
+        "action": action,
+        "principal": ANN,
+        "arn": ANN,
+        "sourceIp": "198.51.100.7",
+        "userAgent": "trainmaster/0.2.0",
+        "requestId": "0aa1bb2c",
+        "job": "job1",
+        "before": {"priority": 1},
+        "after": {"priority": 9},
+    } | changes
+
+
 class FakeApi:
     """The queue's state, the ways to move it on, and the WSGI application."""
 
@@ -178,6 +195,7 @@ class FakeApi:
         self.changed = threading.Condition()
         self.on_set_pools: Callable[[], None] = lambda: None
         self.settings: dict[str, Any] = some_settings()
+        self.entries: list[dict[str, Any]] = []
         self.on_set_settings: Callable[[], None] = lambda: None
 
     # -- what the test does
@@ -368,6 +386,12 @@ class FakeApi:
             raise Refusal(400, "InvalidRequest", "order should be 'fifo', 'backfill' or 'fair'.", "order")
         self.settings = some_settings() | wanted | {"version": self.settings["version"] + 1}
         return 200, self.settings
+
+    def get_audit(self, query: dict[str, str]) -> tuple[int, Any]:
+        start, limit = int(query.get("cursor", 0)), int(query.get("limit", 50))
+        found = [each for each in self.entries if all(each[name] == query.get(name, each[name]) for name in _EXACT)]
+        more = start + limit < len(found)
+        return 200, {"entries": found[start : start + limit], "nextCursor": str(start + limit) if more else None}
 
     def get_openapi_json(self, _: object) -> tuple[int, Any]:
         return 200, json.loads((Path(__file__).parent.parent / "docs" / "reference" / "openapi.json").read_text())

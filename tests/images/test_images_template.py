@@ -55,6 +55,7 @@ def test_the_functions_are_told_settings_that_the_code_reads():
         told |= set(resource.get("Properties", {}).get("Environment", {}).get("Variables", {}))
     names = {"QUEUE", "TABLE", "WAKE_QUEUE_URL", "REGION_SENDERS"}
     names |= {"IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID"}
+    names |= {"AUDIT_RETENTION_DAYS"}
     assert {name for name in told if name.startswith(bootstrap.PREFIX)} == {bootstrap.PREFIX + name for name in names}
 
 
@@ -90,7 +91,9 @@ def test_the_code_reads_the_same_settings_of_image_jobs_in_both_stacks():
     assert of_queue.reporters == OURS
     assert ImageSettings.of_values(values_of_images) == replace(of_queue, reporters=())
     assert wake == values["ProgressQueue"]
-    assert rest == common | {"LOG_LEVEL": values["LogLevel"], f"{bootstrap.PREFIX}WAKE_QUEUE_URL": wake}
+    days = {f"{bootstrap.PREFIX}AUDIT_RETENTION_DAYS": values["AuditRetentionDays"]}
+    assert rest == common | days | {"LOG_LEVEL": values["LogLevel"], f"{bootstrap.PREFIX}WAKE_QUEUE_URL": wake}
+    assert PARAMETERS["AuditRetentionDays"] == CORE["Parameters"]["AuditRetentionDays"]
     assert (of_queue.limits.region_size, of_queue.limits.attempts) == ((512, 256), 7)
     assert of_queue.region_queue_url == "https://sqs/111122223333/RegionQueue"
 

@@ -80,6 +80,7 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         "TRAINMASTER_ALLOW_NON_PREEMPTIBLE": PARAMETERS["AllowNonPreemptible"]["Default"],
         "TRAINMASTER_RESERVATION_TIMEOUT_SECONDS": str(PARAMETERS["ReservationTimeoutSeconds"]["Default"]),
         "TRAINMASTER_LEARN_INSTANCE_TYPES": PARAMETERS["LearnInstanceTypes"]["Default"],
+        "TRAINMASTER_AUDIT_RETENTION_DAYS": str(PARAMETERS["AuditRetentionDays"]["Default"]),
         "TRAINMASTER_JOB_KINDS": PARAMETERS["JobKindSettings"]["Default"],
     }
     settings = bootstrap.Settings.from_env(environ)
@@ -88,7 +89,18 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         3600,
         True,
     )
+    assert settings.audit_retention_days == Settings(queue="q", table="t").audit_retention_days
     assert re.fullmatch(PARAMETERS["Pools"]["AllowedPattern"], environ["TRAINMASTER_POOLS"])
+
+
+@pytest.mark.parametrize("bound", ["MinValue", "MaxValue"])
+def test_audit_entries_are_kept_for_as_long_as_the_template_allows(bound):
+    given = {"TRAINMASTER_QUEUE": "q", "TRAINMASTER_TABLE": "t"}
+    limit = PARAMETERS["AuditRetentionDays"][bound]
+    beyond = limit + (1 if bound == "MaxValue" else -1)
+    assert Settings.from_env({**given, "TRAINMASTER_AUDIT_RETENTION_DAYS": str(limit)}).audit_retention_days == limit
+    with pytest.raises(InvalidRequest, match="out of range"):
+        Settings.from_env({**given, "TRAINMASTER_AUDIT_RETENTION_DAYS": str(beyond)})
 
 
 def test_parameters_that_are_settings_have_their_default_and_bounds():

@@ -53,7 +53,8 @@ class Application:
     @cached_property
     def api_context(self) -> ApiContext:
         """Dependencies of the API's use cases."""
-        return ApiContext(self.store, self.publisher, self.clock)
+        retention = timedelta(days=self.settings.audit_retention_days)
+        return ApiContext(self.store, self.publisher, self.clock, audit_retention=retention)
 
     @cached_property
     def manager_context(self) -> ManagerContext:

@@ -11,9 +11,13 @@ from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.declaration import members_of
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.service.auditing.audit import DEFAULT_RETENTION
 
 PREFIX = "TRAINMASTER_"
 _TIMEOUT = next(member for member in members_of(Policy) if member.field.name == "reservation_timeout")
+
+_MAX_DAYS = 3_650
+"""As the parameter of the template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class Settings:
         allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
         reservation_timeout_seconds: the setting `reservationTimeoutSeconds` until PUT /settings changes it.
         learn_instance_types: whether the manager asks EC2, Service Quotas and the price list once a day.
+        audit_retention_days: days for which audit entries are kept.
         job_kinds: JSON object, name of each other kind of jobs that the deployment has to an object of its settings;
             empty for training jobs alone.
     """
@@ -52,6 +57,7 @@ class Settings:
     allow_non_preemptible: bool = True
     reservation_timeout_seconds: int = 3600
     learn_instance_types: bool = False
+    audit_retention_days: int = DEFAULT_RETENTION.days
     job_kinds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
@@ -124,6 +130,13 @@ def _seconds(text: str) -> int:
     return seconds
 
 
+def _days(text: str) -> int:
+    days = int(text)
+    if not 1 <= days <= _MAX_DAYS:
+        raise ValueError(f"{days} is out of range: specify 1 to {_MAX_DAYS} days")
+    return days
+
+
 def parse_pools(text: str) -> dict[str, Pool]:
     """Pools from `ml.p5.48xlarge=2,ml.g5.2xlarge=8`. Raises ValueError saying which part is wrong."""
     pools: dict[str, Pool] = {}
@@ -156,5 +169,6 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "ALLOW_NON_PREEMPTIBLE": _switch,
     "RESERVATION_TIMEOUT_SECONDS": _seconds,
     "LEARN_INSTANCE_TYPES": _switch,
+    "AUDIT_RETENTION_DAYS": _days,
     "JOB_KINDS": _kinds,
 }

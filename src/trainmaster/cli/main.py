@@ -28,6 +28,7 @@ from trainmaster.cli.jobs.wait import wait
 from trainmaster.cli.jobs.why import why
 from trainmaster.cli.output.render import print_error
 from trainmaster.cli.queue import pools, settings
+from trainmaster.cli.queue.audit import audit
 from trainmaster.cli.replay import replay
 
 NAME = "trainmaster"
@@ -99,6 +100,7 @@ def build() -> typer.Typer:
     app.command(context_settings=dict(_NEGATIVE_NUMBERS))(priority)
     app.add_typer(pools.app, name="pools")
     app.add_typer(settings.app, name="settings")
+    app.command()(audit)
     app.command()(plan)
     app.command()(replay)
     app.command(context_settings=dict(_FORWARD_ALL))(demo)

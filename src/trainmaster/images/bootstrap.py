@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -118,6 +119,7 @@ class ImageParts:
             reachable=self.imaging.check_model,
             account=self.settings.account,
             vouching=self.settings.api_role_id,
+            audit_retention=timedelta(days=self.application.settings.audit_retention_days),
         )
 
     @cached_property

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+from trainmaster.domain.access.audit import AuditAction
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled, VersionConflict
@@ -21,6 +23,7 @@ from trainmaster.domain.policy.settings import Policy
 from trainmaster.ports.runtime import Clock, Publisher
 from trainmaster.ports.store import QueueSettings, Store
 from trainmaster.service import dependencies
+from trainmaster.service.auditing.audit import DEFAULT_RETENTION, Recorder
 from trainmaster.service.wake import wake
 
 MAX_TRIES = 8
@@ -28,11 +31,20 @@ MAX_TRIES = 8
 
 @dataclass(frozen=True, slots=True)
 class ApiContext:
-    """Dependencies of the API's use cases."""
+    """Dependencies of the API's use cases.
+
+    Attributes:
+        audit_retention: how long audit entries are kept.
+    """
 
     store: Store
     publisher: Publisher
     clock: Clock
+    audit_retention: timedelta = DEFAULT_RETENTION
+
+    def recorder(self, caller: Caller) -> Recorder:
+        """Return what makes the audit entries of a change that this caller makes now."""
+        return Recorder(caller, self.clock.now(), self.audit_retention)
 
 
 def cancel(context: ApiContext, caller: Caller, name: str) -> Job:
@@ -40,7 +52,7 @@ def cancel(context: ApiContext, caller: Caller, name: str) -> Job:
 
     Raises `JobNotFound`; `IllegalTransition` if it has ended.
     """
-    return change_job(context, name, lambda job: _cancelled(context, caller, job))
+    return change_job(context, caller, name, lambda job: _cancelled(context, caller, job), AuditAction.CANCEL)
 
 
 def change(
@@ -58,12 +70,12 @@ def change(
             field="priority",
             hint=f"use an integer from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}",
         )
-    return change_job(context, name, lambda job: _changed(context, caller, job, priority=priority, hold=hold))
+    return change_job(context, caller, name, lambda job: _changed(context, caller, job, priority=priority, hold=hold))
 
 
 def set_policy(
     context: ApiContext,
-    caller: Caller,  # noqa: ARG001 - the next change decides by it
+    caller: Caller,
     document: Mapping[str, Any],
     *,
     version: int | None = None,
@@ -79,7 +91,7 @@ def set_policy(
             raise problem.refusal()
         return None, policy
 
-    return change_settings(context, changed, version)
+    return change_settings(context, caller, changed, version)
 
 
 SettingsChange = tuple[Sequence[Pool] | None, Policy | None]
@@ -87,9 +99,11 @@ SettingsChange = tuple[Sequence[Pool] | None, Policy | None]
 
 
 def change_settings(
-    context: ApiContext, change: Callable[[QueueSettings], SettingsChange], version: int | None
+    context: ApiContext, caller: Caller, change: Callable[[QueueSettings], SettingsChange], version: int | None
 ) -> QueueSettings:
-    """Commit a change of the settings in force and wake the manager; a conflict makes the change again.
+    """Commit a change of the settings in force with its audit entry, and wake the manager.
+
+    A conflict makes the change again.
 
     Raises what `change` raises; `VersionConflict` if `version` is given and no longer in force; `Throttled` after
     `MAX_TRIES` conflicts.
@@ -100,7 +114,10 @@ def change_settings(
         try:
             # The change was checked against these settings only.
             changed = context.store.set_settings(
-                pools=pools, policy=policy, version=stored.version if version is None else version
+                pools=pools,
+                policy=policy,
+                version=stored.version if version is None else version,
+                audit=context.recorder(caller).of_settings(stored, pools, policy),
             )
         except VersionConflict:
             if version is not None:
@@ -132,8 +149,12 @@ def _changed(context: ApiContext, caller: Caller, job: Job, *, priority: int | N
     return job
 
 
-def change_job(context: ApiContext, name: str, changed: Callable[[Job], Job]) -> Job:
-    """Commit a change of the job and wake the manager; a conflict makes the change again from the stored job.
+def change_job(
+    context: ApiContext, caller: Caller, name: str, changed: Callable[[Job], Job], action: AuditAction | None = None
+) -> Job:
+    """Commit a change of the job with its audit entries, and wake the manager.
+
+    A conflict makes the change again from the stored job. Without an action, the entries name what changed.
 
     Raises what `changed` raises; `JobNotFound`; `Throttled` after `MAX_TRIES` conflicts.
     """
@@ -144,7 +165,7 @@ def change_job(context: ApiContext, name: str, changed: Callable[[Job], Job]) ->
         after = changed(before)
         if after == before:
             return before
-        if context.store.transition([(before, after)]):
+        if context.store.transition([(before, after)], audit=context.recorder(caller).of_job(before, after, action)):
             if after.state in ENDED:
                 dependencies.release_dependents(context.store, after, context.clock.now())
             wake(context.store, context.publisher)

@@ -47,7 +47,7 @@ def submit(context: ApiContext, caller: Caller, admission: AdmissionPolicy, requ
     or the same call again finds the job.
     """
     admitted = _admit(context, caller, admission, request)
-    stored = context.store.submit(admitted.job, request)
+    stored = context.store.submit(admitted.job, request, audit=context.recorder(caller).submission(admitted.job))
     if stored.digest != admitted.job.digest:
         raise _taken(stored.name)
     new = stored is admitted.job

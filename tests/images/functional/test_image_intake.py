@@ -346,10 +346,10 @@ class FailingStore:
     def __getattr__(self, verb):
         return getattr(self._store, verb)
 
-    def submit(self, job, request):
+    def submit(self, job, request, **rest):
         if job.name == self._name:
             raise self._error
-        return self._store.submit(job, request)
+        return self._store.submit(job, request, **rest)
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), RuntimeError("a fault of ours")])

@@ -79,7 +79,7 @@ def sort_jobs(jobs: Iterable[JobView]) -> list[JobView]:
 
 def jobs_table(jobs: Sequence[JobView], paint: Paint = plain) -> str:
     """Return the article's table."""
-    return _table([_row(job, paint) for job in jobs], HEADERS)
+    return table([_row(job, paint) for job in jobs], HEADERS)
 
 
 def screen_table(jobs: Sequence[JobView], now: datetime, paint: Paint, width: int) -> str:
@@ -87,9 +87,9 @@ def screen_table(jobs: Sequence[JobView], now: datetime, paint: Paint, width: in
     sizes, heading = _sizes(jobs)
     rows = [[*_row(job, paint), *sizes(job), start_range(job, now), short_reason(job)] for job in jobs]
     if not any(row[-1] or row[-2] for row in rows):
-        return _table([row[:-2] for row in rows], (*HEADERS, *heading))
+        return table([row[:-2] for row in rows], (*HEADERS, *heading))
     _cut_last(rows, (*HEADERS, *heading, *_SCREEN_HEADERS), width)
-    return _table(rows, (*HEADERS, *heading, *_SCREEN_HEADERS))
+    return table(rows, (*HEADERS, *heading, *_SCREEN_HEADERS))
 
 
 def wide_table(jobs: Sequence[JobView], now: datetime, paint: Paint = plain, width: int | None = None) -> str:
@@ -108,7 +108,7 @@ def wide_table(jobs: Sequence[JobView], now: datetime, paint: Paint = plain, wid
     ]
     if width is not None:
         _cut_last(rows, (*HEADERS, *heading, *_WIDE_HEADERS), width)
-    return _table(rows, (*HEADERS, *heading, *_WIDE_HEADERS))
+    return table(rows, (*HEADERS, *heading, *_WIDE_HEADERS))
 
 
 def _sizes(jobs: Sequence[JobView]) -> tuple[Callable[[JobView], list[str]], list[str]]:
@@ -138,7 +138,7 @@ def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
         for attempt in attempts
     ]
     headers = ("Attempt", "Training Job", *(["Units"] if show_units else []), "Outcome", "Created (UTC)", "Ran")
-    return _table(rows, (*headers, *(["Interrupted"] if interrupted else []), "Reason"))
+    return table(rows, (*headers, *(["Interrupted"] if interrupted else []), "Reason"))
 
 
 def earlier_attempts(job: JobView) -> str:
@@ -153,13 +153,13 @@ def earlier_attempts(job: JobView) -> str:
 
 def members_table(elastic: ElasticView) -> str:
     """Return a table of the members of an elastic job."""
-    return _table(members_rows(elastic), MEMBERS_HEADERS)
+    return table(members_rows(elastic), MEMBERS_HEADERS)
 
 
 def rendezvous_table(view: RendezvousView) -> str:
     """Return a rendezvous with its nodes; empty if no node has joined."""
     line = rendezvous_line(view)
-    return f"{line}\n{_table(nodes_rows(view['nodes']), NODES_HEADERS)}" if view["nodes"] else line
+    return f"{line}\n{table(nodes_rows(view['nodes']), NODES_HEADERS)}" if view["nodes"] else line
 
 
 def history_table(history: Sequence[HistoryEntryView], paint: Paint = plain) -> str:
@@ -168,7 +168,7 @@ def history_table(history: Sequence[HistoryEntryView], paint: Paint = plain) -> 
         [timestamp(entry["at"]), paint(entry["to"]), entry["attempt"] or "", reason_text(entry["reason"])]
         for entry in history
     ]
-    return _table(rows, ("Time (UTC)", "State", "Attempt", "Reason"))
+    return table(rows, ("Time (UTC)", "State", "Attempt", "Reason"))
 
 
 def facts_table(rows: Iterable[tuple[str, str]]) -> str:
@@ -271,14 +271,14 @@ def _units(pool: str, count: int) -> str:
 
 def _cut_last(rows: list[list[Any]], headers: Sequence[str], width: int) -> None:
     """Cut the last column so that lines fit the width, but keep at least a few words."""
-    others = _table([row[:-1] for row in rows], headers[:-1]).splitlines()
+    others = table([row[:-1] for row in rows], headers[:-1]).splitlines()
     width_left = max(width - len(others[1]) - 2, _MIN_REASON_WIDTH)
     for row in rows:
         if len(row[-1]) > width_left:
             row[-1] = row[-1][: width_left - 1].rstrip() + "…"
 
 
-def _table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:
+def table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:
     """Format a table. Only columns of integers count as numbers, since tabulate takes a name such as `1e5` for one."""
     from tabulate import tabulate
 

@@ -21,6 +21,8 @@ from trainmaster.client.api.responses import result_of
 from trainmaster.client.api.retry import Retry
 from trainmaster.client.api.signing import SigV4
 from trainmaster.client.views.types import (
+    AuditEntryView,
+    AuditPageView,
     JobDetailView,
     JobsPageView,
     JobView,
@@ -177,6 +179,33 @@ class ApiClient:
         Raises Refused (InvalidRequest, with the path of the invalid field) and Conflict (VersionConflict).
         """
         return cast("SettingsInForceView", self._call("PUT", "/settings", body=document))
+
+    # -- audit
+
+    def audit(  # noqa: PLR0913 -- one parameter for each filter
+        self,
+        since: str | None = None,
+        until: str | None = None,
+        *,
+        job: str | None = None,
+        who: str | None = None,
+        action: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> AuditPageView:
+        """Return one page of recorded changes, newest first; times are ISO 8601 with their zone."""
+        query = {"since": since, "until": until, "job": job, "who": who, "action": action}
+        return cast("AuditPageView", self._call("GET", "/audit", query={**query, "limit": limit, "cursor": cursor}))
+
+    def all_audit_entries(self, **filters: str | None) -> Iterator[AuditEntryView]:
+        """Iterate over all entries that `audit` would return, fetching pages as needed."""
+        cursor: str | None = None
+        while True:
+            page = self.audit(**filters, limit=100, cursor=cursor)
+            yield from page["entries"]
+            cursor = page["nextCursor"]
+            if cursor is None:
+                return
 
     def openapi(self) -> dict[str, Any]:
         """Return the API's own OpenAPI document."""

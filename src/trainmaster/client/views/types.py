@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+AuditAction = Literal["submit", "cancel", "priority", "hold", "release", "resize-answer", "settings", "pools"]
+"""The recorded changes."""
+
+
 Cause = Literal["grow", "shrink", "replace", "repair"]
 """Cause of a resize."""
 
@@ -77,6 +81,28 @@ class AttemptView(TypedDict):
     endedAt: str | None
     interruptions: int
     reason: str | None
+
+
+class AuditEntryView(TypedDict):
+    """A change through the API: who made it, from where, and what it changed."""
+
+    at: str
+    action: AuditAction
+    principal: str | None
+    arn: str | None
+    sourceIp: str | None
+    userAgent: str | None
+    requestId: str | None
+    job: str | None
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+class AuditPageView(TypedDict):
+    """One page of audit entries, newest first."""
+
+    entries: list[AuditEntryView]
+    nextCursor: str | None
 
 
 class CreationView(TypedDict):

@@ -9,8 +9,9 @@ from urllib.parse import unquote
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolver, Response
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.openapi.params import Path, Query
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 
+from trainmaster.domain.access.audit import AuditAction
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.listing import INFEASIBLE
@@ -93,6 +94,17 @@ Why = Annotated[
     Query(description="Whether to include what blocks a waiting job and what would help; takes longer."),
 ]
 PoolName = Annotated[str | None, Query(description="Only jobs that can run in this pool.", max_length=_MAX_WORD_LENGTH)]
+Since = Annotated[AwareDatetime | None, Query(description="Only entries from this time on (ISO 8601 with its zone).")]
+Until = Annotated[AwareDatetime | None, Query(description="Only entries before this time.")]
+OfJob = Annotated[str | None, Query(description="Only changes of this job.", max_length=MAX_NAME)]
+Who = Annotated[
+    str | None,
+    Query(description="Only callers whose principal or ARN contains this text.", max_length=_MAX_WORD_LENGTH),
+]
+Action = Annotated[AuditAction | None, Query(description="Only this action.")]
+EntryLimit = Annotated[
+    int, Query(alias="limit", description="Maximum number of entries; it may have fewer.", ge=1, le=MAX_LISTED)
+]
 Limit = Annotated[int, Query(description="Maximum number of jobs on the page; it may have fewer.", ge=1, le=MAX_LISTED)]
 Cursor = Annotated[
     str | None, Query(description="The `nextCursor` of the previous page, unchanged.", max_length=_MAX_CURSOR_LENGTH)

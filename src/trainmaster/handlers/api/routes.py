@@ -22,16 +22,22 @@ from trainmaster.handlers.api.openapi import document
 from trainmaster.handlers.api.operations import SUBMIT_ERRORS, operation
 from trainmaster.handlers.api.parameters import (
     LISTED,
+    Action,
     Cursor,
+    EntryLimit,
     Force,
     History,
     JobName,
     Limit,
+    OfJob,
     Pool,
     PoolName,
     SettingsVersion,
     Share,
+    Since,
     States,
+    Until,
+    Who,
     Why,
 )
 from trainmaster.handlers.api.resolver import Resolver, caller_of, json_response
@@ -39,10 +45,13 @@ from trainmaster.handlers.models import elastic as elastic_models
 from trainmaster.handlers.models import forecast as forecast_models
 from trainmaster.handlers.models import jobs as job_models
 from trainmaster.handlers.models import pools as pool_models
+from trainmaster.handlers.models.audit import AuditPage
 from trainmaster.handlers.models.settings import Settings, SettingsInForce, in_force
 from trainmaster.handlers.views import jobs as job_views
 from trainmaster.handlers.views import pools as pool_views
+from trainmaster.handlers.views.audit import audit_page_view
 from trainmaster.ports.resizing import RendezvousControl
+from trainmaster.service.auditing.audit import AuditQuery, list_audit
 from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.change import cancel, change, set_policy
 from trainmaster.service.resizing.contract import HookAnswer, Outcome
@@ -256,6 +265,26 @@ class Routes:
     def plan(self, request: Annotated[job_models.PlanRequest, Body()]) -> Response[str]:
         """Check the request as a submission would, and return its effects. Nothing is stored."""
         return json_response(plans.planned(self._parts, self._kinds, request.root, self._caller))
+
+    @operation("GET", "/audit", "List changes and their callers", {200: ("One page.", AuditPage)})
+    def list_audit(  # noqa: PLR0913, PLR0917 -- the parameters of the query
+        self,
+        since: Since = None,
+        until: Until = None,
+        job: OfJob = None,
+        who: Who = None,
+        action: Action = None,
+        limit: EntryLimit = LISTED,
+        cursor: Cursor = None,
+    ) -> Response[str]:
+        """Return the recorded changes of jobs, settings and pools, newest first.
+
+        A page may have fewer entries than its limit, or none, and still name a next one.
+        """
+        query = AuditQuery(since=since, until=until, job=job, who=who, action=action, limit=limit, cursor=cursor)
+        context = self._parts.api_context
+        page = list_audit(context.store, query, context.clock.now(), context.audit_retention)
+        return json_response(audit_page_view(page))
 
     @operation("GET", "/openapi.json", "This document", {200: ("An OpenAPI 3.1 document.", None)})
     def openapi(self) -> Response[str]:

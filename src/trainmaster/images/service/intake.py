@@ -32,6 +32,7 @@ from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Request, Store
 from trainmaster.service.admission.build_job import digest_of
 from trainmaster.service.admission.shares import check_budget, check_share
+from trainmaster.service.auditing.audit import DEFAULT_RETENTION, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Intake:
         account: AWS account of the deployment; keys of endpoints in other accounts include theirs.
         reachable: checks models' URLs.
         vouching: unique id of the IAM role whose statement of a request's caller is trusted, the API's; "" for none.
+        audit_retention: how long audit entries are kept.
         asking: held while an endpoint is described, so that many requests for one endpoint cause one call.
     """
 
@@ -60,6 +62,7 @@ class Intake:
     reachable: Reachable
     account: str = ""
     vouching: str = ""
+    audit_retention: timedelta = DEFAULT_RETENTION
     asking: Lock = field(default_factory=Lock)
 
 
@@ -140,7 +143,8 @@ def enter(intake: Intake, asked: IncomingRequest, prepared: IntakeResult, policy
         return prepared
     job = prepared.job
     check_budget(intake.store, intake.clock, job, asked.body, policy, field=SHARE_FIELD)
-    stored = intake.store.submit(job, asked.body)
+    recorder = Recorder(asked.caller, intake.clock.now(), intake.audit_retention)
+    stored = intake.store.submit(job, asked.body, audit=recorder.submission(job))
     if stored.digest != job.digest:
         raise _taken(stored.name)
     return IntakeResult(stored, stored is job)

@@ -70,7 +70,7 @@ class _Reader:
 
 def set_pools(
     context: ApiContext,
-    caller: Caller,  # noqa: ARG001 - the next change decides by it
+    caller: Caller,
     pools: Sequence[Pool],
     *,
     version: int | None = None,
@@ -89,12 +89,12 @@ def set_pools(
         _check_type(reader, pools, now.pools)
         return pools
 
-    return _change(context, change, version, reader)
+    return _change(context, caller, change, version, reader)
 
 
 def put_pool(
     context: ApiContext,
-    caller: Caller,  # noqa: ARG001 - the next change decides by it
+    caller: Caller,
     pool: Pool,
     *,
     version: int | None = None,
@@ -110,12 +110,12 @@ def put_pool(
         _check_type(reader, [pool], now.pools)
         return after
 
-    return _change(context, change, version, reader)
+    return _change(context, caller, change, version, reader)
 
 
 def change_pool(
     context: ApiContext,
-    caller: Caller,  # noqa: ARG001 - the next change decides by it
+    caller: Caller,
     name: str,
     given: Mapping[str, Any],
     *,
@@ -129,12 +129,12 @@ def change_pool(
     def change(now: QueueSettings) -> Iterable[Pool]:
         return _with(replace(_existing(now, name), **given), now.pools)
 
-    return _change(context, change, version, _Reader(context.store))
+    return _change(context, caller, change, version, _Reader(context.store))
 
 
 def remove_pool(
     context: ApiContext,
-    caller: Caller,  # noqa: ARG001 - the next change decides by it
+    caller: Caller,
     name: str,
     *,
     force: bool = False,
@@ -163,12 +163,16 @@ def remove_pool(
             _check_stranded(pool, found)
         return [other for other in now.pools.values() if other.name != name]
 
-    changed = _change(context, change, version, reader)
+    changed = _change(context, caller, change, version, reader)
     return Removal(changed, found)
 
 
 def _change(
-    context: ApiContext, change: Callable[[QueueSettings], Iterable[Pool]], version: int | None, reader: _Reader
+    context: ApiContext,
+    caller: Caller,
+    change: Callable[[QueueSettings], Iterable[Pool]],
+    version: int | None,
+    reader: _Reader,
 ) -> PoolsChange:
     """Commit a change of the pools, and keep what only the manager sets: windows of plans, and why a pool was made."""
     at = context.clock.now()
@@ -176,7 +180,7 @@ def _change(
     def pools(now: QueueSettings) -> list[Pool]:
         return with_raises(as_made(with_windows(change(now), now.pools), now.pools), now.pools, at)
 
-    settings = change_settings(context, lambda now: (pools(now), None), version)
+    settings = change_settings(context, caller, lambda now: (pools(now), None), version)
     if reader.snapshot is None:
         return PoolsChange(settings, None)
     # Which external jobs count, and in which pools, depends on the pools in force.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from trainmaster.domain.access.audit import AuditAction
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import InvalidRequest, NotPermitted
 from trainmaster.domain.jobs import lifecycle
@@ -67,9 +68,10 @@ class CustomHook:
 
 def answer_resize(
     context: ApiContext,
-    caller: Caller,  # noqa: ARG001 - the next change decides by it
+    caller: Caller,
     name: str,
     answer: HookAnswer,
 ) -> Job:
     """Apply an answer to a resize; see `contract.apply_answer`. Raises `JobNotFound` too."""
-    return change_job(context, name, lambda job: apply_answer(job, answer, context.clock.now()))
+    action = AuditAction.RESIZE_ANSWER
+    return change_job(context, caller, name, lambda job: apply_answer(job, answer, context.clock.now()), action)

@@ -1,0 +1,1 @@
+"""Records who changes what, and lists it."""

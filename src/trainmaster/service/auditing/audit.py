@@ -1,0 +1,124 @@
+"""Audit entries of the commands, and their listing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from trainmaster.domain.access.audit import AuditAction, AuditEntry, changed_values, short
+from trainmaster.domain.access.audit_listing import AuditFilter, AuditPage
+from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.document import document
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.policy.document import settings_document
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.ports.store import QueueSettings, Store
+
+DEFAULT_RETENTION = timedelta(days=400)
+_SKEW = timedelta(minutes=5)
+"""Clocks of two functions may differ by this much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Makes the entries of one caller's change.
+
+    Attributes:
+        at: the time of the change.
+        retention: how long its entries are kept.
+    """
+
+    caller: Caller
+    at: datetime
+    retention: timedelta = DEFAULT_RETENTION
+
+    def submission(self, job: Job) -> AuditEntry:
+        """Return the entry of a new job; the request itself is stored with the job."""
+        values = _job_values(job) | {"share": job.share, "digest": job.digest}
+        return self._entry(AuditAction.SUBMIT, job.name, {}, {name: each for name, each in values.items() if each})
+
+    def of_job(self, before: Job, after: Job, action: AuditAction | None = None) -> tuple[AuditEntry, ...]:
+        """Return the entries of a change of a job: one of this action, or one for each part that changed."""
+        if action is not None:
+            return (self._entry(action, after.name, *changed_values(_job_values(before), _job_values(after))),)
+        was, now = _job_values(before), _job_values(after)
+        entries = []
+        if before.priority != after.priority:
+            values = ({"priority": was.pop("priority")}, {"priority": now.pop("priority")})
+            entries.append(self._entry(AuditAction.PRIORITY, after.name, *values))
+        if was != now:
+            kind = AuditAction.HOLD if after.held_by and not before.held_by else AuditAction.RELEASE
+            entries.append(self._entry(kind, after.name, *changed_values(was, now)))
+        return tuple(entries)
+
+    def of_settings(
+        self, before: QueueSettings, pools: Sequence[Pool] | None, policy: Policy | None
+    ) -> tuple[AuditEntry, ...]:
+        """Return the entries of a change of the pools, the policy, or both; None leaves them."""
+        entries = []
+        if pools is not None:
+            values = changed_values(_pools_document(before.pools.values()), _pools_document(pools))
+            entries.append(self._entry(AuditAction.POOLS, "", *values))
+        if policy is not None:
+            values = changed_values(settings_document(before.policy), settings_document(policy))
+            entries.append(self._entry(AuditAction.SETTINGS, "", *values))
+        return tuple(entries)
+
+    def _entry(self, action: AuditAction, job: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> AuditEntry:
+        return AuditEntry(
+            at=self.at,
+            action=action,
+            principal=short(self.caller.principal),
+            arn=short(self.caller.arn or ""),
+            source_ip=short(self.caller.source_ip),
+            user_agent=short(self.caller.user_agent),
+            request_id=short(self.caller.request_id),
+            job=job,
+            before=before,
+            after=after,
+            expires=self.at + self.retention,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditQuery:
+    """The entries that a caller asks for; None leaves a bound or a filter open."""
+
+    limit: int
+    cursor: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    job: str | None = None
+    who: str | None = None
+    action: AuditAction | None = None
+
+
+def list_audit(store: Store, query: AuditQuery, now: datetime, retention: timedelta) -> AuditPage:
+    """Return a page of audit entries, newest first; none is older than their retention.
+
+    Raises `InvalidRequest` for an invalid cursor, or for an empty time span.
+    """
+    oldest, newest = now - retention, now + _SKEW
+    since = oldest if query.since is None else max(query.since, oldest)
+    until = newest if query.until is None else min(query.until, newest)
+    which = AuditFilter(since=since, until=until, job=query.job, who=query.who, action=query.action)
+    return store.list_audit(which, limit=query.limit, cursor=query.cursor)
+
+
+def _job_values(job: Job) -> dict[str, Any]:
+    attempt = job.attempt
+    return {
+        "state": job.state.value,
+        "priority": job.priority,
+        "heldBy": job.held_by,
+        "stopRequested": job.stop_requested,
+        "units": dict(job.units),
+        "resizing": None if attempt is None or attempt.resizing is None else attempt.resizing.after,
+    }
+
+
+def _pools_document(pools: Iterable[Pool]) -> dict[str, Any]:
+    return {"pools": {pool.name: document(pool, sparse=True) for pool in pools}}
