@@ -26,11 +26,12 @@ from trainmaster.domain.policy.settings import (
 )
 from trainmaster.domain.shares.usage import period_end
 from trainmaster.local.memory.store import MemoryStore
+from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.change import ApiContext
 from trainmaster.service.submit import Submission, plan, submit
 
-DOOR = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
+DOOR = AdmissionPolicy(shape_problems=problems, rules=CallerRules(allowed_roles=("*",)))
 HOUR = timedelta(hours=1)
 
 

@@ -12,6 +12,7 @@ import pytest
 from api_world import CONTEXT, ApiWorld, read, rest_event
 from builders import G5, P5, a_job, a_request, an_ended_job
 from trainmaster.domain import errors
+from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.handlers.api.app import answer
 from trainmaster.handlers.api.errors import STATUS
 
@@ -65,6 +66,15 @@ def test_a_submission_is_refused_with_the_field_at_fault(world, path, request_, 
     assert reply.error["hint"]
     assert world.publisher.wakes == []
     assert {job["jobName"] for job in world.get("/jobs").body["jobs"]} == {"job1", "ended"}
+
+
+def test_a_request_that_breaks_the_deployments_policy_is_refused_and_not_stored():
+    policy = RequestPolicy(network_isolation=True, buckets=("lab-*",))
+    world = ApiWorld(settings={"allowed_roles": ("*",), "request_policy": policy})
+    reply = world.post("/add-job", a_request("job1"))
+    assert reply.kind == (403, "RequestNotAllowed", "OutputDataConfig.S3OutputPath")
+    assert "lab-*" in reply.error["hint"]
+    assert world.get("/jobs").body["jobs"] == []
 
 
 def test_a_job_that_may_not_be_preempted_is_refused_where_the_deployment_says_so():

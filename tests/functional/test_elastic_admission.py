@@ -14,9 +14,10 @@ from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.errors import InvalidRequest, NeverFits
+from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import Admission, AdmissionPolicy
 
-DOOR = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
+DOOR = AdmissionPolicy(shape_problems=problems, rules=CallerRules(allowed_roles=("*",)))
 POOLS = pools_of(Pool(P5, 8), Pool(G5, 4), Pool("spot", 8, type_=P5, kind=Kind.SPOT))
 VPC = {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
 

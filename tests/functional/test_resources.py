@@ -11,11 +11,13 @@ from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resources import InstanceType, Resources
 from trainmaster.domain.capacity.units import Kind, Pool
-from trainmaster.domain.errors import InvalidRequest, NeverFits, Refused
+from trainmaster.domain.errors import InvalidRequest, NeverFits, Refused, RequestNotAllowed
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.policy.settings import Expansion, Policy
 from trainmaster.domain.reasons.capacity import Infeasible
 from trainmaster.domain.reasons.rules import Draining
+from trainmaster.local.memory.permissions import Grant, MemoryPermissions
+from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.capacity.pools import set_pools
 from trainmaster.service.explain.explain import dry_run, explain_in
@@ -26,7 +28,7 @@ P4, CPU, TRN = "ml.p4d.24xlarge", "ml.c5.xlarge", "ml.trn1.32xlarge"
 EIGHT = "accelerators=8,vcpus=96,memory_gib=768,accelerator=nvidia"
 HUGE = "accelerators=8,accelerator_memory_gib=640"
 POOLS = pools_of(Pool(P4, 4), Pool(G5, 8), Pool("big", 2, type_=P5), Pool("p5-spot", 8, type_=P5, kind=Kind.SPOT))
-DOOR = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
+DOOR = AdmissionPolicy(shape_problems=problems, rules=CallerRules(allowed_roles=("*",)))
 NO_TYPE = {"VolumeSizeInGB": 30}
 
 
@@ -86,7 +88,7 @@ class TestTheDemand:
 
     def test_of_a_type_that_the_catalogue_does_not_know_is_what_its_pools_settings_say(self):
         odd = Pool("odd", 2, type_="ml.zz9.large", vcpus=128, memory_gib=1024, accelerators_per_unit=8)
-        odd_door = AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=("*",))
+        odd_door = AdmissionPolicy(shape_problems=lambda _: (), rules=CallerRules(allowed_roles=("*",)))
         job = odd_door.admit(asking("accelerators=8,vcpus=96,memory_gib=768"), ADA, pools_of(odd), NOW).job
         assert job.demand.alternatives == ({"odd": 1},)
 
@@ -207,7 +209,7 @@ def test_whatever_a_request_says_it_is_refused_or_all_its_pools_cover_what_it_as
     found, field = None, None
     try:
         found = (
-            AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=("*",))
+            AdmissionPolicy(shape_problems=lambda _: (), rules=CallerRules(allowed_roles=("*",)))
             .admit(request, ADA, POOLS, NOW)
             .job.demand
         )
@@ -416,3 +418,15 @@ def test_no_order_trips_over_a_job_that_no_pool_could_hold(order):
     assert dry_run(world.api_context.store, world.api_context.clock, job).reason is not None
     world.run_until_ended("one", "two")
     assert {type(reason(world, name)) for name in ("huge", "many")} == {Infeasible}
+
+
+def test_iam_is_asked_about_each_type_that_the_queue_may_choose():
+    permissions = MemoryPermissions([Grant(context={"sagemaker:InstanceTypes": [P5]}), Grant(action="iam:PassRole")])
+    prefix = "arn:aws:sagemaker:us-east-1:111122223333:training-job/"
+    rules = CallerRules(allowed_roles=("*",), permissions=permissions, training_jobs=prefix)
+    door = AdmissionPolicy(shape_problems=problems, rules=rules)
+    pools = pools_of(Pool(P5, 2), Pool(G5, 2))
+    request = asking(resources="accelerators=1", instances=1)
+    with pytest.raises(RequestNotAllowed, match=f"sagemaker:InstanceTypes={G5}"):
+        door.admit(request, ADA, pools, NOW)
+    door.admit(asking(resources="accelerators=1", instances=1, pools=P5), ADA, pools_of(Pool(P5, 2)), NOW)

@@ -10,12 +10,13 @@ from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest, UnknownOption
 from trainmaster.domain.jobs.job import JobState
+from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.capacity.pools import put_pool
 from world import BRISK, World
 from world import a_request as world_request
 
-DOOR = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
+DOOR = AdmissionPolicy(shape_problems=problems, rules=CallerRules(allowed_roles=("*",)))
 EIGHT = {"resources": "accelerators=8"}
 SMALL, LARGE = pools_of(Pool(G5, 4)), pools_of(Pool(G5, 4), Pool(P5, 4))
 ELASTIC = {**EIGHT, "min-instances": "1", "max-instances": "2"}
@@ -60,7 +61,9 @@ def test_a_misspelt_tag_is_told_as_that_and_not_as_a_missing_type(key):
 
 def test_rules_apply_to_the_instances_that_expansion_would_provide():
     seen = []
-    admission = AdmissionPolicy(shape_problems=lambda request: seen.append(request) or [], allowed_roles=("*",))
+    admission = AdmissionPolicy(
+        shape_problems=lambda request: seen.append(request) or [], rules=CallerRules(allowed_roles=("*",))
+    )
     admission.admit(bare(), ADA, SMALL, NOW)
     assert seen[-1]["ResourceConfig"]["InstanceCount"] == 1
     assert seen[-1]["ResourceConfig"]["InstanceType"].startswith("ml.")

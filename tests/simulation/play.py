@@ -42,6 +42,7 @@ from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import ApiError, SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.service.demand import Market
 from trainmaster.ports.store import Store
+from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.capacity import pools as pool_commands
 from trainmaster.service.change import ApiContext, cancel, change, set_policy
@@ -65,7 +66,7 @@ LATE_SECONDS = 0.0
 LEAVES_AFTER = timedelta(seconds=10)
 PRIORITY_ORDERS = ("fifo", "backfill")
 EVER = datetime.max.replace(tzinfo=EPOCH.tzinfo)
-ADMISSION = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
+ADMISSION = AdmissionPolicy(shape_problems=problems, rules=CallerRules(allowed_roles=("*",)))
 
 
 @dataclass

@@ -30,6 +30,7 @@ from template_checks import (
 from trainmaster import bootstrap
 from trainmaster.adapters.eventbridge import SOURCE as SOURCE_OF_RESIZES
 from trainmaster.bootstrap import Settings
+from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.declaration import members_of
 from trainmaster.domain.policy.settings import Policy
@@ -77,6 +78,9 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         "TRAINMASTER_POOLS": "ml.p5.48xlarge=2,ml.g5.2xlarge=8",
         "TRAINMASTER_ROLE_MAPPING": PARAMETERS["RoleMapping"]["Default"],
         "TRAINMASTER_CHECK_PASS_ROLE": PARAMETERS["CheckPassRole"]["Default"],
+        "TRAINMASTER_CHECK_CREATE_TRAINING_JOB": PARAMETERS["CheckCreateTrainingJob"]["Default"],
+        "TRAINMASTER_TRAINING_JOBS": "arn:aws-us-gov:sagemaker:us-gov-west-1:111122223333:training-job/",
+        "TRAINMASTER_REQUEST_POLICY": PARAMETERS["RequestPolicy"]["Default"],
         "TRAINMASTER_ALLOW_NON_PREEMPTIBLE": PARAMETERS["AllowNonPreemptible"]["Default"],
         "TRAINMASTER_RESERVATION_TIMEOUT_SECONDS": str(PARAMETERS["ReservationTimeoutSeconds"]["Default"]),
         "TRAINMASTER_LEARN_INSTANCE_TYPES": PARAMETERS["LearnInstanceTypes"]["Default"],
@@ -90,6 +94,7 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         True,
     )
     assert settings.audit_retention_days == Settings(queue="q", table="t").audit_retention_days
+    assert (settings.check_create_training_job, settings.request_policy) == (True, RequestPolicy())
     assert re.fullmatch(PARAMETERS["Pools"]["AllowedPattern"], environ["TRAINMASTER_POOLS"])
 
 

@@ -37,6 +37,8 @@ _SESSION = re.compile(
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):role/[^\s*?]+", re.ASCII)
 _RESOURCE = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(?P<account>[0-9]{12})?:[^\s*?]+", re.ASCII)
 _TYPES = {
+    "aws:calledvia": "stringList",
+    "aws:securetransport": "boolean",
     "aws:tagkeys": "stringList",
     "sagemaker:enableremotedebug": "boolean",
     "sagemaker:instancetypes": "stringList",
@@ -72,6 +74,9 @@ class IamPermissions:
         """Return IAM's answer; see `ports.Permissions.allows`. The log has the cause of an unknown answer."""
         try:
             return self._answer(caller_arn, action, resource, context)
+        except self._iam.exceptions.NoSuchEntityException:
+            # The role or user was deleted. Not cached: IAM may not know a new one everywhere yet.
+            return False
         except (ClientError, BotoCoreError, _CannotTellError) as error:
             _LOG.warning("IAM could not determine whether %r may %s on %r: %s", caller_arn, action, resource, error)
             return None

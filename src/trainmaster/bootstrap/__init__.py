@@ -18,6 +18,7 @@ from trainmaster.ports.permissions import Permissions
 from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
 from trainmaster.ports.runtime import Clock, Publisher
 from trainmaster.ports.sagemaker import Checkpoints, Launcher
+from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.change import ApiContext
 from trainmaster.service.context import EVENT, FUNCTION, ManagerContext
@@ -75,10 +76,21 @@ class Application:
 
         return AdmissionPolicy(
             shape_problems=problems,
-            allowed_roles=self.settings.allowed_roles,
-            role_mapping=self.settings.role_mapping,
-            permissions=self.permissions if self.settings.check_pass_role else None,
+            rules=self.caller_rules,
             allow_non_preemptible=self.settings.allow_non_preemptible,
+        )
+
+    @cached_property
+    def caller_rules(self) -> CallerRules:
+        """The deployment's rules on what the queue does for a caller."""
+        settings = self.settings
+        return CallerRules(
+            allowed_roles=settings.allowed_roles,
+            role_mapping=settings.role_mapping,
+            request_policy=settings.request_policy,
+            permissions=self.permissions if settings.check_pass_role or settings.check_create_training_job else None,
+            checks_pass_role=settings.check_pass_role,
+            training_jobs=settings.training_jobs if settings.check_create_training_job else "",
         )
 
     @cached_property

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.declaration import members_of
@@ -36,6 +38,9 @@ class Settings:
         allowed_roles: role ARN patterns that the queue may pass, separated by commas.
         role_mapping: JSON object, caller ARN pattern to list of role ARN patterns.
         check_pass_role: whether IAM is asked if the caller may pass the role.
+        check_create_training_job: whether IAM is asked if the caller may create the training job.
+        training_jobs: ARN of the queue's training jobs up to their name, for this question.
+        request_policy: JSON object, rules for every request (`domain/access/request_policy.py`).
         allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
         reservation_timeout_seconds: the setting `reservationTimeoutSeconds` until PUT /settings changes it.
         learn_instance_types: whether the manager asks EC2, Service Quotas and the price list once a day.
@@ -54,6 +59,9 @@ class Settings:
     allowed_roles: tuple[str, ...] = ()
     role_mapping: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     check_pass_role: bool = False
+    check_create_training_job: bool = False
+    training_jobs: str = ""
+    request_policy: RequestPolicy = field(default_factory=RequestPolicy)
     allow_non_preemptible: bool = True
     reservation_timeout_seconds: int = 3600
     learn_instance_types: bool = False
@@ -113,6 +121,12 @@ def _mapping(text: str) -> dict[str, tuple[str, ...]]:
     return {caller: tuple(roles) for caller, roles in parsed.items()}
 
 
+def _training_jobs(text: str) -> str:
+    if not re.fullmatch(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:training-job/", text, re.ASCII):
+        raise ValueError(f"{text!r} is not the beginning of a training job's ARN")
+    return text
+
+
 def _kinds(text: str) -> dict[str, dict[str, str]]:
     parsed = json.loads(text or "{}")
     if not isinstance(parsed, dict) or not all(
@@ -166,6 +180,9 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "ALLOWED_ROLES": _listed,
     "ROLE_MAPPING": _mapping,
     "CHECK_PASS_ROLE": _switch,
+    "CHECK_CREATE_TRAINING_JOB": _switch,
+    "TRAINING_JOBS": _training_jobs,
+    "REQUEST_POLICY": lambda text: RequestPolicy.parse(json.loads(text or "{}")),
     "ALLOW_NON_PREEMPTIBLE": _switch,
     "RESERVATION_TIMEOUT_SECONDS": _seconds,
     "LEARN_INSTANCE_TYPES": _switch,

@@ -6,6 +6,7 @@
     │   │   ├── UnknownOption   a `trainmaster:` tag of an unknown option
     │   │   └── TooLarge        more than one item of the table can hold
     │   ├── RoleNotAllowed      a role that the caller may not pass through the queue
+    │   ├── RequestNotAllowed   a training job that the caller, or the deployment, may not create
     │   ├── ShareNotAllowed     a share that the caller may not use
     │   ├── BudgetExhausted     the share has spent its budget and refuses jobs until it renews
     │   ├── NeverFits           a demand that no pool could ever meet
@@ -67,6 +68,10 @@ class TooLarge(InvalidRequest):
 
 class RoleNotAllowed(Refused):
     """The caller may not pass this role through the queue."""
+
+
+class RequestNotAllowed(Refused):
+    """The deployment's request policy forbids the request, or the caller could not create it in SageMaker directly."""
 
 
 class ShareNotAllowed(Refused):

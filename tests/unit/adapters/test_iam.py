@@ -141,7 +141,7 @@ def test_all_pages_count(world: World) -> None:
     assert world.checker.may_pass(ALICE, ROLE) is False
 
 
-@pytest.mark.parametrize("code", ["AccessDenied", "Throttling", "NoSuchEntity", "InvalidInput", "ServiceFailure"])
+@pytest.mark.parametrize("code", ["AccessDenied", "Throttling", "InvalidInput", "ServiceFailure"])
 @pytest.mark.parametrize("operation", ["simulate_principal_policy", "get_role"])
 def test_trouble_means_cannot_tell_and_is_logged(
     world: World, caplog: pytest.LogCaptureFixture, code: str, operation: str
@@ -150,6 +150,17 @@ def test_trouble_means_cannot_tell_and_is_logged(
     with caplog.at_level(logging.WARNING):
         assert world.checker.may_pass(SESSION if operation == "get_role" else ALICE, ROLE) is None
     assert code in caplog.text
+
+
+@pytest.mark.parametrize("operation", ["simulate_principal_policy", "get_role"])
+def test_a_deleted_principal_may_nothing_and_the_answer_is_not_cached(world: World, operation: str) -> None:
+    caller = SESSION if operation == "get_role" else ALICE
+    world.refuses("NoSuchEntity", operation)
+    assert world.checker.may_pass(caller, ROLE) is False
+    if operation == "get_role":
+        world.has_role()
+    world.answers(principal=OWNER if operation == "get_role" else ALICE)
+    assert world.checker.may_pass(caller, ROLE) is True
 
 
 def test_no_result_means_cannot_tell(world: World) -> None:

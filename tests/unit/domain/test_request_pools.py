@@ -13,6 +13,7 @@ from trainmaster.domain.access.caller import UNKNOWN
 from trainmaster.domain.capacity.units import Demand, Kind, PlanStatus, Pool
 from trainmaster.domain.errors import InvalidRequest, NeverFits
 from trainmaster.domain.requests import demand_in, for_pool, meaning_problems, pool_warnings
+from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"
@@ -206,7 +207,7 @@ class TestWarnings:
 
 
 class TestAtTheDoor:
-    DOOR = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
+    DOOR = AdmissionPolicy(shape_problems=problems, rules=CallerRules(allowed_roles=("*",)))
 
     def admit(self, request, pools=POOLS):
         return self.DOOR.admit(request, UNKNOWN, pools, NOW)

@@ -31,6 +31,7 @@ STATUS: Mapping[type[errors.TrainmasterError], HTTPStatus] = {
     errors.UnknownOption: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.RoleNotAllowed: HTTPStatus.FORBIDDEN,
+    errors.RequestNotAllowed: HTTPStatus.FORBIDDEN,
     errors.ShareNotAllowed: HTTPStatus.FORBIDDEN,
     errors.BudgetExhausted: HTTPStatus.CONFLICT,
     errors.NeverFits: HTTPStatus.UNPROCESSABLE_ENTITY,

@@ -42,7 +42,10 @@ class Operation:
 _ANY = (400, 429, 500, 503)
 _REFUSALS = {
     400: "`InvalidRequest`: a value of the wrong type, form or meaning; `field` names it.",
-    403: "`RoleNotAllowed`, `ShareNotAllowed`: the caller may not pass this role, or not use this share.",
+    403: (
+        "`RoleNotAllowed`, `RequestNotAllowed`, `ShareNotAllowed`: the caller may not pass this role, not create such "
+        "a training job, or not use this share."
+    ),
     404: "`JobNotFound`, `PoolNotFound`: there is no job or pool of this name.",
     409: (
         "`NameTaken`, `IllegalTransition`, `VersionConflict`, `PoolInUse`, `BudgetExhausted` or `NotOffered`: "

@@ -11,9 +11,8 @@ from trainmaster.domain.capacity.catalogue import AS_SHIPPED, Catalogue
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Pool
 from trainmaster.domain.elastic.sizes import Elastic
-from trainmaster.domain.errors import InvalidRequest, RoleNotAllowed
+from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.policy.roles import may_pass
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.requests import (
     Options,
@@ -36,14 +35,13 @@ from trainmaster.domain.requests import (
     storage_warnings,
     warnings,
 )
-from trainmaster.ports.permissions import Permissions
 from trainmaster.ports.store import Request
 from trainmaster.service.admission.build_job import build_job
+from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.feasibility import FeasibilityCheck
 from trainmaster.service.admission.shares import check_share
 
 _DEFAULT_POLICY = Policy()
-_TO_SAGEMAKER = {"iam:PassedToService": ("sagemaker.amazonaws.com",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +58,12 @@ class AdmissionPolicy:
 
     Attributes:
         shape_problems: checks a request against SageMaker's service model.
-        allowed_roles: patterns of role ARNs that the queue may pass.
-        role_mapping: caller ARN pattern to role ARN patterns; if not empty, callers may use only these.
-        permissions: asks IAM what a caller may do directly. None if the deployment does not permit the question.
+        rules: the rules on what the queue does for a caller.
         allow_non_preemptible: whether the tag `trainmaster:preemptible=false` is accepted.
     """
 
     shape_problems: Callable[[Request], Sequence[Problem]]
-    allowed_roles: tuple[str, ...] = ()
-    role_mapping: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    permissions: Permissions | None = None
+    rules: CallerRules = field(default_factory=CallerRules)
     allow_non_preemptible: bool = True
 
     def admit(  # noqa: PLR0913 - the request and everything it is checked against
@@ -92,7 +86,7 @@ class AdmissionPolicy:
             policy: the settings in force.
             catalogue: the known instance types.
 
-        Raises `InvalidRequest`, `UnknownOption`, `RoleNotAllowed`, `ShareNotAllowed`, `NeverFits`.
+        Raises `InvalidRequest`, `UnknownOption`, `RoleNotAllowed`, `RequestNotAllowed`, `ShareNotAllowed`, `NeverFits`.
         """
         self._check_form(request, pools)
         options = options_of(request)
@@ -100,12 +94,12 @@ class AdmissionPolicy:
         for problem in [*option_problems(request, options), *limit_problems(request, options, policy)]:
             raise problem.refusal()
         check_share(request, options.share, caller, policy)
-        self._check_role(str(request["RoleArn"]), caller)
         elastic = self._elastic(request, options)
         size = None if elastic is None else elastic.min_instances
         demand = demand_in(request, options.pools, pools, options.resources, catalogue, instances=size)
         feasibility = FeasibilityCheck(pools, policy.expansion, catalogue).check(request, demand)
-        self._check_form_for_pools(request, demand, pools, catalogue)
+        sent = self._check_form_for_pools(request, demand, pools, catalogue)
+        self.rules.check(request, caller.arn or "", sent)
         job = build_job(request, options, demand, caller, now, elastic=elastic)
         advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
         advice += storage_warnings(request, demand, pools, catalogue)
@@ -131,20 +125,22 @@ class AdmissionPolicy:
 
     def _check_form_for_pools(
         self, request: Request, demand: Demand, pools: Mapping[str, Pool], catalogue: Catalogue
-    ) -> None:
-        """Check the request as it would be sent for each pool that the queue may choose.
+    ) -> list[Request]:
+        """Check the request as it would be sent for each pool that the queue may choose, and return these requests.
 
         Without such a pool, check it for one that could be created: a request that is invalid in any pool is refused
         at once.
         """
         if not demand.queue_selects_pool:
-            return
+            return [request]
         there = [
             (pools[name], count) for units in demand.alternatives for name, count in units.items() if name in pools
         ]
-        asked = demand.resources
-        for pool, count in there or _creatable(catalogue, asked, demand.instances):
-            self._check_form(for_pool(request, pool, count), {**pools, pool.name: pool})
+        sent: list[Request] = []
+        for pool, count in there or _creatable(catalogue, demand.resources, demand.instances):
+            sent.append(for_pool(request, pool, count))
+            self._check_form(sent[-1], {**pools, pool.name: pool})
+        return sent
 
     def _check_options(self, request: Request, options: Options) -> None:
         if options.preemptible or self.allow_non_preemptible:
@@ -154,25 +150,6 @@ class AdmissionPolicy:
             field=option_field(request, "preemptible"),
             hint="Omit the tag, or ask the queue's administrator to set AllowNonPreemptible.",
         )
-
-    def _check_role(self, role: str, caller: Caller) -> None:
-        """Raise `RoleNotAllowed` for a role that the caller could not pass to SageMaker directly."""
-        if not may_pass(caller.arn or "", role, self.allowed_roles, self.role_mapping):
-            raise RoleNotAllowed(
-                f"The queue may not pass the role {role} for {caller.name}.",
-                field="RoleArn",
-                hint="Use a role that the deployment's AllowedRoles (and RoleMapping) name, or have it added there.",
-            )
-        if self.permissions is None:
-            return
-        answer = self.permissions.allows(caller.arn or "", "iam:PassRole", role, _TO_SAGEMAKER)
-        if not answer:
-            why = "may not pass" if answer is False else "could not be confirmed to have permission to pass"
-            raise RoleNotAllowed(
-                f"{caller.arn or 'An unknown caller'} {why} the role {role}.",
-                field="RoleArn",
-                hint="You need iam:PassRole on that role, as for CreateTrainingJob itself.",
-            )
 
 
 def _creatable(catalogue: Catalogue, asked: Resources | None, count: int) -> Iterator[tuple[Pool, int]]:

@@ -17,12 +17,13 @@ from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.requests.training_job import MAX_RUNTIME
 from trainmaster.local.replay.trace.trace import TraceJob
+from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 
 POOL = "ml.g5.xlarge"
 """An instance type with one GPU."""
 _ROLE = "arn:aws:iam::111122223333:role/replay"
-_ADMISSION = AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=(_ROLE,))
+_ADMISSION = AdmissionPolicy(shape_problems=lambda _: (), rules=CallerRules(allowed_roles=(_ROLE,)))
 
 Request = dict[str, Any]
 
