@@ -45,6 +45,17 @@ def test_it_has_the_attempts_name_and_says_whose_it_is():
     }
 
 
+def test_it_names_the_submitter_in_a_valid_value():
+    job = a_job("job1", submitted_by="arn:aws:sts::111122223333:assumed-role/team=a,b@c")
+    tags = tags_of(attempt_request(job, an_attempt(), a_request("job1"), QUEUE))
+    assert tags["trainmaster:submitted-by"] == "arn:aws:sts::111122223333:assumed-role/team=a_b@c"
+
+
+def test_the_submitter_does_not_decide_whose_a_training_job_is():
+    job = a_job("job1", submitted_by="arn:aws:iam::111122223333:user/ada")
+    assert "trainmaster:submitted-by" not in own_tags(job, an_attempt(), QUEUE)
+
+
 def test_a_request_without_tags_gets_ours():
     request = a_request()
     del request["Tags"]

@@ -22,6 +22,7 @@ from trainmaster.domain.requests import (
     tag_problems,
     warnings,
 )
+from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS
 
 P4 = "ml.p4d.24xlarge"
 
@@ -129,7 +130,7 @@ class TestOptions:
         assert "The options are: trainmaster:after, " in str(refused.value.hint)
         assert len(str(refused.value)) < 150
 
-    @pytest.mark.parametrize("key", ["trainmaster:queue", "trainmaster:job", "trainmaster:attempt"])
+    @pytest.mark.parametrize("key", ATTEMPT_TAGS)
     def test_the_queues_own_tags_cannot_be_set(self, key: str) -> None:
         with pytest.raises(InvalidRequest, match="set by the queue") as refused:
             options_of(tagged((key, "x")))
@@ -147,10 +148,10 @@ class TestOptions:
         assert fields(tag_problems(request)) == ["Tags[2].Key"]
 
     def test_room_is_left_for_the_queues_tags(self) -> None:
-        assert tag_problems(tagged(*[(f"k{number}", "v") for number in range(46)])) == []
-        problem = tag_problems(tagged(*[(f"k{number}", "v") for number in range(48)]))[0]
+        assert tag_problems(tagged(*[(f"k{number}", "v") for number in range(45)])) == []
+        problem = tag_problems(tagged(*[(f"k{number}", "v") for number in range(46)]))[0]
         assert problem.field == "Tags"
-        assert "4 of its own" in problem.hint
+        assert "5 of its own" in problem.hint
 
 
 numbers = st.integers() | st.floats() | st.just(10**400)

@@ -15,7 +15,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.requests import sendable
 from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS
 
-QUEUE_TAG, JOB_TAG, ATTEMPT_TAG, START_TAG = ATTEMPT_TAGS
+QUEUE_TAG, JOB_TAG, ATTEMPT_TAG, START_TAG, SUBMITTER_TAG = ATTEMPT_TAGS
 MAX_TAG_VALUE_LENGTH = 256
 _TAG_SIGNS = frozenset("_.:/=+-@")
 _TAG_KINDS = frozenset("LNZ")
@@ -58,7 +58,9 @@ def _is_allowed(character: str) -> bool:
 
 
 def _own_tags(job: Job, attempt: Attempt, queue: str) -> list[dict[str, str]]:
-    return [{"Key": key, "Value": value} for key, value in own_tags(job, attempt, queue).items()]
+    """Return the tags of an attempt: those that mark it, and its submitter's for people and cost reports."""
+    submitter = {SUBMITTER_TAG: tag_value(job.submitted_by)} if job.submitted_by else {}
+    return [{"Key": key, "Value": value} for key, value in (own_tags(job, attempt, queue) | submitter).items()]
 
 
 def _without_own_tags(tags: Sequence[Request]) -> list[Request]:

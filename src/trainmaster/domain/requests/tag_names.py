@@ -6,5 +6,6 @@ PRIORITY_TAG = "priority"
 OPTION_PREFIX = "trainmaster:"
 """Prefix of the tags that are options."""
 RESOURCES_TAG = f"{OPTION_PREFIX}resources"
-ATTEMPT_TAGS = tuple(f"{OPTION_PREFIX}{name}" for name in ("queue", "job", "attempt", "start"))
-"""Tags that the queue puts on every attempt. The last one differs between two starts with the same number."""
+ATTEMPT_TAGS = tuple(f"{OPTION_PREFIX}{name}" for name in ("queue", "job", "attempt", "start", "submitted-by"))
+"""Tags that the queue puts on every attempt: `start` differs between two starts with the same number, and
+`submitted-by` names the principal that submitted the job."""
