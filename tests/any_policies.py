@@ -58,7 +58,7 @@ def shares(draw: st.DrawFn, name: str) -> Share:
         max=draw(units),
         max_per_user=draw(units),
         budget=draw(st.none() | budgets),
-        roles=tuple(draw(roles)),
+        submitters=tuple(draw(roles)),
         prefers=tuple(draw(prefers)),
     )
 

@@ -147,7 +147,7 @@ class ApiWorld:
 
     Args:
         pools: the pools in force.
-        settings: of the deployment, beside its pools.
+        settings: of the deployment, beside its pools; every caller is an admin unless they say otherwise.
     """
 
     stores: ClassVar[type[MemoryStore]] = MemoryStore
@@ -158,7 +158,9 @@ class ApiWorld:
         self.clock, self.publisher = StillClock(), Recorder()
         self.memory = self.stores(default_pools=self.pools)
         self.store = CountingStore(self.memory)
-        self.application = Application(Settings(queue="sagemaker-queue", table="sagemaker-queue", **self.settings))
+        self.application = Application(
+            Settings(queue="sagemaker-queue", table="sagemaker-queue", **({"admins": ("*",)} | self.settings))
+        )
         self.application.clock = self.clock
         self.application.store = self.store
         self.application.publisher = self.publisher

@@ -146,7 +146,16 @@ def a_pool(name: str, cap: int, **changes: Any) -> dict[str, Any]:
 
 def some_settings() -> dict[str, Any]:
     """A part of what GET /settings tells."""
-    share = {"nominal": {P5: 2}, "lending": "lend", "lends": {}, "weight": 1.0, "budget": None, "roles": []}
+    share = {
+        "nominal": {P5: 2},
+        "lending": "lend",
+        "lends": {},
+        "weight": 1.0,
+        "budget": None,
+        "admins": [],
+        "submitters": [],
+        "resizers": [],
+    }
     return {
         "order": "backfill",
         "preemption": {"minRuntimeSeconds": 0, "maxPreemptions": None},
@@ -189,6 +198,8 @@ class FakeApi:
         self.rendezvous: dict[str, dict[str, Any]] = {}
         self.calls: list[tuple[str, str, Any]] = []
         self.outage: list[int] = []
+        self.others: set[str] = set()
+        """Jobs of other people, which the caller may not change."""
         self.page_length = 2
         self.planned: dict[str, Any] = {}
         self.refused: dict[str, str] = {}
@@ -321,6 +332,8 @@ class FakeApi:
         return 200, _brief(job)
 
     def delete_jobs_one(self, name: str, _: object) -> tuple[int, Any]:
+        if name in self.others:
+            raise Refusal(403, "AccessDenied", f"ada may not change the job {name}.", "name", "Its owner may.")
         job = self._job(name)
         if job["jobState"] in ENDED:
             raise Refusal(409, "IllegalTransition", f"job {name} is {job['jobState']}", "jobState")

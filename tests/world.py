@@ -33,6 +33,7 @@ from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
 from trainmaster.ports.store import Store
+from trainmaster.service.access import Access
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.change import ApiContext
@@ -258,7 +259,7 @@ class World:
         self.overtaken = 0
         self.peaks: Counter[str] = Counter()
         self.doubles: set[str] = set()
-        self.api_context = ApiContext(self._store(), self.queue, self)
+        self.api_context = ApiContext(self._store(), self.queue, self, Access(admins=(ADA.principal,)))
         self.admission = AdmissionPolicy(shape_problems=problems, rules=CallerRules(allowed_roles=("*",)))
 
     # -- the clock that the application gets ------------------------------------------------------------------------

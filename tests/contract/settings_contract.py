@@ -43,7 +43,7 @@ A_POLICY = Policy(
             max={b.P5: 3},
             max_per_user={b.P5: 1},
             budget=Budget(gpu_hours=100, dollars=9_000.5, period=timedelta(days=7), when_spent=WhenSpent.REFUSE),
-            roles=("arn:aws:sts::111122223333:assumed-role/vision-*",),
+            submitters=("arn:aws:sts::111122223333:assumed-role/vision-*",),
             prefers=(b.G5, b.P5),
         ),
         "équipe#1": Share(name="équipe#1", lending=Lending.RESERVE),

@@ -120,8 +120,8 @@ class TestTheJob:
 RESEARCH = "arn:aws:sts::111122223333:assumed-role/research"
 SHARES = Policy(
     shares={
-        "vision": Share(name="vision", roles=(RESEARCH, "arn:aws:sts::111122223333:assumed-role/ops/*")),
-        "speech": Share(name="speech", roles=("arn:aws:sts::111122223333:assumed-role/speech",)),
+        "vision": Share(name="vision", submitters=(RESEARCH, "arn:aws:sts::111122223333:assumed-role/ops/*")),
+        "speech": Share(name="speech", submitters=("arn:aws:sts::111122223333:assumed-role/speech",)),
         "free": Share(name="free"),
     }
 )
@@ -156,7 +156,9 @@ class TestShares:
             Entrance(SHARES).submit(caller=None, share="vision")
 
     def test_the_default_share_can_be_for_some_alone(self):
-        policy = Policy(shares={"default": Share(name="default", roles=("arn:aws:sts::111122223333:assumed-role/x",))})
+        policy = Policy(
+            shares={"default": Share(name="default", submitters=("arn:aws:sts::111122223333:assumed-role/x",))}
+        )
         with pytest.raises(ShareNotAllowed) as refused:
             Entrance(policy).submit()
         assert refused.value.field == "Tags"

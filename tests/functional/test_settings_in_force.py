@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from test_api_properties import VALUES, places
 
 from any_policies import CAP, policies
-from api_world import ALICE, ApiWorld
+from api_world import RESEARCH, ApiWorld
 from builders import G5, P5, ROLE, a_pool, a_request, pools_of
 from trainmaster.domain.policy.document import settings_document
 from trainmaster.domain.policy.settings import Budget, Policy, Share
@@ -79,12 +79,14 @@ def test_pools_that_shares_name_may_be_lowered_and_the_next_settings_have_to_men
     assert world.put("/settings", got).kind == (400, "InvalidRequest", f"shares.vision.nominal.{P5}")
 
 
-def test_a_share_accepts_only_callers_of_its_roles(world):
+def test_a_share_accepts_only_its_submitters():
+    ops = "arn:aws:iam::111122223333:user/ops"
+    world = ApiWorld(settings={"allowed_roles": (ROLE,), "admins": (ops,)})
     others = "arn:aws:sts::111122223333:assumed-role/others"
-    assert world.put("/settings", {"shares": {"vision": {"roles": [others]}}}).status == 200
+    assert world.event("PUT", "/settings", {"shares": {"vision": {"submitters": [others]}}}, caller=ops).status == 200
     refused = world.post("/add-job", a_request("job1", options={"share": "vision"}))
     assert refused.kind == (403, "ShareNotAllowed", "Tags[0].Value")
-    world.put("/settings", {"shares": {"vision": {"roles": [others, ALICE.rpartition("/")[0]]}}})
+    world.event("PUT", "/settings", {"shares": {"vision": {"submitters": [others, RESEARCH]}}}, caller=ops)
     assert world.post("/add-job", a_request("job1", options={"share": "vision"})).status == 202
 
 
@@ -152,8 +154,8 @@ WRONG = [
     ({"shares": {"vision": {"budget": {"gpuHours": -1}}}}, "shares.vision.budget.gpuHours"),
     ({"shares": {"vision": {"budget": {"dollars": 1, "periodSeconds": 0}}}}, "shares.vision.budget.periodSeconds"),
     ({"shares": {"vision": {"budget": {"dollars": 1, "whenSpent": "never"}}}}, "shares.vision.budget.whenSpent"),
-    ({"shares": {"vision": {"roles": "arn"}}}, "shares.vision.roles"),
-    ({"shares": {"vision": {"roles": ["*"]}}}, "shares.vision.roles[0]"),
+    ({"shares": {"vision": {"submitters": "arn"}}}, "shares.vision.submitters"),
+    ({"shares": {"vision": {"submitters": ["ada"]}}}, "shares.vision.submitters[0]"),
     ({"version": "0"}, "version"),
     ({"version": -1}, "version"),
 ]

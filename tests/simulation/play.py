@@ -42,6 +42,7 @@ from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import ApiError, SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.service.demand import Market
 from trainmaster.ports.store import Store
+from trainmaster.service.access import Access
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.capacity import pools as pool_commands
@@ -143,7 +144,7 @@ class Day:
         self.stores = [self._new_store(0), self._new_store(1)]
         self.faulty = [FaultyStore(store, self.calls) for store in self.stores]
         self.sagemaker: Any = FaultySageMaker(self.simulator.direct(checked=False), self.calls)
-        self.api = ApiContext(self.stores[0], self.queue, self)
+        self.api = ApiContext(self.stores[0], self.queue, self, Access(admins=(ADA.principal,)))
         self.resizer = Resizer()
         self.meeting = MemoryRendezvousControl()
         self.nodes: dict[str, dict[str, Any]] = {}

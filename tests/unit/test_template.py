@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from doc_pages import DOCS
 from permissions import actions, statements, template
 from template_checks import (
     PLATFORM,
@@ -30,9 +31,11 @@ from template_checks import (
 from trainmaster import bootstrap
 from trainmaster.adapters.eventbridge import SOURCE as SOURCE_OF_RESIZES
 from trainmaster.bootstrap import Settings
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.declaration import members_of
+from trainmaster.domain.policy.roles import may_pass
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.handlers.api.app import OPERATIONS
 from trainmaster.handlers.manager import consume
@@ -81,6 +84,8 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         "TRAINMASTER_CHECK_CREATE_TRAINING_JOB": PARAMETERS["CheckCreateTrainingJob"]["Default"],
         "TRAINMASTER_TRAINING_JOBS": "arn:aws-us-gov:sagemaker:us-gov-west-1:111122223333:training-job/",
         "TRAINMASTER_REQUEST_POLICY": PARAMETERS["RequestPolicy"]["Default"],
+        "TRAINMASTER_ADMINS": PARAMETERS["Admins"]["Default"],
+        "TRAINMASTER_VIEWERS": PARAMETERS["Viewers"]["Default"],
         "TRAINMASTER_ALLOW_NON_PREEMPTIBLE": PARAMETERS["AllowNonPreemptible"]["Default"],
         "TRAINMASTER_RESERVATION_TIMEOUT_SECONDS": str(PARAMETERS["ReservationTimeoutSeconds"]["Default"]),
         "TRAINMASTER_LEARN_INSTANCE_TYPES": PARAMETERS["LearnInstanceTypes"]["Default"],
@@ -106,6 +111,41 @@ def test_audit_entries_are_kept_for_as_long_as_the_template_allows(bound):
     assert Settings.from_env({**given, "TRAINMASTER_AUDIT_RETENTION_DAYS": str(limit)}).audit_retention_days == limit
     with pytest.raises(InvalidRequest, match="out of range"):
         Settings.from_env({**given, "TRAINMASTER_AUDIT_RETENTION_DAYS": str(beyond)})
+
+
+@pytest.mark.parametrize("parameter", ["Admins", "Viewers"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "*",
+        "arn:aws:iam::111122223333:role/ml-platform-*",
+        "arn:aws:sts::111122223333:assumed-role/ops,arn:aws-us-gov:iam::*:user/team/ada@example.com",
+    ],
+)
+def test_the_callers_that_the_code_accepts_pass_the_templates_pattern(parameter, text):
+    assert re.fullmatch(PARAMETERS[parameter]["AllowedPattern"], text)
+    given = {"TRAINMASTER_QUEUE": "q", "TRAINMASTER_TABLE": "t", f"TRAINMASTER_{parameter.upper()}": text}
+    read = getattr(Settings.from_env(given), parameter.lower())
+    assert ",".join(read) == text
+
+
+@pytest.mark.parametrize("name", ["ADMINS", "VIEWERS", "ROLE_MAPPING"])
+def test_a_pattern_that_can_match_no_caller_stops_the_function_at_its_start(name):
+    pattern = "arn:aws:iam::111122223333:assumed-role/ops"
+    text = f'{{"{pattern}": ["*"]}}' if name == "ROLE_MAPPING" else pattern
+    with pytest.raises(InvalidRequest, match=f"TRAINMASTER_{name} is wrong: '{pattern}' matches no caller"):
+        Settings.from_env({"TRAINMASTER_QUEUE": "q", "TRAINMASTER_TABLE": "t", f"TRAINMASTER_{name}": text})
+
+
+def test_the_role_mapping_of_the_page_is_for_callers_as_api_gateway_names_them():
+    (example,) = re.findall(r"\| `RoleMapping` \|.*?`(\{\".*?\})`", (DOCS / "how-to" / "deploy.md").read_text())
+    given = {"TRAINMASTER_QUEUE": "q", "TRAINMASTER_TABLE": "t", "TRAINMASTER_ROLE_MAPPING": example}
+    mapping = Settings.from_env(given).role_mapping
+    role = "arn:aws:iam::111122223333:role/vision-training"
+    for name, allowed in (("vision-research", True), ("speech", False)):
+        caller = Caller(f"arn:aws:sts::111122223333:assumed-role/{name}/ada@example.com")
+        assert may_pass(caller.principal, role, ("*",), mapping) is allowed
 
 
 def test_parameters_that_are_settings_have_their_default_and_bounds():

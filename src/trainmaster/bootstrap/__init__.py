@@ -18,6 +18,7 @@ from trainmaster.ports.permissions import Permissions
 from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
 from trainmaster.ports.runtime import Clock, Publisher
 from trainmaster.ports.sagemaker import Checkpoints, Launcher
+from trainmaster.service.access import Access
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.change import ApiContext
@@ -55,7 +56,7 @@ class Application:
     def api_context(self) -> ApiContext:
         """Dependencies of the API's use cases."""
         retention = timedelta(days=self.settings.audit_retention_days)
-        return ApiContext(self.store, self.publisher, self.clock, audit_retention=retention)
+        return ApiContext(self.store, self.publisher, self.clock, self.access, audit_retention=retention)
 
     @cached_property
     def manager_context(self) -> ManagerContext:
@@ -70,6 +71,16 @@ class Application:
         )
 
     @cached_property
+    def access(self) -> Access:
+        """The decision point of authorization."""
+        return Access(
+            admins=self.settings.admins,
+            viewers=self.settings.viewers,
+            stack=self.settings.stack,
+            permissions=self.permissions if self.settings.check_pass_role else None,
+        )
+
+    @cached_property
     def admission(self) -> AdmissionPolicy:
         """The deployment's rules for requests."""
         from trainmaster.adapters.sagemaker.request_model import problems
@@ -77,6 +88,7 @@ class Application:
         return AdmissionPolicy(
             shape_problems=problems,
             rules=self.caller_rules,
+            access=self.access,
             allow_non_preemptible=self.settings.allow_non_preemptible,
         )
 

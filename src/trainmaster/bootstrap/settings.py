@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trainmaster.domain.access.patterns import EVERYONE, pattern_problem
 from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest
@@ -41,6 +42,9 @@ class Settings:
         check_create_training_job: whether IAM is asked if the caller may create the training job.
         training_jobs: ARN of the queue's training jobs up to their name, for this question.
         request_policy: JSON object, rules for every request (`domain/access/request_policy.py`).
+        admins: patterns of the queue admins; empty for the callers that IAM allows to update the stack.
+        viewers: patterns of the callers that may read the queue.
+        stack: ARN of the deployment's CloudFormation stack; "" if there is none.
         allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
         reservation_timeout_seconds: the setting `reservationTimeoutSeconds` until PUT /settings changes it.
         learn_instance_types: whether the manager asks EC2, Service Quotas and the price list once a day.
@@ -62,6 +66,9 @@ class Settings:
     check_create_training_job: bool = False
     training_jobs: str = ""
     request_policy: RequestPolicy = field(default_factory=RequestPolicy)
+    admins: tuple[str, ...] = ()
+    viewers: tuple[str, ...] = (EVERYONE,)
+    stack: str = ""
     allow_non_preemptible: bool = True
     reservation_timeout_seconds: int = 3600
     learn_instance_types: bool = False
@@ -118,6 +125,8 @@ def _mapping(text: str) -> dict[str, tuple[str, ...]]:
         isinstance(roles, list) and all(isinstance(role, str) for role in roles) for roles in parsed.values()
     ):
         raise ValueError("it must be a JSON object from caller ARN patterns to lists of role ARN patterns")
+    for caller in parsed:
+        _check_caller(caller)
     return {caller: tuple(roles) for caller, roles in parsed.items()}
 
 
@@ -125,6 +134,19 @@ def _training_jobs(text: str) -> str:
     if not re.fullmatch(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:training-job/", text, re.ASCII):
         raise ValueError(f"{text!r} is not the beginning of a training job's ARN")
     return text
+
+
+def _callers(text: str) -> tuple[str, ...]:
+    """Return patterns of callers. Raises ValueError for one that can match no caller."""
+    patterns = _listed(text)
+    for pattern in patterns:
+        _check_caller(pattern)
+    return patterns
+
+
+def _check_caller(pattern: str) -> None:
+    if (problem := pattern_problem(pattern)) is not None:
+        raise ValueError(f"{pattern!r} {problem[0]}. {problem[1]}")
 
 
 def _kinds(text: str) -> dict[str, dict[str, str]]:
@@ -183,6 +205,9 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "CHECK_CREATE_TRAINING_JOB": _switch,
     "TRAINING_JOBS": _training_jobs,
     "REQUEST_POLICY": lambda text: RequestPolicy.parse(json.loads(text or "{}")),
+    "ADMINS": _callers,
+    "VIEWERS": _callers,
+    "STACK": str,
     "ALLOW_NON_PREEMPTIBLE": _switch,
     "RESERVATION_TIMEOUT_SECONDS": _seconds,
     "LEARN_INSTANCE_TYPES": _switch,

@@ -5,6 +5,7 @@
     │   ├── InvalidRequest      a value of the wrong type, form or meaning
     │   │   ├── UnknownOption   a `trainmaster:` tag of an unknown option
     │   │   └── TooLarge        more than one item of the table can hold
+    │   ├── AccessDenied        an action for which the caller lacks the role
     │   ├── RoleNotAllowed      a role that the caller may not pass through the queue
     │   ├── RequestNotAllowed   a training job that the caller, or the deployment, may not create
     │   ├── ShareNotAllowed     a share that the caller may not use
@@ -64,6 +65,10 @@ class UnknownOption(InvalidRequest):
 
 class TooLarge(InvalidRequest):
     """The request is larger than one item of the table."""
+
+
+class AccessDenied(Refused):
+    """The caller lacks the role that the action takes; the hint says where it is granted."""
 
 
 class RoleNotAllowed(Refused):

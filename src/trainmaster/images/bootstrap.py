@@ -117,6 +117,7 @@ class ImageParts:
             clock=self.clock,
             limits=self.settings.limits,
             reachable=self.imaging.check_model,
+            access=self.application.access,
             account=self.settings.account,
             vouching=self.settings.api_role_id,
             audit_retention=timedelta(days=self.application.settings.audit_retention_days),

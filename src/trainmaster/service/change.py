@@ -13,6 +13,7 @@ from typing import Any
 
 from trainmaster.domain.access.audit import AuditAction
 from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.rules import Action
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled, VersionConflict
 from trainmaster.domain.jobs import lifecycle
@@ -23,6 +24,7 @@ from trainmaster.domain.policy.settings import Policy
 from trainmaster.ports.runtime import Clock, Publisher
 from trainmaster.ports.store import QueueSettings, Store
 from trainmaster.service import dependencies
+from trainmaster.service.access import NO_ADMINS, Access
 from trainmaster.service.auditing.audit import DEFAULT_RETENTION, Recorder
 from trainmaster.service.wake import wake
 
@@ -40,11 +42,36 @@ class ApiContext:
     store: Store
     publisher: Publisher
     clock: Clock
+    access: Access = NO_ADMINS
     audit_retention: timedelta = DEFAULT_RETENTION
 
     def recorder(self, caller: Caller) -> Recorder:
         """Return what makes the audit entries of a change that this caller makes now."""
         return Recorder(caller, self.clock.now(), self.audit_retention)
+
+    def require(self, caller: Caller, action: Action, *, job: Job | None = None) -> None:
+        """Raise `AccessDenied` unless the caller may take the action; see `Access.may`."""
+        self.access.require(caller, action, self._policy, job=job)
+
+    def may(self, caller: Caller, action: Action, *, job: Job | None = None) -> bool:
+        """Return whether the caller may take the action; see `Access.may`."""
+        return self.access.may(caller, action, self._policy, job=job)
+
+    def _policy(self) -> Policy:
+        return self.store.settings(catalogue=False).policy
+
+
+def find_job(context: ApiContext, caller: Caller, action: Action, name: str) -> Job:
+    """Return a job on which the caller may take the action. Raises `JobNotFound`, `AccessDenied`.
+
+    Callers that may not read the queue are refused for names of no job too, so they cannot find out names.
+    """
+    job = context.store.find(name)
+    if job is None:
+        context.require(caller, Action.READ)
+        raise JobNotFound(f"There is no job {name}.", field="name", hint="GET /jobs lists the names.")
+    context.require(caller, action, job=job)
+    return job
 
 
 def cancel(context: ApiContext, caller: Caller, name: str) -> Job:
@@ -105,9 +132,10 @@ def change_settings(
 
     A conflict makes the change again.
 
-    Raises what `change` raises; `VersionConflict` if `version` is given and no longer in force; `Throttled` after
-    `MAX_TRIES` conflicts.
+    Raises what `change` raises; `AccessDenied` unless the caller is a queue admin; `VersionConflict` if `version` is
+    given and no longer in force; `Throttled` after `MAX_TRIES` conflicts.
     """
+    context.require(caller, Action.ADMINISTER)
     for _ in range(MAX_TRIES):
         stored = context.store.settings()
         pools, policy = change(stored)
@@ -156,12 +184,12 @@ def change_job(
 
     A conflict makes the change again from the stored job. Without an action, the entries name what changed.
 
-    Raises what `changed` raises; `JobNotFound`; `Throttled` after `MAX_TRIES` conflicts.
+    Raises what `changed` raises; `JobNotFound`; `AccessDenied` unless the caller may take the action; `Throttled`
+    after `MAX_TRIES` conflicts.
     """
+    needed = Action.ANSWER_RESIZE if action is AuditAction.RESIZE_ANSWER else Action.CHANGE_JOB
     for _ in range(MAX_TRIES):
-        before = context.store.find(name)
-        if before is None:
-            raise JobNotFound(f"there is no job {name}", field="name", hint="see GET /jobs for the names")
+        before = find_job(context, caller, needed, name)
         after = changed(before)
         if after == before:
             return before

@@ -604,7 +604,7 @@ def test_an_endpoint_may_say_how_many_tiles_are_sent_at_once():
 ALICE = "arn:aws:sts::111122223333:assumed-role/research/alice"
 VISION = Policy(
     shares={
-        "vision": Share(name="vision", roles=("arn:aws:sts::111122223333:assumed-role/research",)),
+        "vision": Share(name="vision", submitters=("arn:aws:sts::111122223333:assumed-role/research",)),
         "open": Share(name="open"),
     }
 )

@@ -188,11 +188,16 @@ WRONG = [
     ("shares.vision.budget.dollars", shared(budget=Budget(dollars=math.inf))),
     ("shares.vision.budget.periodSeconds", shared(budget=Budget(dollars=1, period=timedelta(0)))),
     ("shares.vision.budget.periodSeconds", shared(budget=Budget(dollars=1, period=-SECOND))),
-    ("shares.vision.roles[1]", shared(roles=("arn:aws:iam::111122223333:user/ada", "arn:aws:iam::1:role/vision"))),
-    ("shares.vision.roles[0]", shared(roles=("*",))),
-    ("shares.vision.roles[0]", shared(roles=("",))),
-    ("shares.vision.roles[0]", shared(roles=("arn:aws:sts::111122223333:assumed-role/a b",))),
-    ("shares.vision.roles", shared(roles=("arn:aws:iam::111122223333:user/ada",) * 101)),
+    (
+        "shares.vision.submitters[1]",
+        shared(submitters=("arn:aws:iam::111122223333:user/ada", "arn:aws:iam::1:role/vision")),
+    ),
+    ("shares.vision.submitters[0]", shared(submitters=("arn:aws:iam::111122223333:assumed-role/vision",))),
+    ("shares.vision.submitters[0]", shared(submitters=("",))),
+    ("shares.vision.admins[0]", shared(admins=("arn:aws:sts::111122223333:assumed-role/vision/ada",))),
+    ("shares.vision.resizers[0]", shared(resizers=("arn:aws:iam::111122223333:role/team/v*",))),
+    ("shares.vision.submitters[0]", shared(submitters=("arn:aws:sts::111122223333:assumed-role/a b",))),
+    ("shares.vision.submitters", shared(submitters=("arn:aws:iam::111122223333:user/ada",) * 101)),
 ]
 
 

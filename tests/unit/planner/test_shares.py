@@ -677,4 +677,4 @@ class TestPage:
     def test_every_setting_of_a_share_is_explained(self):
         table = self.page.split("| setting | meaning |")[1].split("\n\n")[0]
         told = {re.sub("([A-Z])", r"_\1", name).lower() for name in re.findall(r"`(\w+)`", table)}
-        assert {field.name for field in fields(Share)} - {"name", "roles"} <= told
+        assert {field.name for field in fields(Share)} - {"name", "admins", "submitters", "resizers"} <= told

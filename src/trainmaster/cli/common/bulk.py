@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trainmaster.client.views.types import JobView
 
 T = TypeVar("T")
-# Errors that affect all jobs, not only the one being changed.
+# Errors that affect all jobs, not only the one being changed; but a caller may lack the role for one job only.
 _FATAL = (Forbidden, NotConfigured, Unreachable)
 
 
@@ -39,9 +39,9 @@ def apply_to_each(
     for name in dict.fromkeys(names):
         try:
             changed.append(change(name))
-        except _FATAL:
-            raise
         except ApiError as error:
+            if isinstance(error, _FATAL) and error.type != "AccessDenied":
+                raise
             print_error(error_line(error))
             code = code or exit_code_of(error)
         else:

@@ -57,7 +57,7 @@ def _gateway_error(response: httpx.Response, message: str) -> ApiError:
     """Return the error of a response from API Gateway or a proxy, which lacks Trainmaster's error shape."""
     status = response.status_code
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return Forbidden(message, type="AccessDenied", hint=_GATEWAY_HINT, status=status)
+        return Forbidden(message, hint=_GATEWAY_HINT, status=status)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return Refused(message, type="TooLarge", hint="Shorten hyperparameters or environment.", status=status)
     transient = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 _ACCOUNT = r"arn:aws[a-z-]*:(?:iam|sts)::[0-9]{12}"
 # Printable ASCII is what IAM allows in names and paths (IAM API reference, CreateUser).
 _SESSION = re.compile(rf"({_ACCOUNT}:assumed-role/[!-.0-9;-~]+)(?:/[!-.0-9;-~]+)?")
-_FEDERATED = re.compile(rf"({_ACCOUNT}:federated-user)/[!-.0-9;-~]+")
+_FEDERATED = re.compile(rf"({_ACCOUNT}:federated-user)(?:/[!-.0-9;-~]+)?")
 _USER = re.compile(rf"{_ACCOUNT}:(?:root|user(?:/[!-.0-9;-~]+)+)")
 _MAX_LENGTH = 2048
 

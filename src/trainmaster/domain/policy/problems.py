@@ -8,11 +8,11 @@ from dataclasses import is_dataclass
 from datetime import timedelta
 from typing import Any
 
+from trainmaster.domain.access.patterns import pattern_problem
 from trainmaster.domain.capacity.catalogue import AS_SHIPPED, Catalogue
 from trainmaster.domain.capacity.units import Pool, Units, is_service_pool, total
 from trainmaster.domain.jobs.work import Work
 from trainmaster.domain.policy.declaration import Member, Setting, members_of, number_type
-from trainmaster.domain.policy.roles import is_caller_pattern
 from trainmaster.domain.policy.settings import Budget, Expansion, Lending, Limits, Policy, Preemption, Retry, Share
 from trainmaster.domain.requests.fields import Problem, did_you_mean, shown
 from trainmaster.domain.requests.values import MAX_LABEL_LENGTH, label
@@ -117,7 +117,8 @@ def _share_problems(path: str, share: Share, pools: Mapping[str, Pool]) -> Itera
     yield from _lending_problems(path, share)
     if share.budget is not None:
         yield from _budget_problems(f"{path}.budget", share.budget)
-    yield from _role_problems(f"{path}.roles", share.roles)
+    for member, callers in {"admins": share.admins, "submitters": share.submitters, "resizers": share.resizers}.items():
+        yield from _caller_problems(f"{path}.{member}", callers)
     for index, name in enumerate(share.prefers):
         yield from _unknown_pool(f"{path}.prefers[{index}]", name, pools)
 
@@ -168,12 +169,10 @@ def _budget_problems(path: str, budget: Budget) -> Iterator[Problem]:
         yield Problem(path, "The budget has no limit.", "Specify gpuHours, dollars or both, or omit the budget.")
 
 
-def _role_problems(path: str, roles: tuple[str, ...]) -> Iterator[Problem]:
-    for index, pattern in enumerate(roles):
-        if not is_caller_pattern(pattern):
-            wrong = f"{shown(pattern)} matches no caller."
-            hint = "Specify a caller's ARN, such as arn:aws:sts::111122223333:assumed-role/vision-*."
-            yield Problem(f"{path}[{index}]", wrong, hint)
+def _caller_problems(path: str, patterns: tuple[str, ...]) -> Iterator[Problem]:
+    for index, pattern in enumerate(patterns):
+        if (problem := pattern_problem(pattern)) is not None:
+            yield Problem(f"{path}[{index}]", f"{shown(pattern)} {problem[0]}.", problem[1])
 
 
 def _overdrawn(policy: Policy, pools: Mapping[str, Pool]) -> Iterator[Problem]:

@@ -48,6 +48,11 @@ def _size(doc: str) -> Setting:
     return Setting(doc, maximum=MAX_CAP)
 
 
+def _callers(doc: str) -> Setting:
+    """Return the declaration of patterns of callers."""
+    return Setting(doc, max_items=MAX_ROLES, example=("arn:aws:iam::111122223333:role/vision-*",))
+
+
 # Each member has a strategy of the same name in `planner/orders`.
 class Order(StrEnum):
     """Order of jobs of equal priority.
@@ -233,13 +238,16 @@ class Share:
     max: Annotated[Units, _size("Maximum instances that its jobs hold at the same time.")] = field(default_factory=dict)
     max_per_user: Annotated[Units, _size("The same for each of its users.")] = field(default_factory=dict)
     budget: Annotated[Budget | None, Setting("Budget for each period; null for none.")] = None
-    roles: Annotated[
+    admins: Annotated[
         tuple[str, ...],
-        Setting(
-            "Callers that may submit to it, as ARN patterns with `*`; empty for all callers.",
-            max_items=MAX_ROLES,
-            example=("arn:aws:sts::111122223333:assumed-role/vision-*",),
-        ),
+        _callers("Callers that may cancel, hold, release and re-prioritise its jobs, and answer for their resizes."),
+    ] = ()
+    submitters: Annotated[
+        tuple[str, ...], _callers("Callers that may submit to it, beside its admins; empty for all callers.")
+    ] = ()
+    resizers: Annotated[
+        tuple[str, ...],
+        _callers("Callers that may also answer for custom resizes of its jobs, such as the functions' roles."),
     ] = ()
     prefers: Annotated[
         tuple[str, ...],

@@ -22,7 +22,7 @@ from trainmaster.handlers.api.errors import unexpected
 from trainmaster.handlers.api.kinds import api_kinds
 from trainmaster.handlers.api.operations import Operation, operations_of
 from trainmaster.handlers.api.parameters import known_parameters_only
-from trainmaster.handlers.api.resolver import Resolver, caller_of, request_id_of
+from trainmaster.handlers.api.resolver import Resolver, caller_of, permitted, request_id_of
 from trainmaster.handlers.api.routes import Parts, Routes
 
 OPERATIONS = operations_of(Routes)
@@ -63,14 +63,19 @@ def build_app(application: Parts) -> Resolver:
     kinds = api_kinds(application, lambda: caller_of(app.current_event.raw_event))
     operations = [*OPERATIONS.values(), *(found for kind in kinds for found in kind.operations.values())]
     app = Resolver(_methods_by_rule([operation for _, operation in operations]))
-    _add(app, Routes(app, application, kinds), OPERATIONS)
+    _add(app, application, Routes(app, application, kinds), OPERATIONS)
     for kind in kinds:
-        _add(app, kind, kind.operations, documented=kind.document is not None)
+        _add(app, application, kind, kind.operations, documented=kind.document is not None)
     return app
 
 
 def _add(
-    app: Resolver, routes: object, operations: Mapping[str, tuple[str, Operation]], *, documented: bool = True
+    app: Resolver,
+    application: Parts,
+    routes: object,
+    operations: Mapping[str, tuple[str, Operation]],
+    *,
+    documented: bool = True,
 ) -> None:
     """Add the routes that these methods of an object are."""
     for name, (method, operation) in operations.items():
@@ -83,7 +88,7 @@ def _add(
             responses=operation.for_powertools(),
             operation_id=name,
             include_in_schema=documented,
-            middlewares=[known_parameters_only],
+            middlewares=[permitted(lambda: application.api_context, operation.action), known_parameters_only],
         )(route)
 
 

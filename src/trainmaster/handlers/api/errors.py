@@ -30,6 +30,7 @@ STATUS: Mapping[type[errors.TrainmasterError], HTTPStatus] = {
     errors.InvalidRequest: HTTPStatus.BAD_REQUEST,
     errors.UnknownOption: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.AccessDenied: HTTPStatus.FORBIDDEN,
     errors.RoleNotAllowed: HTTPStatus.FORBIDDEN,
     errors.RequestNotAllowed: HTTPStatus.FORBIDDEN,
     errors.ShareNotAllowed: HTTPStatus.FORBIDDEN,

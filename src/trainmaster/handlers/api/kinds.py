@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from aws_lambda_powertools.event_handler.api_gateway import Response
 
 from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.rules import Action
 from trainmaster.domain.errors import NotOffered
 from trainmaster.handlers.api.openapi import KindDocument
 from trainmaster.handlers.api.operations import Operation
@@ -88,7 +89,7 @@ class NotDeployed:
     @property
     def operations(self) -> Mapping[str, tuple[str, Operation]]:
         """The refused submission."""
-        return {self.route: ("refuse", Operation("POST", self.route, f"Refuse {self.jobs}", {}))}
+        return {self.route: ("refuse", Operation("POST", self.route, Action.SUBMIT, f"Refuse {self.jobs}", {}))}
 
     def refuse(self) -> Response[str]:
         """Raise `NotOffered`."""

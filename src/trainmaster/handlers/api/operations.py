@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
+from trainmaster.domain.access.rules import Action
 from trainmaster.handlers.models.jobs import Error
 
 Route = TypeVar("Route", bound=Callable[..., Any])
@@ -22,6 +23,7 @@ class Operation:
     Attributes:
         method: HTTP method.
         rule: Path, with its parameters in angle brackets.
+        action: What its callers ask for; `service.access` decides by it.
         summary: A few words for the OpenAPI document.
         responses: Description and model of each successful status; None for any JSON object.
         errors: Statuses of its errors beside those that every route may return.
@@ -29,6 +31,7 @@ class Operation:
 
     method: str
     rule: str
+    action: Action
     summary: str
     responses: Mapping[int, tuple[str, type[BaseModel] | None]]
     errors: tuple[int, ...] = ()
@@ -39,12 +42,12 @@ class Operation:
         return successes | {status: _refusal(status) for status in (*self.errors, *_ANY)}
 
 
-_ANY = (400, 429, 500, 503)
+_ANY = (400, 403, 429, 500, 503)
 _REFUSALS = {
     400: "`InvalidRequest`: a value of the wrong type, form or meaning; `field` names it.",
     403: (
-        "`RoleNotAllowed`, `RequestNotAllowed`, `ShareNotAllowed`: the caller may not pass this role, not create such "
-        "a training job, or not use this share."
+        "`AccessDenied`: the caller lacks the role that this takes. `RoleNotAllowed`, `RequestNotAllowed`, "
+        "`ShareNotAllowed`: the caller may not pass this role, not create such a training job, or not use this share."
     ),
     404: "`JobNotFound`, `PoolNotFound`: there is no job or pool of this name.",
     409: (
@@ -58,12 +61,13 @@ _REFUSALS = {
     500: "`InternalError`: an unexpected error; the hint has the request's id.",
     503: "`Unavailable` or `ServiceError`: the request may have been done or not; every request can be repeated.",
 }
-SUBMIT_ERRORS = (403, 409, 413, 415, 422)
+SUBMIT_ERRORS = (409, 413, 415, 422)
 
 
-def operation(
+def operation(  # noqa: PLR0913, PLR0917 - the declaration's members in their order
     method: str,
     rule: str,
+    action: Action,
     summary: str,
     responses: Mapping[int, tuple[str, type[BaseModel] | None]],
     errors: tuple[int, ...] = (),
@@ -71,7 +75,7 @@ def operation(
     """Return a decorator that declares a method as the route of an operation; see `Operation`."""
 
     def declare(route: Route) -> Route:
-        setattr(route, _OPERATION, Operation(method, rule, summary, responses, errors))
+        setattr(route, _OPERATION, Operation(method, rule, action, summary, responses, errors))
         return route
 
     return declare

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.rules import Action
 from trainmaster.domain.capacity.resolve import Offers, resolved
 from trainmaster.domain.capacity.units import Kind
 from trainmaster.domain.elastic.rendezvous import Run
@@ -25,7 +27,7 @@ from trainmaster.handlers.views.elastic import rendezvous_view
 from trainmaster.handlers.views.jobs import QueueStatus
 from trainmaster.handlers.views.pools import use_of_pools
 from trainmaster.ports.resizing import RendezvousControl
-from trainmaster.service.change import ApiContext
+from trainmaster.service.change import ApiContext, find_job
 from trainmaster.service.explain.explain import explain, is_run_active, not_considered, run_ends
 from trainmaster.service.explain.why import WaitDiagnosis, diagnose
 
@@ -93,9 +95,11 @@ def _has_queue_status(job: Job) -> bool:
     return job.state in WAITING or is_run_active(job) or (job.deadline is not None and job.state not in ENDED)
 
 
-def rendezvous_of(context: ApiContext, rendezvous: RendezvousControl, name: str) -> elastic_models.Rendezvous:
-    """Return the state of the nodes of the job's newest attempt. Raises `JobNotFound`."""
-    job = found(context, name)
+def rendezvous_of(
+    context: ApiContext, caller: Caller, rendezvous: RendezvousControl, name: str
+) -> elastic_models.Rendezvous:
+    """Return the state of the nodes of the job's newest attempt. Raises `JobNotFound`, `AccessDenied`."""
+    job = find_job(context, caller, Action.READ_JOB, name)
     if job.attempt is None:
         return rendezvous_view(None, None)
     run = Run(job.attempt.training_job_name, str(context.store.request_of(name).get("RoleArn", "")))
@@ -105,14 +109,16 @@ def rendezvous_of(context: ApiContext, rendezvous: RendezvousControl, name: str)
         return rendezvous_view(run.name, None, str(error))
 
 
-def found(context: ApiContext, name: str, kinds: Iterable[ApiKind] = ()) -> Job:
-    """Return the job of that name. Raises `JobNotFound`, with the refused request of that name if a kind knows one."""
-    job = context.store.find(name)
-    if job is None:
+def found(context: ApiContext, caller: Caller, name: str, kinds: Iterable[ApiKind]) -> Job:
+    """Return the job of that name, for a caller that may read it.
+
+    Raises `JobNotFound`, with the refused request of that name if a kind knows one; `AccessDenied`.
+    """
+    try:
+        return find_job(context, caller, Action.READ_JOB, name)
+    except JobNotFound as error:
         refusals = [refusal for kind in kinds if (refusal := kind.refusal(name)) is not None]
-        message = " ".join((f"There is no job {name}.", *refusals))
-        raise JobNotFound(message, field="name", hint="GET /jobs lists the names.")
-    return job
+        raise JobNotFound(" ".join((error.message, *refusals)), field=error.field, hint=error.hint) from error
 
 
 def _offering(context: ApiContext, which: Filter) -> Filter:

@@ -101,7 +101,7 @@ Who = Annotated[
     str | None,
     Query(description="Only callers whose principal or ARN contains this text.", max_length=_MAX_WORD_LENGTH),
 ]
-Action = Annotated[AuditAction | None, Query(description="Only this action.")]
+OfAction = Annotated[AuditAction | None, Query(description="Only this action.")]
 EntryLimit = Annotated[
     int, Query(alias="limit", description="Maximum number of entries; it may have fewer.", ge=1, le=MAX_LISTED)
 ]

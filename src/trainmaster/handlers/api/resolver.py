@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import BaseModel
 
 from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.rules import WITHOUT_SUBJECT, Action
 from trainmaster.domain.errors import Refused
 from trainmaster.handlers.api.body import as_json, parse_body
 from trainmaster.handlers.api.errors import error_response, no_route
 from trainmaster.handlers.api.parameters import wrong_name
+from trainmaster.service.change import ApiContext
+
+Middleware = Callable[[APIGatewayRestResolver, NextMiddleware], Response[Any]]
 
 
 class Resolver(APIGatewayRestResolver):
@@ -50,6 +55,20 @@ class Resolver(APIGatewayRestResolver):
             # Powertools knows no route for some of the characters that no name has.
             return self._error_response(wrong_name(path.rsplit("/", 1)[-1]))
         return no_route(takes).response()
+
+
+def permitted(context: Callable[[], ApiContext], action: Action) -> Middleware:
+    """Return a middleware that raises `AccessDenied` for callers that may not take the action.
+
+    Use cases decide about actions on a job or share, once they have read it.
+    """
+
+    def check(app: APIGatewayRestResolver, next_middleware: NextMiddleware) -> Response[Any]:
+        if action in WITHOUT_SUBJECT:
+            context().require(caller_of(app.current_event.raw_event), action)
+        return next_middleware(app)
+
+    return check
 
 
 def json_response(view: BaseModel, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:

@@ -14,6 +14,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
 
 from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.rules import Action
 from trainmaster.domain.jobs.job import ACTIVE, Job
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.handlers.api import kinds, pages, plans
@@ -22,13 +23,13 @@ from trainmaster.handlers.api.openapi import document
 from trainmaster.handlers.api.operations import SUBMIT_ERRORS, operation
 from trainmaster.handlers.api.parameters import (
     LISTED,
-    Action,
     Cursor,
     EntryLimit,
     Force,
     History,
     JobName,
     Limit,
+    OfAction,
     OfJob,
     Pool,
     PoolName,
@@ -79,6 +80,7 @@ class Routes:
     @operation(
         "POST",
         "/add-job",
+        Action.SUBMIT,
         "Submit a training job",
         {
             202: ("The job waits in the queue.", job_models.Submission),
@@ -94,7 +96,7 @@ class Routes:
         made = submit(self._parts.api_context, self._caller, self._parts.admission, request.root)
         return json_response(job_views.submission_view(made), HTTPStatus.ACCEPTED if made.new else HTTPStatus.OK)
 
-    @operation("GET", "/jobs", "List jobs", {200: ("One page.", job_models.JobsPage)})
+    @operation("GET", "/jobs", Action.READ, "List jobs", {200: ("One page.", job_models.JobsPage)})
     def list_jobs(
         self,
         state: States = [],  # noqa: B006 -- Powertools takes its default from here
@@ -108,16 +110,17 @@ class Routes:
             pages.jobs_page(self._parts.api_context, state, Filter(share=share, pool=pool), limit, cursor)
         )
 
-    @operation("GET", "/jobs/<name>", "Show a job", {200: ("The job.", job_models.JobDetail)}, (404,))
+    @operation("GET", "/jobs/<name>", Action.READ_JOB, "Show a job", {200: ("The job.", job_models.JobDetail)}, (404,))
     def get_job(self, name: JobName, why: Why = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """Return a job with its attempts, its history and the submitted request."""
         parts = self._parts
-        job = pages.found(parts.api_context, name, self._kinds)
+        job = pages.found(parts.api_context, self._caller, name, self._kinds)
         return json_response(pages.job_detail(parts.api_context, job, why=why))
 
     @operation(
         "GET",
         "/jobs/<name>/rendezvous",
+        Action.READ_JOB,
         "Show the rendezvous of a job",
         {200: ("State as the nodes report it.", elastic_models.Rendezvous)},
         (404,),
@@ -127,11 +130,12 @@ class Routes:
 
         The nodes report this themselves; there are none before the first, or if the job uses another rendezvous.
         """
-        return json_response(pages.rendezvous_of(self._parts.api_context, self._parts.rendezvous, name))
+        return json_response(pages.rendezvous_of(self._parts.api_context, self._caller, self._parts.rendezvous, name))
 
     @operation(
         "POST",
         "/jobs/<name>/resize",
+        Action.ANSWER_RESIZE,
         "Report the outcome of a custom resize",
         {200: ("The job as it is now.", job_models.Job)},
         (404, 409, 415),
@@ -148,6 +152,7 @@ class Routes:
     @operation(
         "DELETE",
         "/jobs/<name>",
+        Action.CHANGE_JOB,
         "Cancel or stop a job",
         {
             200: ("It was waiting and is cancelled.", job_models.Job),
@@ -163,6 +168,7 @@ class Routes:
     @operation(
         "PATCH",
         "/jobs/<name>",
+        Action.CHANGE_JOB,
         "Change a job's priority, hold it, or release it",
         {200: ("The job as changed.", job_models.Job)},
         (404, 409, 415),
@@ -172,7 +178,13 @@ class Routes:
         job = change(self._parts.api_context, self._caller, name, priority=change_.priority, hold=change_.hold)
         return json_response(job_views.job_view(job, self._remarks(job)))
 
-    @operation("GET", "/queue", "Show the queue in order", {200: ("One page of waiting jobs.", job_models.QueuePage)})
+    @operation(
+        "GET",
+        "/queue",
+        Action.READ,
+        "Show the queue in order",
+        {200: ("One page of waiting jobs.", job_models.QueuePage)},
+    )
     def get_queue(self, limit: Limit = LISTED, cursor: Cursor = None) -> Response[str]:
         """Return waiting jobs by falling priority, entry time and name; positions follow the order in force.
 
@@ -180,14 +192,19 @@ class Routes:
         """
         return json_response(pages.queue_page(self._parts.api_context, limit, cursor))
 
-    @operation("GET", "/pools", "Show the pools", {200: ("All pools.", pool_models.Pools)})
+    @operation("GET", "/pools", Action.READ, "Show the pools", {200: ("All pools.", pool_models.Pools)})
     def get_pools(self, history: History = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """Return the pools with their caps and their use, in instances."""
         in_force = self._parts.api_context.store.settings(history=history)
         return json_response(pool_views.pools(self._parts.api_context, in_force, history=history))
 
     @operation(
-        "PUT", "/pools", "Replace the pools", {200: ("All pools as they are now.", pool_models.Pools)}, (409, 415)
+        "PUT",
+        "/pools",
+        Action.ADMINISTER,
+        "Replace the pools",
+        {200: ("All pools as they are now.", pool_models.Pools)},
+        (409, 415),
     )
     def set_pools(self, settings: Annotated[pool_models.PoolSettings, Body()]) -> Response[str]:
         """Replace the pools. Jobs beyond a lowered cap and in removed pools keep running; no new jobs start there."""
@@ -198,6 +215,7 @@ class Routes:
     @operation(
         "PUT",
         "/pools/<name>",
+        Action.ADMINISTER,
         "Create or replace a pool",
         {200: ("The pool as it is now.", pool_models.Pool)},
         (409, 415),
@@ -212,6 +230,7 @@ class Routes:
     @operation(
         "PATCH",
         "/pools/<name>",
+        Action.ADMINISTER,
         "Change a pool, or start or end its drain",
         {200: ("The pool as it is now.", pool_models.Pool)},
         (404, 409, 415),
@@ -223,7 +242,12 @@ class Routes:
         return json_response(pool_views.changed_pool(self._parts.api_context, done, name))
 
     @operation(
-        "DELETE", "/pools/<name>", "Remove a pool", {200: ("The pool is removed.", pool_models.Removal)}, (404, 409)
+        "DELETE",
+        "/pools/<name>",
+        Action.ADMINISTER,
+        "Remove a pool",
+        {200: ("The pool is removed.", pool_models.Removal)},
+        (404, 409),
     )
     def remove_pool(
         self,
@@ -238,7 +262,7 @@ class Routes:
         done = remove_pool(self._parts.api_context, self._caller, name, force=force, version=version)
         return json_response(pool_views.removal(self._parts.api_context, done))
 
-    @operation("GET", "/settings", "Show the settings", {200: ("The settings in force.", SettingsInForce)})
+    @operation("GET", "/settings", Action.READ, "Show the settings", {200: ("The settings in force.", SettingsInForce)})
     def get_settings(self) -> Response[str]:
         """Return all settings but the pools, default values included."""
         return _document(in_force(self._parts.api_context.store.settings()))
@@ -246,6 +270,7 @@ class Routes:
     @operation(
         "PUT",
         "/settings",
+        Action.ADMINISTER,
         "Replace the settings",
         {200: ("The settings as they are now.", SettingsInForce)},
         (409, 415),
@@ -258,6 +283,7 @@ class Routes:
     @operation(
         "POST",
         "/plan",
+        Action.SUBMIT,
         "Forecast a submission",
         {200: ("Nothing was stored.", forecast_models.Plan)},
         SUBMIT_ERRORS,
@@ -266,14 +292,14 @@ class Routes:
         """Check the request as a submission would, and return its effects. Nothing is stored."""
         return json_response(plans.planned(self._parts, self._kinds, request.root, self._caller))
 
-    @operation("GET", "/audit", "List changes and their callers", {200: ("One page.", AuditPage)})
+    @operation("GET", "/audit", Action.READ_AUDIT, "List changes and their callers", {200: ("One page.", AuditPage)})
     def list_audit(  # noqa: PLR0913, PLR0917 -- the parameters of the query
         self,
         since: Since = None,
         until: Until = None,
         job: OfJob = None,
         who: Who = None,
-        action: Action = None,
+        action: OfAction = None,
         limit: EntryLimit = LISTED,
         cursor: Cursor = None,
     ) -> Response[str]:
@@ -286,7 +312,7 @@ class Routes:
         page = list_audit(context.store, query, context.clock.now(), context.audit_retention)
         return json_response(audit_page_view(page))
 
-    @operation("GET", "/openapi.json", "This document", {200: ("An OpenAPI 3.1 document.", None)})
+    @operation("GET", "/openapi.json", Action.DESCRIBE, "This document", {200: ("An OpenAPI 3.1 document.", None)})
     def openapi(self) -> Response[str]:
         """Return this document, in OpenAPI 3.1."""
         return _document(document(self._app, self._kinds))

@@ -10,6 +10,7 @@ from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
 
 from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.rules import Action
 from trainmaster.domain.errors import InvalidRequest, NotOffered
 from trainmaster.handlers.api.openapi import KindDocument
 from trainmaster.handlers.api.operations import Operation, operation, operations_of
@@ -67,12 +68,13 @@ class ImageApi:
     @operation(
         "POST",
         "/image-jobs",
+        Action.SUBMIT,
         "Submit an image job",
         {
             202: ("The request is accepted; its image is read next.", Received),
             200: ("The same request was submitted before; this is its job.", Received),
         },
-        (403, 409, 413, 415),
+        (409, 413, 415),
     )
     def add_image_job(self, request: Annotated[ImageJobRequest, Body()]) -> Response[str]:
         """Check the request; its image's header is read next. A refusal then goes to the image dead-letter queue."""
@@ -103,7 +105,7 @@ class ImageApi:
         reading, store = read_request(body), self._context.store
         asked = IncomingRequest(reading.request, body, caller)
         policy = store.settings(catalogue=False).policy
-        there = receive(store, self._queue, self._parts.check_model, asked, policy)
+        there = receive(self._context, self._queue, self._parts.check_model, asked, policy)
         state = "received" if there is None else there.state.value
         answer = Received(job_name=reading.request.job_id, state=state, warnings=list(reading.warnings))
         return answer, HTTPStatus.ACCEPTED if there is None else HTTPStatus.OK

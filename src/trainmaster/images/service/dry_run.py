@@ -74,7 +74,7 @@ def foresee(
     if there is not None:
         job = there
     else:
-        check_share_of(asked, policy)
+        check_share_of(context.access, asked, policy)
         check_model(dry_run.reachable, asked.request)
         job, advice = _build_job(dry_run, asked, size, now)
         snapshot = check_budget(context.store, context.clock, job, asked.body, policy, field=SHARE_FIELD)

@@ -30,9 +30,11 @@ from trainmaster.images.service.endpoints import described, is_fresh
 from trainmaster.images.service.url_check import Reachable, check_model
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Request, Store
+from trainmaster.service.access import NO_ADMINS, Access
 from trainmaster.service.admission.build_job import digest_of
 from trainmaster.service.admission.shares import check_budget, check_share
 from trainmaster.service.auditing.audit import DEFAULT_RETENTION, Recorder
+from trainmaster.service.change import ApiContext
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +48,7 @@ class Intake:
     """Dependencies of the intake.
 
     Attributes:
+        access: decides who may submit to a share.
         account: AWS account of the deployment; keys of endpoints in other accounts include theirs.
         reachable: checks models' URLs.
         vouching: unique id of the IAM role whose statement of a request's caller is trusted, the API's; "" for none.
@@ -60,6 +63,7 @@ class Intake:
     clock: Clock
     limits: Limits
     reachable: Reachable
+    access: Access = NO_ADMINS
     account: str = ""
     vouching: str = ""
     audit_retention: timedelta = DEFAULT_RETENTION
@@ -120,7 +124,7 @@ def prepare(
         _check_not_ended(there, asked)
         return IntakeResult(there, new=False)
     request = asked.request
-    check_share_of(asked, policy)
+    check_share_of(intake.access, asked, policy)
     check_model(intake.reachable, request)
     key = key_of(request.processor.name, role=request.processor.assumed_role, account=intake.account)
     endpoint = _endpoint(intake, request, key, failed)
@@ -151,15 +155,15 @@ def enter(intake: Intake, asked: IncomingRequest, prepared: IntakeResult, policy
 
 
 def receive(
-    store: Store, queue: ImageIntake, reachable: Reachable, asked: IncomingRequest, policy: Policy
+    context: ApiContext, queue: ImageIntake, reachable: Reachable, asked: IncomingRequest, policy: Policy
 ) -> Job | None:
     """Send a request to the intake function, which can read images; return its job if it exists already.
 
     Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, `TooLarge`, `ServiceError`.
     """
-    there = existing_job(store, asked)
+    there = existing_job(context.store, asked)
     if there is None:
-        check_share_of(asked, policy)
+        check_share_of(context.access, asked, policy)
         check_model(reachable, asked.request)
         queue.send(json.dumps(asked.body, separators=(",", ":")), caller=asked.caller.arn)
     return there
@@ -181,9 +185,9 @@ def _check_not_ended(there: Job, asked: IncomingRequest) -> None:
         raise NameTaken(wrong, field="jobId", hint="Send the request with another jobId.")
 
 
-def check_share_of(asked: IncomingRequest, policy: Policy) -> None:
+def check_share_of(access: Access, asked: IncomingRequest, policy: Policy) -> None:
     """Raise `InvalidRequest` for an unknown share, `ShareNotAllowed` for one that the caller may not use."""
-    check_share(asked.body, asked.request.share, asked.caller, policy, field=SHARE_FIELD)
+    check_share(access, asked.caller, asked.body, asked.request.share, policy, field=SHARE_FIELD)
 
 
 def _header(intake: Intake, request: ImageRequest) -> Header:

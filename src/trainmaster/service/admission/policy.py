@@ -36,6 +36,7 @@ from trainmaster.domain.requests import (
     warnings,
 )
 from trainmaster.ports.store import Request
+from trainmaster.service.access import NO_ADMINS, Access
 from trainmaster.service.admission.build_job import build_job
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.feasibility import FeasibilityCheck
@@ -59,11 +60,13 @@ class AdmissionPolicy:
     Attributes:
         shape_problems: checks a request against SageMaker's service model.
         rules: the rules on what the queue does for a caller.
+        access: decides who may submit to a share.
         allow_non_preemptible: whether the tag `trainmaster:preemptible=false` is accepted.
     """
 
     shape_problems: Callable[[Request], Sequence[Problem]]
     rules: CallerRules = field(default_factory=CallerRules)
+    access: Access = NO_ADMINS
     allow_non_preemptible: bool = True
 
     def admit(  # noqa: PLR0913 - the request and everything it is checked against
@@ -93,7 +96,7 @@ class AdmissionPolicy:
         self._check_options(request, options)
         for problem in [*option_problems(request, options), *limit_problems(request, options, policy)]:
             raise problem.refusal()
-        check_share(request, options.share, caller, policy)
+        check_share(self.access, caller, request, options.share, policy)
         elastic = self._elastic(request, options)
         size = None if elastic is None else elastic.min_instances
         demand = demand_in(request, options.pools, pools, options.resources, catalogue, instances=size)

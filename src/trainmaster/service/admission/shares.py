@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.rules import Action
 from trainmaster.domain.errors import BudgetExhausted, InvalidRequest, ShareNotAllowed
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy.roles import may_use
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Policy, WhenSpent
 from trainmaster.domain.reasons.rules import BudgetSpent
 from trainmaster.domain.requests import did_you_mean, option_field
@@ -14,9 +14,12 @@ from trainmaster.domain.times import clock
 from trainmaster.planner.sharing.limits import Limits
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Request, Store
+from trainmaster.service.access import Access
 
 
-def check_share(request: Request, share: str, caller: Caller, policy: Policy, *, field: str | None = None) -> None:
+def check_share(  # noqa: PLR0913 - the request and everything it is checked against
+    access: Access, caller: Caller, request: Request, share: str, policy: Policy, *, field: str | None = None
+) -> None:
     """Raise `InvalidRequest` if the share does not exist, `ShareNotAllowed` if the caller may not use it.
 
     Any share is accepted while none is configured. `field` is the request's field with the share; None for its tag.
@@ -25,11 +28,11 @@ def check_share(request: Request, share: str, caller: Caller, policy: Policy, *,
     if found is None:
         if policy.shares and share != DEFAULT_SHARE:
             raise _unknown(field or option_field(request, "share"), share, policy)
-    elif not may_use(caller.arn or "", found.roles):
+    elif not access.may(caller, Action.SUBMIT, lambda: policy, share=share):
         raise ShareNotAllowed(
             f"{caller.arn or 'An unknown caller'} may not use the share {share}.",
             field=field or option_field(request, "share"),
-            hint="Use another share, or ask the queue's administrator to add your role to this one.",
+            hint=f"Use another share, or ask the queue's admins to add your role to shares.{share}.submitters.",
         )
 
 

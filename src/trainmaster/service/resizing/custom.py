@@ -72,6 +72,6 @@ def answer_resize(
     name: str,
     answer: HookAnswer,
 ) -> Job:
-    """Apply an answer to a resize; see `contract.apply_answer`. Raises `JobNotFound` too."""
+    """Apply an answer to a resize; see `contract.apply_answer`. Raises `JobNotFound`, `AccessDenied` too."""
     action = AuditAction.RESIZE_ANSWER
     return change_job(context, caller, name, lambda job: apply_answer(job, answer, context.clock.now()), action)

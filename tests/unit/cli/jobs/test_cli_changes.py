@@ -221,6 +221,15 @@ def test_one_job_that_cannot_be_changed_does_not_keep_the_others_from_it(world: 
     )
 
 
+def test_a_job_of_another_person_does_not_keep_the_others_from_it(world: FakeApi, run: Terminal) -> None:
+    world.add("theirs")
+    world.others = {"theirs"}
+    world.add("mine")
+    result = run("cancel", "theirs", "mine")
+    assert (result.exit_code, result.stdout) == (5, "mine: Cancelled while waiting in the queue.\n")
+    assert result.stderr.startswith("Error: AccessDenied: ada may not change the job theirs")
+
+
 def test_a_common_obstacle_is_reported_once(world: FakeApi, run: Terminal) -> None:
     world.outage = [403, 403, 403]
     result = run("hold", "a", "b", "c")

@@ -34,7 +34,7 @@ def test_settings_are_shown_as_set_takes_them(world: FakeApi, run: Terminal) -> 
         "shares.vision.lends={}",
         "shares.vision.weight=1.0",
         "shares.vision.budget=null",
-        "shares.vision.roles=[]",
+        "shares.vision.submitters=[]",
     ]
     assert json.loads(run("settings", "--json").stdout) == some_settings()
 
