@@ -103,6 +103,7 @@ ATTEMPT = dict[str, st.SearchStrategy[Any]](
     base_ended_at=st.none() | times,
     called_at=st.none() | times,
     stop_called_at=st.none() | times,
+    refused=texts,
     launched_at=st.none() | times,
     stopped_outside=st.booleans(),
     end_reported_at=st.none() | times,

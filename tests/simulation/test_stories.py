@@ -1,7 +1,7 @@
 """Stories of days that found something once, at their shortest."""
 
-from builders import P5
-from simulation.acts import Reprioritise, Submit
+from builders import G5, P5
+from simulation.acts import ConsoleStop, Kill, Quota, RemovePool, Reprioritise, Submit
 from simulation.play import play
 from simulation.story import Configuration, Pools, Story, draw
 
@@ -22,6 +22,69 @@ def test_a_warm_pool_that_describe_still_calls_available_is_not_given_twice():
 
 def test_a_stop_of_the_queue_that_was_accepted_between_calls_without_answers_is_its_own():
     assert not play(draw(30022)).findings
+
+
+def test_a_start_that_is_refused_in_doubt_ends_before_its_pool_is_long_gone():
+    story = Story(
+        seed=3000725,
+        hours=1.5,
+        configuration=Configuration(
+            pools=(Pools(name=G5, cap=2),),
+            hostility=(("late_creates", 0.2), ("list_lag", 5.0), ("lost_answers", 0.01)),
+        ),
+        acts=(
+            Quota(at=1579.9, instance_type=G5),
+            Kill(at=2328.0, call=2),
+            Submit(at=2382.0, name="job9", instance_type=G5, count=2),
+            RemovePool(at=4191.7, pool=G5, force=True),
+            Quota(at=5179.9, instance_type=G5, limit=50),
+        ),
+    )
+    assert not play(story).findings
+
+
+def test_a_member_that_became_the_base_may_not_be_visible_yet():
+    story = Story(
+        seed=1004243,
+        hours=2.3,
+        configuration=Configuration(
+            pools=(Pools(name=G5, cap=2, count_external=True),), hostility=(("describe_lag", 120.0),)
+        ),
+        acts=(Submit(at=4655.1, name="job9", instance_type=G5, internal_errors=2, hook="members", most=2),),
+    )
+    assert not play(story).findings
+
+
+def test_a_persons_stop_before_the_queue_could_call_is_the_persons():
+    story = Story(
+        seed=1004260,
+        hours=1.3,
+        configuration=Configuration(pools=(Pools(name=G5, cap=2, count_external=True),)),
+        acts=(
+            Submit(at=3212.1, name="job11", instance_type=G5, seconds=1200),
+            Submit(at=3670.0, name="job12", instance_type=G5, count=2),
+            Submit(at=4140.3, name="job1", instance_type=G5, priority=-2, hook="custom"),
+            Kill(at=4294.3, call=7),
+            ConsoleStop(at=4438.0, name="job1"),
+        ),
+    )
+    assert not play(story).findings
+
+
+def test_a_persons_stop_that_describe_does_not_show_yet_is_the_persons():
+    story = Story(
+        seed=1001141,
+        hours=1.2,
+        configuration=Configuration(
+            pools=(Pools(name="ml.g6.12xlarge", cap=2), Pools(name=G5, cap=1)), hostility=(("describe_lag", 120.0),)
+        ),
+        acts=(
+            Submit(at=3814.4, name="job6", instance_type="ml.g6.12xlarge", groups=((G5, 1),)),
+            ConsoleStop(at=3819.9, name="job6"),
+            Submit(at=3847.1, name="job2", instance_type=G5, priority=5, hook="members"),
+        ),
+    )
+    assert not play(story).findings
 
 
 def test_a_warm_pool_whose_user_has_ended_is_not_given_twice():

@@ -48,6 +48,8 @@ def launch(context: ManagerContext, job: Job, *, retry: bool = False) -> Job:
 
 def create_training_job(context: ManagerContext, job: Job, *, retry: bool = False) -> CreateResult | Job:
     """Create the attempt's training job, without confirming it; return the job as stored then if there is none."""
+    if retry and lifecycle.current(job).refused:
+        return _after_doubt(context, job)
     try:
         created = _create(context, job, retry=retry)
     except Unconfirmed as error:
@@ -82,13 +84,35 @@ def _create(context: ManagerContext, job: Job, *, retry: bool) -> CreateResult:
 def _after_unconfirmed(context: ManagerContext, job: Job, error: Unconfirmed) -> Job:
     """Apply the refusal of a repeated call once no earlier one can have been accepted. Raises the error until then.
 
-    Until then the attempt keeps its units: its training job may run.
+    Until then the attempt keeps its units, since its training job may run, and is not created again: another call
+    without an answer would extend the doubt.
     """
-    if lifecycle.current(job).may_appear(context.clock.now()):
-        raise error
-    if error.refusal is None:
+    if not lifecycle.current(job).may_appear(context.clock.now()):
+        return _fail_for_name(context, job) if error.refusal is None else _after_refusal(context, job, error.refusal)
+    if error.refusal is not None:
+        if isinstance(error.refusal, CapacityExhausted):
+            note_quota(context, error.refusal)
+        commit(context, job, lifecycle.mark_refused(job, str(error.refusal)))
+    raise error
+
+
+def _after_doubt(context: ManagerContext, job: Job) -> CreateResult | Job:
+    """Look for the training job of an attempt whose repeated call was refused; requeue the job once none can appear.
+
+    Raises `Unconfirmed` until then.
+    """
+    attempt, creator = lifecycle.current(job), find_creator(context, job)
+    if creator is Creator.ATTEMPT:
+        return CreateResult.ALREADY_THERE
+    if creator is Creator.EARLIER_START:
+        return _with_another_number(context, job)
+    if creator is Creator.OTHER:
         return _fail_for_name(context, job)
-    return _after_refusal(context, job, error.refusal)
+    if attempt.may_appear(context.clock.now()):
+        raise Unconfirmed(attempt.refused)
+    if creator is Creator.UNKNOWN:
+        return _fail_for_name(context, job)
+    return _without_capacity(context, job, attempt.refused)
 
 
 def _after_refusal(context: ManagerContext, job: Job, error: ServiceError) -> Job:
@@ -157,20 +181,16 @@ def stop(context: ManagerContext, job: Job, *, retry: bool = False) -> Job:
         job: a job whose attempt is to stop.
         retry: whether an earlier pass may have called SageMaker for it, so that SageMaker stops it on that call.
     """
-    if retry:
-        # Stored before the call: if the manager dies in it, the end of the attempt is still known to be the queue's.
-        called = lifecycle.mark_stop_called(job, context.clock.now())
-        job = commit(context, job, called)
-        if job != called:
-            return job
-    elif _is_stopping(context, job):
+    if not retry and _is_stopping(context, job):
         return commit(context, job, lifecycle.mark_stopped_outside(job))
+    # Stored before the call: if the manager dies in it, the end of the attempt is still known to be the queue's.
+    called = lifecycle.mark_stop_called(job, context.clock.now())
+    job = commit(context, job, called)
+    if job != called:
+        return job
     try:
         attempt = lifecycle.current(job)
         result = context.launcher.stop(attempt.base_name, end_warm_pool=job.keep_alive and not attempt.successor)
-    except Unavailable:
-        commit(context, job, lifecycle.mark_stop_called(job, context.clock.now()))
-        raise
     except NotPermitted as error:
         return _after_forbidden_stop(context, job, error)
     if result is StopResult.ACCEPTED:

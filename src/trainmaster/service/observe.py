@@ -105,7 +105,7 @@ def poll_training_job(context: ManagerContext, job: Job, training_job_name: str)
 def _may_appear(job: Job, training_job_name: str, now: datetime) -> bool:
     """Return whether one of the attempt's training jobs may exist although SageMaker does not describe it."""
     attempt = lifecycle.current(job)
-    if training_job_name == attempt.training_job_name:
+    if training_job_name == attempt.base_name:
         return attempt.may_appear(now)
     return any(member.may_appear(now) for member in attempt.members if member.training_job_name == training_job_name)
 

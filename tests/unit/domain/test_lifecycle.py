@@ -72,10 +72,14 @@ def test_a_job_that_its_user_stops_while_it_is_preempted_is_not_resumed():
 
 
 def test_a_stop_that_began_before_we_decided_to_preempt_was_the_users():
-    job = a_preempting_job(now=NOW)
+    job = lifecycle.mark_stop_called(a_preempting_job(now=NOW), NOW)
     assert seen(job, Status.STOPPED, stopping_since=at(-61)).state is JobState.STOPPED
     assert seen(job, Status.STOPPED, stopping_since=at(-10)).state is JobState.PREEMPTED
     assert seen(job, Status.STOPPED, stopping_since=at(1)).state is JobState.PREEMPTED
+
+
+def test_a_stop_without_a_call_of_the_queue_is_the_users_whenever_it_was():
+    assert seen(a_preempting_job(now=NOW), Status.STOPPED, stopping_since=at(1)).state is JobState.STOPPED
 
 
 OFFSETS = st.integers(-3600, 3600).map(lambda seconds: timedelta(seconds=seconds))

@@ -648,7 +648,7 @@ class TestBelowTheMinimum:
         lost = told(running(Hook.MEMBERS, 6, sizes=(4, 5, 6)), status, 50, **fields)
         stopping = lifecycle.give_up_attempt(lost, b.at(90))
         assert (stopping.stopping, stopping.freeing) == (True, {b.P5: 2})
-        last = member_told(stopping, names(stopping)[0], Status.STOPPED, 95)
+        last = member_told(lifecycle.mark_stop_called(stopping, b.at(91)), names(stopping)[0], Status.STOPPED, 95)
         over = base_told(last, Status.STOPPED, 96, stopping_since=b.at(92))
         assert (over.state, over.units, over.failures) == (JobState.PENDING, {}, {failure: 1})
 

@@ -346,6 +346,7 @@ ATTEMPT_FIELDS = (
     _stored("stop_asked_at", _MOMENT),
     _stored("called_at", _MOMENT),
     _stored("stop_sent"),
+    _stored("refused"),
     _stored("stop_called_at", _MOMENT),
     _stored("stopped_outside"),
     _stored("end_reported_at", _MOMENT),

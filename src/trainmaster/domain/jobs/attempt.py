@@ -56,7 +56,8 @@ class Attempt:
         stop_asked_at: when the stop was decided, or first reported; its capacity is free only once it has stopped.
         called_at: when CreateTrainingJob was last called for it, if that was over a minute after `created_at`.
         stop_sent: whether SageMaker accepted a StopTrainingJob call of the queue, or was stopping it already.
-        stop_called_at: when a StopTrainingJob call of the queue last got no answer, so that it may have been accepted.
+        refused: why a repeated CreateTrainingJob call was refused, while an earlier one may have been accepted.
+        stop_called_at: when the queue last called StopTrainingJob for it.
         stopped_outside: whether SageMaker was stopping it before it accepted a stop of the queue.
         end_reported_at: when an event reported its end, or its stop, that Describe did not confirm yet.
         freed_for: the job for which it is preempted.
@@ -96,6 +97,7 @@ class Attempt:
     stop_asked_at: datetime | None = None
     called_at: datetime | None = None
     stop_sent: bool = False
+    refused: str = ""
     stop_called_at: datetime | None = None
     stopped_outside: bool = False
     end_reported_at: datetime | None = None

@@ -249,6 +249,8 @@ def user_stopped_it(attempt: Attempt, seen: Observation) -> bool:
     asked, since = attempt.stop_asked_at, seen.stopping_since
     if attempt.stopped_outside or asked is None or since is None:
         return attempt.stopped_outside
+    if not attempt.stop_sent and attempt.stop_called_at is None:
+        return True
     least, most = _clock_difference(attempt, seen)
     if since < asked + least or attempt.stop_sent:
         return since < asked + least

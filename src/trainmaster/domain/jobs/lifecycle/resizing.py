@@ -180,6 +180,7 @@ def replace_base(job: Job, now: datetime, reason: str, *, warm_until: datetime |
         attempt.holding(len(attempt.members), now),
         members=tuple(other for other in attempt.members if other is not member),
         successor=member.training_job_name,
+        called_at=member.called_at or member.created_at,
         base_lost=reason,
         warm_until=warm_until,
         faulty_since=attempt.faulty_since or now,

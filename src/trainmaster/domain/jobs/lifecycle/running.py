@@ -137,13 +137,18 @@ def record_checkpoint(job: Job, at: datetime) -> Job | None:
     return touch(job, attempt=replace(attempt, saved_at=at, saves_every=min(spans, default=None)))
 
 
+def mark_refused(job: Job, reason: str) -> Job:
+    """Note that a repeated call of CreateTrainingJob was refused, while an earlier one may have been accepted."""
+    return touch(job, attempt=replace(current(job), refused=reason))
+
+
 def mark_stop_sent(job: Job) -> Job:
     """Note that SageMaker stops the attempt on the queue's request."""
     return touch(job, attempt=replace(current(job), stop_sent=True))
 
 
 def mark_stop_called(job: Job, now: datetime) -> Job:
-    """Note a call of StopTrainingJob that got no answer, so that SageMaker may have accepted it."""
+    """Note that StopTrainingJob is called now, so that SageMaker may accept it."""
     return touch(job, attempt=replace(current(job), stop_called_at=now))
 
 

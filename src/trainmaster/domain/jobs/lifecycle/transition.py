@@ -50,7 +50,7 @@ def touch(job: Job, **changes: Any) -> Job:
 
 def close_attempt(job: Job, outcome: Outcome, now: datetime, reason: str) -> Attempt:
     """Return the newest attempt as it ends. Raises `IllegalTransition` before the first start."""
-    pending: dict[str, Any] = {"called_at": None, "stop_called_at": None, "end_reported_at": None}
+    pending: dict[str, Any] = {"called_at": None, "refused": "", "stop_called_at": None, "end_reported_at": None}
     return replace(current(job).at_rest(now), outcome=outcome, ended_at=now, reason=reason, **pending)
 
 
