@@ -350,7 +350,9 @@ class World:
     def application(self) -> Application:
         """A fresh process: nothing is remembered from one invocation to the next."""
         application = Application(
-            Settings(queue=QUEUE, table=TABLE, rendezvous_table=f"{TABLE}-rendezvous", pools=self.pools)
+            Settings(
+                queue=QUEUE, table=TABLE, rendezvous_table=f"{TABLE}-rendezvous", pools=self.pools, allowed_roles=("*",)
+            )
         )
         application.clock = self
         application.__dict__["store"] = self._store()

@@ -232,7 +232,9 @@ class ImageRunsWorld(Workers, World):
     def application(self) -> Application:
         """A fresh process, whose calls are watched."""
         watched = partial(Watched, around=self.faults.around)
-        application = Application(Settings(queue=QUEUE, table=TABLE, pools=self.pools, job_kinds=QUEUES))
+        application = Application(
+            Settings(queue=QUEUE, table=TABLE, pools=self.pools, allowed_roles=("*",), job_kinds=QUEUES)
+        )
         store = watched(self._store())
         application.clock = self
         application.__dict__ |= {

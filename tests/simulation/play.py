@@ -305,7 +305,8 @@ class Day:
 
     def _application(self, version: int) -> Application:
         """Return a fresh process: nothing is remembered from one invocation to the next."""
-        settings = Settings(queue=QUEUE, table=TABLE, pools=self.parameters[version], job_kinds=self.job_kinds)
+        pools = self.parameters[version]
+        settings = Settings(queue=QUEUE, table=TABLE, pools=pools, allowed_roles=("*",), job_kinds=self.job_kinds)
         application = Application(settings)
         application.clock = self
         made = application.__dict__

@@ -53,6 +53,13 @@ def of_logs(function: str) -> list[Request]:
     return [*(Request(f"logs:{each}", stream) for each in ("CreateLogStream", "PutLogEvents")), *map(Request, traces)]
 
 
+QUESTIONS = [
+    Request("iam:SimulatePrincipalPolicy", f"arn:aws:iam::{ACCOUNT}:role/people/anna"),
+    Request("iam:SimulatePrincipalPolicy", f"arn:aws:iam::{ACCOUNT}:user/anna"),
+    Request("iam:GetRole", f"arn:aws:iam::{ACCOUNT}:role/people/anna"),
+]
+"""The questions to IAM about a caller."""
+
 NEEDS = {
     "ApiRole": [
         *(on_table(each) for each in ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query")),
@@ -61,9 +68,7 @@ NEEDS = {
         on_table("Query", "2026-11", FINISHED),
         on_table("GetItem", "any", RENDEZVOUS),
         Request("sqs:SendMessage", WAKE),
-        Request("iam:SimulatePrincipalPolicy", f"arn:aws:iam::{ACCOUNT}:role/people/anna"),
-        Request("iam:SimulatePrincipalPolicy", f"arn:aws:iam::{ACCOUNT}:user/anna"),
-        Request("iam:GetRole", f"arn:aws:iam::{ACCOUNT}:role/people/anna"),
+        *QUESTIONS,
         *of_logs("sagemaker-queue-api"),
     ],
     "ManagerRole": [
@@ -83,6 +88,7 @@ NEEDS = {
         Request("sagemaker:ListTrainingJobs"),
         Request("sagemaker:CreateTrainingJob", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/ours", TAGGED),
         Request("sagemaker:DescribeTrainingPlan", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/ours"),
+        *QUESTIONS,
         Request("iam:PassRole", TRAINING_ROLE, TO_SAGEMAKER),
         Request("s3:ListBucket", f"arn:aws:s3:::sagemaker-us-east-1-{ACCOUNT}"),
         Request("s3:ListBucket", "arn:aws:s3:::checkpoints"),

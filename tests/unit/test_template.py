@@ -259,8 +259,9 @@ def test_both_functions_may_send_what_the_code_sends():
     assert as_methods(actions("ManagerRole", "sqs")) == calls_of("sqs.py")
 
 
-def test_the_api_may_ask_of_iam_what_the_code_asks():
+def test_both_functions_may_ask_of_iam_what_the_code_asks():
     assert as_methods(actions("ApiRole", "iam")) == calls_of("iam.py")
+    assert as_methods(actions("ManagerRole", "iam") - {"iam:PassRole"}) == calls_of("iam.py")
 
 
 def test_the_manager_alone_may_ask_about_instance_types_and_only_where_that_is_wanted():

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _KEPT = timedelta(minutes=5)
 _MAX_KEPT = 1024
+_PAUSE = timedelta(seconds=30)
+"""After a failed connection, unknown answers cost no time for so long: a pass has one minute in all."""
 _MAX_ARN_LENGTH = 2048
 _USER = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):user/\S+", re.ASCII)
 _SESSION = re.compile(
@@ -67,6 +69,8 @@ class IamPermissions:
 
     def __init__(self, iam: IAMClient, clock: Clock, kept: timedelta = _KEPT) -> None:
         self._iam = iam
+        self._clock = clock
+        self._unreachable_until: datetime | None = None
         self._answers: _Cache[bool] = _Cache(clock, kept)
         self._roles: _Cache[str] = _Cache(clock, kept)
 
@@ -78,6 +82,8 @@ class IamPermissions:
             # The role or user was deleted. Not cached: IAM may not know a new one everywhere yet.
             return False
         except (ClientError, BotoCoreError, _CannotTellError) as error:
+            if isinstance(error, BotoCoreError):
+                self._unreachable_until = self._clock.now() + _PAUSE
             _LOG.warning("IAM could not determine whether %r may %s on %r: %s", caller_arn, action, resource, error)
             return None
 
@@ -88,6 +94,8 @@ class IamPermissions:
             raise _CannotTellError("the caller is not an IAM user or role session, or the resource's ARN is invalid")
         if target["account"] not in (None, caller["account"]):
             return False
+        if self._unreachable_until is not None and self._clock.now() < self._unreachable_until:
+            raise _CannotTellError("IAM could not be reached a moment ago")
         # Sessions of one role share an answer, because the simulator evaluates the role.
         owner = caller.groupdict().get("owner", caller_arn)
         question = _digest(owner, action, resource, context)

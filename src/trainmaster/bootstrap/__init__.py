@@ -68,6 +68,7 @@ class Application:
             rendezvous=self.rendezvous,
             resize_requesters=self.resize_requesters,
             kinds=self.runs,
+            caller_rules=self.caller_rules,
         )
 
     @cached_property

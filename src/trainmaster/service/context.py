@@ -19,6 +19,7 @@ from trainmaster.ports.runtime import Clock
 from trainmaster.ports.sagemaker import Checkpoints, Launcher
 from trainmaster.ports.store import Store
 from trainmaster.service import dependencies
+from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.faults import isolate_fault
 from trainmaster.service.throttling import VerbThrottled
 
@@ -40,6 +41,7 @@ class ManagerContext:
         resize_requesters: recipients of custom resize requests, by `FUNCTION` and `EVENT`.
         table: the DynamoDB table of the rendezvous, passed to the nodes; "" if there is none.
         kinds: the runs of other kinds of jobs, by kind.
+        caller_rules: checked again at each launch of a training job; None to check nothing.
         faults: receives the names of jobs for which an action raised an unexpected exception.
         orphans: receives the names of orphaned training jobs that were stopped.
     """
@@ -54,6 +56,7 @@ class ManagerContext:
     resize_requesters: Mapping[str, ResizeRequester] = field(default_factory=dict)
     table: str = ""
     kinds: Mapping[str, Runs] = field(default_factory=dict)
+    caller_rules: CallerRules | None = None
     faults: list[str] | None = None
     orphans: list[str] | None = None
 

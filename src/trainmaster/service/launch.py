@@ -24,6 +24,7 @@ from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
 from trainmaster.domain.times import VISIBLE_AFTER
 from trainmaster.ports.sagemaker import CreateResult, Creator, StopResult, Unconfirmed
+from trainmaster.service.admission.launch_check import LaunchNotAllowedError, check_repeated_launch
 from trainmaster.service.attempt_request import PoolGoneError, base_request
 from trainmaster.service.capacity.ownership import OURS, UNSETTLED, find_creator
 from trainmaster.service.capacity.quotas import note_quota
@@ -68,7 +69,7 @@ def create_training_job(context: ManagerContext, job: Job, *, retry: bool = Fals
     return created
 
 
-REFUSALS = (PoolGoneError, CapacityExhausted, NotPermitted, RequestRefused)
+REFUSALS = (PoolGoneError, LaunchNotAllowedError, CapacityExhausted, NotPermitted, RequestRefused)
 """Errors after which there is no training job, unless an earlier call was accepted."""
 
 
@@ -78,6 +79,7 @@ def _create(context: ManagerContext, job: Job, *, retry: bool) -> CreateResult:
         request = base_request(context, job, attempt)
     except PoolGoneError as error:
         raise Unconfirmed(str(error), error) if retry else error from error
+    check_repeated_launch(context, job, request, attempt.training_job_name, retry=retry)
     return context.launcher.create(job, attempt, request, retry=retry)
 
 
@@ -116,8 +118,10 @@ def _after_doubt(context: ManagerContext, job: Job) -> CreateResult | Job:
 
 
 def _after_refusal(context: ManagerContext, job: Job, error: ServiceError) -> Job:
-    """Requeue or fail the job, or return a growing job to its size before; return it as stored then."""
+    """Requeue, hold or fail the job, or return a growing job to its size before; return it as stored then."""
     now, reason = context.clock.now(), str(error)
+    if isinstance(error, LaunchNotAllowedError):
+        return commit(context, job, lifecycle.hold_unlaunched(job, now, reason, context.retries))
     if isinstance(error, CapacityExhausted):
         note_quota(context, error)
         return _without_capacity(context, job, reason)

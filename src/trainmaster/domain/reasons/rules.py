@@ -153,12 +153,12 @@ class WaitsForJobs(Reason):
 
 @dataclass(frozen=True, slots=True)
 class Held(Reason):
-    """A person holds it."""
+    """A person holds it, or the queue because it must not launch it."""
 
     brief: ClassVar[str] = "held"
     subject: ClassVar[str] = "it is "
 
-    by: Annotated[str, "Person who holds the job."]
+    by: Annotated[str, "Person who holds the job, or the queue with the reason."]
 
     def message(self) -> str:
         """Return the reason as a predicate."""

@@ -20,6 +20,7 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.times import VISIBLE_AFTER
 from trainmaster.ports.sagemaker import CreateResult, StopResult, Unconfirmed
+from trainmaster.service.admission.launch_check import LaunchNotAllowedError, check_repeated_launch
 from trainmaster.service.attempt_request import PoolGoneError, request_of_member, run_of
 from trainmaster.service.capacity.ownership import OURS, UNSETTLED, find_creator
 from trainmaster.service.capacity.quotas import note_quota
@@ -157,6 +158,7 @@ class MembersHook:
         context, now = self.context, self.context.clock.now()
         try:
             request = request_of_member(context, job, attempt)
+            check_repeated_launch(context, job, request, name, retry=retry)
             created = context.launcher.create(job, replace(attempt, training_job_name=name), request, retry=retry)
         except Unconfirmed as error:
             if _member_of(attempt, name).may_appear(now):
@@ -164,7 +166,7 @@ class MembersHook:
             if error.refusal is None:
                 return commit(context, job, lifecycle.remove_member(job, name, now, _NAME_TAKEN, lost=False))
             return commit(context, job, _without(job, name, now, str(error.refusal), retry=retry))
-        except (CapacityExhausted, RequestRefused, PoolGoneError) as error:
+        except (CapacityExhausted, LaunchNotAllowedError, RequestRefused, PoolGoneError) as error:
             if isinstance(error, CapacityExhausted):
                 note_quota(context, error)
             return commit(context, job, _without(job, name, now, str(error), retry=retry))

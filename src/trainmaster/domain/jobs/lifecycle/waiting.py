@@ -11,9 +11,13 @@ from datetime import datetime
 
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.jobs.job import ENDED, Job, JobState, ParentRule
+from trainmaster.domain.jobs.lifecycle.failures import Retries, requeue_unlaunched
 from trainmaster.domain.jobs.lifecycle.transition import move, note, touch, waiting_state
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import Held, NotBefore, WaitsForJobs
+
+THE_QUEUE = "the queue"
+"""Holds a job that it must not launch."""
 
 
 def end_back_off(job: Job) -> Job:
@@ -41,6 +45,11 @@ def hold(job: Job, now: datetime, who: str) -> Job:
     if job.state is JobState.HELD and job.held_by is None:
         return note(job, now, f"held by {who}", held_by=who)
     return move(job, JobState.HELD, now, f"held by {who}", reservation=None, held_by=who)
+
+
+def hold_unlaunched(job: Job, now: datetime, reason: str, retries: Retries | None = None) -> Job:
+    """Hold a job whose start the queue must not carry out, until a person releases it; no attempt is counted."""
+    return hold(requeue_unlaunched(job, now, reason, retries), now, f"{THE_QUEUE} ({reason})")
 
 
 def release(job: Job, now: datetime, who: str) -> Job:
