@@ -66,6 +66,7 @@ def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any)
         "details": None,
         "history": [{"at": ENTERED, "from": None, "to": "pending", "reason": f"submitted by {ANN}", "attempt": None}],
         "jobDetails": a_request(name),
+        "redacted": [],
         "why": None,
     } | changes
 
@@ -439,7 +440,7 @@ class FakeApi:
 
 
 def _brief(job: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in job.items() if key not in ("history", "jobDetails")}
+    return {key: value for key, value in job.items() if key not in ("history", "jobDetails", "redacted")}
 
 
 @contextmanager

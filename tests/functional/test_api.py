@@ -371,6 +371,7 @@ def test_a_job_is_shown_with_its_history_and_its_request(busy):
             {"at": noon, "from": "starting", "to": "running", "reason": works, "attempt": 1},
         ],
         "jobDetails": a_request("job1"),
+        "redacted": [],
         "why": None,
     }
 

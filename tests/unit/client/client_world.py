@@ -241,6 +241,7 @@ class World:
             "trainingJobName": None,
             "attempts": [],
             "jobDetails": request,
+            "redacted": [],
             "history": [{"at": _iso(), "from": None, "to": "pending", "reason": None, "attempt": None}],
         }
 

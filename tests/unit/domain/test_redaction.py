@@ -165,6 +165,8 @@ def test_hidden_fields_are_named_by_their_paths():
         ('config {"apiKey": "abc", "size": 3}', f'config {{"apiKey": {REDACTED}, "size": 3}}'),
         ("Authorization: Bearer abcdefgh12345678", f"Authorization: {REDACTED} {REDACTED}"),
         ("GET https://h/p?sig=abc&x=1 failed", f"GET https://h/p?sig={REDACTED}&x=1 failed"),
+        ("ClientError: password=hunter2, failed", f"ClientError: password={REDACTED}, failed"),
+        ("a:b:token: x y", f"a:b:token: {REDACTED} y"),
         ("https://me:pw@h/p", f"https://{REDACTED}@h/p"),
     ],
 )
@@ -185,6 +187,20 @@ def test_ordinary_messages_stay_as_they_are(text):
     assert redacted_text(text) == text
 
 
-@given(st.text(max_size=200))
+PIECES = [
+    f"password={HUSH}",
+    f'"token": "{HUSH}"',
+    f"Bearer {HUSH}",
+    "Error: ",
+    " ",
+    ":",
+    "=",
+    '"',
+    "max_tokens=3",
+    ", ",
+]
+
+
+@given(st.lists(st.one_of(st.sampled_from([*PIECES, *SIGNED]), st.text(max_size=9)), max_size=8).map("".join))
 def test_any_text_is_redacted_once(text):
     assert redacted_text(redacted_text(text)) == redacted_text(text)

@@ -23,12 +23,16 @@ from trainmaster.cli.output.render import (
     members_table,
     plain,
     position_text,
+    print_warnings,
     reason_text,
     rendezvous_table,
     requested_resources,
 )
 from trainmaster.cli.output.times import format_moment, format_moments, timestamp
 from trainmaster.domain.text import sanitize
+
+_MAX_NAMED = 3
+"""Redacted values that the warning names; it counts the others."""
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -55,12 +59,21 @@ def show(
         job = api.job(name)
         elastic = job.get("elastic")
         nodes = api.rendezvous(name) if elastic is not None and elastic["size"] is not None and not request else None
+    if hidden := job.get("redacted"):
+        print_warnings([_redacted(hidden)])
     if request:
         typer.echo(as_json(job["jobDetails"]))
     elif json:
         typer.echo(as_json(job if nodes is None else {**job, "rendezvous": nodes}))
     else:
         typer.echo(_page(cli, sanitize(job), sanitize(nodes)))
+
+
+def _redacted(paths: list[str]) -> str:
+    """Return a warning for a request with redacted values."""
+    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+    named = ", ".join(paths[:_MAX_NAMED]) + more
+    return f"Values of the request are redacted, so it cannot be submitted as it is: {named}."
 
 
 def _page(cli: CliContext, job: JobDetailView, nodes: RendezvousView | None) -> str:

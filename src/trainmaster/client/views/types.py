@@ -251,6 +251,7 @@ class JobDetailView(TypedDict):
     details: dict[str, Any] | None
     history: list[HistoryEntryView]
     jobDetails: dict[str, Any]
+    redacted: list[str]
     why: WhyView | None
 
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from trainmaster.domain.access.redaction import REDACTED, looks_secret, redacted_text
 from trainmaster.domain.text import one_line
 
 MAX_CHANGES = 50
@@ -78,16 +79,21 @@ def changed_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple
     shown, left = paths[:MAX_CHANGES], len(paths[MAX_CHANGES:])
     rest = {MORE: left} if left else {}
     return (
-        {path: short(was[path]) for path in shown if path in was} | rest,
-        {path: short(now[path]) for path in shown if path in now} | rest,
+        {path: _shown(path, was[path]) for path in shown if path in was} | rest,
+        {path: _shown(path, now[path]) for path in shown if path in now} | rest,
     )
+
+
+def _shown(path: str, value: Any) -> Any:
+    return REDACTED if looks_secret(path.rpartition(".")[2]) else short(value)
 
 
 def short(value: Any) -> Any:
     """Return a value as an entry keeps it: a number, a truth value, None, or one short line of text."""
     if value is None or isinstance(value, bool | int | float):
         return value
-    text = one_line(value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str))
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+    text = one_line(redacted_text(text))
     return text if len(text) <= MAX_AUDIT_TEXT_LENGTH else text[: MAX_AUDIT_TEXT_LENGTH - 3] + "..."
 
 

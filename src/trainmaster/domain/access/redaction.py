@@ -14,6 +14,8 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote
 
+from trainmaster.domain.errors import InvalidRequest
+
 REDACTED = "(redacted)"
 """Stands for a hidden value. No request may have it as a value, so that it is never taken for one."""
 _QUOTED = json.dumps(REDACTED)
@@ -38,10 +40,11 @@ _REFERENCES = frozenset({"arn", "arns"})
 """Last words of keys that name a secret without being one."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s\"'<>\\]+")
-_PAIR = re.compile(r"([^?#&;=\s]+)=([^?&;#\s]*)")
+_PARAMETER = re.compile(r"([^?#&;=\s]+)=([^?&;#\s]*)")
 _SIGNED = frozenset({"signature", "sig", "awsaccesskeyid", "policy", "key-pair-id", "skoid"})
 _SIGNED_PREFIXES = ("x-amz-", "x-goog-", "x-ms-")
-_ASSIGNED = re.compile(r"([A-Za-z0-9_.-]{1,64})(\"?\s{0,3}[=:]\s{0,3})(\"[^\"]*\"|'[^']*'|[^\s,;&)\"']+)")
+_ASSIGNED = re.compile(r"([A-Za-z0-9_.-]{1,64})\"?\s{0,3}[=:]\s{0,3}")
+_ASSIGNED_VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|[^\s,;&)\"']+")
 _SCHEME = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9+/_.~=-]{8,}", re.IGNORECASE)
 
 
@@ -74,7 +77,20 @@ def redacted_text(text: str) -> str:
     """Return a message without signatures and passwords of URLs, and without values that are named as secrets."""
     text = _URL.sub(lambda found: _url(found[0]), text)
     text = _SCHEME.sub(lambda found: f"{found[1]} {REDACTED}", text)
-    return _ASSIGNED.sub(lambda found: f"{found[1]}{found[2]}{REDACTED}" if looks_secret(found[1]) else found[0], text)
+    return _without_assigned(text)
+
+
+def _without_assigned(text: str) -> str:
+    """Return a text without the values that stand after a name of a secret: `password=x`, `"apiKey": "x"`."""
+    parts, end = [], 0
+    for found in _ASSIGNED.finditer(text):
+        if found.start() < end or not looks_secret(found[1]) or text.startswith(REDACTED, found.end()):
+            continue
+        value = _ASSIGNED_VALUE.match(text, found.end())
+        if value is not None:
+            parts += [text[end : found.end()], REDACTED]
+            end = value.end()
+    return "".join([*parts, text[end:]])
 
 
 def redacted_fields(request: Any, path: str = "") -> list[str]:
@@ -87,6 +103,16 @@ def redacted_fields(request: Any, path: str = "") -> list[str]:
     return [path] if isinstance(request, str) and REDACTED in request else []
 
 
+def check_shown(request: Mapping[str, Any]) -> None:
+    """Raise `InvalidRequest` for a request with redacted values, such as one that was read from the API."""
+    for path in redacted_fields(request):
+        raise InvalidRequest(
+            f"The value is {REDACTED}, which stands for one that the API does not show.",
+            field=path,
+            hint="Submit the original request, or set the value again.",
+        )
+
+
 def _member(key: str, value: Any, *, private: bool, hidden: bool) -> Any:
     hidden = hidden or looks_secret(key) or (key in PRIVATE and not private)
     return _value(value, private=private, hidden=hidden)
@@ -95,7 +121,7 @@ def _member(key: str, value: Any, *, private: bool, hidden: bool) -> Any:
 def _value(value: Any, *, private: bool, hidden: bool) -> Any:
     """Return a value as shown; below a hidden one, everything but its shape is hidden."""
     if isinstance(value, Mapping):
-        named = _name_of_pair(value)
+        named = None if hidden else _name_of_pair(value)
         return {
             key: each
             if named is not None and key.casefold() in _PAIR_KEYS
@@ -111,14 +137,14 @@ def _value(value: Any, *, private: bool, hidden: bool) -> Any:
     return value if not isinstance(value, str) else _text(value, private=private)
 
 
-_PAIR_KEYS = frozenset({"key", "name"})
+_PAIR_KEYS, _PAIR = frozenset({"key", "name"}), 2
 
 
 def _name_of_pair(value: Mapping[str, Any]) -> str | None:
     """Return the name in `{"Key": ..., "Value": ...}`, the form of tags; None for another mapping."""
     members = {key.casefold(): each for key, each in value.items()}
     name = next((members[key] for key in _PAIR_KEYS if key in members), None)
-    return name if isinstance(name, str) and members.keys() <= {*_PAIR_KEYS, "value"} else None
+    return name if isinstance(name, str) and "value" in members and len(members) <= _PAIR else None
 
 
 def _items(values: Sequence[Any], *, private: bool, hidden: bool) -> list[Any]:
@@ -166,10 +192,10 @@ def _url(url: str) -> str:
     if "@" in authority:
         authority = f"{REDACTED}@{authority.rpartition('@')[2]}"
     start = min((tail.find(mark) for mark in "?#" if mark in tail), default=len(tail))
-    return f"{scheme}://{authority}{tail[:start]}{_PAIR.sub(_pair, tail[start:])}"
+    return f"{scheme}://{authority}{tail[:start]}{_PARAMETER.sub(_parameter, tail[start:])}"
 
 
-def _pair(found: re.Match[str]) -> str:
+def _parameter(found: re.Match[str]) -> str:
     key, value = unquote(found[1]), unquote(found[2])
     name = key.casefold()
     signed = name in _SIGNED or name.startswith(_SIGNED_PREFIXES) or looks_secret(key)

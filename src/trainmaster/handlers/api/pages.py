@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.redaction import redacted_request, redacted_text
 from trainmaster.domain.access.rules import Action
 from trainmaster.domain.capacity.resolve import Offers, resolved
 from trainmaster.domain.capacity.units import Kind
@@ -64,12 +65,18 @@ def queue_page(context: ApiContext, limit: int, cursor: str | None) -> job_model
     )
 
 
-def job_detail(context: ApiContext, job: Job, *, why: bool) -> job_models.JobDetail:
-    """Return a job with its history, its request and its status in the queue; `why` adds why it waits.
+def job_detail(context: ApiContext, job: Job, *, why: bool, private: bool) -> job_models.JobDetail:
+    """Return a job with its history, its request and its status in the queue.
 
     Reads one snapshot, or none for a job whose status does not depend on the queue.
+
+    Args:
+        context: the dependencies.
+        job: the job.
+        why: whether to add why it waits.
+        private: whether the caller may see what the request keeps for its owner.
     """
-    request = context.store.request_of(job.name)
+    request = redacted_request(context.store.request_of(job.name), private=private)
     if not _has_queue_status(job):
         return job_views.detail_view(job, request, None)
     snapshot = context.store.read_snapshot()
@@ -117,7 +124,7 @@ def found(context: ApiContext, caller: Caller, name: str, kinds: Iterable[ApiKin
     try:
         return find_job(context, caller, Action.READ_JOB, name)
     except JobNotFound as error:
-        refusals = [refusal for kind in kinds if (refusal := kind.refusal(name)) is not None]
+        refusals = [redacted_text(refusal) for kind in kinds if (refusal := kind.refusal(name)) is not None]
         raise JobNotFound(" ".join((error.message, *refusals)), field=error.field, hint=error.hint) from error
 
 

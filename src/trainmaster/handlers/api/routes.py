@@ -112,10 +112,15 @@ class Routes:
 
     @operation("GET", "/jobs/<name>", Action.READ_JOB, "Show a job", {200: ("The job.", job_models.JobDetail)}, (404,))
     def get_job(self, name: JobName, why: Why = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
-        """Return a job with its attempts, its history and the submitted request."""
+        """Return a job with its attempts, its history and the submitted request.
+
+        Secrets of the request are redacted: values whose names say so for every caller, and for callers other than its
+        owner and admins also its environment, hyperparameters and arguments, and the signatures of URLs.
+        """
         parts = self._parts
         job = pages.found(parts.api_context, self._caller, name, self._kinds)
-        return json_response(pages.job_detail(parts.api_context, job, why=why))
+        private = parts.api_context.may(self._caller, Action.READ_REQUEST, job=job)
+        return json_response(pages.job_detail(parts.api_context, job, why=why, private=private))
 
     @operation(
         "GET",

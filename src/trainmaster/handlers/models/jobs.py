@@ -183,7 +183,8 @@ class JobDetail(Job):
     """Job with its history and the submitted request."""
 
     history: Annotated[list[HistoryEntry], Field(description="Oldest first.")]
-    job_details: Annotated[dict[str, Any], Field(description="Request as submitted.")]
+    job_details: Annotated[dict[str, Any], Field(description="Request as submitted, without redacted values.")]
+    redacted: Annotated[list[str], Field(description="Paths in `jobDetails` whose values are redacted.")]
     why: Annotated[Why | None, Field(description="Present with `why=true` if a pass considers the waiting job.")]
 
 

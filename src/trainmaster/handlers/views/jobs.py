@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from trainmaster.domain.access.redaction import redacted_fields, redacted_text
 from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Attempt
@@ -101,11 +102,21 @@ def detail_view(
     """Return a job with its history and request, and its diagnosis if it waits."""
     history = [
         job_models.HistoryEntry(
-            at=line.at, before=line.before, after=line.after, reason=line.reason, attempt=line.attempt
+            at=line.at,
+            before=line.before,
+            after=line.after,
+            reason=redacted_text(line.reason),
+            attempt=line.attempt,
         )
         for line in job.history
     ]
-    return job_models.JobDetail(**_members(job, status), history=history, job_details=dict(request), why=why_view(why))
+    return job_models.JobDetail(
+        **_members(job, status),
+        history=history,
+        job_details=dict(request),
+        redacted=redacted_fields(request),
+        why=why_view(why),
+    )
 
 
 def why_view(story: WaitDiagnosis | None) -> forecast_models.Why | None:
@@ -190,7 +201,7 @@ def _members(job: Job, status: QueueStatus | None) -> dict[str, Any]:
         "estimated_start_high": status.latest_start,
         "deadline": status.deadline,
         "submitted_by": job.submitted_by,
-        "failure_reason": job.failure,
+        "failure_reason": None if job.failure is None else redacted_text(job.failure),
         "training_job_name": None if job.attempt is None else job.attempt.base_name,
         "attempts": [_attempt_view(attempt) for attempt in job.attempts],
         "earlier_attempts": _earlier_view(job.attempt_totals),
@@ -231,7 +242,7 @@ def _attempt_view(attempt: Attempt) -> job_models.Attempt:
         started_at=attempt.started_at,
         ended_at=attempt.ended_at,
         interruptions=attempt.interruptions,
-        reason=attempt.reason,
+        reason=None if attempt.reason is None else redacted_text(attempt.reason),
     )
 
 

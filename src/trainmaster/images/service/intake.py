@@ -16,6 +16,7 @@ from threading import Lock
 from typing import TypeGuard
 
 from trainmaster.domain.access.caller import UNKNOWN, Caller
+from trainmaster.domain.access.redaction import check_shown
 from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceError
 from trainmaster.domain.jobs.job import ENDED, Change, Job, JobState
 from trainmaster.domain.policy.settings import Policy
@@ -186,7 +187,8 @@ def _check_not_ended(there: Job, asked: IncomingRequest) -> None:
 
 
 def check_share_of(access: Access, asked: IncomingRequest, policy: Policy) -> None:
-    """Raise `InvalidRequest` for an unknown share, `ShareNotAllowed` for one that the caller may not use."""
+    """Raise `InvalidRequest` for an unknown share or a redacted request, `ShareNotAllowed` for another's share."""
+    check_shown(asked.body)
     check_share(access, asked.caller, asked.body, asked.request.share, policy, field=SHARE_FIELD)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.redaction import check_shown
 from trainmaster.domain.capacity.catalogue import AS_SHIPPED, Catalogue
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Pool
@@ -91,6 +92,7 @@ class AdmissionPolicy:
 
         Raises `InvalidRequest`, `UnknownOption`, `RoleNotAllowed`, `RequestNotAllowed`, `ShareNotAllowed`, `NeverFits`.
         """
+        check_shown(request)
         self._check_form(request, pools)
         options = options_of(request)
         self._check_options(request, options)

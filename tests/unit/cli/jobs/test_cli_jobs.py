@@ -143,7 +143,7 @@ def test_ls_wide_adds_position_pools_start_and_reason(world: FakeApi, run: Termi
 
 def test_ls_as_json_is_what_the_api_said_in_the_order_of_the_table(world: FakeApi, run: Terminal) -> None:
     low, high = world.add("low", priority=-1), world.add("high", priority=1)
-    brief = [{k: v for k, v in job.items() if k not in ("history", "jobDetails")} for job in (high, low)]
+    brief = [{k: v for k, v in job.items() if k not in ("history", "jobDetails", "redacted")} for job in (high, low)]
     assert json.loads(run("ls", "--json").stdout) == brief
 
 
@@ -181,6 +181,14 @@ def test_show_request_prints_what_submit_takes(world: FakeApi, run: Terminal) ->
     world.add("job1", jobDetails=a_request("job1", HyperParameters={"name": "größer"}))
     assert json.loads(run("show", "job1", "--request").stdout) == world.jobs["job1"]["jobDetails"]
     assert "größer" in run("show", "job1", "--request").stdout
+
+
+def test_show_says_that_values_are_redacted(world: FakeApi, run: Terminal) -> None:
+    world.add("job1", redacted=["Environment.A", "Environment.B", "Tags[1].Value", "HyperParameters.C"])
+    for options in ((), ("--request",), ("--json",)):
+        warning = run("show", "job1", *options).stderr
+        assert "Values of the request are redacted" in warning
+        assert "Environment.A, Environment.B, Tags[1].Value and 1 more." in warning
 
 
 def test_show_as_json_is_what_the_api_said(world: FakeApi, run: Terminal) -> None:
