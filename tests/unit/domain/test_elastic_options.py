@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from request_parts import a_group
 
 from builders import P5, a_request
+from trainmaster.domain.elastic.rendezvous import Run
 from trainmaster.domain.elastic.sizes import Elastic, Hook, RestartBudget
 from trainmaster.domain.requests import elastic_of, form_problems, option_problems, options_of, tag_problems
 from trainmaster.service.attempt_request import environment
@@ -150,9 +151,9 @@ class TestRules:
     def test_the_nodes_of_any_job_can_be_told_its_sizes(self):
         longest = "+".join(map(str, range(1, 89)))  # a tag's value has 256 characters
         found = elastic(1, instance_values=longest)
-        assert len(environment(found, "run", "table")["TRAINMASTER_SIZES"]) <= 512
+        assert len(environment(found, Run("run", ""), "table")["TRAINMASTER_SIZES"]) <= 512
         stepped = elastic(2, max_instances="280", instance_step="2")
-        assert len(environment(stepped, "run", "table")["TRAINMASTER_SIZES"]) <= 512
+        assert len(environment(stepped, Run("run", ""), "table")["TRAINMASTER_SIZES"]) <= 512
 
     def test_steps_and_values_are_two_ways(self):
         assert list(wrong(instance_values="2+4", instance_step="2")) == ["instance-step"]
