@@ -24,6 +24,12 @@ spans = st.timedeltas(timedelta(0), timedelta(days=365))
 units = st.dictionaries(keys, st.integers(1, 1_000), min_size=1, max_size=3)
 priorities = st.integers(-1_000_000, 1_000_000)
 
+_MEMBERS = {"added": None, "addedToo": [1, {"of": "text"}]}
+_ATTRIBUTES = {"added": {"S": "text"}}
+added_members = st.sampled_from([{}, _MEMBERS])
+_added_to_jobs = st.sampled_from([{}, {"job": _MEMBERS}, {"row": _ATTRIBUTES}, {"job": _MEMBERS, "row": _ATTRIBUTES}])
+"""What a newer release may store with a job."""
+
 MEMBER = dict[str, st.SearchStrategy[Any]](
     # Names as the queue gives them are kept as a number, others are not.
     training_job_name=names | st.builds("{}-qstamp-{}-m{}".format, names, st.integers(1, 9), st.integers(1, 99)),
@@ -113,6 +119,7 @@ ATTEMPT = dict[str, st.SearchStrategy[Any]](
     restarts=st.integers(0, 99),
     given=st.integers(0, 999),
     turned_down=st.dictionaries(keys, times, max_size=2),
+    unknown=added_members,
 )
 attempts = st.builds(Attempt, **ATTEMPT)
 TOTALS = dict[str, st.SearchStrategy[Any]](
@@ -201,5 +208,6 @@ JOB = dict[str, st.SearchStrategy[Any]](
     held_by=st.none() | texts,
     elastic=st.none() | st.builds(Elastic, **ELASTIC),
     work=st.none() | st.builds(BatchWork, **BATCH_WORK),
+    unknown=_added_to_jobs,
 )
 jobs = st.builds(Job, **JOB)

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 from trainmaster.adapters.dynamodb.table import ABSENT, Guard, Table
 from trainmaster.domain.errors import NotPermitted, Throttled, TooLarge, Unavailable
 
-ROW = {"pk": {"S": "HELD"}, "sk": {"S": "job1"}, "version": {"N": "2"}}
+ROW = {"pk": {"S": "HELD"}, "sk": {"S": "job1"}, "version": {"N": "2"}, "schema": {"N": "1"}}
 GUARD = Guard("version", 1)
 
 

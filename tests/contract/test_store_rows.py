@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import fields, replace
 
@@ -27,6 +28,7 @@ from trainmaster.adapters.dynamodb.rows import (
     row_of,
     waiting_key,
 )
+from trainmaster.adapters.dynamodb.schema import SCHEMA
 from trainmaster.adapters.dynamodb.settings import SETTINGS, Deployed
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resizing, RestartBudget
@@ -56,8 +58,8 @@ def test_any_job_has_every_member_that_a_job_can_have():
 
 def test_every_field_of_a_job_and_of_an_attempt_is_in_the_codecs_tables_once():
     of_a_job, of_an_attempt = ({field.name for field in fields(kind)} for kind in (Job, Attempt))
-    assert {stored.field for stored in JOB_FIELDS} == of_a_job - ROW_FIELDS
-    assert {stored.field for stored in ATTEMPT_FIELDS} == of_an_attempt - {"number", "training_job_name"}
+    assert {stored.field for stored in JOB_FIELDS} == of_a_job - ROW_FIELDS - {"unknown"}
+    assert {stored.field for stored in ATTEMPT_FIELDS} == of_an_attempt - {"number", "training_job_name", "unknown"}
     for table in (JOB_FIELDS, ATTEMPT_FIELDS):
         assert len({stored.key for stored in table}) == len(table)
 
@@ -127,14 +129,18 @@ def test_a_services_name_too_long_for_a_key_is_refused_by_the_field_that_names_i
     assert caught.value.field == "service"
 
 
-def test_unknown_attributes_of_a_newer_version_are_ignored():
+def test_unknown_attributes_of_a_newer_version_are_kept():
     row = row_of(b.a_job("job1"))
     row["added"] = {"S": "later"}
     row["job"]["S"] = row["job"]["S"].replace("{", '{"added":"later",', 1)
-    assert job_of(row) == b.a_job("job1")
+    job = job_of(row)
+    assert replace(job, unknown={}) == b.a_job("job1")
+    again = row_of(replace(job, priority=7))
+    assert again["added"] == {"S": "later"}
+    assert json.loads(job_text(again))["added"] == "later"
 
 
-def test_unknown_members_of_sizes_and_resizes_are_ignored():
+def test_unknown_members_of_sizes_and_resizes_are_kept_where_they_have_names():
     budget = RestartBudget(max_restarts=3)
     job = b.a_running_job("job1", elastic=Elastic(min_instances=1, max_instances=3, hook=Hook.MEMBERS, budget=budget))
     job = resizing.resize(job, 2, Cause.GROW, b.at(10), until=b.at(20))
@@ -154,7 +160,12 @@ def test_unknown_members_of_sizes_and_resizes_are_ignored():
         assert known in text
         text = text.replace(known, known + added)
     row["job"] = {"S": text}
-    assert job_of(row) == job
+    read = job_of(row)
+    assert replace(read, unknown={}, attempt=replace(read.attempt, unknown={})) == job
+    again = json.loads(job_text(row_of(read)))
+    assert again["elastic"]["added"] == [1]
+    assert again["elastic"]["budget"]["added"] == "later"
+    assert again["attempt"]["added"] is None
 
 
 def test_a_thousand_rows_are_read_in_an_instant():
@@ -165,8 +176,9 @@ def test_a_thousand_rows_are_read_in_an_instant():
 
 
 def test_a_settings_row_of_before_pools_had_kinds_and_there_was_a_policy_is_still_read():
-    """As version 0.1 wrote it."""
+    """As version 0.1 wrote it: schema 0."""
     row = keyed(SETTINGS, pools='[["ml.p5.48xlarge", 2], ["ml.g5.2xlarge", 8, true]]', version=7, parameter="two")
+    row = SCHEMA.upgraded(row)
     deployed = Deployed({}, "two", Policy(reservations=3))
     pools = b.pools_of(Pool(b.P5, 2), b.a_pool(b.G5, 8, count_external=True))
     assert deployed.in_force(row) == QueueSettings(pools, deployed.policy, 7, deployed.policy)
@@ -174,7 +186,7 @@ def test_a_settings_row_of_before_pools_had_kinds_and_there_was_a_policy_is_stil
 
 def test_stored_pools_are_in_force_for_functions_that_do_not_know_the_pools_parameter():
     """Those of other kinds of jobs: an export cannot change while another stack imports it (ADR 19)."""
-    row = keyed(SETTINGS, pools='[["ml.p5.48xlarge", 2]]', version=7, parameter="two")
+    row = keyed(SETTINGS, pools='[{"name":"ml.p5.48xlarge","cap":2}]', version=7, parameter="two")
     pools, nine = b.pools_of(Pool(b.P5, 2)), b.pools_of(b.a_pool(cap=9))
     assert Deployed({}, "", Policy()).in_force(row).pools == pools
     assert Deployed(nine, "nine", Policy()).in_force(row).pools == nine

@@ -125,16 +125,18 @@ class Application:
 
     @cached_property
     def store(self) -> DynamoStore:
-        """The queue's memory, on DynamoDB."""
+        """The queue's memory, on DynamoDB. Raises `UnsupportedSchema` at the cold start, which is not repeated."""
         from trainmaster.adapters.dynamodb.store import DynamoStore
 
-        return DynamoStore(
+        store = DynamoStore(
             self.table,
             default_pools=parse_pools(self.settings.pools),
             parameter=self.settings.pools,
             policy=Policy(reservation_timeout=timedelta(seconds=self.settings.reservation_timeout_seconds)),
             discover=self._discover,
         )
+        store.pause()
+        return store
 
     @cached_property
     def publisher(self) -> Publisher:
@@ -177,7 +179,8 @@ class Application:
         from trainmaster.adapters.dynamodb.rendezvous.control import DynamoRendezvousControl
         from trainmaster.adapters.dynamodb.rendezvous.run_keys import RunKeys
 
-        table = self._table_named(self.settings.rendezvous_table)
+        # Nodes write its rows too, with no schema version.
+        table = replace(self._table_named(self.settings.rendezvous_table), schema=None)
         return DynamoRendezvousControl(table, self.clock, RunKeys(self.table))
 
     @cached_property

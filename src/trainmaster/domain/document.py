@@ -39,6 +39,33 @@ def value_of(kind: type[T], values: Mapping[str, Any], **others: Any) -> T:
     return kind(**others, **read)
 
 
+def keep_unknown(kind: Any, document: Mapping[str, Any], stored: Mapping[str, Any]) -> Document:
+    """Return the document with the members of the stored one that `kind` does not have, at every depth.
+
+    A newer release may have written them. Entries of mappings that the document does not have stay removed.
+    """
+    hints = {member: hint for member, _, hint in _members(kind)}
+    kept = {name: value for name, value in stored.items() if name not in hints} | dict(document)
+    for name in hints.keys() & stored.keys():
+        inside = _kept_inside(hints[name], kept.get(name, {}), stored[name])
+        if inside:
+            kept[name] = inside
+    return kept
+
+
+def _kept_inside(hint: Any, document: Any, stored: Any) -> Any:
+    """Return a member with what the stored one has beyond it; None for a member that is no document."""
+    kind = next(each for each in _choices(hint) if each is not type(None))
+    if not (isinstance(document, Mapping) and isinstance(stored, Mapping)):
+        return None
+    if is_dataclass(kind):
+        return keep_unknown(kind, document, stored)
+    value = (get_args(kind) or (None,))[-1]
+    if not is_dataclass(value):
+        return None
+    return {key: keep_unknown(value, each, stored.get(key, {})) for key, each in document.items()}
+
+
 def member_name(name: str, *, seconds: bool = False) -> str:
     """Return the name of a field in a document."""
     first, *rest = name.strip("_").split("_")

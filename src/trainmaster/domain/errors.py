@@ -26,6 +26,9 @@
         ├── RequestRefused      SageMaker will never accept this request
         ├── NotPermitted        the queue's own role lacks a permission
         ├── UnreadableRendezvous  a rendezvous whose state is malformed
+        ├── Suspended           the queue acts on nothing now; callers are told why
+        │   ├── UnsupportedSchema  another release wrote the table
+        │   └── Paused          an administrator has paused the manager
         └── Fenced              a later pass has begun; this one must stop
 
 Errors of the worker's rendezvous are in `worker/rendezvous/errors.py`. The HTTP status of each type is a table in
@@ -167,6 +170,18 @@ class NotPermitted(ServiceError):
 
 class UnreadableRendezvous(ServiceError):
     """The state of a rendezvous is malformed; its row can be written by users' containers."""
+
+
+class Suspended(ServiceError):
+    """The queue does not act now; the message says why and what to do, and is for callers too."""
+
+
+class UnsupportedSchema(Suspended):
+    """A release that this one is not compatible with wrote the table."""
+
+
+class Paused(Suspended):
+    """An administrator has paused the manager: no pass begins, and events are ignored."""
 
 
 class Fenced(ServiceError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from trainmaster.domain.access.audit import AuditEntry
@@ -51,6 +52,21 @@ class QueueSettings:
     history: tuple[PoolEvent, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The pause of the manager.
+
+    Attributes:
+        reason: in words, for people.
+        by: who paused it, "" if unknown.
+        at: when.
+    """
+
+    reason: str
+    by: str
+    at: datetime
+
+
 class CatalogueStore(Protocol):
     """Keeps the catalogue of instance types; snapshots and settings include it."""
 
@@ -60,7 +76,11 @@ class CatalogueStore(Protocol):
 
 
 class Store(CatalogueStore, Protocol):
-    """The queue's durable state. Every verb may raise `Throttled`, `Unavailable` and `NotPermitted`."""
+    """The queue's durable state.
+
+    Every verb may raise `Throttled`, `Unavailable` and `NotPermitted`, and `UnsupportedSchema` if a release that this
+    one is not compatible with has written it.
+    """
 
     def submit(self, job: Job, request: Request, *, audit: AuditEntry | None = None) -> Job:
         """Store a new job, its request, its lane entry and its audit entry in one transaction.
@@ -71,7 +91,10 @@ class Store(CatalogueStore, Protocol):
         ...
 
     def begin_pass(self) -> Snapshot:
-        """Begin a pass: fence all earlier passes, then read a strongly consistent snapshot."""
+        """Begin a pass: fence all earlier passes, then read a strongly consistent snapshot.
+
+        Raises `Paused`: nothing has begun then.
+        """
         ...
 
     def read_snapshot(self) -> Snapshot:
@@ -83,6 +106,21 @@ class Store(CatalogueStore, Protocol):
 
     def current_pass(self) -> int:
         """Return the number of the newest pass, 0 before the first; one small, strongly consistent read."""
+        ...
+
+    def pause(self) -> Pause | None:
+        """Return the pause of the manager, strongly consistent; None if it is not paused."""
+        ...
+
+    def set_pause(self, pause: Pause | None) -> None:
+        """Pause the manager and fence the running pass; None resumes it. Idempotent."""
+        ...
+
+    def is_paused(self) -> bool:
+        """Return whether the manager was paused when this store last saw it, at `begin_pass` for instance.
+
+        It costs a read only if it was never seen.
+        """
         ...
 
     def transition(  # noqa: PLR0913 -- parts of one transaction

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand
-from trainmaster.domain.document import document, value_of
+from trainmaster.domain.document import document, keep_unknown, value_of
 from trainmaster.domain.document import member_name as member_key
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Member, Resizing
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
@@ -31,6 +31,8 @@ _FAILURES: Mapping[str, FailureClass] = {failure.value: failure for failure in F
 _OUTCOMES: Mapping[str, Outcome] = {outcome.value: outcome for outcome in Outcome}
 ROW_FIELDS = frozenset({"name", "entry_time", "priority", "state", "version"})
 """Fields of a job that are attributes of its row."""
+JOB, ROW = "job", "row"
+"""Parts of `Job.unknown`: members of the job's text, and attributes of its row."""
 _BY_QUEUE, _RESOURCES = "queueSelectsPool", "resources"
 _LAUNCHED, _STOP_SENT = 1, 2
 _REQUESTED, _GIVEN_UP = 1, 2
@@ -69,17 +71,38 @@ def encode_job(job: Job, lines: Iterable[Change]) -> str:
     """Return the job as JSON text, with these lines of its history."""
     values = _written(job, _JOB_DEFAULTS, Owner(job.name, job.entry_time))
     values |= _demand_values(job.demand) | {"history": [_line(line, job.entry_time) for line in lines]}
-    return _text(values)
+    return _text(_with_unknown(values, job.unknown.get(JOB, {})))
 
 
 def decode_job(text: str, name: str, entry: datetime) -> dict[str, Any]:
-    """Return the fields of the job in such a text; ignore keys of newer versions."""
+    """Return the fields of the job in such a text; members of newer releases are in `unknown`."""
     values, owner = json.loads(text), Owner(name, entry)
     found = _read(values, _JOB_KEYS, owner)
+    if unknown := _unknown_members(values):
+        found["unknown"] = {JOB: unknown}
     if _BY_QUEUE in values or _RESOURCES in values:
         resources = _resources_of(values.get(_RESOURCES))
         found["demand"] = replace(found["demand"], queue_selects_pool=_BY_QUEUE in values, **resources)
     return found
+
+
+def _unknown_members(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members that this release does not know, also those inside its documents."""
+    unknown = {key: values[key] for key in values.keys() - _KNOWN_OF_JOB}
+    for key, kind in _DOCUMENTS.items():
+        if key in values and (inside := keep_unknown(kind, {}, values[key])):
+            unknown[key] = inside
+    return unknown
+
+
+def _with_unknown(values: dict[str, Any], unknown: Mapping[str, Any]) -> dict[str, Any]:
+    for key, value in unknown.items():
+        kind = _DOCUMENTS.get(key)
+        if kind is None:
+            values.setdefault(key, value)
+        elif key in values:
+            values[key] = keep_unknown(kind, values[key], value)
+    return values
 
 
 def encode_history(lines: Iterable[Change], entry: datetime) -> str:
@@ -222,14 +245,15 @@ def _resizing_of(value: Sequence[Any], owner: Owner) -> Resizing:
 def _attempt(attempt: Attempt, owner: Owner) -> dict[str, Any]:
     """Return the attempt's number, its fields, and its name unless that follows from the job's name and the number."""
     owner = owner._replace(attempt=attempt.number)
-    return {"number": attempt.number, **_name(attempt.training_job_name, owner)} | _written(
-        attempt, _ATTEMPT_DEFAULTS, owner
-    )
+    named = {"number": attempt.number, **_name(attempt.training_job_name, owner)}
+    return {**attempt.unknown, **named, **_written(attempt, _ATTEMPT_DEFAULTS, owner)}
 
 
 def _attempt_of(value: Mapping[str, Any], owner: Owner) -> Attempt:
     owner = owner._replace(attempt=value["number"])
     found = _read(value, _ATTEMPT_KEYS, owner)
+    if unknown := value.keys() - _KNOWN_OF_ATTEMPT:
+        found["unknown"] = {key: value[key] for key in unknown}
     return Attempt(
         number=owner.attempt, training_job_name=value.get("trainingJobName") or _usual_name(value, owner), **found
     )
@@ -397,4 +421,8 @@ def _with_defaults(kind: Any, table: Iterable[Stored]) -> tuple[tuple[Stored, An
 _JOB_KEYS: Mapping[str, Stored] = {stored.key: stored for stored in JOB_FIELDS}
 _JOB_DEFAULTS = _with_defaults(Job, (stored for stored in JOB_FIELDS if stored.field != "history"))
 _ATTEMPT_KEYS: Mapping[str, Stored] = {stored.key: stored for stored in ATTEMPT_FIELDS}
+_KNOWN_OF_JOB = frozenset({*_JOB_KEYS, _BY_QUEUE, _RESOURCES})
+_KNOWN_OF_ATTEMPT = frozenset({*_ATTEMPT_KEYS, "number", "trainingJobName", "run"})
+_DOCUMENTS: Mapping[str, type] = {"elastic": Elastic, "attemptTotals": AttemptTotals}
+"""Members of a job that are documents, which a newer release may extend."""
 _ATTEMPT_DEFAULTS = _with_defaults(Attempt, ATTEMPT_FIELDS)

@@ -24,6 +24,7 @@ from trainmaster.domain.shares.charging import books
 from trainmaster.domain.shares.usage import UNIX_EPOCH, Account, Usage
 
 RECORDS: Key = (STATE, "records")
+_MEMBERS = frozenset({"kinds", "startups", "waits", "pauses", "accounts", "released", "freed"})
 _PARTS = 100
 """Weights are stored in hundredths."""
 
@@ -38,12 +39,15 @@ def booking_actions(table: Table, deployed: Deployed, changes: Sequence[tuple[Jo
     for before, after in changes:
         records = booked(records, before, after, settings.policy, settings.pools)
     version = 0 if row is None else int(row["version"]["N"])
-    return [table.put_action(records_row(records, version + 1), Guard("version", version) if version else ABSENT)]
+    after = {**(row or {}), **records_row(records, version + 1, row)}
+    return [table.put_action(after, Guard("version", version) if version else ABSENT)]
 
 
-def records_row(records: Records, version: int) -> Row:
-    """Return the row of the records."""
-    values = {**_history(records.history), "accounts": _usage(records.usage)}
+def records_row(records: Records, version: int, before: Row | None = None) -> Row:
+    """Return the row of the records, with the members of the row before it that only a newer release knows."""
+    stored = {} if before is None else _values_of(before)
+    unknown = {key: stored[key] for key in stored.keys() - _MEMBERS}
+    values = {**unknown, **_history(records.history), "accounts": _usage(records.usage)}
     if records.released:
         values["released"] = {pool: _since_epoch(at) for pool, at in records.released.items()}
     if records.freed:
@@ -56,12 +60,17 @@ def records_of(row: Row | None) -> Records:
     """Return the records in the row; empty without a row, and without what older versions did not write."""
     if row is None:
         return Records()
-    values = json.loads(zlib.decompress(bytes(row["records"]["B"])).decode("utf-8", "surrogatepass"))
+    values = _values_of(row)
     released, freed = (
         {pool: UNIX_EPOCH + timedelta(seconds=at) for pool, at in values.get(name, {}).items()}
         for name in ("released", "freed")
     )
     return Records(_read_history(values), _read_usage(values.get("accounts", {})), released, freed)
+
+
+def _values_of(row: Row) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(zlib.decompress(bytes(row["records"]["B"])).decode("utf-8", "surrogatepass"))
+    return values
 
 
 def _history(history: History) -> dict[str, Any]:

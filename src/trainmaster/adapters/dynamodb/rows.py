@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypedDict
 
-from trainmaster.adapters.dynamodb.codec import STATES, decode_history, decode_job, encode_history, encode_job
+from trainmaster.adapters.dynamodb.codec import JOB, ROW, STATES, decode_history, decode_job, encode_history, encode_job
 from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import InvalidRequest, TooLarge
@@ -36,6 +36,11 @@ PLACE = "place"
 FINISHED_INDEX, FINISHED = "finished", "ended"
 """The index of ended jobs, and its one hash key: jobs end no faster than SageMaker starts them."""
 
+JOB_ATTRIBUTES = frozenset(
+    "pk sk schema jobName entryTime jobState priority version job apart finishedIn finishedAt".split()
+)
+"""Attributes of a job's live row; any others are a newer release's, and kept."""
+_WARM_MEMBERS = frozenset("units warmPoolKey until priority usedBy unusedSince endingSince".split())
 _READABLE = 700
 """Bytes of a job's text that keep its row, with the longest name, within one kilobyte, DynamoDB's unit of charge."""
 _MAX_LANE_LENGTH = 700
@@ -175,6 +180,7 @@ def row_of(job: Job, history: Sequence[Change] | None = None, archived: int = 0)
         version=job.version,
         job=_short(encode_job(job, lines)),
     )
+    row = {**job.unknown.get(ROW, {}), **row}
     if archived:
         row["apart"] = _attribute(archived)
     if job.state in ENDED:
@@ -186,13 +192,16 @@ def job_of(row: Row) -> Job:
     """Return the job of a live row, with the history lines in that row."""
     name = row["jobName"]["S"]
     entry = datetime.fromisoformat(row["entryTime"]["S"])
+    values = decode_job(job_text(row), name, entry)
+    if unknown := row.keys() - JOB_ATTRIBUTES:
+        values["unknown"] = {**values.get("unknown", {}), ROW: {key: row[key] for key in unknown}}
     return Job(
         name=name,
         entry_time=entry,
         priority=int(row["priority"]["N"]),
         state=STATES[row["jobState"]["S"]],
         version=int(row["version"]["N"]),
-        **decode_job(job_text(row), name, entry),
+        **values,
     )
 
 
@@ -241,7 +250,7 @@ def warm_row(pool: WarmPool) -> Row:
         "unusedSince": None if pool.unused_since is None else moment(pool.unused_since),
         "endingSince": None if pool.ending_since is None else moment(pool.ending_since),
     }
-    present = {key: value for key, value in values.items() if value not in (None, "", 0)}
+    present = {**pool.unknown, **{key: value for key, value in values.items() if value not in (None, "", 0)}}
     return keyed(warm_key(pool.training_job_name), warm=json.dumps(present, separators=(",", ":")))
 
 
@@ -262,6 +271,7 @@ def warm_of(row: Row) -> WarmPool:
         used_by=values.get("usedBy"),
         unused_since=_moment_or_none(values.get("unusedSince")),
         ending_since=_moment_or_none(values.get("endingSince")),
+        unknown={key: values[key] for key in values.keys() - _WARM_MEMBERS},
     )
 
 

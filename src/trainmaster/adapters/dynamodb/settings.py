@@ -17,7 +17,7 @@ from trainmaster.adapters.dynamodb.rows import STATE, Key, Row, keyed
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Guard, Table
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
 from trainmaster.domain.capacity.units import Pool
-from trainmaster.domain.document import document, value_of
+from trainmaster.domain.document import Document, document, keep_unknown, value_of
 from trainmaster.domain.errors import Throttled, VersionConflict
 from trainmaster.domain.policy.document import differences, policy_of
 from trainmaster.domain.policy.settings import Policy
@@ -75,7 +75,8 @@ class Deployed:
                 raise VersionConflict(
                     f"The settings now have version {now.version}.", field="version", hint="Read them again first."
                 )
-            row = self._row(
+            row = self._changed(
+                stored,
                 now.pools.values() if pools is None else pools,
                 now.policy if policy is None else policy,
                 now.version + 1,
@@ -86,14 +87,19 @@ class Deployed:
                 return self.in_force(row)
         raise Throttled("other callers keep changing the settings")
 
-    def _row(self, pools: Iterable[Pool], policy: Policy, version: int) -> Row:
-        return keyed(
+    def _changed(self, stored: Row | None, pools: Iterable[Pool], policy: Policy, version: int) -> Row:
+        """Return the row of these settings, with what a newer release stored in the present one."""
+        pools_before = {} if stored is None else {pool["name"]: pool for pool in json.loads(stored["pools"]["S"])}
+        documents = [keep_unknown(Pool, document(pool, sparse=True), pools_before.get(pool.name, {})) for pool in pools]
+        policy_before = {} if stored is None or "policy" not in stored else json.loads(stored["policy"]["S"])
+        row = keyed(
             SETTINGS,
-            pools=_text([document(pool, sparse=True) for pool in pools]),
-            policy=_text(differences(policy, self.policy)),
+            pools=_text(documents),
+            policy=_text(keep_unknown(Policy, differences(policy, self.policy), policy_before)),
             version=version,
             parameter=self.parameter,
         )
+        return {**(stored or {}), **row}
 
     def _policy_of(self, row: Row) -> Policy:
         """Return the row's policy over the deployment's; the oldest rows have none."""
@@ -106,14 +112,19 @@ def history_of(row: Row | None) -> tuple[PoolEvent, ...]:
     Empty, with a warning, if the row is unreadable: no pass may fail for information. The next event starts a new
     history.
     """
+    return tuple(event for event, _ in _events_of(row))
+
+
+def _events_of(row: Row | None) -> list[tuple[PoolEvent, Document]]:
+    """Return the events in the row with their documents, which a newer release may have extended."""
     if row is None:
-        return ()
+        return []
     try:
         events = json.loads(zlib.decompress(bytes(row["events"]["B"])))
-        return tuple(value_of(PoolEvent, event) for event in events)
+        return [(value_of(PoolEvent, event), event) for event in events]
     except _UNREADABLE as error:
         log.warning("the history of pools cannot be read and starts again", extra={"cause": repr(error)})
-        return ()
+        return []
 
 
 def history_actions(table: Table, events: Sequence[PoolEvent]) -> list[Action]:
@@ -124,15 +135,13 @@ def history_actions(table: Table, events: Sequence[PoolEvent]) -> list[Action]:
     """
     if not events:
         return []
-    events = (*history_of(table.get(EVENTS)), *events)[-MAX_EVENTS:]
-    text = _text([document(event, sparse=True) for event in events])
-    return [table.put_action(keyed(EVENTS, events=zlib.compress(text.encode(), level=9)))]
+    before = [event for _, event in _events_of(table.get(EVENTS))]
+    text = _text([*before, *(document(event, sparse=True) for event in events)][-MAX_EVENTS:])
+    return [table.update_action(keyed(EVENTS, events=zlib.compress(text.encode(), level=9)))]
 
 
 def _pools_of(row: Row) -> list[Pool]:
-    """Return the row's pools; the oldest rows have lists of name, cap and whether external jobs count."""
-    listed = json.loads(row["pools"]["S"])
-    return [value_of(Pool, pool) if isinstance(pool, dict) else Pool(*pool) for pool in listed]
+    return [value_of(Pool, pool) for pool in json.loads(row["pools"]["S"])]
 
 
 def _text(value: object) -> str:

@@ -21,6 +21,7 @@ from trainmaster.adapters.dynamodb.catalogue import (
 from trainmaster.adapters.dynamodb.finding import find
 from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs
+from trainmaster.adapters.dynamodb.pause import PAUSED, pause_of, pause_text
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of
 from trainmaster.adapters.dynamodb.requests import read_request, request_rows
 from trainmaster.adapters.dynamodb.rows import (
@@ -48,12 +49,12 @@ from trainmaster.adapters.dynamodb.transitions import transition_actions
 from trainmaster.domain.access.audit import AuditEntry
 from trainmaster.domain.access.audit_listing import AuditFilter, AuditPage
 from trainmaster.domain.capacity.catalogue import Catalogue
-from trainmaster.domain.capacity.external import ExternalJob, external_units
+from trainmaster.domain.capacity.external import ExternalJob, Origin, external_units
 from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.read_limits import first_guess, first_of, read_limit_for_pass, read_limit_for_query
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
-from trainmaster.domain.errors import Fenced, Throttled, Unavailable
+from trainmaster.domain.errors import Fenced, Paused, Throttled, Unavailable
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Cursors, Snapshot
@@ -61,7 +62,7 @@ from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.shares.charging import books
 from trainmaster.domain.store_limits import check_changes
 from trainmaster.ports.kinds import Discover, NoDiscovery
-from trainmaster.ports.store import Page, QueueSettings, Request
+from trainmaster.ports.store import Page, Pause, QueueSettings, Request
 
 _ROUNDS = 10
 _MAX_SPILLING = 18
@@ -91,6 +92,7 @@ class DynamoStore:
     ) -> None:
         self._table, self._discover = table, discover
         self._deployed = Deployed(dict(default_pools), parameter, policy or Policy())
+        self._paused: bool | None = None
 
     def submit(self, job: Job, request: Request, *, audit: AuditEntry | None = None) -> Job:
         """Store a new job, all or nothing; see `ports.Store`."""
@@ -108,8 +110,15 @@ class DynamoStore:
 
     def begin_pass(self) -> Snapshot:
         """Fence all earlier passes, then read; see `ports.Store`. A lost answer may skip a number."""
-        number = self._table.increment(CONTROL, "pass")
-        return self._read(number, deciding=True)
+        for _ in range(_ROUNDS):
+            number = self._table.increment(CONTROL, "pass", unless=PAUSED)
+            if number is not None:
+                self._paused = False
+                return self._read(number, deciding=True)
+            # A newer schema is refused as the row is read.
+            if (pause := self.pause()) is not None:
+                raise Paused(f"The manager is paused: {pause.reason}.")
+        raise Throttled("other callers keep pausing and resuming the manager")
 
     def read_snapshot(self) -> Snapshot:
         """Return a snapshot without a fence; see `ports.Store`.
@@ -123,7 +132,27 @@ class DynamoStore:
     def current_pass(self) -> int:
         """Return the number of the pass that began last; see `ports.Store`."""
         control = self._table.get(CONTROL)
-        return int(control["pass"]["N"]) if control else 0
+        return int(control["pass"]["N"]) if control and "pass" in control else 0
+
+    def pause(self) -> Pause | None:
+        """Return the pause of the manager; see `ports.Store`."""
+        control = self._table.get(CONTROL)
+        self._paused = control is not None and PAUSED in control
+        return pause_of(control[PAUSED]) if control is not None and self._paused else None
+
+    def set_pause(self, pause: Pause | None) -> None:
+        """Pause or resume the manager; see `ports.Store`."""
+        # Raises UnsupportedSchema, before the row would get an older version.
+        self.pause()
+        if pause is None:
+            self._table.update(keyed(CONTROL), remove=[PAUSED])
+        else:
+            self._table.update(keyed(CONTROL, **{PAUSED: pause_text(pause)}))
+            self._table.add(CONTROL, "pass", 1)
+
+    def is_paused(self) -> bool:
+        """Return whether the manager was paused when last seen; see `ports.Store`."""
+        return self.pause() is not None if self._paused is None else self._paused
 
     def transition(  # noqa: PLR0913 -- parts of one transaction
         self,
@@ -141,9 +170,9 @@ class DynamoStore:
         writes = [
             write for change in changes for write in transition_actions(self._table, *change, may_spill=may_spill)
         ]
-        writes += [self._table.put_action(warm_row(pool)) for pool in warm]
+        writes += [self._table.update_action(warm_row(pool)) for pool in warm]
         writes += [self._table.delete_action(warm_key(name)) for name in ended_warm]
-        writes += [self._table.put_action(cursors_row(cursors))] if cursors is not None else []
+        writes += [self._table.update_action(cursors_row(cursors))] if cursors is not None else []
         writes += audit_actions(self._table, audit)
         if fence is None and len(writes) == len(changes) == 1 and not books(*changes[0]):
             return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
@@ -190,7 +219,7 @@ class DynamoStore:
 
     def save_catalogue(self, catalogue: Catalogue) -> None:
         """Replace the learned catalogue; see `ports.CatalogueStore`."""
-        self._table.put(catalogue_row(catalogue))
+        self._table.update(catalogue_row(catalogue))
 
     def set_settings(
         self,
@@ -223,7 +252,8 @@ class DynamoStore:
             del known[name]
         for name, job in present.items():
             if known.get(name) != job:
-                self._table.put(external_row(name, job))
+                removed = ("origin",) if job.origin is Origin.OUTSIDE else ()
+                self._table.update(external_row(name, job), remove=removed)
                 known[name] = job
         return known
 

@@ -23,6 +23,7 @@ from trainmaster.adapters.dynamodb.errors import (
     was_retried,
 )
 from trainmaster.adapters.dynamodb.rows import FINISHED, FINISHED_INDEX, Key, Row, keyed
+from trainmaster.adapters.dynamodb.schema import ATTRIBUTE, SCHEMA, Schema
 from trainmaster.domain.errors import Throttled
 
 if TYPE_CHECKING:
@@ -75,8 +76,9 @@ class Table:
         sleep: waits that many seconds.
         rng: spreads the pauses of writers that met on a row.
         new_token: returns a client request token that was never used before.
+        schema: what is read and written; None for rows that others write too, which have no version.
 
-    Every call raises `Throttled`, `Unavailable`, `NotPermitted`; writes also `TooLarge`.
+    Every call raises `Throttled`, `Unavailable`, `NotPermitted`; writes also `TooLarge`, reads `UnsupportedSchema`.
     """
 
     client: DynamoDBClient
@@ -84,10 +86,31 @@ class Table:
     sleep: Callable[[float], None]
     rng: random.Random = field(default_factory=random.Random)
     new_token: Callable[[], str] = lambda: str(uuid.uuid4())
+    schema: Schema | None = SCHEMA
 
     def put_action(self, row: Row, guard: Guard | None = None) -> Action:
         """Return the action of a transaction that writes the row."""
-        return {"Put": {"TableName": self.name, "Item": row, **(guard.condition() if guard else {})}}
+        return {"Put": {"TableName": self.name, "Item": self._stamped(row), **(guard.condition() if guard else {})}}
+
+    def update_action(self, row: Row, *, remove: Sequence[str] = ()) -> Action:
+        """Return the action of a transaction that sets the row's attributes and keeps others, but for `remove`."""
+        return {"Update": self._update(row, remove)}
+
+    def update(self, row: Row, *, remove: Sequence[str] = ()) -> None:
+        """Set the row's attributes, and keep others, but for `remove`; the row need not exist."""
+        self._with_retries(lambda: self.client.update_item(**self._update(row, remove)))
+
+    def _update(self, row: Row, remove: Sequence[str]) -> Any:
+        values = {name: value for name, value in self._stamped(row).items() if name not in ("pk", "sk")}
+        names = {f"#{name}": name for name in (*values, *remove)}
+        removed = " REMOVE " + ", ".join(f"#{name}" for name in remove) if remove else ""
+        return {
+            "TableName": self.name,
+            "Key": {"pk": row["pk"], "sk": row["sk"]},
+            "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in values) + removed,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": {f":{name}": value for name, value in values.items()},
+        }
 
     def delete_action(self, key: Key, guard: Guard | None = None) -> Action:
         """Return the action of a transaction that deletes the row."""
@@ -122,6 +145,7 @@ class Table:
     def replace(self, row: Row, guard: Guard) -> bool:
         """Write one row if its guard holds; return True if it is written. Costs half as much as a transaction."""
         sent_before = False
+        row = self._stamped(row)
 
         def write() -> bool:
             nonlocal sent_before
@@ -142,7 +166,7 @@ class Table:
 
     def put(self, row: Row) -> None:
         """Write one row unconditionally."""
-        self._with_retries(lambda: self.client.put_item(TableName=self.name, Item=row))
+        self._with_retries(lambda: self.client.put_item(TableName=self.name, Item=self._stamped(row)))
 
     def delete(self, key: Key) -> None:
         """Delete one row, if it exists."""
@@ -161,26 +185,53 @@ class Table:
             )
         )
 
-    def increment(self, key: Key, attribute: str) -> int:
-        """Add one to a number, from 0 if it does not exist; return the new one. A retried request may add two."""
-        answer = self._with_retries(
+    def increment(self, key: Key, attribute: str, *, unless: str) -> int | None:
+        """Add one to a number, from 0 if it does not exist, and note the schema; return the new one.
+
+        None if the row has the attribute `unless`, or a newer schema. A retried request may add two.
+        """
+        version = 0 if self.schema is None else self.schema.version
+
+        def add() -> int | None:
+            try:
+                answer = self.client.update_item(
+                    TableName=self.name,
+                    Key=_key(key),
+                    UpdateExpression="ADD #counted :one SET #schema = :schema",
+                    ConditionExpression=(
+                        "attribute_not_exists(#unless) AND (attribute_not_exists(#schema) OR #schema <= :schema)"
+                    ),
+                    ExpressionAttributeNames={"#counted": attribute, "#schema": ATTRIBUTE, "#unless": unless},
+                    ExpressionAttributeValues={":one": {"N": "1"}, ":schema": {"N": str(version)}},
+                    ReturnValues="UPDATED_NEW",
+                )
+            except ClientError as error:
+                if is_guard_failure(error):
+                    return None
+                raise
+            return int(answer["Attributes"][attribute]["N"])
+
+        return self._with_retries(add)
+
+    def add(self, key: Key, attribute: str, number: int) -> None:
+        """Add to a number, from 0 if it does not exist. A retried request may add it twice."""
+        self._with_retries(
             lambda: self.client.update_item(
                 TableName=self.name,
                 Key=_key(key),
-                UpdateExpression="ADD #counted :one",
+                UpdateExpression="ADD #counted :number",
                 ExpressionAttributeNames={"#counted": attribute},
-                ExpressionAttributeValues={":one": {"N": "1"}},
-                ReturnValues="UPDATED_NEW",
+                ExpressionAttributeValues={":number": {"N": str(number)}},
             )
         )
-        return int(answer["Attributes"][attribute]["N"])
 
     def get(self, key: Key) -> Row | None:
         """Return one row, strongly consistent."""
         answer = self._with_retries(
             lambda: self.client.get_item(TableName=self.name, Key=_key(key), ConsistentRead=True)
         )
-        return answer.get("Item")
+        row = answer.get("Item")
+        return None if row is None else self._upgraded(row)
 
     def batch_get(self, keys: Sequence[Key]) -> list[Row]:
         """Return those of at most 100 rows that exist, each strongly consistent, in no order."""
@@ -250,7 +301,8 @@ class Table:
 
     def _batch_get(self, wanted: Any) -> tuple[list[Row], Any]:
         answer = self._with_retries(lambda: self.client.batch_get_item(RequestItems={self.name: wanted}))
-        return answer["Responses"].get(self.name, []), answer.get("UnprocessedKeys", {}).get(self.name)
+        rows = [self._upgraded(row) for row in answer["Responses"].get(self.name, [])]
+        return rows, answer.get("UnprocessedKeys", {}).get(self.name)
 
     def _page(self, condition: str, values: Any, *, limit: int | None, **options: Any) -> tuple[list[Row], bool]:
         if limit is not None:
@@ -260,7 +312,13 @@ class Table:
                 TableName=self.name, KeyConditionExpression=condition, ExpressionAttributeValues=values, **options
             )
         )
-        return answer["Items"], "LastEvaluatedKey" in answer
+        return [self._upgraded(row) for row in answer["Items"]], "LastEvaluatedKey" in answer
+
+    def _stamped(self, row: Row) -> Row:
+        return row if self.schema is None else self.schema.stamped(row)
+
+    def _upgraded(self, row: Row) -> Row:
+        return row if self.schema is None else self.schema.upgraded(row)
 
     def _with_retries(self, call: Callable[[], _T]) -> _T:
         """Return the call's answer, retrying a few times if it only met another writer."""

@@ -48,11 +48,12 @@ def transition_actions(table: Table, before: Job, after: Job, *, may_spill: bool
     )
     # An ended job never waits again.
     if after.state not in ENDED and waiting_place(after) != waiting_place(before):
-        actions.append(table.put_action(waiting_place_row(after)))
+        removed = () if after.not_before is not None else ("notBefore",)
+        actions.append(table.update_action(waiting_place_row(after), remove=removed))
     if spilled is not None:
         actions.append(table.put_action(spilled))
     if (left := left_by(before, after)) is not None:
-        actions.append(table.put_action(warm_row(left)))
+        actions.append(table.update_action(warm_row(left)))
     was, now = after_rows(before), after_rows(after)
     actions += [table.delete_action(key) for key in sorted(was - now)]
     return actions + [table.put_action(keyed(key)) for key in sorted(now - was)]

@@ -9,8 +9,9 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
@@ -41,6 +42,7 @@ class WarmPool:
         unused_since: when that training job was first seen to have ended while SageMaker still reported the warm
             pool as Available. It may be behind, so the warm pool serves another only after `VISIBLE_AFTER`.
         ending_since: when its end was decided; its units are free only once SageMaker confirms it.
+        unknown: what a newer release stored with it, in the store's own form; kept as it is.
     """
 
     training_job_name: str
@@ -51,6 +53,7 @@ class WarmPool:
     used_by: str | None = None
     unused_since: datetime | None = None
     ending_since: datetime | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict)
 
 
 def warm_pool_key_of(request: Object, *, queue_selects_pool: bool = False) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.elastic.sizes import Member, Resizing
@@ -83,6 +84,7 @@ class Attempt:
         given: units that another kind's job was given; as parts of its work finish it holds fewer. 0 of others.
         restarts: failure restarts that its nodes had counted when it ended; 0 if no budget needs them.
         turned_down: pools that had no capacity for earlier starts with the same number, and when.
+        unknown: what a newer release stored with it, in the store's own form; kept as it is.
     """
 
     number: int
@@ -125,6 +127,7 @@ class Attempt:
     restarts: int = 0
     given: int = 0
     turned_down: Mapping[str, datetime] = field(default_factory=dict)
+    unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def size(self) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 from trainmaster.domain.capacity.units import Demand, Units
 from trainmaster.domain.elastic.sizes import Elastic
@@ -130,6 +131,7 @@ class Job:
         held_by: the person who holds it; None if only `not_before` or `after` do, or nothing does.
         elastic: within which bounds it may be resized; its demand is that of its least size. None for other jobs.
         work: what a job of another kind has to do, and its progress. None for training jobs.
+        unknown: what a newer release stored with it, in the store's own form; kept as it is.
     """
 
     name: str
@@ -170,6 +172,7 @@ class Job:
     held_by: str | None = None
     elastic: Elastic | None = None
     work: Work | None = None
+    unknown: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def lane(self) -> str:

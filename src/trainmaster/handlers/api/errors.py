@@ -45,6 +45,7 @@ STATUS: Mapping[type[errors.TrainmasterError], HTTPStatus] = {
     errors.VersionConflict: HTTPStatus.CONFLICT,
     errors.Throttled: HTTPStatus.TOO_MANY_REQUESTS,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.UnsupportedSchema: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.ServiceError: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 """By type; a type that is not here has its nearest base's status."""
@@ -139,6 +140,9 @@ def _service_error(error: errors.ServiceError, request_id: str) -> ErrorResponse
     )
     if status is HTTPStatus.TOO_MANY_REQUESTS:
         return ErrorResponse(status, kind, _BUSY, hint="Try again in a few seconds.", headers={"Retry-After": "2"})
+    if isinstance(error, errors.Suspended):
+        hint = "Contact the queue's administrator."
+        return ErrorResponse(status, kind, str(error), hint=hint, headers={"Retry-After": "60"})
     hint = f"Try again; if the error persists, contact the queue's administrator and name request {request_id}."
     return ErrorResponse(status, kind, _AWAY, hint=hint, headers={"Retry-After": "5"})
 

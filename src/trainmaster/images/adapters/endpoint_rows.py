@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from trainmaster.adapters.dynamodb.rows import Key, Row, keyed
 from trainmaster.adapters.dynamodb.table import ABSENT, MAX_GOT, Guard, Table
 from trainmaster.domain.capacity.units import Pool
-from trainmaster.domain.document import document, value_of
+from trainmaster.domain.document import document, keep_unknown, value_of
 from trainmaster.domain.errors import TooLarge
 from trainmaster.domain.jobs.job import Job
 from trainmaster.images.domain.endpoint import Endpoint
@@ -84,7 +84,8 @@ def remember(table: Table, endpoint: Endpoint, before: Endpoint | None) -> bool:
     if (None if row is None else endpoint_of(row)) != before:
         return False
     revision = 0 if row is None else int(row["rev"]["N"])
-    return table.replace(endpoint_row(endpoint, revision + 1), Guard("rev", revision) if revision else ABSENT)
+    after = endpoint_row(endpoint, revision + 1, row)
+    return table.replace(after, Guard("rev", revision) if revision else ABSENT)
 
 
 def endpoint_key(key: str) -> Key:
@@ -92,10 +93,12 @@ def endpoint_key(key: str) -> Key:
     return (ENDPOINTS, key)
 
 
-def endpoint_row(endpoint: Endpoint, revision: int) -> Row:
-    """Return the row of an endpoint."""
-    text = json.dumps(document(endpoint, sparse=True), separators=(",", ":"))
-    return keyed(endpoint_key(endpoint.key), endpoint=text, rev=revision)
+def endpoint_row(endpoint: Endpoint, revision: int, before: Row | None = None) -> Row:
+    """Return the row of an endpoint, with what a newer release stored in the row before it."""
+    stored = {} if before is None else json.loads(before["endpoint"]["S"])
+    values = keep_unknown(Endpoint, document(endpoint, sparse=True), stored)
+    row = keyed(endpoint_key(endpoint.key), endpoint=json.dumps(values, separators=(",", ":")), rev=revision)
+    return {**(before or {}), **row}
 
 
 def endpoint_of(row: Row) -> Endpoint:

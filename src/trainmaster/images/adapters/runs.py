@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from trainmaster.adapters.dynamodb.rows import Row, keyed
 from trainmaster.adapters.dynamodb.table import ABSENT, MAX_ACTIONS, Action, Guard, Table
-from trainmaster.domain.document import document
+from trainmaster.domain.document import document, keep_unknown
 from trainmaster.domain.errors import Throttled
 from trainmaster.images.adapters.run_rows import (
     RUN,
@@ -199,12 +199,12 @@ class DynamoRuns:
 
     def _replace(self, claim: Claim, row: Row, record: RegionRecord) -> bool:
         version = number_in(row, "version")
-        return self.table.replace(self._row(claim, record, version + 1), Guard("version", version))
+        return self.table.replace(self._row(claim, record, version + 1, row), Guard("version", version))
 
     def _settle(self, claim: Claim, row: Row, record: RegionRecord) -> bool:
         """Write a region's end and count it, in one transaction."""
         version = number_in(row, "version")
-        put = self.table.put_action(self._row(claim, record, version + 1), Guard("version", version))
+        put = self.table.put_action(self._row(claim, record, version + 1, row), Guard("version", version))
         expression = "SET #expires = :expires ADD #unsettled :less, #version :one"
         count = self._updating(claim.job, claim.attempt, expression)
         return not self.table.commit([put, count])
@@ -228,14 +228,18 @@ class DynamoRuns:
             }
         }
 
-    def _row(self, claim: Claim, record: RegionRecord, version: int) -> Row:
-        return keyed(
+    def _row(self, claim: Claim, record: RegionRecord, version: int, before: Row | None = None) -> Row:
+        """Return the row of a record, with what a newer release stored in the row before it."""
+        stored = {} if before is None else json.loads(before["region"]["S"])
+        values = keep_unknown(RegionRecord, document(record, sparse=True), stored)
+        row = keyed(
             key_of(claim.job, place_of(record.region.number)),
             attempt=claim.attempt,
             version=version,
-            region=json.dumps(document(record, sparse=True), separators=(",", ":")),
+            region=json.dumps(values, separators=(",", ":")),
             expires=self._expires(),
         )
+        return {**(before or {}), **row}
 
     def _expires(self) -> int:
         return int((self.clock.now() + RETENTION).timestamp())

@@ -25,7 +25,7 @@ from trainmaster.domain.capacity.read_limits import first_of, read_limit_for_pas
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
 from trainmaster.domain.document import Document
-from trainmaster.domain.errors import Fenced, JobNotFound, VersionConflict
+from trainmaster.domain.errors import Fenced, JobNotFound, Paused, VersionConflict
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import (
     Cursor,
@@ -47,7 +47,7 @@ from trainmaster.domain.times import NEVER
 from trainmaster.local.memory.sorted_keys import SortedKeys
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.ports.kinds import Discover, NoDiscovery
-from trainmaster.ports.store import Page, QueueSettings, Request
+from trainmaster.ports.store import Page, Pause, QueueSettings, Request
 
 
 class MemoryStore:
@@ -93,6 +93,8 @@ class MemoryStore:
     def begin_pass(self) -> Snapshot:
         """Fence all earlier passes, then read; see `ports.Store`."""
         with self._lock:
+            if self._table.pause is not None:
+                raise Paused(f"The manager is paused: {self._table.pause.reason}.")
             self._table.passes += 1
             return self._read(sparing=True)
 
@@ -104,6 +106,21 @@ class MemoryStore:
         """Return the number of the pass that began last; see `ports.Store`."""
         with self._lock:
             return self._table.passes
+
+    def pause(self) -> Pause | None:
+        """Return the pause of the manager; see `ports.Store`."""
+        with self._lock:
+            return self._table.pause
+
+    def set_pause(self, pause: Pause | None) -> None:
+        """Pause or resume the manager; see `ports.Store`."""
+        with self._lock:
+            self._table.pause = pause
+            self._table.passes += pause is not None
+
+    def is_paused(self) -> bool:
+        """Return whether the manager is paused; see `ports.Store`."""
+        return self.pause() is not None
 
     def _read(self, *, sparing: bool) -> Snapshot:
         with self._lock:

@@ -19,6 +19,7 @@ from trainmaster.domain.jobs.listing import EndedPlace, HeldPlace, QueuePlace, e
 from trainmaster.domain.plan import Cursors
 from trainmaster.domain.records import Records
 from trainmaster.local.memory.sorted_keys import SortedKeys
+from trainmaster.ports.store import Pause
 
 
 @dataclass(slots=True)
@@ -45,6 +46,7 @@ class MemoryTable:
     audit: dict[AuditPlace, AuditEntry] = field(default_factory=dict)
     audit_order: SortedKeys[AuditPlace] = field(default_factory=SortedKeys)
     passes: int = 0
+    pause: Pause | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def put_job(self, job: Job) -> None:
