@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 from moto import mock_aws
 
-from trainmaster.adapters.dynamodb.schema import SCHEMA
+from trainmaster.adapters.dynamodb.control.schema import SCHEMA
 from trainmaster.adapters.dynamodb.table import Table
 from world import make_table
 
@@ -42,7 +42,9 @@ def fixture_of(scenario: ModuleType) -> dict[str, Any]:
 def text_of(fixture: dict[str, Any]) -> str:
     """Return a fixture as it is committed: one row a line."""
     rows = ",\n".join(json.dumps(row, sort_keys=True) for row in fixture["rows"])
-    reads = ",\n".join(f"{json.dumps(name)}: {json.dumps(value, sort_keys=True)}" for name, value in fixture["reads"].items())
+    reads = ",\n".join(
+        f"{json.dumps(name)}: {json.dumps(value, sort_keys=True)}" for name, value in fixture["reads"].items()
+    )
     return f'{{"schema": {fixture["schema"]},\n"rows": [\n{rows}\n],\n"reads": {{\n{reads}\n}}}}\n'
 
 
@@ -82,7 +84,9 @@ def shape(row: Row) -> set[str]:
     """Return the kind of a row, its attributes, and the members of their JSON documents at every depth."""
     names = {kind_of(row)}
     for name, attribute in row.items():
-        names |= {f"{kind_of(row)} {name}{member}" for member in _members(_document(attribute))} | {f"{kind_of(row)} {name}"}
+        names |= {f"{kind_of(row)} {name}{member}" for member in _members(_document(attribute))} | {
+            f"{kind_of(row)} {name}"
+        }
     return names
 
 

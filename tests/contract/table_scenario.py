@@ -1,4 +1,4 @@
-"""A table with every kind of row and every stored field, written by the real store: the source of the fixture tables."""
+"""A table with every kind of row and every stored field, as the real store writes it: source of the fixture tables."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from other_kind import a_batch
 from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.access.audit import AuditEntry
 from trainmaster.domain.capacity.catalogue import Catalogue, ReportedQuota
 from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.capacity.pool_history import PoolEvent
@@ -70,15 +71,13 @@ def play(table: Table) -> None:
     store = open_store(table)
     _settings(store)
     for job in _waiting():
-        store.submit(job, b.a_request(job.name))
+        store.submit(job, b.a_request(job.name), audit=filled(AuditEntry, job=job.name))
     store.submit(b.a_job("large"), b.a_request("large", Environment={"NOISE": random.Random(1).randbytes(3_000).hex()}))
     _active(store)
     _ended(store)
     _long_history(store)
     _move(store, b.a_job("moved"), replace(b.a_job("moved"), priority=7, version=2))
-    store.update_external_jobs(
-        {origin.value.replace(" ", "-"): ExternalJob({b.P5: 1}, origin) for origin in Origin}
-    )
+    store.update_external_jobs({origin.value.replace(" ", "-"): ExternalJob({b.P5: 1}, origin) for origin in Origin})
     DynamoRendezvousControl(replace(table, schema=None), _StillClock()).set("elastic", filled(Control))
     store.begin_pass()
 

@@ -39,7 +39,9 @@ def _running(job: Job) -> Job:
 
 def _preempted(job: Job) -> Job:
     asked = lifecycle.preempt(job, "other", b.NOW) if job.state in ACTIVE and not job.stopping else job
-    return (lifecycle.observe(asked, b.an_observation(asked, status=Status.STOPPED), b.NOW) or job) if job.units else job
+    return (
+        (lifecycle.observe(asked, b.an_observation(asked, status=Status.STOPPED), b.NOW) or job) if job.units else job
+    )
 
 
 def _ended(job: Job) -> Job:
@@ -135,7 +137,9 @@ def _overlap(engine: DynamoEngine, steps: list[tuple[str, str]]) -> None:
             assert not old.transition([(job, replace(job, priority=5, version=job.version + 1))])
         elif step == "settings":
             policy = old.settings().policy
-            old.set_settings(policy=replace(policy, reservation_timeout=policy.reservation_timeout + timedelta(seconds=1)))
+            old.set_settings(
+                policy=replace(policy, reservation_timeout=policy.reservation_timeout + timedelta(seconds=1))
+            )
         else:
             _change(old, job, step)
         new.check()

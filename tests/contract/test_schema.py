@@ -12,8 +12,8 @@ from engines import ROOT, DynamoEngine
 from table_fixtures import fixture_of, lacking, load, put_all, row_of_text, shape
 
 import builders as b
+from trainmaster.adapters.dynamodb.control.schema import SCHEMA, Schema
 from trainmaster.adapters.dynamodb.rows import keyed
-from trainmaster.adapters.dynamodb.schema import SCHEMA, Schema
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.errors import UnsupportedSchema
 from trainmaster.domain.jobs import lifecycle
@@ -66,7 +66,9 @@ def shape_of_text(row):
 def test_every_row_of_the_page_about_the_table_is_in_the_table_of_a_release():
     """A kind of row that a branch adds is in docs/reference/table.md, and needs a line in the scenarios."""
     page = (ROOT / "docs" / "reference" / "table.md").read_text()
-    described = re.findall(r"^\| `([^`|]+)` \| ((?:`[^`|]+`(?:, )?)+) \|", page.partition("## Attributes")[0], re.MULTILINE)
+    described = re.findall(
+        r"^\| `([^`|]+)` \| ((?:`[^`|]+`(?:, )?)+) \|", page.partition("## Attributes")[0], re.MULTILINE
+    )
     patterns = {(pk, sk) for pk, keys in described for sk in re.findall("`([^`]+)`", keys)}
     assert len(patterns) > 20
     rows = [row for path in ALL_TABLES for row in json.loads(path.read_text())["rows"]]

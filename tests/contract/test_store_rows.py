@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import builders as b
 from other_kind import a_batch
 from trainmaster.adapters.dynamodb.codec import ATTEMPT_FIELDS, JOB_FIELDS, ROW_FIELDS
+from trainmaster.adapters.dynamodb.control.schema import SCHEMA
 from trainmaster.adapters.dynamodb.rows import (
     finished_at,
     history_of,
@@ -28,7 +29,6 @@ from trainmaster.adapters.dynamodb.rows import (
     row_of,
     waiting_key,
 )
-from trainmaster.adapters.dynamodb.schema import SCHEMA
 from trainmaster.adapters.dynamodb.settings import SETTINGS, Deployed
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resizing, RestartBudget

@@ -15,7 +15,7 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from trainmaster import bootstrap
-from trainmaster.domain.errors import InvalidRequest, ServiceError
+from trainmaster.domain.errors import InvalidRequest, Paused, ServiceError
 from trainmaster.service.apply_plan import PassReport
 from trainmaster.service.faults import error_types, log_fields
 from trainmaster.service.observe import observe
@@ -75,6 +75,9 @@ def consume(application: bootstrap.Application, event: dict[str, Any], context: 
                 wake(application.manager_context.store, application.publisher)
                 return _response(batch)
             _run_passes(application, context, tick=batch.tick)
+        except Paused as error:
+            logger.info("no pass begins: the manager is paused", extra={"cause": str(error)})
+            batch.tick = False
         except ServiceError:
             logger.exception("the pass failed; the next tick retries")
             metrics.add_metric(name="PassesFailed", unit=MetricUnit.Count, value=1)
@@ -189,8 +192,11 @@ def _apply_message(application: bootstrap.Application, message: dict[str, Any], 
 
 
 def _apply_observation(application: bootstrap.Application, observation: Observation | None, batch: Batch) -> None:
-    """Apply the observed state of a training job or of a run."""
+    """Apply the observed state of a training job or of a run; while the manager is paused, ignore it."""
     if observation is None:
+        return
+    if application.manager_context.store.is_paused():
+        logger.info("ignored an event: the manager is paused", extra={"training_job": observation.training_job_name})
         return
     context = replace(application.manager_context, faults=batch.faults, orphans=batch.orphans)
     batch.pass_wanted = observe(context, observation) or batch.pass_wanted

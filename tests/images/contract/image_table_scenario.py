@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-import builders as b
 import table_scenario
+from table_scenario import filled
+
+import builders as b
 from image_builders import an_image_job
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
@@ -17,7 +19,6 @@ from trainmaster.images.domain.endpoint import Endpoint, Variant
 from trainmaster.images.domain.refusal import Refusal
 from trainmaster.images.domain.tiling import Region, Window
 from trainmaster.images.domain.work import Claim
-from table_scenario import filled
 
 KEY = "ships"
 

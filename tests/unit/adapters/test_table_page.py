@@ -89,7 +89,7 @@ def written_attributes() -> set[str]:
         records_row(RECORDS, 1),
         catalogue_row(Catalogue()),
         cursors_row(Cursors()),
-        Deployed(b.pools_of(), "parameter", Policy())._row((), Policy(), 1),
+        Deployed(b.pools_of(), "parameter", Policy())._changed(None, (), Policy(), 1),
         {"events": {}},
         audit_row(ENTRY, "id"),
     )

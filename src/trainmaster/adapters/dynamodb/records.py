@@ -39,8 +39,8 @@ def booking_actions(table: Table, deployed: Deployed, changes: Sequence[tuple[Jo
     for before, after in changes:
         records = booked(records, before, after, settings.policy, settings.pools)
     version = 0 if row is None else int(row["version"]["N"])
-    after = {**(row or {}), **records_row(records, version + 1, row)}
-    return [table.put_action(after, Guard("version", version) if version else ABSENT)]
+    updated = {**(row or {}), **records_row(records, version + 1, row)}
+    return [table.put_action(updated, Guard("version", version) if version else ABSENT)]
 
 
 def records_row(records: Records, version: int, before: Row | None = None) -> Row:

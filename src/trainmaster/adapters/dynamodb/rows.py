@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, TypedDict
 
-from trainmaster.adapters.dynamodb.codec import JOB, ROW, STATES, decode_history, decode_job, encode_history, encode_job
+from trainmaster.adapters.dynamodb.codec import ROW, STATES, decode_history, decode_job, encode_history, encode_job
 from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import InvalidRequest, TooLarge
@@ -37,10 +37,23 @@ FINISHED_INDEX, FINISHED = "finished", "ended"
 """The index of ended jobs, and its one hash key: jobs end no faster than SageMaker starts them."""
 
 JOB_ATTRIBUTES = frozenset(
-    "pk sk schema jobName entryTime jobState priority version job apart finishedIn finishedAt".split()
+    [
+        "pk",
+        "sk",
+        "schema",
+        "jobName",
+        "entryTime",
+        "jobState",
+        "priority",
+        "version",
+        "job",
+        "apart",
+        "finishedIn",
+        "finishedAt",
+    ]
 )
 """Attributes of a job's live row; any others are a newer release's, and kept."""
-_WARM_MEMBERS = frozenset("units warmPoolKey until priority usedBy unusedSince endingSince".split())
+_WARM_MEMBERS = frozenset(["units", "warmPoolKey", "until", "priority", "usedBy", "unusedSince", "endingSince"])
 _READABLE = 700
 """Bytes of a job's text that keep its row, with the longest name, within one kilobyte, DynamoDB's unit of charge."""
 _MAX_LANE_LENGTH = 700

@@ -18,10 +18,10 @@ from trainmaster.adapters.dynamodb.catalogue import (
     cursors_of,
     cursors_row,
 )
+from trainmaster.adapters.dynamodb.control.pause import PAUSED, pause_of, pause_text
 from trainmaster.adapters.dynamodb.finding import find
 from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs
-from trainmaster.adapters.dynamodb.pause import PAUSED, pause_of, pause_text
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of
 from trainmaster.adapters.dynamodb.requests import read_request, request_rows
 from trainmaster.adapters.dynamodb.rows import (
@@ -115,7 +115,8 @@ class DynamoStore:
             if number is not None:
                 self._paused = False
                 return self._read(number, deciding=True)
-            # A newer schema is refused as the row is read.
+            # A newer schema is refused as the row is read, and again before the next event.
+            self._paused = None
             if (pause := self.pause()) is not None:
                 raise Paused(f"The manager is paused: {pause.reason}.")
         raise Throttled("other callers keep pausing and resuming the manager")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from botocore.exceptions import ClientError
 
 from trainmaster.adapters.aws_errors import AWS_ERRORS
+from trainmaster.adapters.dynamodb.control.schema import ATTRIBUTE, SCHEMA, Schema
 from trainmaster.adapters.dynamodb.errors import (
     failed_guards,
     is_cancelled,
@@ -23,7 +24,6 @@ from trainmaster.adapters.dynamodb.errors import (
     was_retried,
 )
 from trainmaster.adapters.dynamodb.rows import FINISHED, FINISHED_INDEX, Key, Row, keyed
-from trainmaster.adapters.dynamodb.schema import ATTRIBUTE, SCHEMA, Schema
 from trainmaster.domain.errors import Throttled
 
 if TYPE_CHECKING:

@@ -62,7 +62,7 @@ def newer(stored: int, known: int) -> UnsupportedSchema:
     """Return the error for data of a newer schema."""
     return UnsupportedSchema(
         f"The queue's table has schema {stored}, and this release of Trainmaster reads schemas up to {known}. "
-        "Deploy the newer release again; docs/how-to/upgrade.md describes how to return to an older one."
+        "Deploy the newer release again; docs/reference/compatibility.md explains schemas."
     )
 
 

@@ -1,0 +1,1 @@
+"""The schema of the table, and the pause of the manager."""
