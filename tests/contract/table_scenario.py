@@ -12,7 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import builders as b
 from other_kind import a_batch
-from trainmaster.adapters.dynamodb.rendezvous import DynamoRendezvousControl
+from trainmaster.adapters.dynamodb.rendezvous.run_keys import SECRET_BYTES, RunKeys
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.access.audit import AuditEntry
@@ -23,7 +23,7 @@ from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.document import written
-from trainmaster.domain.elastic.rendezvous import Control
+from trainmaster.domain.elastic.rendezvous import Run
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Change, Job, JobState
@@ -78,7 +78,7 @@ def play(table: Table) -> None:
     _long_history(store)
     _move(store, b.a_job("moved"), replace(b.a_job("moved"), priority=7, version=2))
     store.update_external_jobs({origin.value.replace(" ", "-"): ExternalJob({b.P5: 1}, origin) for origin in Origin})
-    DynamoRendezvousControl(replace(table, schema=None), _StillClock()).set("elastic", filled(Control))
+    RunKeys(table, lambda: bytes(SECRET_BYTES))(Run("elastic", b.ROLE))
     store.begin_pass()
 
 
@@ -169,16 +169,6 @@ def _move(store: Store, before: Job, after: Job) -> None:
 
 def _change(store: Store, before: Job, after: Job, **others: Any) -> None:
     assert store.transition([(before, after)], **others), after.name
-
-
-class _StillClock:
-    """A clock that stands at `builders.NOW`."""
-
-    def now(self) -> datetime:
-        return b.NOW
-
-    def sleep(self, seconds: float) -> None:
-        raise AssertionError(seconds)
 
 
 def everything(table: Table) -> dict[str, Any]:

@@ -84,9 +84,7 @@ def _matches(pattern: tuple[str, str], key: tuple[str, str]) -> bool:
 
 def test_every_row_has_the_schema_of_its_writer():
     rows = json.loads(TABLES[-1].read_text())["rows"]
-    # Nodes of elastic jobs write the rendezvous.
-    unmarked = {row["pk"]["S"].partition("#")[0] for row in rows if row.get("schema") != {"N": str(SCHEMA.version)}}
-    assert unmarked <= {"rdzv"}
+    assert {row["schema"]["N"] for row in rows} == {str(SCHEMA.version)}
 
 
 # ---------------------------------------------------------------- other versions
