@@ -77,4 +77,4 @@ def _name_pools_members(row: Row) -> Row:
 
 
 SCHEMA = Schema(1, {0: _name_pools_members})
-"""What this release reads and writes. tests/fixtures has a table of every released version."""
+"""The schema of this release. tests/fixtures has a table of every released version."""
