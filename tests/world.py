@@ -358,6 +358,7 @@ class World:
         application.__dict__["store"] = self._store()
         application.__dict__["publisher"] = self.queue
         application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
+        application.__dict__["training"] = SageMakerLauncher(self.sagemaker, QUEUE)
         application.__dict__["checkpoints"] = self
         application.__dict__["rendezvous"] = self.rendezvous
         application.__dict__["resize_requesters"] = self.resize_requesters

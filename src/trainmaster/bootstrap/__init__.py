@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from trainmaster.adapters.dynamodb.store import DynamoStore
     from trainmaster.adapters.dynamodb.table import Table
+    from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
     from trainmaster.domain.jobs.observation import Observation
     from trainmaster.ports.kinds import PoolDiscovery, Runs
     from trainmaster.service.capacity.catalogue import CatalogueRefresher
@@ -148,10 +149,14 @@ class Application:
     @cached_property
     def launcher(self) -> Launcher:
         """SageMaker training jobs, and the runs of other kinds of jobs if the deployment has any."""
+        return KindLauncher(self.training, self.runs) if self.runs else self.training
+
+    @cached_property
+    def training(self) -> SageMakerLauncher:
+        """SageMaker training jobs; also the inventory of what the queue has created."""
         from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 
-        training = SageMakerLauncher(self.clients.of("sagemaker"), self.settings.queue)
-        return KindLauncher(training, self.runs) if self.runs else training
+        return SageMakerLauncher(self.clients.of("sagemaker"), self.settings.queue)
 
     @cached_property
     def kinds(self) -> Mapping[str, JobKind]:

@@ -19,6 +19,7 @@ from trainmaster.domain.errors import InvalidRequest, Paused, ServiceError
 from trainmaster.service.apply_plan import PassReport
 from trainmaster.service.faults import error_types, log_fields
 from trainmaster.service.observe import observe
+from trainmaster.service.restoring.restore import restore_if_asked
 from trainmaster.service.run_pass import run_pass
 from trainmaster.service.wake import wake
 
@@ -78,6 +79,7 @@ def consume(application: bootstrap.Application, event: dict[str, Any], context: 
         except Paused as error:
             logger.info("no pass begins: the manager is paused", extra={"cause": str(error)})
             batch.tick = False
+            _restore(application)
         except ServiceError:
             logger.exception("the pass failed; the next tick retries")
             metrics.add_metric(name="PassesFailed", unit=MetricUnit.Count, value=1)
@@ -221,6 +223,18 @@ def _run_passes(application: bootstrap.Application, context: LambdaContext, *, t
 
 _MIN_REMAINING_MS = 30_000
 """Milliseconds that must be left for a further pass, or to refresh the catalogue of instance types."""
+
+
+def _restore(application: bootstrap.Application) -> None:
+    """Compare the table with SageMaker if an administrator asked for it; the next tick repeats a failure."""
+    try:
+        done = restore_if_asked(application.manager_context, application.training)
+    except ServiceError:
+        logger.exception("could not compare the table with SageMaker; the next tick tries again")
+        return
+    if done is not None:
+        counts = {"differences": len(done.differences), "adopted": len(done.adopted), "failed": done.failed}
+        logger.info("compared the table with SageMaker", extra=counts)
 
 
 def _refresh_kinds(application: bootstrap.Application, report: PassReport) -> None:

@@ -110,6 +110,37 @@ class OpenJob:
     stopping: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class StartedJob:
+    """A training job that this queue created, open or ended.
+
+    Attributes:
+        seen: its present state.
+        units: the instances of its request, by capacity source.
+        job_name: the job that its tags name.
+        attempt: the number of its attempt.
+        decided_at: when its start was decided, by its tags.
+    """
+
+    seen: Observation
+    units: Units
+    job_name: str
+    attempt: int
+    decided_at: datetime
+
+
+class Inventory(Protocol):
+    """What the queue has created at SageMaker, whatever the store knows. Raises what `Launcher` raises."""
+
+    def list_created(self, since: datetime, token: str | None = None) -> OpenJobsPage:
+        """Return one page of the names of the account's training jobs created after `since`, open or ended."""
+        ...
+
+    def find_created(self, training_job_name: str) -> StartedJob | None:
+        """Return a training job with its tags; None if this queue did not create it."""
+        ...
+
+
 class Launcher(Protocol):
     """Creates, stops and describes training jobs. Verbs raise `Throttled`, `Unavailable`, `NotPermitted`."""
 

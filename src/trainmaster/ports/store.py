@@ -18,6 +18,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.restore import Restore
 
 Request = Mapping[str, Any]
 """A CreateTrainingJob request as JSON values."""
@@ -114,6 +115,14 @@ class Store(CatalogueStore, Protocol):
 
     def set_pause(self, pause: Pause | None) -> None:
         """Pause the manager and fence the running pass; None resumes it. Idempotent."""
+        ...
+
+    def restore(self) -> Restore | None:
+        """Return the newest comparison with SageMaker that was asked for, strongly consistent; None if none was."""
+        ...
+
+    def save_restore(self, restore: Restore) -> None:
+        """Replace it."""
         ...
 
     def is_paused(self) -> bool:

@@ -19,6 +19,7 @@ from trainmaster.adapters.dynamodb.catalogue import (
     cursors_row,
 )
 from trainmaster.adapters.dynamodb.control.pause import PAUSED, pause_of, pause_text
+from trainmaster.adapters.dynamodb.control.restore import RESTORE, restore_of, restore_row
 from trainmaster.adapters.dynamodb.finding import find
 from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs
@@ -59,6 +60,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.restore import Restore
 from trainmaster.domain.shares.charging import books
 from trainmaster.domain.store_limits import check_changes
 from trainmaster.ports.kinds import Discover, NoDiscovery
@@ -150,6 +152,15 @@ class DynamoStore:
         else:
             self._table.update(keyed(CONTROL, **{PAUSED: pause_text(pause)}))
             self._table.add(CONTROL, "pass", 1)
+
+    def restore(self) -> Restore | None:
+        """Return the newest comparison that was asked for; see `ports.Store`."""
+        row = self._table.get(RESTORE)
+        return None if row is None else restore_of(row)
+
+    def save_restore(self, restore: Restore) -> None:
+        """Replace it; see `ports.Store`."""
+        self._table.put(restore_row(restore))
 
     def is_paused(self) -> bool:
         """Return whether the manager was paused when last seen; see `ports.Store`."""

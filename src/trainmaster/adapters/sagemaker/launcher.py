@@ -22,7 +22,12 @@ from trainmaster.adapters.sagemaker.errors import (
     is_stopping,
     was_retried,
 )
-from trainmaster.adapters.sagemaker.observation import observation_of_answer, open_job_of_answer, units_of_answer
+from trainmaster.adapters.sagemaker.observation import (
+    observation_of_answer,
+    open_job_of_answer,
+    started_job_of_answer,
+    units_of_answer,
+)
 from trainmaster.adapters.sagemaker.request import QUEUE_TAG, START_TAG, Request, attempt_request, own_tags
 from trainmaster.adapters.sagemaker.training_plan import window_of_answer
 from trainmaster.domain.capacity.units import PlanWindow, Units
@@ -30,7 +35,7 @@ from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, U
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
-from trainmaster.ports.sagemaker import CreateResult, Creator, OpenJob, OpenJobsPage, StopResult, Unconfirmed
+from trainmaster.ports.sagemaker import CreateResult, Creator, OpenJob, OpenJobsPage, StartedJob, StopResult, Unconfirmed
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
@@ -139,6 +144,28 @@ class SageMakerLauncher:
         with _reading():
             names = tuple(summary["TrainingJobName"] for summary in answer["TrainingJobSummaries"])
         return OpenJobsPage(names, _next_token(status, answer.get("NextToken")))
+
+    def list_created(self, since: datetime, token: str | None = None) -> OpenJobsPage:
+        """Return one page of the account's training jobs, open or ended; see `ports.Inventory`."""
+        arguments: dict[str, Any] = {"NextToken": token} if token else {}
+        try:
+            answer = self._client.list_training_jobs(CreationTimeAfter=since, MaxResults=PAGE, **arguments)
+        except AWS_ERRORS as error:
+            raise call_error(error) from error
+        with _reading():
+            names = tuple(summary["TrainingJobName"] for summary in answer["TrainingJobSummaries"])
+        return OpenJobsPage(names, answer.get("NextToken"))
+
+    def find_created(self, training_job_name: str) -> StartedJob | None:
+        """Return a training job of this queue; see `ports.Inventory`."""
+        answer = self._describe(training_job_name)
+        if answer is None:
+            return None
+        with _reading():
+            arn = answer["TrainingJobArn"]
+        tags = self._visible_tags(arn)
+        with _reading():
+            return started_job_of_answer(answer, tags, self._queue)
 
     def describe_training_plan(self, arn: str) -> PlanWindow | None:
         """Return the state and window of a training plan; see `ports.Launcher.describe_training_plan`.

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from trainmaster.adapters.sagemaker.request import JOB_TAG, QUEUE_TAG, tag_value
+from trainmaster.adapters.sagemaker.request import ATTEMPT_TAG, JOB_TAG, QUEUE_TAG, START_TAG, tag_value
 from trainmaster.domain.capacity.units import Units, source, total, worst_case
 from trainmaster.domain.capacity.warm_pools import MAX_KEEP_ALIVE
 from trainmaster.domain.errors import InvalidRequest
@@ -20,7 +20,7 @@ from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.jobs.observation import TERMINAL, Observation, Status, Warm
 from trainmaster.domain.requests.fields import entries, part, shown, text, whole
 from trainmaster.domain.text import MAX_REASON_LENGTH
-from trainmaster.ports.sagemaker import OpenJob, Owner
+from trainmaster.ports.sagemaker import OpenJob, Owner, StartedJob
 
 DETAIL_TYPE = "SageMaker Training Job State Change"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -72,8 +72,11 @@ def units_of_answer(answer: Object) -> Units:
     Empty once it has ended, and for a serverless job, which has no instances. With instance preferences it is
     SageMaker's choice, before that the worst case.
     """
-    if _status(answer, "") in TERMINAL:
-        return {}
+    return {} if _status(answer, "") in TERMINAL else requested_units(answer)
+
+
+def requested_units(answer: Object) -> Units:
+    """Return the instances that a described training job holds or held, by their source."""
     plan = text(part(answer, "ResourceConfig"), "TrainingPlanArn")
     spot = answer.get("EnableManagedSpotTraining") is True
     held = _types(part(answer, "ResourceConfig"))
@@ -98,6 +101,27 @@ def open_job_of_answer(answer: Object, tags: Mapping[str, str], queue: str) -> O
         job_name=tags.get(JOB_TAG, "") if is_ours else "",
         keep_alive=bool(whole(part(answer, "ResourceConfig"), "KeepAlivePeriodInSeconds")),
         stopping=_status(answer, "") is Status.STOPPING,
+    )
+
+
+def started_job_of_answer(answer: Object, tags: Mapping[str, str], queue: str) -> StartedJob | None:
+    """Return a described training job of this queue, None for another's. Raises `InvalidRequest` if unreadable."""
+    attempt, start = tags.get(ATTEMPT_TAG, ""), tags.get(START_TAG, "")
+    if tags.get(QUEUE_TAG) != tag_value(queue) or not attempt.isdecimal() or JOB_TAG not in tags:
+        return None
+    created_at = _time(answer.get("CreationTime"), "CreationTime")
+    if created_at is None:
+        raise _bad("CreationTime", None, "a time")
+    try:
+        decided_at = datetime.fromisoformat(start)
+    except ValueError:
+        decided_at = created_at
+    return StartedJob(
+        seen=observation_of_answer(answer),
+        units=requested_units(answer),
+        job_name=tags[JOB_TAG],
+        attempt=int(attempt),
+        decided_at=decided_at,
     )
 
 

@@ -54,6 +54,11 @@ def external_units(known: Mapping[str, ExternalJob], pools: Mapping[str, Pool]) 
     return total([orphans, {name: count for name, count in others.items() if name in counting}])
 
 
+def units_by_pool(units: Units, pools: Mapping[str, Pool]) -> Units:
+    """Return instances by capacity source as units by pool; those without a pool are left out."""
+    return _placed([ExternalJob(units)], pools)
+
+
 def _placed(jobs: Iterable[ExternalJob], pools: Mapping[str, Pool]) -> dict[str, int]:
     """Return the units that these training jobs hold, by pool."""
     held = total(job.units for job in jobs)

@@ -41,6 +41,7 @@ from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy.document import differences, policy_of
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.records import booked
+from trainmaster.domain.restore import Restore
 from trainmaster.domain.shares.charging import books
 from trainmaster.domain.store_limits import MAX_REQUEST_BYTES, check_changes, check_request
 from trainmaster.domain.times import NEVER
@@ -117,6 +118,16 @@ class MemoryStore:
         with self._lock:
             self._table.pause = pause
             self._table.passes += pause is not None
+
+    def restore(self) -> Restore | None:
+        """Return the newest comparison that was asked for; see `ports.Store`."""
+        with self._lock:
+            return self._table.restore
+
+    def save_restore(self, restore: Restore) -> None:
+        """Replace it; see `ports.Store`."""
+        with self._lock:
+            self._table.restore = restore
 
     def is_paused(self) -> bool:
         """Return whether the manager is paused; see `ports.Store`."""

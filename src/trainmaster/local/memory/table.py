@@ -18,6 +18,7 @@ from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job
 from trainmaster.domain.jobs.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
 from trainmaster.domain.plan import Cursors
 from trainmaster.domain.records import Records
+from trainmaster.domain.restore import Restore
 from trainmaster.local.memory.sorted_keys import SortedKeys
 from trainmaster.ports.store import Pause
 
@@ -47,6 +48,7 @@ class MemoryTable:
     audit_order: SortedKeys[AuditPlace] = field(default_factory=SortedKeys)
     passes: int = 0
     pause: Pause | None = None
+    restore: Restore | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def put_job(self, job: Job) -> None:
