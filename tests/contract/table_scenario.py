@@ -30,6 +30,7 @@ from trainmaster.domain.jobs.job import Change, Job, JobState
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Cursors
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.restore import Restore
 from trainmaster.ports.store import Store
 
 DEFAULTS = {"unknown": {}, "units": {b.P5: 1}, "outcome": Outcome.PREEMPTED, "freed_for": "ended"}
@@ -79,6 +80,7 @@ def play(table: Table) -> None:
     _move(store, b.a_job("moved"), replace(b.a_job("moved"), priority=7, version=2))
     store.update_external_jobs({origin.value.replace(" ", "-"): ExternalJob({b.P5: 1}, origin) for origin in Origin})
     RunKeys(table, lambda: bytes(SECRET_BYTES))(Run("elastic", b.ROLE))
+    store.save_restore(filled(Restore))
     store.begin_pass()
 
 
@@ -187,6 +189,7 @@ def everything(table: Table) -> dict[str, Any]:
         "warm": plain(snapshot.warm),
         "records": plain(snapshot.records),
         "cursors": plain(snapshot.cursors),
+        "restore": plain(store.restore()),
         "waiting": [job.name for job in snapshot.waiting],
     }
 

@@ -35,7 +35,15 @@ from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, U
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Status
-from trainmaster.ports.sagemaker import CreateResult, Creator, OpenJob, OpenJobsPage, StartedJob, StopResult, Unconfirmed
+from trainmaster.ports.sagemaker import (
+    CreateResult,
+    Creator,
+    OpenJob,
+    OpenJobsPage,
+    StartedJob,
+    StopResult,
+    Unconfirmed,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
