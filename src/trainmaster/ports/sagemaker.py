@@ -130,7 +130,7 @@ class StartedJob:
 
 
 class Inventory(Protocol):
-    """Lists the training jobs that the queue has created, also those that the store lacks. Raises as `Launcher` does."""
+    """Lists training jobs that the queue has created, also those that the store lacks. Raises as `Launcher` does."""
 
     def list_created(self, since: datetime, token: str | None = None) -> OpenJobsPage:
         """Return one page of the names of the account's training jobs created after `since`, open or ended."""
