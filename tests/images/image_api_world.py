@@ -13,7 +13,11 @@ from trainmaster.images.local.memory_refusals import MemoryRefusals
 from trainmaster.local.memory.store import MemoryStore
 
 SQS = "https://sqs.us-east-1.amazonaws.com/111122223333/"
-IMAGES = {"image": {"IMAGE_QUEUE_URL": f"{SQS}images"}}
+HOSTS = (
+    "8.8.8.8,[2a00:1450:4001::1],no.such.host.invalid,10.1.2.3,169.254.169.254,127.0.0.1:9001,2130706433,[::1],"
+    "[fe80::1],[fd00:ec2::254],localhost,a.localhost,models.example"
+)
+IMAGES = {"image": {"IMAGE_QUEUE_URL": f"{SQS}images", "MODEL_HOSTS": HOSTS}}
 
 
 class SentImages:

@@ -71,10 +71,19 @@ def test_w17_other_callers_are_looked_after_unless_that_is_switched_off_or_capac
     assert (parts.refresher.external_load is not None) is watches
 
 
-@pytest.mark.parametrize("url", ["http://169.254.169.254/latest", "https://10.0.0.7:8443/m", "http://localhost/m"])
-def test_models_that_workers_would_not_call_are_refused_as_their_requests_come_in(session, url):
-    parts = image_parts(an_application(session, IMAGE_QUEUE_URL=f"{SQS}images"))
-    with pytest.raises(InvalidRequest, match="resolve to a public address") as caught:
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("https://169.254.169.254/latest", "resolve to a public address"),
+        ("https://localhost/m", "resolve to a public address"),
+        ("https://10.0.0.7:8443/m", "does not call models at 10.0.0.7:8443"),
+        ("http://localhost/m", "not encrypted"),
+    ],
+)
+def test_models_that_workers_would_not_call_are_refused_as_their_requests_come_in(session, url, told):
+    hosts = "169.254.169.254,localhost"
+    parts = image_parts(an_application(session, IMAGE_QUEUE_URL=f"{SQS}images", MODEL_HOSTS=hosts))
+    with pytest.raises(InvalidRequest, match=told) as caught:
         parts.intake.reachable(url)
     assert caught.value.field == "imageProcessor.name"
 

@@ -91,11 +91,12 @@ class ImageParts:
         return SqsImages(self.application.clients.of("sqs"), *urls)
 
     def check_model(self, url: str) -> None:
-        """Raise `InvalidRequest` for a model's URL with an address that no worker calls; names are not resolved."""
+        """Raise `InvalidRequest` for a model's URL that no worker calls; names of hosts are not resolved."""
         from trainmaster.images.pixels.http.url_policy import check_model, literal_addresses
 
         s3 = self.application.clients.of("s3")
-        check_model(url, s3_endpoint=s3.meta.endpoint_url, resolve=literal_addresses)
+        hosts = self.settings.model_hosts
+        check_model(url, s3_endpoint=s3.meta.endpoint_url, hosts=hosts, resolve=literal_addresses)
 
     @cached_property
     def refusals(self) -> Refusals:
@@ -188,4 +189,4 @@ class ImageParts:
         """Reads images, invokes models, writes results; needs the layer with GDAL (ADR 17)."""
         from trainmaster.images.pixels.wiring import Imaging
 
-        return Imaging(self.application.clients.session, self.clock)
+        return Imaging(self.application.clients.session, self.clock, hosts=self.settings.model_hosts)

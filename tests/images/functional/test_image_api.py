@@ -96,20 +96,20 @@ def test_where_image_jobs_are_off_a_request_is_refused_with_what_to_do():
 
 PRIVATE = [
     "169.254.169.254",
-    "10.1.2.3",
     "127.0.0.1:9001",
     "2130706433",
     "[::1]",
     "[fe80::1]",
+    "[fd00:ec2::254]",
     "localhost",
     "a.localhost.",
 ]
 
 
 @pytest.mark.parametrize("host", PRIVATE)
-def test_a_model_at_an_address_that_no_worker_calls_is_refused_with_the_field(host):
+def test_a_model_at_an_address_of_the_machine_itself_is_refused_even_if_it_is_listed(host):
     world = ImageApiWorld()
-    body = an_image_request(imageProcessor={"name": f"http://{host}/model", "type": "HTTP_ENDPOINT"})
+    body = an_image_request(imageProcessor={"name": f"https://{host}/model", "type": "HTTP_ENDPOINT"})
     for path, members in (("/image-jobs", {}), ("/plan", {"imageSize": [1_024, 1_024]})):
         reply = world.post(path, body | members)
         assert reply.kind == (400, "InvalidRequest", "imageProcessor.name")
@@ -117,10 +117,30 @@ def test_a_model_at_an_address_that_no_worker_calls_is_refused_with_the_field(ho
     assert world.image_queue.sent == []
 
 
-@pytest.mark.parametrize("host", ["8.8.8.8", "[2a00:1450:4001::1]", "no.such.host.invalid"])
-def test_a_model_at_a_public_address_is_taken_and_names_are_asked_after_by_the_intake(host):
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("https://10.1.2.4/model", "does not call models at 10.1.2.4:443"),
+        ("https://8.8.8.8:8443/model", "does not call models at 8.8.8.8:8443"),
+        ("https://user:s3cr3t@models.example.org/model", "does not call models at models.example.org:443"),
+        ("http://8.8.8.8/model", "not encrypted"),
+    ],
+)
+def test_a_model_that_is_not_on_a_listed_host_is_refused_with_the_field(url, told):
     world = ImageApiWorld()
-    body = an_image_request(imageProcessor={"name": f"http://{host}/model"})
+    body = an_image_request(imageProcessor={"name": url})
+    for path, members in (("/image-jobs", {}), ("/plan", {"imageSize": [1_024, 1_024]})):
+        reply = world.post(path, body | members)
+        assert reply.kind == (400, "InvalidRequest", "imageProcessor.name")
+        assert told in reply.error["message"]
+        assert "s3cr3t" not in reply.error["message"]
+    assert world.image_queue.sent == []
+
+
+@pytest.mark.parametrize("host", ["8.8.8.8", "[2a00:1450:4001::1]", "10.1.2.3", "no.such.host.invalid"])
+def test_a_model_on_a_listed_host_is_taken_and_names_are_asked_after_by_the_intake(host):
+    world = ImageApiWorld()
+    body = an_image_request(imageProcessor={"name": f"https://{host}/model"})
     assert world.post("/image-jobs", body).status == 202
     assert world.post("/plan", body | {"imageSize": [1_024, 1_024]}).status == 200
 

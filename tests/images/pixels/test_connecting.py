@@ -192,6 +192,30 @@ def test_a_name_that_cannot_be_looked_up_now_is_trouble_that_may_pass():
         HttpModel(client, "https://models.example/model", content_type="image/png").features(b"tile")
 
 
+@pytest.mark.parametrize(
+    ("url", "listed", "to"),
+    [
+        ("https://10.0.0.5/m", {"10.0.0.5"}, [("10.0.0.5", 443)]),
+        ("https://10.0.0.5/m", set(), None),
+        ("https://10.0.0.5/m", {"10.0.0.6"}, None),
+        ("https://models.example/m", {"10.0.0.5"}, None),
+        ("https://169.254.169.254/m", {"169.254.169.254"}, None),
+        ("https://127.0.0.1/m", {"127.0.0.1"}, None),
+    ],
+)
+def test_a_private_address_is_connected_to_only_if_it_is_listed_itself(url, listed, to):
+    wires = Wires()
+    address = "10.0.0.5" if "example" in url else url.split("/")[2]
+    transport = PublicOnly(httpx.Limits(), resolve=lambda _: [address], backend=wires, listed=listed)
+    with httpx.Client(transport=transport) as client:
+        if to is None:
+            with pytest.raises(InvalidRequest, match="public address"):
+                client.get(url)
+        else:
+            assert client.get(url).text == "hi"
+    assert wires.to == (to or [])
+
+
 @pytest.mark.parametrize(("endpoint", "guarded"), [(None, True), ("http://127.0.0.1:4566", False)])
 def test_only_a_local_stack_connects_to_this_machine(monkeypatch, web, endpoint, guarded):
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)

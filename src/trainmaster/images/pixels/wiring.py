@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -13,6 +13,7 @@ import httpx
 from botocore.config import Config
 
 from trainmaster.adapters.sts import Roles
+from trainmaster.images.domain.model_hosts import listed_addresses
 from trainmaster.images.pixels.features.results import Results
 from trainmaster.images.pixels.http.url_policy import check_model, image_location, is_loopback
 from trainmaster.images.pixels.reading.access import Access
@@ -45,10 +46,19 @@ class Imaging:
         session: creates the clients.
         clock: the time.
         rng: spreads retries.
+        hosts: hosts with ports whose models may be called by URL.
     """
 
-    def __init__(self, session: boto3.Session, clock: Clock, rng: random.Random | None = None) -> None:
+    def __init__(
+        self,
+        session: boto3.Session,
+        clock: Clock,
+        rng: random.Random | None = None,
+        *,
+        hosts: Collection[str] = frozenset(),
+    ) -> None:
         self._session = session
+        self._hosts = hosts
         self._clock = clock
         self._runtimes: dict[str | None, tuple[boto3.Session, Any]] = {}
         self._rng = rng or random.Random()  # noqa: S311 - spreads tries, guards nothing
@@ -64,8 +74,8 @@ class Imaging:
         return Image(self._access, place, task.request.image_read_role)
 
     def check_model(self, url: str) -> None:
-        """Raise `InvalidRequest` if a model's URL leads to no public address; see `url_policy.check_model`."""
-        check_model(url, s3_endpoint=self._s3.meta.endpoint_url)
+        """Raise `InvalidRequest` for a model's URL that may not be called; see `url_policy.check_model`."""
+        check_model(url, s3_endpoint=self._s3.meta.endpoint_url, hosts=self._hosts)
 
     def model(self, task: Task, wait: Callable[[float], bool]) -> Model:
         """Return the job's model; see `worker.WorkerFactory`."""
@@ -81,7 +91,7 @@ class Imaging:
         content_type = str(request.parameters.get("ContentType") or CONTENT_TYPES[request.tile_format])
         if request.processor.is_http:
             self.check_model(request.processor.name)
-            return HttpModel(self._http, request.processor.name, content_type=content_type)
+            return HttpModel(self._models_http, request.processor.name, content_type=content_type)
         return SageMakerModel(
             self._runtime(request.processor.assumed_role),
             request.processor.name,
@@ -92,7 +102,8 @@ class Imaging:
 
     def close(self) -> None:
         """Close all connections; the object cannot be used afterwards."""
-        clients: list[Any] = [self._s3, self._sts, self._http, *(client for _, client in self._runtimes.values())]
+        https = [self._http, self._models_http]
+        clients: list[Any] = [self._s3, self._sts, *https, *(client for _, client in self._runtimes.values())]
         for client in clients:
             client.close()
 
@@ -130,6 +141,10 @@ class Imaging:
     @cached_property
     def _http(self) -> httpx.Client:
         return http_client(loopback=self._loopback)
+
+    @cached_property
+    def _models_http(self) -> httpx.Client:
+        return http_client(loopback=self._loopback, listed=listed_addresses(self._hosts))
 
     @property
     def _loopback(self) -> bool:

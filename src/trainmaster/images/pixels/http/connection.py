@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,6 +37,7 @@ class PublicOnly(httpx.BaseTransport):
         resolve: returns the addresses of a host.
         backend: connects to them.
         now: seconds of a monotonic clock.
+        listed: numeric addresses that are allowed even if they are private.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class PublicOnly(httpx.BaseTransport):
         limits: httpx.Limits,
         *,
         resolve: Resolver = addresses,
+        listed: Collection[str] = (),
         backend: httpcore.NetworkBackend | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -52,7 +54,7 @@ class PublicOnly(httpx.BaseTransport):
             max_connections=limits.max_connections,
             max_keepalive_connections=limits.max_keepalive_connections,
             keepalive_expiry=limits.keepalive_expiry,
-            network_backend=_CheckedBackend(resolve, backend or httpcore.SyncBackend(), now),
+            network_backend=_CheckedBackend(resolve, listed, backend or httpcore.SyncBackend(), now),
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -104,8 +106,11 @@ _OTHER_ERRORS = (httpcore.ProxyError, httpcore.UnsupportedProtocol)
 class _CheckedBackend(httpcore.NetworkBackend):
     """Connects to the checked addresses in their order; they share the time-out."""
 
-    def __init__(self, resolve: Resolver, backend: httpcore.NetworkBackend, now: Callable[[], float]) -> None:
+    def __init__(
+        self, resolve: Resolver, listed: Collection[str], backend: httpcore.NetworkBackend, now: Callable[[], float]
+    ) -> None:
         self._resolve = resolve
+        self._listed = listed
         self._backend = backend
         self._now = now
 
@@ -118,7 +123,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         """Return a connection to the host."""
-        found = public_addresses(host, resolve=self._resolve)[:_ADDRESSES]
+        found = public_addresses(host, resolve=self._resolve, listed=self._listed)[:_ADDRESSES]
         until = None if timeout is None else self._now() + timeout
         for left in range(len(found), 0, -1):
             part = None if until is None else max(_SHORTEST, (until - self._now()) / left)

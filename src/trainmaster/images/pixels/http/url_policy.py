@@ -9,11 +9,12 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from trainmaster.domain.errors import InvalidRequest, Unavailable
+from trainmaster.images.domain.model_hosts import check_listed, listed_addresses
 from trainmaster.images.domain.urls import without_secrets
 
 Resolver = Callable[[str], Iterable[str]]
@@ -92,18 +93,26 @@ def image_location(url: str, *, loopback: bool = False, resolve: Resolver = addr
     return ImageLocation(url)
 
 
-def check_model(url: str, *, s3_endpoint: str, resolve: Resolver = addresses) -> None:
-    """Raise `InvalidRequest` if a model's URL leads to no public address; see `check_host`.
+def check_model(url: str, *, s3_endpoint: str, hosts: Collection[str], resolve: Resolver = addresses) -> None:
+    """Raise `InvalidRequest` if a model's URL is not of a listed host over TLS, or leads to no public address.
+
+    A host that is listed by a private numeric address may have it; see `check_host`.
 
     Args:
         url: the model's.
-        s3_endpoint: of boto3; a loopback address means a local stack, where all addresses are allowed.
+        s3_endpoint: of boto3; a loopback address means a local stack, where all URLs are allowed.
+        hosts: the listed hosts with their ports (`domain.model_hosts`).
         resolve: returns the addresses of a host.
     """
-    check_host(url, field="imageProcessor.name", loopback=is_loopback(urlsplit(s3_endpoint).hostname), resolve=resolve)
+    loopback, field = is_loopback(urlsplit(s3_endpoint).hostname), "imageProcessor.name"
+    if not loopback:
+        check_listed(url, hosts)
+    check_host(url, field=field, loopback=loopback, resolve=resolve, listed=listed_addresses(hosts))
 
 
-def check_host(url: str, *, field: str, loopback: bool = False, resolve: Resolver = addresses) -> None:
+def check_host(
+    url: str, *, field: str, loopback: bool = False, resolve: Resolver = addresses, listed: Collection[str] = ()
+) -> None:
     """Raise `InvalidRequest`, naming the field, if a URL leads to no address of the public internet.
 
     Raises `Unavailable` if that cannot be decided now. Names of this machine are rejected without a lookup:
@@ -115,13 +124,13 @@ def check_host(url: str, *, field: str, loopback: bool = False, resolve: Resolve
     if loopback:
         return
     try:
-        public_addresses(host, resolve=resolve)
+        public_addresses(host, resolve=resolve, listed=listed)
     except InvalidRequest as error:
         raise InvalidRequest(f"{shown}: {error.message}", field=field) from error
 
 
-def public_addresses(host: str, *, resolve: Resolver = addresses) -> list[str]:
-    """Return the addresses of a host, if all are of the public internet.
+def public_addresses(host: str, *, resolve: Resolver = addresses, listed: Collection[str] = ()) -> list[str]:
+    """Return the addresses of a host, if all are of the public internet, or the host is a listed private address.
 
     Raises `InvalidRequest` if there are none or others, `Unavailable` if that cannot be decided now.
     """
@@ -138,6 +147,8 @@ def public_addresses(host: str, *, resolve: Resolver = addresses) -> list[str]:
         raise InvalidRequest(f"{host} is not a host name: {error}") from error
     except (OSError, ValueError) as error:
         raise Unavailable(f"the address of {host} cannot be found now: {error}") from error
+    if host in listed and not any(map(_is_of_this_machine, parsed)):
+        return found
     if not found or not all(_is_public(each) for each in parsed):
         raise InvalidRequest(f"{host} does not resolve to a public address")
     return found
@@ -156,6 +167,17 @@ def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return address.is_global and not address.is_multicast
 
 
+def _is_of_this_machine(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Return whether an address serves this machine only: loopback, link-local, and that of the metadata service."""
+    inner = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    if inner is not None:
+        return _is_of_this_machine(inner)
+    special = address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
+    return special or address in _METADATA
+
+
+_METADATA = ipaddress.IPv6Network("fd00:ec2::/32")
+"""Where EC2 has its services of an instance over IPv6 (EC2 user guide, "Instance metadata")."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _UNICAST = ipaddress.IPv6Network("2000::/3")
 """The range assigned to the public internet (IANA, "IPv6 Global Unicast Address Assignments")."""

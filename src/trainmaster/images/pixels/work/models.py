@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -212,7 +212,7 @@ def _read_limited(answer: httpx.Response) -> bytes:
     return bytes(body[: MAX_ANSWER_LENGTH + 1])
 
 
-def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> httpx.Client:
+def http_client(*, loopback: bool = False, resolve: Resolver = addresses, listed: Collection[str] = ()) -> httpx.Client:
     """Return a client for models and images behind URLs, without redirects; `PublicOnly` restricts its addresses.
 
     Unlike httpx by default it does not log URLs' credentials at INFO, and it keeps no cookies, since all jobs share it.
@@ -220,10 +220,11 @@ def http_client(*, loopback: bool = False, resolve: Resolver = addresses) -> htt
     Args:
         loopback: whether all addresses are allowed, including loopback: local stacks only.
         resolve: returns the addresses of a host.
+        listed: numeric addresses that are allowed even if they are private.
     """
     logging.getLogger("httpx").setLevel(logging.WARNING)
     limits = httpx.Limits(max_connections=MAX_CONNECTIONS)
-    transport = httpx.HTTPTransport(limits=limits) if loopback else PublicOnly(limits, resolve=resolve)
+    transport = httpx.HTTPTransport(limits=limits) if loopback else PublicOnly(limits, resolve=resolve, listed=listed)
     timeout = httpx.Timeout(ANSWER_TIME, connect=5)
     cookies = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
     return httpx.Client(timeout=timeout, transport=transport, follow_redirects=False, cookies=cookies)
