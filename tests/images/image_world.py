@@ -55,10 +55,12 @@ class Images:
 
     headers: dict[str, Header | Exception] = field(default_factory=lambda: {f"{BUCKET}small.tif": a_header()})
     reads: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+    submitters: list[str] = field(default_factory=list)
     meet: threading.Barrier | None = None
 
-    def read(self, url: str, *, role: str | None = None, interest: str | None = None) -> Header:
+    def read(self, url: str, *, role: str | None = None, interest: str | None = None, submitter: str = "") -> Header:
         self.reads.append((url, role, interest))
+        self.submitters.append(submitter)
         if self.meet is not None:
             self.meet.wait(timeout=20)
         found = self.headers.get(url) or InvalidRequest(f"{url} cannot be read.", field="imageUrls[0]")

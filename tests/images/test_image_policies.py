@@ -58,6 +58,7 @@ NEEDS = {
         *(Request(f"sagemaker:{each}", SHIPS) for each in ("DescribeEndpoint", "ListTags")),
         Request("s3:GetObject", "arn:aws:s3:::scenes/a.tif"),
         Request("sts:AssumeRole", IMAGE_ROLE),
+        Request("sts:SetSourceIdentity", IMAGE_ROLE),
         Request("kms:Decrypt", KEY, THROUGH_S3),
         *of_logs("sagemaker-queue-image-intake"),
     ],
@@ -72,6 +73,7 @@ NEEDS = {
         Request("s3:GetObject", "arn:aws:s3:::results/a.json"),
         Request("s3:PutObject", "arn:aws:s3:::results/a.json"),
         Request("sts:AssumeRole", IMAGE_ROLE),
+        Request("sts:SetSourceIdentity", IMAGE_ROLE),
         Request("kms:Decrypt", KEY, THROUGH_S3),
         Request("kms:GenerateDataKey", KEY, THROUGH_S3),
         *of_logs("sagemaker-queue-image-regions"),
@@ -87,6 +89,7 @@ QUEUE_NEEDS = {
         *(Request(f"sagemaker:{each}", SHIPS) for each in ("DescribeEndpoint", "ListTags")),
         Request("cloudwatch:GetMetricData"),
         Request("sts:AssumeRole", IMAGE_ROLE),
+        Request("sts:SetSourceIdentity", IMAGE_ROLE),
     ],
 }
 """The further requests of the queue's own functions."""

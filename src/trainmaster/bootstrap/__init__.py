@@ -51,7 +51,7 @@ class Application:
     def __init__(self, settings: Settings, session: Session | None = None) -> None:
         self.settings = settings
         self.clock: Clock = SystemClock()
-        self.clients = Clients(session, self.clock)
+        self.clients = Clients(session, self.clock, settings.queue)
 
     @cached_property
     def api_context(self) -> ApiContext:

@@ -20,10 +20,12 @@ class Clients:
     Args:
         given: whose clients they are; None for a new session with botocore's own settings.
         clock: tells how long a role's credentials last.
+        queue: the queue's name, the external ID under which roles are assumed.
     """
 
-    def __init__(self, given: Session | None, clock: Clock) -> None:
+    def __init__(self, given: Session | None, clock: Clock, queue: str) -> None:
         self._given = given
+        self._queue = queue
         self._clock = clock
 
     @cached_property
@@ -63,4 +65,4 @@ class Clients:
     def _roles(self) -> Roles:
         from trainmaster.adapters.sts import Roles
 
-        return Roles(self.session, self.of("sts"), self._clock)
+        return Roles(self.session, self.of("sts"), self._clock, self._queue)

@@ -189,4 +189,4 @@ class ImageParts:
         """Reads images, invokes models, writes results; needs the layer with GDAL (ADR 17)."""
         from trainmaster.images.pixels.wiring import Imaging
 
-        return Imaging(self.application.clients.session, self.clock, hosts=self.settings.model_hosts)
+        return Imaging(self.application.clients.session, self.clock, self.queue, hosts=self.settings.model_hosts)

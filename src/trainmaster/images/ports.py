@@ -33,13 +33,14 @@ class Header:
 class Headers(Protocol):
     """Headers of images, read from the images' stores."""
 
-    def read(self, url: str, *, role: str | None = None, interest: str | None = None) -> Header:
+    def read(self, url: str, *, role: str | None = None, interest: str | None = None, submitter: str = "") -> Header:
         """Return the header; only its bytes are read.
 
         Args:
             url: `s3://bucket/key` or `http(s)://...`.
             role: IAM role ARN under which it is read; None for the queue's own role.
             interest: region of interest as WKT, longitude and latitude. Without georeference it counts as none.
+            submitter: the principal for whom the role is assumed; "" if unknown.
 
         Raises `InvalidRequest` for an image that cannot be read, and for an interest outside of it; `Throttled`,
         `Unavailable` where trying again may help.

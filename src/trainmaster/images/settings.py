@@ -9,7 +9,7 @@ from typing import Any
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.endpoint import Limits
 from trainmaster.images.domain.limits import VARIABLES, limits_of
-from trainmaster.images.domain.model_hosts import SETTING, parse_hosts
+from trainmaster.images.domain.urls import HOSTS_SETTING, parse_hosts
 
 PREFIX = "TRAINMASTER_"
 NAMES = ("IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID")
@@ -48,13 +48,13 @@ class ImageSettings:
     @classmethod
     def of_values(cls, values: Mapping[str, str]) -> ImageSettings:
         """Return the settings of these values. Raises `InvalidRequest` naming one that is unknown or wrong."""
-        unknown = sorted(values.keys() - {*NAMES, *ROLES, SETTING, *VARIABLES})
+        unknown = sorted(values.keys() - {*NAMES, *ROLES, HOSTS_SETTING, *VARIABLES})
         if unknown:
-            hint = f"known: {', '.join((*NAMES, *ROLES, SETTING, *VARIABLES))}"
+            hint = f"known: {', '.join((*NAMES, *ROLES, HOSTS_SETTING, *VARIABLES))}"
             raise InvalidRequest(f"unknown setting {unknown[0]} of image jobs", field=unknown[0], hint=hint)
         given: dict[str, Any] = {name.lower(): values[name] for name in NAMES if name in values}
         given |= {name.lower(): tuple(filter(None, values.get(name, "").split(","))) for name in ROLES}
-        return cls(**given, model_hosts=parse_hosts(values.get(SETTING, "")), limits=limits_of(values))
+        return cls(**given, model_hosts=parse_hosts(values.get(HOSTS_SETTING, "")), limits=limits_of(values))
 
     @property
     def account(self) -> str:
@@ -64,7 +64,7 @@ class ImageSettings:
 
 def split_environment(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the values of image jobs in the environment of one of their functions, and the rest of it."""
-    ours = (*NAMES, *ROLES, SETTING)
+    ours = (*NAMES, *ROLES, HOSTS_SETTING)
     own = {name: name for name in (*ours, *VARIABLES)} | {PREFIX + name: name for name in ours}
     values = {own[name]: text for name, text in environ.items() if name in own}
     return values, {name: text for name, text in environ.items() if name not in own}

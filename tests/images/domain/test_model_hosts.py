@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.images.domain.model_hosts import check_listed, listed_addresses, parse_hosts
+from trainmaster.images.domain.urls import check_listed, listed_addresses, parse_hosts
 
 HOSTS = parse_hosts("models.example.com, Models.Example.org:8443,10.0.0.5,[fd12::1]:9000")
 LISTED = [

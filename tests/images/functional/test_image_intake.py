@@ -137,7 +137,20 @@ def test_an_image_is_read_with_the_role_of_its_request():
     world = ImageWorld()
     role = "arn:aws:iam::222222222222:role/reader"
     world.deliver(an_image_request(imageReadRole=role))
-    assert world.images.reads == [(f"{BUCKET}small.tif", role, None)]
+    assert (world.images.reads, world.images.submitters) == ([(f"{BUCKET}small.tif", role, None)], [""])
+
+
+def test_a_role_is_assumed_for_the_principal_for_which_the_api_vouches_and_not_for_its_session():
+    world = ImageWorld()
+    records = [
+        a_record(
+            number, an_image_request(f"job{number}", imageReadRole="arn:aws:iam::222222222222:role/reader"), sender
+        )
+        | {"messageAttributes": {"Caller": {"stringValue": ALICE, "dataType": "String"}}}
+        for number, sender in enumerate([f"{API_ROLE}:sagemaker-queue-api", "AROASTRANGER:x"])
+    ]
+    world.consume({"Records": records})
+    assert sorted(world.images.submitters) == ["", ALICE.rpartition("/")[0]]
 
 
 def test_a_role_for_reading_that_cannot_be_assumed_is_refused_by_its_field():

@@ -55,7 +55,7 @@ def s3(s3_client):
 
 @pytest.fixture(scope="module")
 def imaging(session):
-    made = Imaging(session, SystemClock(), random.Random(1))
+    made = Imaging(session, SystemClock(), "sagemaker-queue", random.Random(1))
     yield made
     made.close()
 

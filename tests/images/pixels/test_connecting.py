@@ -169,7 +169,7 @@ def rebound(web):
 def test_an_image_of_a_name_that_leads_here_after_the_check_is_not_asked_for(session, web, rebound):
     client, url = rebound
     web.files["a.tif"] = geotiff(picture(30, 20, []))
-    access = Access(Roles(session, None, None), s3_endpoint="https://s3.us-east-1.amazonaws.com", http=client)
+    access = Access(Roles(session, None, None, "q"), s3_endpoint="https://s3.us-east-1.amazonaws.com", http=client)
     with pytest.raises(InvalidRequest, match="resolve to a public address") as caught:
         RasterHeaders(access, resolve=lambda _: ["8.8.8.8"]).read(f"{url}/a.tif")
     assert caught.value.field == "imageUrls"
@@ -222,7 +222,7 @@ def test_only_a_local_stack_connects_to_this_machine(monkeypatch, web, endpoint,
     if endpoint is not None:
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
     session = aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-central-1")
-    with closing(Imaging(session, SystemClock())) as imaging:
+    with closing(Imaging(session, SystemClock(), "q")) as imaging:
         if guarded:
             with pytest.raises(InvalidRequest, match="resolve to a public address"):
                 imaging._http.get(web.url)

@@ -272,7 +272,7 @@ def test_an_image_that_is_replaced_is_seen(headers, web):
 def test_where_boto3_finds_s3_elsewhere_this_machine_is_refused(monkeypatch):
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     session = aws_session(aws_access_key_id="test", aws_secret_access_key="test", region_name="eu-central-1")
-    imaging = Imaging(session, SystemClock())
+    imaging = Imaging(session, SystemClock(), "q")
     with pytest.raises(InvalidRequest, match="resolve to a public address"):
         imaging.headers.read("http://localhost:9001/2018-06-01/runtime/invocation/next")
     imaging.close()

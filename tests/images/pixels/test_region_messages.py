@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import boto3
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from imaging_stage import JOB, Ticking
 
 from api_world import StillClock
 from image_builders import an_image_job
 from spots import geotiff, picture, scattered, squares
-from trainmaster.adapters.sts import Roles
+from trainmaster.adapters.sts import Roles, source_identity
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.domain.errors import InvalidRequest, Throttled
 from trainmaster.domain.jobs.job import JobState
@@ -39,12 +42,16 @@ class Context:
         return self.left
 
 
+ANN = "arn:aws:iam::111122223333:user/team/ann"
+RESEARCH = "arn:aws:sts::111122223333:assumed-role/research"
+
+
 class OneJob:
     """A store that knows one image job and its request."""
 
     def __init__(self, request, work):
         self.request, self.work = request, work
-        self.units, self.state = {"endpoint/ships": 100}, JobState.RUNNING
+        self.units, self.state, self.submitted_by = {"endpoint/ships": 100}, JobState.RUNNING, None
 
     def find(self, name):
         return self if name == JOB else None
@@ -211,6 +218,12 @@ def test_a_region_asks_no_more_at_once_than_its_job_holds(world, play):
         assert _task_of(world.store)(claim_of(json.dumps(about(0)), "w")).workers == workers
 
 
+@pytest.mark.parametrize(("stored", "submitter"), [(ANN, ANN), (None, "")])
+def test_workers_assume_roles_for_the_submitter_of_the_job(world, stored, submitter):
+    world.store.submitted_by = stored
+    assert _task_of(world.store)(claim_of(json.dumps(about(0)), "w")).submitter == submitter
+
+
 def test_a_request_that_has_gone_fails_its_region(world, play):
     world.store.work = None
     assert deliver(world, about(0)) == []
@@ -282,7 +295,7 @@ class Sts:
 def test_a_role_is_assumed_once_while_its_keys_last_long_enough_for_a_worker():
     clock = StillClock(datetime(2026, 11, 21, tzinfo=UTC))
     own, sts = boto3.Session(region_name="eu-west-1"), Sts(clock)
-    roles = Roles(own, sts, clock)
+    roles = Roles(own, sts, clock, "sagemaker-queue")
     assert roles.session(None) is own
     first = roles.session("arn:aws:iam::1:role/a")
     assert roles.session("arn:aws:iam::1:role/a") is first
@@ -291,6 +304,46 @@ def test_a_role_is_assumed_once_while_its_keys_last_long_enough_for_a_worker():
     assert [each["RoleArn"][-1] for each in sts.calls] == ["a", "b"]
     clock.sleep(41 * 60)
     assert roles.session("arn:aws:iam::1:role/a") is not first
+
+
+def test_a_role_is_assumed_for_the_submitter_under_the_queues_external_id_and_sessions_are_not_shared():
+    clock = StillClock(datetime(2026, 11, 21, tzinfo=UTC))
+    sts, role = Sts(clock), "arn:aws:iam::1:role/a"
+    roles = Roles(boto3.Session(region_name="eu-west-1"), sts, clock, "sagemaker-queue")
+    sessions = [roles.session(role, submitter) for submitter in (ANN, RESEARCH, "", ANN, RESEARCH, "")]
+    assert sessions[:3] == sessions[3:]
+    assert len({id(session) for session in sessions}) == 3
+    assert {each["ExternalId"] for each in sts.calls} == {"sagemaker-queue"}
+    assert [each["SourceIdentity"] for each in sts.calls] == [
+        "111122223333-user-ann",
+        "111122223333-assumed-role-research",
+        "sagemaker-queue",
+    ]
+
+
+NAMES = st.text(st.sampled_from("aZ9+=,.@_-"), min_size=1, max_size=64)
+KINDS = st.sampled_from(["iam::111122223333:user", "iam::111122223333:user/team", "sts::111122223333:assumed-role"])
+
+
+@given(KINDS, NAMES, KINDS, NAMES)
+def test_a_source_identity_has_the_form_that_sts_takes_and_stands_for_one_principal(kind, name, other_kind, other):
+    first, second = source_identity(f"arn:aws:{kind}/{name}"), source_identity(f"arn:aws:{other_kind}/{other}")
+    assert re.fullmatch(r"[\w+=,.@-]{2,64}", first, re.ASCII)
+    same = (kind.removesuffix("/team"), name) == (other_kind.removesuffix("/team"), other)
+    assert (first == second) is same
+
+
+@pytest.mark.parametrize(
+    ("principal", "identity"),
+    [
+        ("arn:aws-us-gov:iam::111122223333:root", "111122223333-root"),
+        ("arn:aws:sts::111122223333:federated-user", "111122223333-federated-user"),
+        ("", ""),
+        ("ann", ""),
+    ],
+)
+def test_principals_without_a_name_have_source_identities_too(principal, identity):
+    assert source_identity(principal) == identity
 
 
 class Sqs:

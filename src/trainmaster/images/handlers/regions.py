@@ -139,6 +139,7 @@ def _task_of(store: Store) -> Callable[[Claim], Task]:
             part=work.part,
             cut=work.cut,
             workers=requests_of(work, sum(job.units.values())),
+            submitter=job.submitted_by or "",
             begin_unreported=job.state is JobState.STARTING,
         )
 

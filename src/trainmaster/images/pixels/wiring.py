@@ -13,7 +13,7 @@ import httpx
 from botocore.config import Config
 
 from trainmaster.adapters.sts import Roles
-from trainmaster.images.domain.model_hosts import listed_addresses
+from trainmaster.images.domain.urls import listed_addresses
 from trainmaster.images.pixels.features.results import Results
 from trainmaster.images.pixels.http.url_policy import check_model, image_location, is_loopback
 from trainmaster.images.pixels.reading.access import Access
@@ -45,6 +45,7 @@ class Imaging:
     Args:
         session: creates the clients.
         clock: the time.
+        queue: the queue's name, the external ID under which roles are assumed.
         rng: spreads retries.
         hosts: hosts with ports whose models may be called by URL.
     """
@@ -53,6 +54,7 @@ class Imaging:
         self,
         session: boto3.Session,
         clock: Clock,
+        queue: str,
         rng: random.Random | None = None,
         *,
         hosts: Collection[str] = frozenset(),
@@ -60,7 +62,8 @@ class Imaging:
         self._session = session
         self._hosts = hosts
         self._clock = clock
-        self._runtimes: dict[str | None, tuple[boto3.Session, Any]] = {}
+        self._queue = queue
+        self._runtimes: dict[tuple[str | None, str], tuple[boto3.Session, Any]] = {}
         self._rng = rng or random.Random()  # noqa: S311 - spreads tries, guards nothing
 
     @cached_property
@@ -71,7 +74,7 @@ class Imaging:
     def image(self, task: Task) -> Image:
         """Return the job's image; see `worker.WorkerFactory`."""
         place = image_location(task.request.image_url, loopback=self._loopback)
-        return Image(self._access, place, task.request.image_read_role)
+        return Image(self._access, place, task.request.image_read_role, task.submitter)
 
     def check_model(self, url: str) -> None:
         """Raise `InvalidRequest` for a model's URL that may not be called; see `url_policy.check_model`."""
@@ -93,7 +96,7 @@ class Imaging:
             self.check_model(request.processor.name)
             return HttpModel(self._models_http, request.processor.name, content_type=content_type)
         return SageMakerModel(
-            self._runtime(request.processor.assumed_role),
+            self._runtime(request.processor.assumed_role, task.submitter),
             request.processor.name,
             request.parameters,
             variant=task.variant,
@@ -107,12 +110,15 @@ class Imaging:
         for client in clients:
             client.close()
 
-    def _runtime(self, role: str | None) -> Any:
-        """Return one client per role, since all callers share its throttling state; new credentials need a new one."""
-        session = self._roles.session(role)
-        known = self._runtimes.get(role)
+    def _runtime(self, role: str | None, submitter: str) -> Any:
+        """Return one client per role and submitter; new credentials need a new one.
+
+        All jobs under the queue's own role share a client, and so its throttling state.
+        """
+        session, key = self._roles.session(role, submitter), (role, "" if role is None else submitter)
+        known = self._runtimes.get(key)
         if known is None or known[0] is not session:
-            known = self._runtimes[role] = (session, session.client("sagemaker-runtime", config=runtime_config()))
+            known = self._runtimes[key] = (session, session.client("sagemaker-runtime", config=runtime_config()))
         return known[1]
 
     @cached_property
@@ -121,7 +127,7 @@ class Imaging:
 
     @cached_property
     def _roles(self) -> Roles:
-        return Roles(self._session, self._sts, self._clock)
+        return Roles(self._session, self._sts, self._clock, self._queue)
 
     @cached_property
     def _sts(self) -> STSClient:

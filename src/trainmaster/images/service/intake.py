@@ -131,7 +131,7 @@ def prepare(
     endpoint = _endpoint(intake, request, key, failed)
     variant = choose_variant(endpoint, request.target_variant, request.job_id)
     try:
-        header = _header(intake, request)
+        header = _header(intake, request, asked.caller.principal)
     except (InvalidRequest, ServiceError):
         failed(key)
         raise
@@ -192,9 +192,14 @@ def check_share_of(access: Access, asked: IncomingRequest, policy: Policy) -> No
     check_share(access, asked.caller, asked.body, asked.request.share, policy, field=SHARE_FIELD)
 
 
-def _header(intake: Intake, request: ImageRequest) -> Header:
+def _header(intake: Intake, request: ImageRequest, submitter: str) -> Header:
     try:
-        return intake.headers.read(request.image_url, role=request.image_read_role, interest=request.region_of_interest)
+        return intake.headers.read(
+            request.image_url,
+            role=request.image_read_role,
+            interest=request.region_of_interest,
+            submitter=submitter,
+        )
     except InvalidRequest as error:
         raise _named(error, "imageUrls[0]") from error
     except NotPermitted as error:

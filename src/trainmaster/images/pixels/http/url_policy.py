@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from trainmaster.domain.errors import InvalidRequest, Unavailable
-from trainmaster.images.domain.model_hosts import check_listed, listed_addresses
-from trainmaster.images.domain.urls import without_secrets
+from trainmaster.images.domain.urls import check_listed, listed_addresses, without_secrets
 
 Resolver = Callable[[str], Iterable[str]]
 """Returns the addresses of a host. Raises OSError if it has none."""
@@ -101,7 +100,7 @@ def check_model(url: str, *, s3_endpoint: str, hosts: Collection[str], resolve: 
     Args:
         url: the model's.
         s3_endpoint: of boto3; a loopback address means a local stack, where all URLs are allowed.
-        hosts: the listed hosts with their ports (`domain.model_hosts`).
+        hosts: the listed hosts with their ports (`domain.urls`).
         resolve: returns the addresses of a host.
     """
     loopback, field = is_loopback(urlsplit(s3_endpoint).hostname), "imageProcessor.name"

@@ -171,10 +171,13 @@ class Access:
         self._http = http
         self._options = _OPTIONS | _s3_options(s3_endpoint) | (options or {})
 
-    def source(self, place: ImageLocation, role: str | None) -> Source:
-        """Return the image at a place, under a role or the queue's own; sends no request. Close the result."""
+    def source(self, place: ImageLocation, role: str | None, submitter: str = "") -> Source:
+        """Return the image at a place, under a role or the queue's own; sends no request. Close the result.
+
+        The role is assumed for the job of the submitter, a principal; "" if it is unknown.
+        """
         if place.bucket:
-            return _InS3(place, self._options, lambda: self._roles.session(role), self._s3_endpoint)
+            return _InS3(place, self._options, lambda: self._roles.session(role, submitter), self._s3_endpoint)
         return _BehindHttp(place, self._options, self._http)
 
 

@@ -27,10 +27,11 @@ class RasterHeaders:
         self._loopback = loopback
         self._resolve = resolve
 
-    def read(self, url: str, *, role: str | None = None, interest: str | None = None) -> Header:
+    def read(self, url: str, *, role: str | None = None, interest: str | None = None, submitter: str = "") -> Header:
         """Return the header of an image; see `images.ports.Headers.read`."""
         place = image_location(url, loopback=self._loopback, resolve=self._resolve)
-        with closing(self._access.source(place, role)) as source, source.reading(), source.open() as image:
+        source = self._access.source(place, role, submitter)
+        with closing(source), source.reading(), source.open() as image:
             if not image.count:
                 raise InvalidRequest(f"{place.shown} has no bands", field="imageUrls")
             check_blocks(image)

@@ -70,11 +70,12 @@ class Image:
         access: opens it.
         place: its location.
         role: IAM role ARN under which it is read; None for the queue's own role.
+        submitter: the principal for whom the role is assumed; "" if unknown.
     """
 
-    def __init__(self, access: Access, place: ImageLocation, role: str | None) -> None:
+    def __init__(self, access: Access, place: ImageLocation, role: str | None, submitter: str = "") -> None:
         self._place = place
-        self._source = access.source(place, role)
+        self._source = access.source(place, role, submitter)
         self._idle: queue.SimpleQueue[DatasetReader] = queue.SimpleQueue()
         self._measured: list[Scale | None] = []
         self._measuring = threading.Lock()

@@ -24,6 +24,7 @@ class Task:
         part: the requested part of the image.
         cut: its division.
         workers: requests that a region makes at once.
+        submitter: the principal that submitted the job; "" if unknown.
         begin_unreported: whether the queue does not know yet that a worker has begun.
     """
 
@@ -33,6 +34,7 @@ class Task:
     part: Window
     cut: Cut
     workers: int
+    submitter: str = ""
     begin_unreported: bool = False
 
 
