@@ -51,7 +51,7 @@ READ = ("BatchGetItem", "GetItem", "Query")
 NEEDS = {
     "IntakeRole": [
         *(on_table(action, key) for action in READ for key in ("STATE", "JOB#a", "WAIT")),
-        *(on_table("PutItem", key) for key in ("JOB#a", "WAIT", "endpoints", "refused#a")),
+        *(on_table("PutItem", key) for key in ("JOB#a", "WAIT", "AUDIT#2026-11", "endpoints", "refused#a")),
         *on_queue(IMAGES, *CONSUME),
         *on_queue(PROGRESS, "SendMessage"),
         *on_queue(DEAD, "SendMessage"),

@@ -217,7 +217,7 @@ def test_image_functions_may_send_only_to_their_queues():
 @pytest.mark.parametrize(
     ("role", "written"),
     [
-        ("IntakeRole", {"dynamodb:PutItem": {"JOB#*", "WAIT", "endpoints", "refused#*"}}),
+        ("IntakeRole", {"dynamodb:PutItem": {"JOB#*", "WAIT", "AUDIT#*", "endpoints", "refused#*"}}),
         ("RegionRole", {"dynamodb:PutItem": {"image#*", "endpoints"}, "dynamodb:UpdateItem": {"image#*"}}),
     ],
 )
