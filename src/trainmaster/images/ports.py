@@ -40,7 +40,7 @@ class Headers(Protocol):
             url: `s3://bucket/key` or `http(s)://...`.
             role: IAM role ARN under which it is read; None for the queue's own role.
             interest: region of interest as WKT, longitude and latitude. Without georeference it counts as none.
-            submitter: the principal for whom the role is assumed; "" if unknown.
+            submitter: the principal that submitted the job; "" if unknown.
 
         Raises `InvalidRequest` for an image that cannot be read, and for an interest outside of it; `Throttled`,
         `Unavailable` where trying again may help.

@@ -70,6 +70,7 @@ class Functions:
             table=TABLE,
             pools="ml.p5.48xlarge=2",
             allowed_roles=("*",),
+            admins=("*",),
             wake_queue_url=urls["WakeQueue"],
             dead_letter_queue_url=urls["WakeDeadLetterQueue"],
             job_kinds={

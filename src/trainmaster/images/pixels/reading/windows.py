@@ -70,7 +70,7 @@ class Image:
         access: opens it.
         place: its location.
         role: IAM role ARN under which it is read; None for the queue's own role.
-        submitter: the principal for whom the role is assumed; "" if unknown.
+        submitter: the principal that submitted the job; "" if unknown.
     """
 
     def __init__(self, access: Access, place: ImageLocation, role: str | None, submitter: str = "") -> None:
