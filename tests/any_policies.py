@@ -58,6 +58,12 @@ def shares(draw: st.DrawFn, name: str) -> Share:
         max=draw(units),
         max_per_user=draw(units),
         budget=draw(st.none() | budgets),
+        max_priority=draw(st.none() | st.integers(-1_000_000, 1_000_000)),
+        allow_non_preemptible=draw(st.booleans()),
+        max_job_instances=draw(st.none() | st.integers(0, CAP)),
+        max_job_dollars_per_hour=draw(st.none() | amounts),
+        admins=tuple(draw(roles)),
+        resizers=tuple(draw(roles)),
         submitters=tuple(draw(roles)),
         prefers=tuple(draw(prefers)),
     )

@@ -86,6 +86,7 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         "TRAINMASTER_REQUEST_POLICY": PARAMETERS["RequestPolicy"]["Default"],
         "TRAINMASTER_ADMINS": PARAMETERS["Admins"]["Default"],
         "TRAINMASTER_VIEWERS": PARAMETERS["Viewers"]["Default"],
+        "TRAINMASTER_CEILINGS": PARAMETERS["Ceilings"]["Default"],
         "TRAINMASTER_ALLOW_NON_PREEMPTIBLE": PARAMETERS["AllowNonPreemptible"]["Default"],
         "TRAINMASTER_RESERVATION_TIMEOUT_SECONDS": str(PARAMETERS["ReservationTimeoutSeconds"]["Default"]),
         "TRAINMASTER_LEARN_INSTANCE_TYPES": PARAMETERS["LearnInstanceTypes"]["Default"],

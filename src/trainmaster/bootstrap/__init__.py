@@ -79,6 +79,7 @@ class Application:
             admins=self.settings.admins,
             viewers=self.settings.viewers,
             stack=self.settings.stack,
+            ceilings=self.settings.ceilings,
             permissions=self.permissions if self.settings.check_pass_role else None,
         )
 

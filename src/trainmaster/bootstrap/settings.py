@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trainmaster.domain.access.ceilings import NO_CEILINGS, Ceilings
 from trainmaster.domain.access.patterns import EVERYONE, pattern_problem
 from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.capacity.units import Pool
@@ -44,6 +45,7 @@ class Settings:
         request_policy: JSON object, rules for every request (`domain/access/request_policy.py`).
         admins: patterns of the queue admins; empty for the callers that IAM allows to update the stack.
         viewers: patterns of the callers that may read the queue.
+        ceilings: what the API cannot exceed, as `priority=100,instances=64,dollarsPerHour=500`.
         stack: ARN of the deployment's CloudFormation stack; "" if there is none.
         allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
         reservation_timeout_seconds: the setting `reservationTimeoutSeconds` until PUT /settings changes it.
@@ -69,6 +71,7 @@ class Settings:
     admins: tuple[str, ...] = ()
     viewers: tuple[str, ...] = (EVERYONE,)
     stack: str = ""
+    ceilings: Ceilings = NO_CEILINGS
     allow_non_preemptible: bool = True
     reservation_timeout_seconds: int = 3600
     learn_instance_types: bool = False
@@ -208,6 +211,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "ADMINS": _callers,
     "VIEWERS": _callers,
     "STACK": str,
+    "CEILINGS": Ceilings.parse,
     "ALLOW_NON_PREEMPTIBLE": _switch,
     "RESERVATION_TIMEOUT_SECONDS": _seconds,
     "LEARN_INSTANCE_TYPES": _switch,

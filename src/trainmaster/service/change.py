@@ -13,6 +13,7 @@ from typing import Any
 
 from trainmaster.domain.access.audit import AuditAction
 from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.ceilings import priority_problem, settings_problems
 from trainmaster.domain.access.rules import Action
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled, VersionConflict
@@ -132,13 +133,15 @@ def change_settings(
 
     A conflict makes the change again.
 
-    Raises what `change` raises; `AccessDenied` unless the caller is a queue admin; `VersionConflict` if `version` is
-    given and no longer in force; `Throttled` after `MAX_TRIES` conflicts.
+    Raises what `change` raises; `InvalidRequest` for a change above a ceiling; `AccessDenied` unless the caller is a
+    queue admin; `VersionConflict` if `version` is given and no longer in force; `Throttled` after `MAX_TRIES`
+    conflicts.
     """
     context.require(caller, Action.ADMINISTER)
     for _ in range(MAX_TRIES):
         stored = context.store.settings()
         pools, policy = change(stored)
+        _check_ceilings(context, stored, pools, policy)
         try:
             # The change was checked against these settings only.
             changed = context.store.set_settings(
@@ -156,6 +159,16 @@ def change_settings(
     raise Throttled("the settings are changing too often; try again")
 
 
+def _check_ceilings(
+    context: ApiContext, stored: QueueSettings, pools: Sequence[Pool] | None, policy: Policy | None
+) -> None:
+    """Raise `InvalidRequest` for a change above a ceiling of the deployment."""
+    before = stored.pools.values(), stored.policy.expansion
+    after = before[0] if pools is None else pools, before[1] if policy is None else policy.expansion
+    for problem in settings_problems(context.access.ceilings, before, after, stored.catalogue):
+        raise problem.refusal()
+
+
 def _cancelled(context: ApiContext, caller: Caller, job: Job) -> Job:
     if job.state in WAITING or job.state is JobState.HELD:
         return lifecycle.cancel(job, context.clock.now(), caller.name)
@@ -169,12 +182,21 @@ def _changed(context: ApiContext, caller: Caller, job: Job, *, priority: int | N
     if job.state in ENDED:
         raise IllegalTransition(f"job {job.name} is {job.state} and can no longer change", field="jobState")
     if priority is not None and priority != job.priority:
+        _check_priority(context, job, priority)
         job = lifecycle.reprioritise(job, priority, now, caller.name)
     if hold is True and job.held_by is None:
         job = lifecycle.hold(job, now, caller.name)
     if hold is False:
         job = lifecycle.release(job, now, caller.name)
     return job
+
+
+def _check_priority(context: ApiContext, job: Job, priority: int) -> None:
+    """Raise `InvalidRequest` for a priority above a ceiling; lowering one that is above it is allowed."""
+    share = context.store.settings(catalogue=False).policy.shares.get(job.share) if priority > job.priority else None
+    problem = priority_problem(priority, "priority", context.access.ceilings, share)
+    if problem is not None and priority > job.priority:
+        raise problem.refusal()
 
 
 def change_job(

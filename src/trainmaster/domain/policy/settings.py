@@ -26,6 +26,8 @@ MAX_ACTIONS = 500
 MAX_SHARES = 200
 """All settings are one row of the table, which holds at most 400 KB."""
 MAX_ROLES = 100
+MAX_PRIORITY = 1_000_000
+"""Highest priority of a job, and its lowest one below zero."""
 MAX_PATTERNS = 100
 
 
@@ -238,6 +240,17 @@ class Share:
     max: Annotated[Units, _size("Maximum instances that its jobs hold at the same time.")] = field(default_factory=dict)
     max_per_user: Annotated[Units, _size("The same for each of its users.")] = field(default_factory=dict)
     budget: Annotated[Budget | None, Setting("Budget for each period; null for none.")] = None
+    max_priority: Annotated[
+        int | None,
+        Setting("Maximum priority of its jobs; null for no limit.", minimum=-MAX_PRIORITY, maximum=MAX_PRIORITY),
+    ] = None
+    allow_non_preemptible: Annotated[
+        bool, Setting("Whether its jobs may have `trainmaster:preemptible=false`, if the deployment allows it.")
+    ] = True
+    max_job_instances: Annotated[int | None, _size("Maximum instances of each of its jobs; null for no limit.")] = None
+    max_job_dollars_per_hour: Annotated[
+        float | None, Setting("Maximum cost of each of its jobs, by the prices of pools and types; null for no limit.")
+    ] = None
     admins: Annotated[
         tuple[str, ...],
         _callers("Callers that may cancel, hold, release and re-prioritise its jobs, and answer for their resizes."),

@@ -49,6 +49,12 @@ def option_field(request: Mapping[str, object], name: str) -> str:
     return f"Tags[{keys.index(OPTION_PREFIX + name)}].Value" if gives(request, name) else "Tags"
 
 
+def priority_field(request: Mapping[str, object]) -> str:
+    """Return the path of the priority's value in a request; `Tags` if it does not have the tag."""
+    keys = [text(tag, "Key") for tag in entries(request, "Tags")]
+    return f"Tags[{keys.index(PRIORITY_TAG)}].Value" if PRIORITY_TAG in keys else "Tags"
+
+
 def tag_problems(request: Mapping[str, object]) -> list[Problem]:
     """Return everything wrong with the tags of a request."""
     tags = entries(request, "Tags")

@@ -16,6 +16,7 @@ from threading import Lock
 from typing import TypeGuard
 
 from trainmaster.domain.access.caller import UNKNOWN, Caller
+from trainmaster.domain.access.ceilings import priority_problem
 from trainmaster.domain.access.redaction import check_shown
 from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceError
 from trainmaster.domain.jobs.job import ENDED, Change, Job, JobState
@@ -40,6 +41,7 @@ from trainmaster.service.change import ApiContext
 log = logging.getLogger(__name__)
 
 SHARE_FIELD = "trainmaster.share"
+PRIORITY_FIELD = "trainmaster.priority"
 RETRY_DELAY = timedelta(seconds=30)
 """Time for which an endpoint is not described again after a failed attempt: each may take long."""
 
@@ -187,8 +189,15 @@ def _check_not_ended(there: Job, asked: IncomingRequest) -> None:
 
 
 def check_share_of(access: Access, asked: IncomingRequest, policy: Policy) -> None:
-    """Raise `InvalidRequest` for an unknown share or a redacted request, `ShareNotAllowed` for another's share."""
+    """Raise `ShareNotAllowed` for a share that the caller may not use.
+
+    Raises `InvalidRequest` for a redacted request, an unknown share, or a priority above its ceiling.
+    """
     check_shown(asked.body)
+    share = policy.shares.get(asked.request.share)
+    problem = priority_problem(asked.request.priority, PRIORITY_FIELD, access.ceilings, share)
+    if problem is not None:
+        raise problem.refusal()
     check_share(access, asked.caller, asked.body, asked.request.share, policy, field=SHARE_FIELD)
 
 

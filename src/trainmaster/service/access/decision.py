@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.ceilings import NO_CEILINGS, Ceilings
 from trainmaster.domain.access.patterns import EVERYONE, matches
 from trainmaster.domain.access.rules import MAY, Action, Role, owns
 from trainmaster.domain.errors import AccessDenied
@@ -33,12 +34,14 @@ class Access:
         viewers: patterns of callers that may read the queue.
         stack: ARN of the deployment's CloudFormation stack; "" if there is none.
         permissions: answers of IAM; None not to ask.
+        ceilings: what no caller may exceed.
     """
 
     admins: tuple[str, ...] = ()
     viewers: tuple[str, ...] = (EVERYONE,)
     stack: str = ""
     permissions: Permissions | None = None
+    ceilings: Ceilings = NO_CEILINGS
 
     def require(self, caller: Caller, action: Action, policy: Callable[[], Policy], *, job: Job | None = None) -> None:
         """Raise `AccessDenied` unless the caller may; see `may`."""

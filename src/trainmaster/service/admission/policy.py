@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.ceilings import job_problems, priority_problem
 from trainmaster.domain.access.redaction import check_shown
 from trainmaster.domain.capacity.catalogue import AS_SHIPPED, Catalogue
 from trainmaster.domain.capacity.resources import Resources
@@ -14,7 +15,7 @@ from trainmaster.domain.capacity.units import Demand, Pool
 from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.policy.settings import Policy, Share
 from trainmaster.domain.requests import (
     Options,
     Problem,
@@ -36,6 +37,7 @@ from trainmaster.domain.requests import (
     storage_warnings,
     warnings,
 )
+from trainmaster.domain.requests.tags import priority_field
 from trainmaster.ports.store import Request
 from trainmaster.service.access import NO_ADMINS, Access
 from trainmaster.service.admission.build_job import build_job
@@ -61,7 +63,7 @@ class AdmissionPolicy:
     Attributes:
         shape_problems: checks a request against SageMaker's service model.
         rules: the rules on what the queue does for a caller.
-        access: decides who may submit to a share.
+        access: decides who may submit to a share, and has the ceilings of the deployment.
         allow_non_preemptible: whether the tag `trainmaster:preemptible=false` is accepted.
     """
 
@@ -95,7 +97,7 @@ class AdmissionPolicy:
         check_shown(request)
         self._check_form(request, pools)
         options = options_of(request)
-        self._check_options(request, options)
+        self._check_options(request, options, policy.shares.get(options.share))
         for problem in [*option_problems(request, options), *limit_problems(request, options, policy)]:
             raise problem.refusal()
         check_share(self.access, caller, request, options.share, policy)
@@ -106,6 +108,8 @@ class AdmissionPolicy:
         sent = self._check_form_for_pools(request, demand, pools, catalogue)
         self.rules.check(request, caller.arn or "", sent)
         job = build_job(request, options, demand, caller, now, elastic=elastic)
+        for problem in job_problems(job, policy.shares.get(options.share), pools, catalogue):
+            raise problem.refusal()
         advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
         advice += storage_warnings(request, demand, pools, catalogue)
         if elastic is not None:
@@ -147,9 +151,19 @@ class AdmissionPolicy:
             self._check_form(sent[-1], {**pools, pool.name: pool})
         return sent
 
-    def _check_options(self, request: Request, options: Options) -> None:
-        if options.preemptible or self.allow_non_preemptible:
+    def _check_options(self, request: Request, options: Options, share: Share | None) -> None:
+        """Raise `InvalidRequest` for a priority, or a job that may not be preempted, above a ceiling."""
+        problem = priority_problem(options.priority, priority_field(request), self.access.ceilings, share)
+        if problem is not None:
+            raise problem.refusal()
+        if options.preemptible or (self.allow_non_preemptible and (share is None or share.allow_non_preemptible)):
             return
+        if self.allow_non_preemptible:
+            raise InvalidRequest(
+                f"The share {options.share} does not accept jobs that may not be preempted.",
+                field=option_field(request, "preemptible"),
+                hint=f"Omit the tag, or ask the queue's admins to set shares.{options.share}.allowNonPreemptible.",
+            )
         raise InvalidRequest(
             "This queue does not accept jobs that may not be preempted.",
             field=option_field(request, "preemptible"),
