@@ -42,9 +42,11 @@ class ImageApiWorld(ApiWorld):
     """An API with image jobs, its stores and its clock."""
 
     stores: ClassVar[type[MemoryStore]] = MemoryImageStore
+    resources: str = ""
 
     def __post_init__(self) -> None:
-        self.settings = {**self.settings, "job_kinds": IMAGES}
+        images = {"image": IMAGES["image"] | {"IMAGE_ACCESS": self.resources}}
+        self.settings = {**self.settings, "job_kinds": images}
         super().__post_init__()
         parts = image_parts(self.application)
         self.image_queue, self.refusals = SentImages(), MemoryRefusals(self.clock)

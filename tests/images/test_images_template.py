@@ -54,8 +54,8 @@ def test_the_functions_are_told_settings_that_the_code_reads():
     for resource in RESOURCES.values():
         told |= set(resource.get("Properties", {}).get("Environment", {}).get("Variables", {}))
     names = {"QUEUE", "TABLE", "WAKE_QUEUE_URL", "REGION_SENDERS"}
-    names |= {"IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID", "MODEL_HOSTS"}
-    names |= {"AUDIT_RETENTION_DAYS"}
+    names |= {"IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID"}
+    names |= {"MODEL_HOSTS", "IMAGE_ACCESS", "AUDIT_RETENTION_DAYS"}
     assert {name for name in told if name.startswith(bootstrap.PREFIX)} == {bootstrap.PREFIX + name for name in names}
 
 
@@ -66,7 +66,7 @@ def test_the_queues_functions_have_the_same_settings_as_those_of_image_jobs():
     (settings,) = json.loads(text).values()
     queues = {name for name in VARIABLES_OF_FUNCTIONS if name.startswith(bootstrap.PREFIX) and "IMAGE" in name}
     queues |= {f"{bootstrap.PREFIX}REGION_QUEUE_URL"}
-    assert len(queues) == 3
+    assert len(queues) == 4
     queues |= {f"{bootstrap.PREFIX}MODEL_HOSTS"}
     assert settings.pop("REPORTERS") == ",".join(f"${{{role}.RoleId}}" for role in OURS)
     assert settings == {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trainmaster.images.ports import Endpoints, ImageIntake, Refusals, RegionQueue, Runs
     from trainmaster.images.service.endpoints import Refresher
     from trainmaster.images.service.external_load import ExternalLoadMonitor
-    from trainmaster.images.service.intake import Intake
+    from trainmaster.images.service.intake import Intake, RequestChecks
     from trainmaster.images.service.launcher import ImageLauncher
     from trainmaster.ports.runtime import Clock, Publisher
     from trainmaster.ports.store import Store
@@ -98,6 +98,13 @@ class ImageParts:
         hosts = self.settings.model_hosts
         check_model(url, s3_endpoint=s3.meta.endpoint_url, hosts=hosts, resolve=literal_addresses)
 
+    @property
+    def checks(self) -> RequestChecks:
+        """The checks of requests that need no image."""
+        from trainmaster.images.service.intake import RequestChecks
+
+        return RequestChecks(self.check_model, self.settings.resources)
+
     @cached_property
     def refusals(self) -> Refusals:
         """The refused requests, on DynamoDB."""
@@ -121,6 +128,7 @@ class ImageParts:
             access=self.application.access,
             account=self.settings.account,
             vouching=self.settings.api_role_id,
+            resources=self.settings.resources,
             audit_retention=timedelta(days=self.application.settings.audit_retention_days),
         )
 

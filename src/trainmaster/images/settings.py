@@ -10,6 +10,7 @@ from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.endpoint import Limits
 from trainmaster.images.domain.limits import VARIABLES, limits_of
 from trainmaster.images.domain.urls import HOSTS_SETTING, parse_hosts
+from trainmaster.images.service.resource_access import ACCESS_SETTING, EVERYTHING, ResourceAccess, parse_access
 
 PREFIX = "TRAINMASTER_"
 NAMES = ("IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID")
@@ -33,6 +34,7 @@ class ImageSettings:
         region_senders: IDs of the roles whose messages about regions the workers obey; empty if the deployment does
             not tell senders, as a simulator does not.
         model_hosts: hosts with ports whose models image jobs may call by URL; empty for none.
+        resources: the models, roles, images and outputs that each caller may use.
         limits: defaults for the capacity of endpoints, and limits of processing.
     """
 
@@ -43,18 +45,22 @@ class ImageSettings:
     reporters: tuple[str, ...] = ()
     region_senders: tuple[str, ...] = ()
     model_hosts: frozenset[str] = frozenset()
+    resources: ResourceAccess = EVERYTHING
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
     def of_values(cls, values: Mapping[str, str]) -> ImageSettings:
         """Return the settings of these values. Raises `InvalidRequest` naming one that is unknown or wrong."""
-        unknown = sorted(values.keys() - {*NAMES, *ROLES, HOSTS_SETTING, *VARIABLES})
+        known = (*NAMES, *ROLES, HOSTS_SETTING, ACCESS_SETTING, *VARIABLES)
+        unknown = sorted(values.keys() - {*known})
         if unknown:
-            hint = f"known: {', '.join((*NAMES, *ROLES, HOSTS_SETTING, *VARIABLES))}"
+            hint = f"known: {', '.join(known)}"
             raise InvalidRequest(f"unknown setting {unknown[0]} of image jobs", field=unknown[0], hint=hint)
         given: dict[str, Any] = {name.lower(): values[name] for name in NAMES if name in values}
         given |= {name.lower(): tuple(filter(None, values.get(name, "").split(","))) for name in ROLES}
-        return cls(**given, model_hosts=parse_hosts(values.get(HOSTS_SETTING, "")), limits=limits_of(values))
+        given["model_hosts"] = parse_hosts(values.get(HOSTS_SETTING, ""))
+        given["resources"] = parse_access(values.get(ACCESS_SETTING, ""))
+        return cls(**given, limits=limits_of(values))
 
     @property
     def account(self) -> str:
@@ -64,7 +70,7 @@ class ImageSettings:
 
 def split_environment(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the values of image jobs in the environment of one of their functions, and the rest of it."""
-    ours = (*NAMES, *ROLES, HOSTS_SETTING)
+    ours = (*NAMES, *ROLES, HOSTS_SETTING, ACCESS_SETTING)
     own = {name: name for name in (*ours, *VARIABLES)} | {PREFIX + name: name for name in ours}
     values = {own[name]: text for name, text in environ.items() if name in own}
     return values, {name: text for name, text in environ.items() if name not in own}

@@ -252,3 +252,13 @@ def test_looking_up_a_rejected_request_returns_time_and_reason():
 def test_without_image_jobs_nothing_is_read_for_a_job_that_does_not_exist():
     world = ApiWorld()
     assert world.get("/jobs/harbour-7").kind == (404, "JobNotFound", "name")
+
+
+def test_a_caller_may_use_only_what_the_deployment_grants_it():
+    world = ImageApiWorld(resources="arn:aws:iam::111122223333:role/* model:ships image:s3://* output:s3://results/*")
+    assert world.post("/image-jobs", an_image_request()).status == 202
+    other = an_image_request("other", imageReadRole="arn:aws:iam::222222222222:role/reader")
+    for path, members in (("/image-jobs", {}), ("/plan", {"imageSize": [1_024, 1_024]})):
+        reply = world.post(path, other | members)
+        assert reply.kind == (403, "AccessDenied", "imageReadRole")
+    assert len(world.image_queue.sent) == 1

@@ -33,6 +33,7 @@ from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.policy.settings import Policy, Share
 from trainmaster.images.domain.endpoint import Limits, Pressure, Variant
 from trainmaster.images.handlers.models import read_request
+from trainmaster.images.service.resource_access import parse_access
 
 EVENTS = Path(__file__).parents[3] / "events"
 POOL = "endpoint/ships/AllTraffic"
@@ -648,6 +649,18 @@ def test_a_share_for_some_takes_requests_for_which_the_api_vouches_and_no_others
     assert world.names() == ["through-the-api"]
     assert world.store.find("through-the-api").submitted_by == Caller(ALICE).principal
     assert [field for _, field in world.reasons()] == ["trainmaster.share"] * 2
+
+
+def test_a_request_for_what_its_sender_may_not_use_is_set_aside_with_the_field():
+    world = ImageWorld()
+    rules = f"{Caller(ALICE).principal} model:ships image:s3://* output:s3://results/*"
+    world.intake = replace(world.intake, resources=parse_access(rules))
+    requests = [an_image_request(name) for name in ("vouched", "unknown")]
+    senders = [f"{API_ROLE}:sagemaker-queue-api", "AROAOTHER:x"]
+    records = [a_record(n, *each, Caller=ALICE) for n, each in enumerate(zip(requests, senders, strict=True))]
+    assert world.deliver(*records) == []
+    assert world.names() == ["vouched"]
+    assert [field for _, field in world.reasons()] == ["imageProcessor.name"]
 
 
 # ---------------------------------------------------------------- the events

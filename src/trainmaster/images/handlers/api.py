@@ -89,7 +89,8 @@ class ImageApi:
         size = _size_of(body.get(SIZE_FIELD))
         request = {name: value for name, value in body.items() if name != SIZE_FIELD}
         reading, parts = read_request(request), self._parts
-        dry_run = DryRunContext(parts.known_endpoints, parts.settings.limits, parts.settings.account, parts.check_model)
+        settings = parts.settings
+        dry_run = DryRunContext(parts.known_endpoints, settings.limits, settings.account, parts.checks)
         explanation, advice, found = foresee(
             self._context, dry_run, IncomingRequest(reading.request, request, caller), size
         )
@@ -105,7 +106,7 @@ class ImageApi:
         reading, store = read_request(body), self._context.store
         asked = IncomingRequest(reading.request, body, caller)
         policy = store.settings(catalogue=False).policy
-        there = receive(self._context, self._queue, self._parts.check_model, asked, policy)
+        there = receive(self._context, self._queue, self._parts.checks, asked, policy)
         state = "received" if there is None else there.state.value
         answer = Received(job_name=reading.request.job_id, state=state, warnings=list(reading.warnings))
         return answer, HTTPStatus.ACCEPTED if there is None else HTTPStatus.OK

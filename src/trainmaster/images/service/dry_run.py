@@ -21,12 +21,13 @@ from trainmaster.images.ports import KnownEndpoints
 from trainmaster.images.service.intake import (
     SHARE_FIELD,
     IncomingRequest,
+    RequestChecks,
     check_share_of,
     existing_job,
     job_of,
     work_in,
 )
-from trainmaster.images.service.url_check import Reachable, check_model
+from trainmaster.images.service.url_check import check_model
 from trainmaster.service.admission.shares import check_budget
 from trainmaster.service.change import ApiContext
 from trainmaster.service.explain.consequences import Consequences, consequences
@@ -44,13 +45,13 @@ class DryRunContext:
         known: the stored endpoints.
         limits: the deployment's settings.
         account: its AWS account.
-        reachable: checks models' URLs.
+        checks: checks of requests.
     """
 
     known: KnownEndpoints
     limits: Limits
     account: str
-    reachable: Reachable
+    checks: RequestChecks
 
 
 def foresee(
@@ -75,7 +76,8 @@ def foresee(
         job = there
     else:
         check_share_of(context.access, asked, policy)
-        check_model(dry_run.reachable, asked.request)
+        dry_run.checks.resources.check(asked.request, asked.caller)
+        check_model(dry_run.checks.reachable, asked.request)
         job, advice = _build_job(dry_run, asked, size, now)
         snapshot = check_budget(context.store, context.clock, job, asked.body, policy, field=SHARE_FIELD)
     snapshot = _with_its_endpoint(snapshot or context.store.read_snapshot(), dry_run, job, now)

@@ -29,6 +29,7 @@ from trainmaster.images.domain.variant import choose_variant
 from trainmaster.images.domain.work import ImageWork, work_of
 from trainmaster.images.ports import Endpoints, Header, Headers, ImageIntake, KnownEndpoints, Refusals
 from trainmaster.images.service.endpoints import described, is_fresh
+from trainmaster.images.service.resource_access import EVERYTHING, ResourceAccess
 from trainmaster.images.service.url_check import Reachable, check_model
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Request, Store
@@ -52,6 +53,7 @@ class Intake:
 
     Attributes:
         access: decides who may submit to a share.
+        resources: decides which models, roles, images and outputs a caller may use.
         account: AWS account of the deployment; keys of endpoints in other accounts include theirs.
         reachable: checks models' URLs.
         vouching: unique id of the IAM role whose statement of a request's caller is trusted, the API's; "" for none.
@@ -70,6 +72,7 @@ class Intake:
     account: str = ""
     vouching: str = ""
     audit_retention: timedelta = DEFAULT_RETENTION
+    resources: ResourceAccess = EVERYTHING
     asking: Lock = field(default_factory=Lock)
 
 
@@ -128,6 +131,7 @@ def prepare(
         return IntakeResult(there, new=False)
     request = asked.request
     check_share_of(intake.access, asked, policy)
+    intake.resources.check(request, asked.caller)
     check_model(intake.reachable, request)
     key = key_of(request.processor.name, role=request.processor.assumed_role, account=intake.account)
     endpoint = _endpoint(intake, request, key, failed)
@@ -157,17 +161,35 @@ def enter(intake: Intake, asked: IncomingRequest, prepared: IntakeResult, policy
     return IntakeResult(stored, stored is job)
 
 
+@dataclass(frozen=True, slots=True)
+class RequestChecks:
+    """Checks of requests that need no image.
+
+    Attributes:
+        reachable: checks models' URLs.
+        resources: decides which models, roles, images and outputs a caller may use.
+    """
+
+    reachable: Reachable
+    resources: ResourceAccess = EVERYTHING
+
+
 def receive(
-    context: ApiContext, queue: ImageIntake, reachable: Reachable, asked: IncomingRequest, policy: Policy
+    context: ApiContext,
+    queue: ImageIntake,
+    checks: RequestChecks,
+    asked: IncomingRequest,
+    policy: Policy,
 ) -> Job | None:
     """Send a request to the intake function, which can read images; return its job if it exists already.
 
-    Raises `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, `TooLarge`, `ServiceError`.
+    Raises `AccessDenied`, `InvalidRequest`, `ShareNotAllowed`, `NameTaken`, `TooLarge`, `ServiceError`.
     """
     there = existing_job(context.store, asked)
     if there is None:
         check_share_of(context.access, asked, policy)
-        check_model(reachable, asked.request)
+        checks.resources.check(asked.request, asked.caller)
+        check_model(checks.reachable, asked.request)
         queue.send(json.dumps(asked.body, separators=(",", ":")), caller=asked.caller.arn)
     return there
 

@@ -1,0 +1,98 @@
+"""Which callers may use which models, roles, images and places for results: the deployment's `ImageAccess`.
+
+The image functions act with permissions of their own, so without a rule every caller may use what the deployment lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.access.patterns import glob, matches, pattern_problem
+from trainmaster.domain.errors import AccessDenied, InvalidRequest
+from trainmaster.images.domain.endpoint import key_of
+from trainmaster.images.domain.request import ImageRequest
+from trainmaster.images.domain.urls import without_secrets
+
+ACCESS_SETTING = "IMAGE_ACCESS"
+KINDS = ("model", "role", "image", "output")
+_EXAMPLE = "arn:aws:iam::111122223333:role/vision model:ships-* image:s3://scenes/* output:s3://results/vision/*"
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Something that a request uses.
+
+    Attributes:
+        kind: one of `KINDS`.
+        name: name of an endpoint, URL, or ARN of a role.
+        field: the request's field that names it.
+    """
+
+    kind: str
+    name: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceAccess:
+    """Patterns of resources by pattern of callers; empty to allow every caller all that the deployment lists."""
+
+    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def check(self, request: ImageRequest, caller: Caller) -> None:
+        """Raise `AccessDenied` for the first resource that a rule would have to allow to the caller, and none does."""
+        if not self.rules:
+            return
+        granted = [one for who, patterns in self.rules.items() if matches(caller.principal, (who,)) for one in patterns]
+        for resource in resources_of(request):
+            text = f"{resource.kind}:{resource.name}"
+            if _climbs(resource) or not any(glob(text, pattern) for pattern in granted):
+                raise AccessDenied(
+                    f"{caller.name} may not use the {resource.kind} {resource.name} through this queue.",
+                    field=resource.field,
+                    hint="The parameter ImageAccess of the deployment of image jobs names what each caller may use.",
+                )
+
+
+EVERYTHING = ResourceAccess()
+"""Allows every caller all that the deployment lists."""
+
+
+def parse_access(text: str) -> ResourceAccess:
+    """Return the rules of a setting: a caller and what it may use, separated by blanks; rules are separated by `;`.
+
+    Raises `InvalidRequest`.
+    """
+    rules: dict[str, tuple[str, ...]] = {}
+    for who, *patterns in filter(None, (rule.split() for rule in text.split(";"))):
+        if problem := pattern_problem(who):
+            raise InvalidRequest(f"The caller {who} {problem[0]}.", field=ACCESS_SETTING, hint=problem[1])
+        for pattern in patterns:
+            if pattern.partition(":")[0] not in KINDS:
+                wrong = f"{pattern} does not begin with one of {', '.join(f'{kind}:' for kind in KINDS)}"
+                raise InvalidRequest(wrong, field=ACCESS_SETTING, hint=f"For example: {_EXAMPLE}")
+        rules[who] = (*rules.get(who, ()), *patterns)
+    return ResourceAccess(rules)
+
+
+def resources_of(request: ImageRequest) -> Iterator[Resource]:
+    """Yield what a request uses; URLs without credentials and signatures."""
+    yield Resource("model", key_of(request.processor.name), "imageProcessor.name")
+    if request.processor.assumed_role is not None:
+        yield Resource("role", request.processor.assumed_role, "imageProcessor.assumedRole")
+    if request.image_read_role is not None:
+        yield Resource("role", request.image_read_role, "imageReadRole")
+    yield Resource("image", without_secrets(request.image_url), "imageUrls[0]")
+    for number, output in enumerate(request.outputs):
+        prefix = output.prefix.strip("/")
+        place = f"s3://{output.bucket}/{prefix}/" if prefix else f"s3://{output.bucket}/"
+        yield Resource("output", place, f"outputs[{number}]")
+
+
+def _climbs(resource: Resource) -> bool:
+    """Return whether a path has parts that an HTTP client may resolve to another path than the pattern has seen."""
+    parts = unquote(resource.name).replace("\\", "/").split("/")
+    return resource.kind != "role" and not {".", ".."}.isdisjoint(parts)

@@ -1,0 +1,122 @@
+"""Which caller may use which model, role, image and output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from image_world import an_image_request
+from trainmaster.domain.access.caller import UNKNOWN, Caller
+from trainmaster.domain.errors import AccessDenied, InvalidRequest
+from trainmaster.images.domain.request import ImageRequest
+from trainmaster.images.handlers.models import read_request
+from trainmaster.images.service.resource_access import EVERYTHING, parse_access
+
+VISION = Caller("arn:aws:sts::111122223333:assumed-role/vision/ann")
+OTHER = Caller("arn:aws:sts::111122223333:assumed-role/other/vision")
+ROLE = "arn:aws:iam::222222222222:role/images/reader"
+RULES = parse_access(
+    "arn:aws:iam::111122223333:role/vision model:ships-* model:https://models.example.com/ships* "
+    "role:arn:aws:iam::222222222222:role/images/* image:s3://scenes/vision/* image:https://images.example.com/vision/*;"
+    " arn:aws:sts::111122223333:assumed-role/vision output:s3://results/vision/*"
+)
+
+
+def a_request(image: str = "s3://scenes/vision/a.tif", **members: Any) -> ImageRequest:
+    outputs = [{"type": "S3", "bucket": "results", "prefix": "vision/ships"}]
+    usual = {"imageProcessor": {"name": "ships-1"}, "imageUrls": [image], "outputs": outputs}
+    return read_request(an_image_request(**(usual | members))).request
+
+
+def an_output(bucket: str, prefix: str | None) -> list[dict[str, Any]]:
+    given = {} if prefix is None else {"prefix": prefix}
+    return [{"type": "S3", "bucket": bucket, **given}]
+
+
+ALLOWED = [
+    {},
+    {"imageReadRole": ROLE},
+    {"imageProcessor": {"name": "ships-1", "assumedRole": ROLE}},
+    {"imageProcessor": {"name": "https://user:s3cr3t@models.example.com/ships?key=1"}},
+    {"image": "https://images.example.com/vision/a.tif?X-Amz-Signature=1"},
+    {"outputs": an_output("results", "/vision/")},
+]
+REFUSED = [
+    ("imageProcessor.name", {"imageProcessor": {"name": "planes"}}),
+    ("imageProcessor.name", {"imageProcessor": {"name": "https://models.example.com/planes"}}),
+    ("imageProcessor.name", {"imageProcessor": {"name": "https://models.example.com/ships/../planes"}}),
+    ("imageProcessor.assumedRole", {"imageProcessor": {"name": "ships-1", "assumedRole": f"{ROLE[:31]}admin"}}),
+    ("imageReadRole", {"imageReadRole": "arn:aws:iam::222222222222:role/admin"}),
+    ("imageUrls[0]", {"image": "s3://scenes/salaries/a.tif"}),
+    ("imageUrls[0]", {"image": "s3://scenes/vision/../salaries/a.tif"}),
+    ("imageUrls[0]", {"image": "s3://scenes/vision/%2e%2e/salaries/a.tif"}),
+    ("imageUrls[0]", {"image": "https://images.example.com.evil.example/vision/a.tif"}),
+    ("imageUrls[0]", {"image": "https://images.example.com@evil.example/vision/a.tif"}),
+    ("outputs[0]", {"outputs": an_output("results", None)}),
+    ("outputs[0]", {"outputs": an_output("results", "visionary")}),
+    ("outputs[0]", {"outputs": an_output("results", "vision/../other")}),
+    ("outputs[0]", {"outputs": an_output("scenes", "vision")}),
+    ("outputs[1]", {"outputs": [*an_output("results", "vision"), *an_output("results", "other")]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("members", ALLOWED)
+def test_a_caller_may_use_what_a_rule_names(members: dict[str, Any]) -> None:
+    RULES.check(a_request(**members), VISION)
+
+
+@pytest.mark.parametrize(("path", "members"), REFUSED)
+def test_a_caller_may_use_nothing_else_and_the_field_is_named(path: str, members: dict[str, Any]) -> None:
+    with pytest.raises(AccessDenied) as caught:
+        RULES.check(a_request(**members), VISION)
+    assert (caught.value.field, "ImageAccess" in caught.value.hint) == (path, True)
+
+
+@pytest.mark.parametrize("members", ALLOWED)
+@pytest.mark.parametrize("caller", [OTHER, UNKNOWN, Caller("vision"), Caller(ROLE)])
+def test_other_callers_may_use_nothing_of_it(members: dict[str, Any], caller: Caller) -> None:
+    with pytest.raises(AccessDenied) as caught:
+        RULES.check(a_request(**members), caller)
+    assert "s3cr3t" not in caught.value.message
+
+
+def test_without_rules_every_caller_may_use_what_the_deployment_lists() -> None:
+    for caller in (VISION, UNKNOWN):
+        EVERYTHING.check(a_request(), caller)
+    assert parse_access(" ; ") == EVERYTHING
+
+
+def test_a_rule_for_everyone_is_for_unknown_senders_too() -> None:
+    rules = parse_access("* model:ships-* image:* output:s3://results/*")
+    rules.check(a_request(), UNKNOWN)
+    with pytest.raises(AccessDenied):
+        rules.check(a_request(imageReadRole=ROLE), UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vision model:ships",
+        "arn:aws:sts::111122223333:assumed-role/vision/ann model:ships",
+        "arn:aws:iam::111122223333:role/vision ships",
+        "arn:aws:iam::111122223333:role/vision bucket:s3://scenes/*",
+    ],
+)
+def test_a_rule_that_can_match_nothing_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse_access(text)
+    assert caught.value.field == "IMAGE_ACCESS"
+
+
+@given(st.text(st.sampled_from("visonater./%2eE\\@:"), max_size=24))
+def test_no_spelling_of_a_key_leaves_the_callers_prefix(key: str) -> None:
+    try:
+        request = a_request(f"s3://scenes/{key}")
+        RULES.check(request, VISION)
+    except (AccessDenied, InvalidRequest):
+        return
+    assert key.startswith("vision/")
+    assert ".." not in key.lower().replace("%2e", ".").replace("\\", "/").split("/")
