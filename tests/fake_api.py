@@ -208,6 +208,8 @@ class FakeApi:
         self.on_set_pools: Callable[[], None] = lambda: None
         self.settings: dict[str, Any] = some_settings()
         self.entries: list[dict[str, Any]] = []
+        self.manager: dict[str, Any] = {"pause": None, "restore": None}
+        self.differences: list[dict[str, Any]] = []
         self.on_set_settings: Callable[[], None] = lambda: None
 
     # -- what the test does
@@ -406,6 +408,33 @@ class FakeApi:
         found = [each for each in self.entries if all(each[name] == query.get(name, each[name]) for name in _EXACT)]
         more = start + limit < len(found)
         return 200, {"entries": found[start : start + limit], "nextCursor": str(start + limit) if more else None}
+
+    def get_manager(self, _: object) -> tuple[int, Any]:
+        report = self.manager["restore"]
+        if report is not None and report["comparedAt"] is None:
+            adopted = sorted({each["job"] for each in self.differences}) if report["adopt"] else []
+            found = {"comparedAt": "2026-11-21T12:01:00Z", "differences": self.differences, "adopted": adopted}
+            self.manager = self.manager | {"restore": report | found}
+        return 200, self.manager
+
+    def put_pause(self, wanted: dict[str, Any]) -> tuple[int, Any]:
+        self.manager["pause"] = {
+            "reason": wanted["reason"],
+            "by": "arn:aws:iam::111122223333:user/ann",
+            "at": "2026-11-21T12:00:00Z",
+        }
+        return 200, self.manager
+
+    def delete_pause(self, _: object) -> tuple[int, Any]:
+        self.manager["pause"] = None
+        return 200, self.manager
+
+    def post_restore(self, wanted: dict[str, Any]) -> tuple[int, Any]:
+        if self.manager["pause"] is None:
+            raise Refusal(409, "IllegalTransition", "The manager is not paused.", None, "Pause it first.")
+        report = {"askedAt": "2026-11-21T12:00:00Z", "adopt": wanted["adopt"], "comparedAt": None}
+        self.manager["restore"] = report | {"differences": [], "adopted": [], "failed": []}
+        return 202, self.manager
 
     def get_openapi_json(self, _: object) -> tuple[int, Any]:
         return 200, json.loads((Path(__file__).parent.parent / "docs" / "reference" / "openapi.json").read_text())

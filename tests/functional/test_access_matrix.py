@@ -88,6 +88,10 @@ MATRIX = {
     ("GET", "/settings"): Row(READERS),
     ("PUT", "/settings"): Row(ADMIN, body={"order": "fair"}),
     ("GET", "/audit"): Row(ADMIN),
+    ("GET", "/manager"): Row(READERS),
+    ("PUT", "/pause"): Row(ADMIN, body={"reason": "restore"}),
+    ("DELETE", "/pause"): Row(ADMIN),
+    ("POST", "/restore"): Row(ADMIN, body={"adopt": False}),
     ("GET", "/openapi.json"): Row(ALL),
 }
 CHANGES = [route for route in MATRIX if route[0] != "GET"]

@@ -27,7 +27,7 @@ from trainmaster.cli.jobs.submit import submit
 from trainmaster.cli.jobs.wait import wait
 from trainmaster.cli.jobs.why import why
 from trainmaster.cli.output.render import print_error
-from trainmaster.cli.queue import pools, settings
+from trainmaster.cli.queue import manager, pools, settings
 from trainmaster.cli.queue.audit import audit
 from trainmaster.cli.replay import replay
 
@@ -101,6 +101,8 @@ def build() -> typer.Typer:
     app.add_typer(pools.app, name="pools")
     app.add_typer(settings.app, name="settings")
     app.command()(audit)
+    for command in (manager.pause, manager.resume, manager.restore):
+        app.command()(command)
     app.command()(plan)
     app.command()(replay)
     app.command(context_settings=dict(_FORWARD_ALL))(demo)

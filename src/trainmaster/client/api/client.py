@@ -26,6 +26,7 @@ from trainmaster.client.views.types import (
     JobDetailView,
     JobsPageView,
     JobView,
+    ManagerStateView,
     PlanView,
     PoolSetting,
     PoolsView,
@@ -179,6 +180,24 @@ class ApiClient:
         Raises Refused (InvalidRequest, with the path of the invalid field) and Conflict (VersionConflict).
         """
         return cast("SettingsInForceView", self._call("PUT", "/settings", body=document))
+
+    # -- the manager
+
+    def manager(self) -> ManagerStateView:
+        """Return whether the manager is paused, and the newest comparison of the table with SageMaker."""
+        return cast("ManagerStateView", self._call("GET", "/manager"))
+
+    def pause(self, reason: str) -> ManagerStateView:
+        """Pause the manager. Raises Forbidden."""
+        return cast("ManagerStateView", self._call("PUT", "/pause", body={"reason": reason}))
+
+    def resume(self) -> ManagerStateView:
+        """Resume the manager. Raises Forbidden."""
+        return cast("ManagerStateView", self._call("DELETE", "/pause"))
+
+    def restore(self, *, adopt: bool) -> ManagerStateView:
+        """Have the paused manager compare the table with SageMaker. Raises Forbidden; Conflict if it is not paused."""
+        return cast("ManagerStateView", self._call("POST", "/restore", body={"adopt": adopt}))
 
     # -- audit
 

@@ -15,6 +15,10 @@ Cause = Literal["grow", "shrink", "replace", "repair"]
 """Cause of a resize."""
 
 
+DifferenceKind = Literal["ended", "newer", "lost", "surplus"]
+"""The kinds of differences."""
+
+
 Hook = Literal["restart", "members", "custom"]
 """Means by which a job is resized."""
 
@@ -300,6 +304,21 @@ class ManagedPoolEventView(TypedDict):
     at: str
 
 
+class ManagerPauseView(TypedDict):
+    """A pause of the manager."""
+
+    reason: str
+    by: str
+    at: str
+
+
+class ManagerStateView(TypedDict):
+    """The state of the manager."""
+
+    pause: ManagerPauseView | None
+    restore: RestoreReportView | None
+
+
 class MemberView(TypedDict):
     """A training job of one instance by which a job has grown."""
 
@@ -533,6 +552,28 @@ class ResourcesView(TypedDict):
     vcpus: int
     memoryGib: float
     accelerator: str
+
+
+class RestoreDifferenceView(TypedDict):
+    """A difference between the table and SageMaker."""
+
+    job: str
+    trainingJob: str
+    kind: DifferenceKind
+    stored: str
+    status: str
+    action: str
+
+
+class RestoreReportView(TypedDict):
+    """A comparison of the table with SageMaker."""
+
+    askedAt: str
+    adopt: bool
+    comparedAt: str | None
+    differences: list[RestoreDifferenceView]
+    adopted: list[str]
+    failed: list[str]
 
 
 SettingsInForceView = dict[str, Any]

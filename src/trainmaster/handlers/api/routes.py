@@ -47,16 +47,19 @@ from trainmaster.handlers.models import forecast as forecast_models
 from trainmaster.handlers.models import jobs as job_models
 from trainmaster.handlers.models import pools as pool_models
 from trainmaster.handlers.models.audit import AuditPage
+from trainmaster.handlers.models.manager import ManagerState, PauseRequest, RestoreRequest
 from trainmaster.handlers.models.settings import Settings, SettingsInForce, in_force
 from trainmaster.handlers.views import jobs as job_views
 from trainmaster.handlers.views import pools as pool_views
 from trainmaster.handlers.views.audit import audit_page_view
+from trainmaster.handlers.views.manager import manager_view
 from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.auditing.audit import AuditQuery, list_audit
 from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.change import cancel, change, set_policy
 from trainmaster.service.resizing.contract import HookAnswer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
+from trainmaster.service.restoring.maintenance import ask_restore, manager_status, pause, resume
 from trainmaster.service.submit import submit
 
 Request = Annotated[job_models.TrainingJobRequest, Body(description="The CreateTrainingJob request.")]
@@ -316,6 +319,36 @@ class Routes:
         context = self._parts.api_context
         page = list_audit(context.store, query, context.clock.now(), context.audit_retention)
         return json_response(audit_page_view(page))
+
+    @operation("GET", "/manager", Action.READ, "Show the state of the manager", {200: ("Its state.", ManagerState)})
+    def get_manager(self) -> Response[str]:
+        """Return whether the manager is paused, and the newest comparison of the table with SageMaker."""
+        return json_response(manager_view(manager_status(self._parts.api_context)))
+
+    @operation(
+        "PUT", "/pause", Action.ADMINISTER, "Pause the manager", {200: ("The manager is paused.", ManagerState)}, (415,)
+    )
+    def pause(self, request: Annotated[PauseRequest, Body()]) -> Response[str]:
+        """Pause the manager: no pass begins, and events are ignored. Running training jobs go on."""
+        return json_response(manager_view(pause(self._parts.api_context, self._caller, request.reason)))
+
+    @operation("DELETE", "/pause", Action.ADMINISTER, "Resume the manager", {200: ("It goes on.", ManagerState)})
+    def resume(self) -> Response[str]:
+        """Resume the manager; nothing changes if it is not paused."""
+        return json_response(manager_view(resume(self._parts.api_context)))
+
+    @operation(
+        "POST",
+        "/restore",
+        Action.ADMINISTER,
+        "Compare a restored table with SageMaker",
+        {202: ("The manager compares them within a minute: GET /manager.", ManagerState)},
+        (409, 415),
+    )
+    def restore(self, request: Annotated[RestoreRequest, Body()]) -> Response[str]:
+        """Ask the paused manager to list how the table differs from SageMaker, and to adopt the differences."""
+        done = ask_restore(self._parts.api_context, adopt=request.adopt)
+        return json_response(manager_view(done), HTTPStatus.ACCEPTED)
 
     @operation("GET", "/openapi.json", Action.DESCRIBE, "This document", {200: ("An OpenAPI 3.1 document.", None)})
     def openapi(self) -> Response[str]:

@@ -1,0 +1,69 @@
+"""API models of the manager's state: its pause, and comparisons of the table with SageMaker."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from trainmaster.domain.restore import DifferenceKind
+from trainmaster.handlers.models.base import RequestModel, ResponseModel
+
+
+class PauseRequest(RequestModel):
+    """Request to pause the manager."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=256, description="For people who meet the pause.")]
+
+
+class RestoreRequest(RequestModel):
+    """Request to compare the table with SageMaker."""
+
+    adopt: Annotated[bool, Field(description="Whether to adopt the differences, not only to list them.")] = False
+
+
+class ManagerPause(ResponseModel):
+    """A pause of the manager."""
+
+    reason: str
+    by: Annotated[str, Field(description="Role or user that paused it; empty if unknown.")]
+    at: datetime
+
+
+class RestoreDifference(ResponseModel):
+    """A difference between the table and SageMaker."""
+
+    job: str
+    training_job: str
+    kind: Annotated[
+        DifferenceKind,
+        Field(
+            description=(
+                "ended: the job is active in the table, and its training job has ended. newer: SageMaker has a later "
+                "attempt of the job. lost: the table does not have the job of a training job. surplus: the job has "
+                "ended in the table, and its training job is open."
+            )
+        ),
+    ]
+    stored: Annotated[str, Field(description="State of the job in the table; empty if it is not there.")]
+    status: Annotated[str, Field(description="`TrainingJobStatus`; empty if SageMaker does not know it.")]
+    action: Annotated[str, Field(description="What an adoption does.")]
+
+
+class RestoreReport(ResponseModel):
+    """A comparison of the table with SageMaker."""
+
+    asked_at: datetime
+    adopt: bool
+    compared_at: Annotated[datetime | None, Field(description="Null until the manager has compared.")]
+    differences: list[RestoreDifference]
+    adopted: Annotated[list[str], Field(description="Jobs that were changed.")]
+    failed: Annotated[list[str], Field(description="Jobs that could not be changed, each with the reason.")]
+
+
+class ManagerState(ResponseModel):
+    """The state of the manager."""
+
+    pause: ManagerPause | None
+    restore: Annotated[RestoreReport | None, Field(description="The newest comparison; null if there was none.")]
