@@ -334,7 +334,12 @@ class FakeApi:
         self.move(name, "running", answer["outcome"])
         return 200, _brief(job)
 
-    def delete_jobs_one(self, name: str, _: object) -> tuple[int, Any]:
+    def delete_jobs_one(self, name: str, query: dict[str, str]) -> tuple[int, Any]:
+        if query.get("purge") == "true":
+            job = self._job(name)
+            if job["jobState"] not in ENDED:
+                raise Refusal(409, "IllegalTransition", f"Job {name} is {job['jobState']} and has not ended.")
+            return 200, _brief(self.jobs.pop(name))
         if name in self.others:
             raise Refusal(403, "AccessDenied", f"ada may not change the job {name}.", "name", "Its owner may.")
         job = self._job(name)

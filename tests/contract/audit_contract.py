@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import string
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -14,8 +16,10 @@ import builders as b
 from trainmaster.domain.access.audit import AuditAction, AuditEntry
 from trainmaster.domain.access.audit_listing import AuditFilter, cursor_text
 from trainmaster.domain.capacity.pool_history import PoolAction, PoolEvent
-from trainmaster.domain.errors import Fenced, InvalidRequest, VersionConflict
+from trainmaster.domain.errors import Fenced, InvalidRequest, JobNotFound, NameTaken, VersionConflict
 from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import Change, JobState
+from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.policy.settings import Policy
 
 ADA = "arn:aws:sts::111122223333:assumed-role/DataScientist"
@@ -155,3 +159,69 @@ class AuditContract:
     def test_a_forged_cursor_is_refused_or_lists(self, store, cursor):
         with suppress(InvalidRequest):
             assert store.list_audit(ALL, limit=5, cursor=cursor).entries == ()
+
+
+def an_ended(store, name="job1", lines=3, **members):
+    """A stored job that has ended, with a history of so many lines."""
+    job = b.a_job(name)
+    store.submit(job, b.a_request(name, **members))
+    for line in range(lines):
+        history = (*job.history, Change(b.at(line), JobState.PENDING, JobState.PENDING, f"line {line}"))
+        changed = replace(job, history=history, version=job.version + 1)
+        assert store.transition([(job, changed)])
+        job = changed
+    ended = lifecycle.cancel(job, b.at(lines), ADA)
+    assert store.transition([(job, ended)])
+    return ended
+
+
+class PurgeContract:
+    @pytest.mark.parametrize("lines", [0, 3, 60])
+    def test_nothing_of_a_purged_job_is_found(self, store, other_store, lines):
+        job = an_ended(store, lines=lines, HyperParameters={"a": "hush"})
+        assert store.purge(job, audit=[ENTRY])
+        assert other_store.find("job1") is None
+        with pytest.raises(JobNotFound):
+            other_store.request_of("job1")
+        assert other_store.list_jobs(Filter(), limit=10).jobs == ()
+        assert listed(other_store) == [ENTRY]
+
+    def test_a_large_request_is_deleted_too(self, engine, store):
+        noise = "".join(random.Random(7).choices(string.ascii_letters, k=600_000))
+        assert store.purge(an_ended(store, Environment={"NOISE": noise}))
+        rows = getattr(engine, "rows", list)()
+        assert [row["sk"]["S"] for row in rows if row["pk"]["S"] == "JOB#job1"] in ([], ["job"])
+
+    def test_the_name_of_a_purged_job_stays_reserved(self, store):
+        store.purge(an_ended(store))
+        with pytest.raises(NameTaken) as refused:
+            store.submit(b.a_job("job1"), b.a_request("job1"), audit=ENTRY)
+        assert refused.value.field == "TrainingJobName"
+        assert (store.find("job1"), listed(store)) == (None, [])
+
+    def test_a_job_is_purged_once(self, store):
+        job = an_ended(store)
+        assert store.purge(job)
+        assert not store.purge(job, audit=[ENTRY])
+        assert listed(store) == []
+
+    def test_a_job_of_another_version_is_not_purged(self, store):
+        job = an_ended(store)
+        assert not store.purge(replace(job, version=job.version + 1), audit=[ENTRY])
+        assert (store.find("job1"), listed(store)) == (job, [])
+
+    @pytest.mark.parametrize("state", [b.a_job, b.a_running_job, b.a_held_job])
+    def test_a_job_that_has_not_ended_cannot_be_purged(self, store, state):
+        job = state("job1")
+        store.submit(job, b.a_request("job1"))
+        with pytest.raises(ValueError, match="only ended jobs"):
+            store.purge(job)
+        assert store.find("job1") == job
+
+    def test_other_jobs_stay_when_one_is_purged(self, store):
+        job, other = an_ended(store), an_ended(store, "job10")
+        store.submit(b.a_job("job2"), b.a_request("job2"))
+        assert store.purge(job)
+        assert [each.name for each in store.list_jobs(Filter(), limit=10).jobs] == ["job2", "job10"]
+        assert store.request_of("job10") == b.a_request("job10")
+        assert store.find("job10") == other

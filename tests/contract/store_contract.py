@@ -10,7 +10,7 @@ import string
 from dataclasses import replace
 
 import pytest
-from audit_contract import AuditContract
+from audit_contract import AuditContract, PurgeContract
 from held_contract import HeldContract
 from knowledge_contract import CursorContract, KnowledgeContract
 from listing_contract import ListingContract
@@ -338,6 +338,7 @@ class StoreContract(
     KnowledgeContract,
     CursorContract,
     AuditContract,
+    PurgeContract,
 ):
     """The whole contract; `engine` is a fixture of the subclass."""
 

@@ -21,6 +21,7 @@ from trainmaster.cli.jobs.hold import hold, release
 from trainmaster.cli.jobs.ls import ls
 from trainmaster.cli.jobs.plan import plan
 from trainmaster.cli.jobs.priority import priority
+from trainmaster.cli.jobs.purge import purge
 from trainmaster.cli.jobs.resized import resized
 from trainmaster.cli.jobs.show import show
 from trainmaster.cli.jobs.submit import submit
@@ -95,7 +96,7 @@ def build() -> typer.Typer:
         epilog=_EPILOG,
     )
     app.callback()(trainmaster)
-    for command in (submit, ls, show, why, wait, cancel, hold, release, resized):
+    for command in (submit, ls, show, why, wait, cancel, hold, release, resized, purge):
         app.command()(command)
     app.command(context_settings=dict(_NEGATIVE_NUMBERS))(priority)
     app.add_typer(pools.app, name="pools")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from trainmaster.domain.errors import TooLarge
-from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.errors import NameTaken, TooLarge
+from trainmaster.domain.jobs.job import ENDED, Job
 
 MAX_CHANGES = 90
 """Changes of one transition: a transaction may write 100 items (DynamoDB API reference, `TransactWriteItems`)."""
@@ -18,6 +18,21 @@ def check_changes(changes: Sequence[tuple[Job, Job]]) -> None:
     """Raise `ValueError` for too many changes in one transition, and for two changes of one job."""
     if len(changes) > MAX_CHANGES or len({before.name for before, _ in changes}) < len(changes):
         raise ValueError(f"a transition has at most {MAX_CHANGES} changes, one of each job")
+
+
+def check_purge(job: Job) -> None:
+    """Raise ValueError for a job that has not ended."""
+    if job.state not in ENDED:
+        raise ValueError(f"job {job.name} is {job.state}, and only ended jobs are purged")
+
+
+def purged_name(name: str) -> NameTaken:
+    """Return the error for a submission with the name of a purged job."""
+    return NameTaken(
+        f"The name {name} belonged to a job that was purged.",
+        field="TrainingJobName",
+        hint="Choose another name; SageMaker does not accept the name of an earlier training job either.",
+    )
 
 
 def check_request(request: Mapping[str, object], size: int) -> None:

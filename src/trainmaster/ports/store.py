@@ -87,7 +87,7 @@ class Store(CatalogueStore, Protocol):
         """Store a new job, its request, its lane entry and its audit entry in one transaction.
 
         Returns the stored job: the given one, or the job that already had this name (then nothing is written; compare
-        `digest`). Raises `TooLarge`.
+        `digest`). Raises `TooLarge`, and `NameTaken` if a purged job had the name.
         """
         ...
 
@@ -156,6 +156,14 @@ class Store(CatalogueStore, Protocol):
             audit: audit entries to add; at most 4.
 
         Raises `Fenced` if a later pass has begun.
+        """
+        ...
+
+    def purge(self, job: Job, *, audit: Sequence[AuditEntry] = ()) -> bool:
+        """Delete an ended job, its request and its history in one transaction; return whether that was done.
+
+        Its name stays reserved: `submit` raises `NameTaken` for it. The job's version guards the deletion. Raises
+        ValueError for a job that has not ended.
         """
         ...
 

@@ -19,6 +19,7 @@ from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled, VersionConflict
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
+from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.policy.document import policy_of
 from trainmaster.domain.policy.problems import policy_problems
 from trainmaster.domain.policy.settings import Policy
@@ -81,6 +82,24 @@ def cancel(context: ApiContext, caller: Caller, name: str) -> Job:
     Raises `JobNotFound`; `IllegalTransition` if it has ended.
     """
     return change_job(context, caller, name, lambda job: _cancelled(context, caller, job), AuditAction.CANCEL)
+
+
+def purge(context: ApiContext, caller: Caller, name: str) -> Job:
+    """Delete an ended job with its request and its history; return it as it was. Its name stays reserved.
+
+    Raises `JobNotFound`, `AccessDenied`; `IllegalTransition` if it has not ended, or if other jobs wait for its end.
+    """
+    for _ in range(MAX_TRIES):
+        job = find_job(context, caller, Action.CHANGE_JOB, name)
+        if job.state not in ENDED:
+            hint = "Cancel it, and purge it when it has ended."
+            raise IllegalTransition(f"Job {name} is {job.state} and has not ended.", field="jobState", hint=hint)
+        if context.store.list_jobs(Filter(parent=name), limit=1).jobs:
+            hint = "Try again in some minutes, or cancel these jobs."
+            raise IllegalTransition(f"Other jobs still wait for the end of job {name}.", field="name", hint=hint)
+        if context.store.purge(job, audit=[context.recorder(caller).purge(job)]):
+            return job
+    raise Throttled(f"job {name} is changing too often; try again")
 
 
 def change(

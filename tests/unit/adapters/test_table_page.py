@@ -12,6 +12,7 @@ import pytest
 import builders as b
 from doc_pages import DOCS, section
 from trainmaster.adapters.dynamodb.access.audit import AUDIT, audit_row
+from trainmaster.adapters.dynamodb.access.purging import tombstone
 from trainmaster.adapters.dynamodb.catalogue import catalogue_row, cursors_row
 from trainmaster.adapters.dynamodb.codec import ATTEMPT_FIELDS, JOB_FIELDS
 from trainmaster.adapters.dynamodb.records import records_row
@@ -92,6 +93,7 @@ def written_attributes() -> set[str]:
         Deployed(b.pools_of(), "parameter", Policy())._changed(None, (), Policy(), 1),
         {"events": {}},
         audit_row(ENTRY, "id"),
+        tombstone(ENDED),
     )
     return {name for row in rows for name in row} - {"pk", "sk"} | FROM_ELSEWHERE
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from trainmaster.adapters.dynamodb.access.purging import is_purged
 from trainmaster.adapters.dynamodb.rows import (
     ACTIVE_ROWS,
     HISTORY_ROWS,
@@ -36,7 +37,7 @@ def find(table: Table, name: str) -> Job | None:
         about: Mapping[str, Row] = {}
         if live is None or archived_count(live):
             about = {row["sk"]["S"]: row for row in table.all_rows(job_key(name)[0], until=REQUEST_ROWS)}
-            if "job" not in about:
+            if "job" not in about or is_purged(about["job"]):
                 return None
         live = live or about.get("ended") or _waiting_or_held(table, about.get(PLACE, about["job"]))
         job = live and _with_history(live, about)

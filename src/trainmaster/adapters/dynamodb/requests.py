@@ -10,6 +10,7 @@ import json
 import zlib
 from collections.abc import Sequence
 
+from trainmaster.adapters.dynamodb.access.purging import is_purged
 from trainmaster.adapters.dynamodb.rows import REQUEST_ROWS, Row, identity_row, job_key, keyed, span
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.errors import JobNotFound, Unavailable
@@ -40,7 +41,7 @@ def request_rows(job: Job, request: Request) -> list[Row]:
 def read_request(table: Table, name: str) -> Request:
     """Return the request as submitted. Raises `JobNotFound`."""
     identity = table.get(job_key(name))
-    if identity is None:
+    if identity is None or is_purged(identity):
         raise JobNotFound(f"There is no job named {name}.", field="jobName")
     if "jobDetails" in identity:
         return _decompress([identity])

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from trainmaster.adapters.dynamodb.access.audit import audit_actions, list_audit
+from trainmaster.adapters.dynamodb.access.purging import is_purged, purge
 from trainmaster.adapters.dynamodb.catalogue import (
     CATALOGUE,
     CURSORS,
@@ -36,6 +37,7 @@ from trainmaster.adapters.dynamodb.rows import (
     after_rows,
     external_of,
     external_row,
+    job_key,
     job_of,
     keyed,
     row_of,
@@ -62,7 +64,7 @@ from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.restore import Restore
 from trainmaster.domain.shares.charging import books
-from trainmaster.domain.store_limits import check_changes
+from trainmaster.domain.store_limits import check_changes, purged_name
 from trainmaster.ports.kinds import Discover, NoDiscovery
 from trainmaster.ports.store import Page, Pause, QueueSettings, Request
 
@@ -106,6 +108,8 @@ class DynamoStore:
         if not table.commit(writes):
             return job
         stored = find(table, job.name)
+        if stored is None and is_purged(table.get(job_key(job.name))):
+            raise purged_name(job.name)
         if stored is None:
             raise Unavailable(f"job {job.name} exists, but cannot be read")
         return stored
@@ -204,6 +208,10 @@ class DynamoStore:
         if fences and 0 in failed:
             raise Fenced(f"a newer pass has fenced pass {fence}")
         return None if failed and min(failed) >= len(fences) + len(writes) else not failed
+
+    def purge(self, job: Job, *, audit: Sequence[AuditEntry] = ()) -> bool:
+        """Delete an ended job; see `ports.Store`."""
+        return purge(self._table, job, audit_actions(self._table, audit))
 
     def find(self, name: str) -> Job | None:
         """Return the job of that name; see `ports.Store`."""

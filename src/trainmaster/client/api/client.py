@@ -127,6 +127,14 @@ class ApiClient:
         """Cancel a waiting job, or stop a running one for good. Raises NotFound, and Conflict if it has ended."""
         return self._change("DELETE", name, None, lambda job: job["jobState"] in ("cancelled", "stopped"))
 
+    def purge(self, name: str) -> None:
+        """Delete an ended job with its request and its history. Raises NotFound, and Conflict if it has not ended."""
+        try:
+            self._call("DELETE", _path(name), query={"purge": "true"})
+        except NotFound as error:
+            if not error.retried:
+                raise
+
     def change(self, name: str, *, priority: int | None = None, hold: bool | None = None) -> JobView:
         """Change a job's priority, hold it, or release it (`hold=False`). Raises NotFound, Conflict."""
         changes = {"priority": priority, "hold": hold}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-AuditAction = Literal["submit", "cancel", "priority", "hold", "release", "resize-answer", "settings", "pools"]
+AuditAction = Literal["submit", "cancel", "purge", "priority", "hold", "release", "resize-answer", "settings", "pools"]
 """The recorded changes."""
 
 

@@ -32,6 +32,7 @@ class AuditAction(StrEnum):
 
     SUBMIT = "submit"
     CANCEL = "cancel"
+    PURGE = "purge"
     PRIORITY = "priority"
     HOLD = "hold"
     RELEASE = "release"

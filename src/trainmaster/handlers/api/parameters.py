@@ -76,6 +76,9 @@ Force = Annotated[
         )
     ),
 ]
+Purge = Annotated[
+    bool, Query(alias="purge", description="Whether to delete a job that has ended; other jobs are refused.")
+]
 SettingsVersion = Annotated[
     int | None,
     Query(ge=0, alias="version", description="Expected version in force; otherwise the request is rejected (409)."),

@@ -33,6 +33,7 @@ from trainmaster.handlers.api.parameters import (
     OfJob,
     Pool,
     PoolName,
+    Purge,
     SettingsVersion,
     Share,
     Since,
@@ -56,7 +57,7 @@ from trainmaster.handlers.views.manager import manager_view
 from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.auditing.audit import AuditQuery, list_audit
 from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
-from trainmaster.service.change import cancel, change, set_policy
+from trainmaster.service.change import cancel, change, purge, set_policy
 from trainmaster.service.resizing.contract import HookAnswer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
 from trainmaster.service.restoring.maintenance import ask_restore, manager_status, pause, resume
@@ -161,15 +162,20 @@ class Routes:
         "DELETE",
         "/jobs/<name>",
         Action.CHANGE_JOB,
-        "Cancel or stop a job",
+        "Cancel, stop or purge a job",
         {
-            200: ("It was waiting and is cancelled.", job_models.Job),
+            200: ("It was waiting and is cancelled, or it is purged: the job as it was.", job_models.Job),
             202: ("It holds capacity and is being stopped; it will not be resumed.", job_models.Job),
         },
         (404, 409),
     )
-    def cancel_job(self, name: JobName) -> Response[str]:
-        """Cancel a waiting job at once, or stop one that holds capacity for good."""
+    def cancel_job(self, name: JobName, purge_: Purge = False) -> Response[str]:  # noqa: FBT002 -- of the query
+        """Cancel a waiting job at once, or stop one that holds capacity for good.
+
+        With `purge=true`, delete a job that has ended, with its request and its history; its name stays reserved.
+        """
+        if purge_:
+            return json_response(job_views.job_view(purge(self._parts.api_context, self._caller, name)))
         job = cancel(self._parts.api_context, self._caller, name)
         return json_response(job_views.job_view(job), HTTPStatus.ACCEPTED if job.state in ACTIVE else HTTPStatus.OK)
 

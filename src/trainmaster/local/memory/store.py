@@ -43,7 +43,7 @@ from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.records import booked
 from trainmaster.domain.restore import Restore
 from trainmaster.domain.shares.charging import books
-from trainmaster.domain.store_limits import MAX_REQUEST_BYTES, check_changes, check_request
+from trainmaster.domain.store_limits import MAX_REQUEST_BYTES, check_changes, check_purge, check_request, purged_name
 from trainmaster.domain.times import NEVER
 from trainmaster.local.memory.sorted_keys import SortedKeys
 from trainmaster.local.memory.table import MemoryTable
@@ -85,6 +85,8 @@ class MemoryStore:
         if len(text) > MAX_REQUEST_BYTES:
             check_request(request, len(zlib.compress(text.encode())))
         with self._lock:
+            if job.name in self._table.purged:
+                raise purged_name(job.name)
             if job.name not in self._table.jobs:
                 self._table.requests[job.name] = text
                 self._table.put_job(job)
@@ -207,6 +209,17 @@ class MemoryStore:
         if books(before, after):
             settings = self.settings()
             self._table.records = booked(self._table.records, before, after, settings.policy, settings.pools)
+
+    def purge(self, job: Job, *, audit: Sequence[AuditEntry] = ()) -> bool:
+        """Delete an ended job; see `ports.Store`."""
+        check_purge(job)
+        with self._lock:
+            stored = self._table.jobs.get(job.name)
+            if stored is None or stored.version != job.version:
+                return False
+            self._table.purge_job(stored)
+            self._table.add_audit_entries(audit)
+            return True
 
     def find(self, name: str) -> Job | None:
         """Return the job of that name; see `ports.Store`."""

@@ -44,6 +44,7 @@ class MemoryTable:
     catalogue: Catalogue = field(default_factory=Catalogue)
     cursors: Cursors = field(default_factory=Cursors)
     pool_events: tuple[PoolEvent, ...] = ()
+    purged: set[str] = field(default_factory=set)
     audit: dict[AuditPlace, AuditEntry] = field(default_factory=dict)
     audit_order: SortedKeys[AuditPlace] = field(default_factory=SortedKeys)
     passes: int = 0
@@ -68,6 +69,12 @@ class MemoryTable:
     def put_warm_pools(self, pools: Iterable[WarmPool]) -> None:
         """Store the current state of these warm pools."""
         self.warm.update({pool.training_job_name: pool for pool in pools})
+
+    def purge_job(self, job: Job) -> None:
+        """Delete an ended job and its request; its name stays reserved."""
+        self.remove_job(job)
+        del self.jobs[job.name], self.requests[job.name]
+        self.purged.add(job.name)
 
     def add_audit_entries(self, entries: Iterable[AuditEntry]) -> None:
         """Add audit entries; none is ever replaced."""

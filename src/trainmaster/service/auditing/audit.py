@@ -37,8 +37,11 @@ class Recorder:
 
     def submission(self, job: Job) -> AuditEntry:
         """Return the entry of a new job; the request itself is stored with the job."""
-        values = _job_values(job) | {"share": job.share, "digest": job.digest}
-        return self._entry(AuditAction.SUBMIT, job.name, {}, {name: each for name, each in values.items() if each})
+        return self._entry(AuditAction.SUBMIT, job.name, {}, _identity(job))
+
+    def purge(self, job: Job) -> AuditEntry:
+        """Return the entry of a deleted job."""
+        return self._entry(AuditAction.PURGE, job.name, _identity(job), {})
 
     def of_job(self, before: Job, after: Job, action: AuditAction | None = None) -> tuple[AuditEntry, ...]:
         """Return the entries of a change of a job: one of this action, or one for each part that changed."""
@@ -106,6 +109,11 @@ def list_audit(store: Store, query: AuditQuery, now: datetime, retention: timede
     until = newest if query.until is None else min(query.until, newest)
     which = AuditFilter(since=since, until=until, job=query.job, who=query.who, action=query.action)
     return store.list_audit(which, limit=query.limit, cursor=query.cursor)
+
+
+def _identity(job: Job) -> dict[str, Any]:
+    values = _job_values(job) | {"share": job.share, "digest": job.digest}
+    return {name: each for name, each in values.items() if each}
 
 
 def _job_values(job: Job) -> dict[str, Any]:
