@@ -29,7 +29,8 @@ Run = Callable[..., Result]
 
 def _transport_to(world: World) -> httpx.MockTransport:
     """The shipped API over the world's store, called as API Gateway calls it."""
-    application = Application(Settings(queue=QUEUE, table=TABLE, pools=world.pools, allowed_roles=("*",)))
+    settings = Settings(queue=QUEUE, table=TABLE, pools=world.pools, allowed_roles=("*",), admins=("*",))
+    application = Application(settings)
     application.clock = world
     application.__dict__ |= {"store": world.api_context.store, "publisher": world.queue}
     app = build_app(application)

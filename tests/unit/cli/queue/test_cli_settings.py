@@ -34,7 +34,9 @@ def test_settings_are_shown_as_set_takes_them(world: FakeApi, run: Terminal) -> 
         "shares.vision.lends={}",
         "shares.vision.weight=1.0",
         "shares.vision.budget=null",
+        "shares.vision.admins=[]",
         "shares.vision.submitters=[]",
+        "shares.vision.resizers=[]",
     ]
     assert json.loads(run("settings", "--json").stdout) == some_settings()
 
