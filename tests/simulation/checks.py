@@ -195,11 +195,18 @@ class Oracle:
         limit = LIST_PER_MINUTE if verb == "ListTrainingJobs" else CALLS_PER_MINUTE
         if self._per_minute[verb, minute] == limit + 1:
             self.find("calls", f"more than {limit} {verb} in a minute")
+        if verb in ("StopTrainingJob", "UpdateTrainingJob") and self._is_strangers(members["TrainingJobName"]):
+            self.find("stranger", f"{verb} of {members['TrainingJobName']}, which the queue did not start")
         if verb == "StopTrainingJob":
             self._stop_called[members["TrainingJobName"]] = now
         if verb == "CreateTrainingJob":
             self._check_request(members)
             self._requests[members["TrainingJobName"]] = members
+
+    def _is_strangers(self, training_job: str) -> bool:
+        """Return whether another user of the account, or another queue, started a training job, by its tags."""
+        found = self.training_jobs.get(training_job)
+        return found is not None and found.job is None
 
     def status(self, now: datetime, detail: Mapping[str, Any]) -> None:
         """Note a change of a training job, in SageMaker's order."""

@@ -263,6 +263,15 @@ def test_a_story_is_shrunk_to_what_it_needs():
     assert short.configuration == Configuration(pools=())
 
 
+@pytest.mark.parametrize("tags", [{}, {"trainmaster:queue": "another", "trainmaster:job": "a"}])
+def test_a_stop_of_a_strangers_training_job_is_found(tags):
+    history = History("a")
+    history.tell("a", "InProgress", tags=tags)
+    history.oracle.sent(history.now, "StopTrainingJob", {"TrainingJobName": "a"})
+    history.oracle.sent(history.now, "UpdateTrainingJob", {"TrainingJobName": "a"})
+    assert history.kinds() == ["stranger", "stranger"]
+
+
 def test_shrinking_ends_after_its_plays():
     story = draw(2)
     plays = []

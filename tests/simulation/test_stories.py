@@ -1,7 +1,9 @@
 """Stories of days that found something once, at their shortest."""
 
+import pytest
+
 from builders import G5, P5
-from simulation.acts import ConsoleStop, Kill, Quota, RemovePool, Reprioritise, Submit
+from simulation.acts import Cancel, ConsoleStop, External, Kill, Quota, RemovePool, Reprioritise, Submit
 from simulation.play import play
 from simulation.story import Configuration, Pools, Story, draw
 
@@ -122,3 +124,16 @@ def test_a_warm_pool_whose_user_has_ended_is_not_given_twice():
         ),
     )
     assert not play(story).findings
+
+
+@pytest.mark.parametrize("tags_lag", [0.0, 300.0])
+def test_a_strangers_training_job_of_the_same_name_is_left_alone(tags_lag):
+    hostility = (("tags_lag", tags_lag),) if tags_lag else ()
+    story = Story(
+        hours=1.5,
+        configuration=Configuration(pools=(Pools(P5, cap=1),), hostility=hostility),
+        acts=(External(10.0, "a", seconds=3600), Submit(60.0, "a"), Cancel(90.0, "a"), Submit(100.0, "b")),
+    )
+    result = play(story)
+    assert not result.findings
+    assert dict(result.states) == {"stopped": 1, "completed": 1}
