@@ -91,8 +91,8 @@ MUTANTS = (
     Mutant(
         "number reused",
         "adapters/sagemaker/launcher.py",
-        "return CreateResult.EARLIER_START",
-        "return CreateResult.ALREADY_THERE",
+        "Creator.EARLIER_START: CreateResult.EARLIER_START",
+        "Creator.EARLIER_START: CreateResult.ALREADY_THERE",
         frozenset({"lost", "ended as stopped"}),
         hostile=True,
     ),
@@ -102,6 +102,14 @@ MUTANTS = (
         "told = _confirmed(context, job, seen)",
         "told = seen",
         frozenset({"cap", "double", "orphan", "after the end", "lost"}),
+        hostile=True,
+    ),
+    Mutant(
+        "a stranger's training job stopped",
+        "service/launch.py",
+        "    if creator in UNSETTLED and _may_appear(job, now):\n",
+        "    if creator is Creator.UNKNOWN:\n        creator = Creator.ATTEMPT\n    if creator in UNSETTLED:\n",
+        frozenset({"stranger"}),
         hostile=True,
     ),
 )

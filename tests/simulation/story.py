@@ -79,6 +79,10 @@ class Story:
         )
 
 
+_STRANGERS = 0.2
+"""Share of the days on which training jobs of other people have the names of jobs."""
+
+
 def draw(seed: int) -> Story:
     """Return the story of a seed: one in ten of each plain kind, so that some rules do not depend on luck."""
     teller = _Teller(seed)
@@ -103,6 +107,7 @@ class _Teller:
         if self._chance(0.4):
             told += self._rush(configuration)
         told += self._people() + self._admins(configuration) + self._others(configuration) + self._faults()
+        told += self._strangers()
         return Story(self._seed, configuration, tuple(sorted(told, key=lambda act: act.at)), self._end / 3600)
 
     # -- plain days ------------------------------------------------------------------------------------------------
@@ -375,6 +380,22 @@ class _Teller:
             told += [acts.Quota(start, kind, rng.randint(1, 2)), acts.Quota(start + 3600.0, kind, 50)]
         if any(pool.name.endswith(SPOT) for pool in configuration.pools):
             told += [acts.Interrupt(self._when()) for _ in range(rng.randint(0, 2))]
+        return told
+
+    def _strangers(self) -> list[Act]:
+        """Return training jobs of other people with the names of jobs, on one day in five.
+
+        Drawn apart, so that the other days of known seeds stay as they are.
+        """
+        rng = random.Random(f"{self._seed} strangers")
+        if rng.random() > _STRANGERS:
+            return []
+        names = rng.sample(sorted(self._names), min(2, len(self._names)))
+        told: list[Act] = []
+        for name in names:
+            at = max(0.0, self._names[name] + rng.choice((-30.0, -600.0, 5.0)))
+            told.append(acts.External(round(at, 1), name, count=1, seconds=rng.choice((600, 3600))))
+            told.append(acts.Cancel(round(self._names[name] + rng.choice((20.0, 90.0, 900.0)), 1), name))
         return told
 
     def _fault_time(self) -> float:
