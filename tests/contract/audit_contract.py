@@ -225,3 +225,11 @@ class PurgeContract:
         assert [each.name for each in store.list_jobs(Filter(), limit=10).jobs] == ["job2", "job10"]
         assert store.request_of("job10") == b.a_request("job10")
         assert store.find("job10") == other
+
+    def test_the_jobs_that_ended_first_are_found_first(self, store):
+        for name, minutes in (("job1", 3), ("job2", 1), ("job3", 2), ("job4", 9)):
+            an_ended(store, name, lines=minutes)
+        store.submit(b.a_job("job5"), b.a_request("job5"))
+        assert [job.name for job in store.ended_before(b.at(9), limit=10)] == ["job2", "job3", "job1"]
+        assert [job.name for job in store.ended_before(b.at(9), limit=1)] == ["job2"]
+        assert store.ended_before(b.at(1), limit=10) == ()

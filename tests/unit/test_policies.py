@@ -74,6 +74,7 @@ NEEDS = {
     "ManagerRole": [
         *(on_table(each) for each in ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem")),
         *(on_table(each) for each in ("Query", "UpdateItem")),
+        on_table("Query", "2026-11", FINISHED),
         *(on_table(each, "any", RENDEZVOUS) for each in ("GetItem", "UpdateItem")),
         *(Request(f"sqs:{each}", WAKE) for each in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")),
         Request("sqs:SendMessage", WAKE),

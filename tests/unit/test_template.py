@@ -90,6 +90,7 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         "TRAINMASTER_ALLOW_NON_PREEMPTIBLE": PARAMETERS["AllowNonPreemptible"]["Default"],
         "TRAINMASTER_RESERVATION_TIMEOUT_SECONDS": str(PARAMETERS["ReservationTimeoutSeconds"]["Default"]),
         "TRAINMASTER_LEARN_INSTANCE_TYPES": PARAMETERS["LearnInstanceTypes"]["Default"],
+        "TRAINMASTER_JOB_RETENTION_DAYS": str(PARAMETERS["JobRetentionDays"]["Default"]),
         "TRAINMASTER_AUDIT_RETENTION_DAYS": str(PARAMETERS["AuditRetentionDays"]["Default"]),
         "TRAINMASTER_JOB_KINDS": PARAMETERS["JobKindSettings"]["Default"],
     }
@@ -99,6 +100,7 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         3600,
         True,
     )
+    assert settings.job_retention_days == Settings(queue="q", table="t").job_retention_days
     assert settings.audit_retention_days == Settings(queue="q", table="t").audit_retention_days
     assert (settings.check_create_training_job, settings.request_policy) == (True, RequestPolicy())
     assert re.fullmatch(PARAMETERS["Pools"]["AllowedPattern"], environ["TRAINMASTER_POOLS"])

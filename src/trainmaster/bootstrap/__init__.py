@@ -66,6 +66,7 @@ class Application:
         return replace(
             manager_context,
             checkpoints=self.checkpoints,
+            job_retention=timedelta(days=self.settings.job_retention_days),
             rendezvous=self.rendezvous,
             resize_requesters=self.resize_requesters,
             kinds=self.runs,

@@ -16,6 +16,7 @@ from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.declaration import members_of
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.service.auditing.audit import DEFAULT_RETENTION
+from trainmaster.service.auditing.retention import DEFAULT_JOB_RETENTION
 
 PREFIX = "TRAINMASTER_"
 _TIMEOUT = next(member for member in members_of(Policy) if member.field.name == "reservation_timeout")
@@ -50,6 +51,7 @@ class Settings:
         allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
         reservation_timeout_seconds: the setting `reservationTimeoutSeconds` until PUT /settings changes it.
         learn_instance_types: whether the manager asks EC2, Service Quotas and the price list once a day.
+        job_retention_days: days for which ended jobs are kept.
         audit_retention_days: days for which audit entries are kept.
         job_kinds: JSON object, name of each other kind of jobs that the deployment has to an object of its settings;
             empty for training jobs alone.
@@ -75,6 +77,7 @@ class Settings:
     allow_non_preemptible: bool = True
     reservation_timeout_seconds: int = 3600
     learn_instance_types: bool = False
+    job_retention_days: int = DEFAULT_JOB_RETENTION.days
     audit_retention_days: int = DEFAULT_RETENTION.days
     job_kinds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -215,6 +218,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "ALLOW_NON_PREEMPTIBLE": _switch,
     "RESERVATION_TIMEOUT_SECONDS": _seconds,
     "LEARN_INSTANCE_TYPES": _switch,
+    "JOB_RETENTION_DAYS": _days,
     "AUDIT_RETENTION_DAYS": _days,
     "JOB_KINDS": _kinds,
 }

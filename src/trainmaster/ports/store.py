@@ -167,6 +167,10 @@ class Store(CatalogueStore, Protocol):
         """
         ...
 
+    def ended_before(self, before: datetime, *, limit: int) -> tuple[Job, ...]:
+        """Return the jobs that ended before a time, the earliest first; a job that has just ended may be missing."""
+        ...
+
     def find(self, name: str) -> Job | None:
         """Return the job of that name with its whole history, strongly consistent; None if there is none."""
         ...

@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import Fenced, ServiceError, Throttled
@@ -20,6 +21,7 @@ from trainmaster.ports.sagemaker import Checkpoints, Launcher
 from trainmaster.ports.store import Store
 from trainmaster.service import dependencies
 from trainmaster.service.admission.caller_rules import CallerRules
+from trainmaster.service.auditing.retention import DEFAULT_JOB_RETENTION
 from trainmaster.service.faults import isolate_fault
 from trainmaster.service.throttling import VerbThrottled
 
@@ -43,6 +45,7 @@ class ManagerContext:
         kinds: the runs of other kinds of jobs, by kind.
         caller_rules: checked again at each launch of a training job; None to check nothing.
         faults: receives the names of jobs for which an action raised an unexpected exception.
+        job_retention: how long ended jobs are kept.
         orphans: receives the names of orphaned training jobs that were stopped.
     """
 
@@ -59,6 +62,7 @@ class ManagerContext:
     caller_rules: CallerRules | None = None
     faults: list[str] | None = None
     orphans: list[str] | None = None
+    job_retention: timedelta = DEFAULT_JOB_RETENTION
 
     @property
     def retries(self) -> lifecycle.Retries:

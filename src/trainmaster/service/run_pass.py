@@ -19,6 +19,7 @@ from trainmaster.domain.reasons.capacity import NextPass
 from trainmaster.planner.schedule import schedule
 from trainmaster.service import dependencies
 from trainmaster.service.apply_plan import PassReport, apply_plan
+from trainmaster.service.auditing.retention import purge_expired, purge_is_due
 from trainmaster.service.context import ManagerContext, pass_rng
 from trainmaster.service.reconcile import reconcile
 from trainmaster.service.throttling import ThrottledVerbs
@@ -58,6 +59,8 @@ def run_pass(context: ManagerContext, *, tick: bool = False) -> PassReport:
     report.more_to_do = _more_to_do(snapshot, report, context.clock.now())
     if tick and dependencies.sweep_is_due(context.clock.now()):
         report.more_to_do |= dependencies.sweep(context.store, snapshot, context.clock.now(), faults)
+    if tick and purge_is_due(context.clock.now()):
+        purge_expired(context.store, context.clock.now(), context.job_retention, faults)
     return report
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 from trainmaster.adapters.dynamodb.access.audit import audit_actions, list_audit
@@ -40,6 +41,7 @@ from trainmaster.adapters.dynamodb.rows import (
     job_key,
     job_of,
     keyed,
+    moment,
     row_of,
     span,
     warm_key,
@@ -212,6 +214,11 @@ class DynamoStore:
     def purge(self, job: Job, *, audit: Sequence[AuditEntry] = ()) -> bool:
         """Delete an ended job; see `ports.Store`."""
         return purge(self._table, job, audit_actions(self._table, audit))
+
+    def ended_before(self, before: datetime, *, limit: int) -> tuple[Job, ...]:
+        """Return the jobs that ended first; see `ports.Store`. Eventually consistent."""
+        rows, _ = self._table.query_ended(before=moment(before), limit=limit, newest_first=False)
+        return tuple(map(job_of, rows))
 
     def find(self, name: str) -> Job | None:
         """Return the job of that name; see `ports.Store`."""

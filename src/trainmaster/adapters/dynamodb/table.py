@@ -277,19 +277,20 @@ class Table:
         kept = [row for row in rows if row["sk"]["S"] != after]
         return kept[:limit], more or len(kept) > len(kept[:limit])
 
-    def query_ended(self, *, before: str = "", limit: int) -> tuple[list[Row], bool]:
-        """Return one page of the index of ended jobs, newest first, and whether there may be more.
+    def query_ended(self, *, before: str = "", limit: int, newest_first: bool = True) -> tuple[list[Row], bool]:
+        """Return one page of the index of ended jobs, and whether there may be more.
 
         Eventually consistent.
 
         Args:
             before: only rows whose `finishedAt` is less.
             limit: maximum number of rows.
+            newest_first: False for the opposite order.
         """
         condition, values = "finishedIn = :in", {":in": {"S": FINISHED}}
         if before:
             condition, values = f"{condition} AND finishedAt < :before", {**values, ":before": {"S": before}}
-        return self._page(condition, values, limit=limit, IndexName=FINISHED_INDEX, ScanIndexForward=False)
+        return self._page(condition, values, limit=limit, IndexName=FINISHED_INDEX, ScanIndexForward=not newest_first)
 
     def all_rows(self, partition: str, *, after: str = "", until: str = "", consistent: bool = True) -> Iterator[Row]:
         """Yield all rows of a partition between two keys, in order, page by page."""

@@ -6,8 +6,9 @@ import heapq
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from trainmaster.domain.access.audit import AuditEntry
 from trainmaster.domain.access.audit_listing import (
@@ -220,6 +221,12 @@ class MemoryStore:
             self._table.purge_job(stored)
             self._table.add_audit_entries(audit)
             return True
+
+    def ended_before(self, before: datetime, *, limit: int) -> tuple[Job, ...]:
+        """Return the jobs that ended first; see `ports.Store`."""
+        with self._lock:
+            places = takewhile(lambda place: place[0] < before, self._table.ended.after())
+            return tuple(self._jobs(name for _, name in islice(places, limit)))
 
     def find(self, name: str) -> Job | None:
         """Return the job of that name; see `ports.Store`."""
