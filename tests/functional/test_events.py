@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from api_world import ALICE, ApiWorld, read
+from api_world import ALICE, RESEARCH, ApiWorld, read
 from builders import NOW, P5, a_custom_resize, a_job, a_preempted_job, a_running_job, an_observation, at
 from trainmaster.adapters.sagemaker.observation import observation_of_event
 from trainmaster.domain.jobs import lifecycle
@@ -83,14 +83,19 @@ STATUS = {
     "api-change-job": 200,
     "api-change-pool": 200,
     "api-get-job": 200,
+    "api-get-manager": 200,
     "api-get-pools": 200,
     "api-get-queue": 200,
     "api-get-rendezvous": 200,
     "api-get-settings": 200,
+    "api-list-audit": 200,
     "api-list-jobs": 200,
     "api-openapi": 200,
+    "api-pause": 200,
     "api-plan": 200,
     "api-remove-pool": 200,
+    "api-restore": 202,
+    "api-resume": 200,
     "api-set-pool": 200,
     "api-set-pools": 200,
     "api-set-settings": 200,
@@ -102,6 +107,8 @@ def test_an_api_event_is_answered(path):
     world = a_world()
     if path.stem == "api-answer-resize":
         world.seed(a_custom_resize("job5"))
+    if path.stem == "api-restore":
+        answer(lambda: world.app, load(EVENTS / "api-pause.json"), Context())
     if load(path)["resource"] == "/pools/{name}":
         answer(lambda: world.app, load(EVENTS / "api-set-pool.json"), Context())
     reply = read(answer(lambda: world.app, load(path), Context()))
@@ -124,7 +131,7 @@ def test_api_events_are_carried_out():
         return read(answer(lambda: world.app, load(EVENTS / f"api-{name}.json"), Context())).body
 
     assert play("plan")["decision"] == "start"
-    assert play("add-job")["submittedBy"] == ALICE
+    assert play("add-job")["submittedBy"] == RESEARCH
     assert [job["jobName"] for job in play("get-queue")["jobs"]] == ["job4", "job3"]
     assert [job["jobName"] for job in play("list-jobs")["jobs"]] == ["job1", "job4", "job3"]
     assert play("change-job")["jobState"] == "held"
