@@ -207,9 +207,11 @@ _ATTRIBUTES: Mapping[tuple[str, str], Callable[[Stack, str], str]] = {
     ("AWS::IAM::Role", "RoleId"): lambda _, name: f"AROA{name.upper():0<17}"[:21],
     ("AWS::KMS::Key", "Arn"): _arn("kms", "key/"),
     ("AWS::Logs::LogGroup", "Arn"): _arn("logs", "log-group:", ":*"),
+    ("AWS::Serverless::Api", "Stage"): lambda *_: "prod",
     ("AWS::Serverless::Function", "Arn"): _arn("lambda", "function:"),
     ("AWS::SQS::Queue", "Arn"): _arn("sqs"),
     ("AWS::SQS::Queue", "QueueName"): Stack._physical_name,
+    ("AWS::WAFv2::WebACL", "Arn"): _arn("wafv2", "regional/webacl/", "/1"),
 }
 _REFERENCES: Mapping[str, Callable[[Stack, str], str]] = {
     "AWS::IAM::ManagedPolicy": _arn("iam", "policy/", of_region=False),

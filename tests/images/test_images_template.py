@@ -17,9 +17,9 @@ from template_checks import (
     calls_of,
     check_alarms_of_queues_and_functions,
     check_bundle_is_built_for,
+    check_event_sources_are_bounded,
     check_parameter,
     check_permissions,
-    check_reasons_of_functions,
     check_samconfig,
     check_skipped,
     lint,
@@ -298,7 +298,9 @@ def test_functions_and_layer_are_built_for_the_functions_platform(platform):
 
 @pytest.mark.parametrize("queue", of_type(TEMPLATE, "AWS::SQS::Queue"))
 def test_queues_are_encrypted(queue):
-    assert RESOURCES[queue]["Properties"]["SqsManagedSseEnabled"] is True
+    properties = RESOURCES[queue]["Properties"]
+    managed, own = properties["SqsManagedSseEnabled"]["Fn::If"], properties["KmsMasterKeyId"]["Fn::If"]
+    assert (managed[0], managed[2]) == (own[0], True) == ("HasOwnKey", True)
 
 
 def test_every_dead_letter_and_every_function_has_an_alarm():
@@ -330,8 +332,8 @@ def test_every_skipped_check_says_why():
     check_skipped(TEMPLATE)
 
 
-def test_reasons_are_those_of_the_functions_that_they_stand_at():
-    check_reasons_of_functions(TEMPLATE)
+def test_queues_invoke_functions_within_a_limit():
+    check_event_sources_are_bounded(TEMPLATE)
 
 
 def test_the_local_configuration_gives_parameters_that_the_template_accepts():

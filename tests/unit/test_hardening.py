@@ -1,0 +1,126 @@
+"""The hardened profile of template.yaml: each part is a parameter, and none is there by default."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hardening_checks import BOUNDARY, HARDENED, check_hardened, check_lean, properties
+from policy_evaluator import EVERYTHING, Request, allowed
+from rendered import ACCOUNT, URL_SUFFIXES, Stack, core_stack, policies_of
+
+STACK = core_stack(
+    **HARDENED,
+    ApiAccessLogs="true",
+    ApiReservedConcurrency="20",
+    ManagerReservedConcurrency="2",
+    RequestsPerMinuteOfAddress="300",
+    RequestsPerSecond="10",
+)
+KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
+
+
+def test_nothing_of_the_profile_is_there_by_default():
+    check_lean(core_stack())
+    assert core_stack().document["Parameters"]["RequestsPerSecond"]["Default"] == 50
+
+
+def test_every_part_of_the_profile_reaches_everything_that_it_is_for():
+    check_hardened(STACK, STACK.attribute("Key"), {"ApiFunction": "20", "ManagerFunction": "2"})
+    assert STACK.exports["trainmaster:sagemaker-queue:KeyArn"] == STACK.attribute("Key")
+    assert "AccessLogGroup" in STACK.resources
+
+
+def test_requests_are_limited_in_all_and_by_address():
+    api = STACK.resources["QueueApi"]["Properties"]
+    settings = api["MethodSettings"][0]
+    assert (settings["ThrottlingRateLimit"], settings["ThrottlingBurstLimit"]) == ("10", "10")
+    (firewall,) = properties(STACK, "AWS::WAFv2::WebACL").values()
+    (rule,) = firewall["Rules"]
+    limit = rule["Statement"]["RateBasedStatement"]
+    assert (limit["AggregateKeyType"], limit["EvaluationWindowSec"], limit["Limit"]) == ("IP", 60, "300")
+    assert rule["Action"]["Block"]["CustomResponse"]["ResponseCode"] == 429
+    assert "AWS::WAFv2::WebACLAssociation" in {each["Type"] for each in STACK.resources.values()}
+
+
+@pytest.mark.parametrize(("role", "function"), [("ApiRole", "ApiFunction"), ("ManagerRole", "ManagerFunction")])
+def test_lambda_may_manage_network_interfaces_and_the_functions_own_code_may_not(evaluator, role, function):
+    policies = policies_of(role, STACK)
+    source = {"lambda:SourceFunctionArn": STACK.attribute(function)}
+    for action in ("CreateNetworkInterface", "DescribeNetworkInterfaces", "DeleteNetworkInterface"):
+        described = action.startswith("Describe")
+        resource = "*" if described else f"arn:aws:ec2:us-east-1:{ACCOUNT}:network-interface/eni-0123456789abcdef0"
+        assert evaluator.allows(Request(f"ec2:{action}", resource), policies)
+        assert not evaluator.allows(Request(f"ec2:{action}", resource, source), policies)
+        assert not evaluator.allows(Request(f"ec2:{action}", resource), policies_of(role, core_stack()))
+
+
+def test_a_boundary_limits_what_the_policies_of_a_role_allow(evaluator):
+    assert STACK.resources["ManagerRole"]["Properties"]["PermissionsBoundary"] == BOUNDARY
+    send = Request("sqs:SendMessage", STACK.attribute("WakeQueue"))
+    nothing = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}}
+    assert allowed(evaluator, send, policies_of("ManagerRole", STACK), boundary=EVERYTHING)
+    assert not allowed(evaluator, send, policies_of("ManagerRole", STACK), boundary=nothing)
+
+
+# ---------------------------------------------------------------- the key
+
+
+def key_policy(stack: Stack = STACK) -> dict:
+    return stack.resources["Key"]["Properties"]["KeyPolicy"]
+
+
+def through(service: str, account: str = ACCOUNT) -> dict[str, str]:
+    return {"kms:ViaService": f"{service}.us-east-1.amazonaws.com", "kms:CallerAccount": account}
+
+
+@pytest.mark.parametrize("role", ["ApiRole", "ManagerRole", "TickRole"])
+def test_roles_use_the_key_through_tables_and_queues_alone(evaluator, role):
+    def may(action: str, context: dict[str, str]) -> bool:
+        request = Request(f"kms:{action}", KEY, context, STACK.attribute(role))
+        return evaluator.allows(request, policies_of(role, STACK), resource_policy=key_policy())
+
+    for service in ("dynamodb", "sqs"):
+        assert all(may(action, through(service)) for action in ("Decrypt", "GenerateDataKey", "Encrypt"))
+    assert not may("Decrypt", {})
+    assert not may("Decrypt", through("s3"))
+    assert not may("ScheduleKeyDeletion", through("sqs"))
+    assert not may("PutKeyPolicy", through("dynamodb"))
+
+
+def test_another_account_cannot_use_the_key(evaluator):
+    stranger = "arn:aws:iam::999988887777:role/anybody"
+    request = Request("kms:Decrypt", KEY, through("sqs", "999988887777"), stranger)
+    assert not evaluator.allows(request, [EVERYTHING], resource_policy=key_policy())
+
+
+def test_the_principal_of_logs_is_that_of_the_partition():
+    (logs,) = [each for each in key_policy(core_stack("aws-cn", **HARDENED))["Statement"] if each["Sid"] == "Logs"]
+    assert logs["Principal"] == {"Service": "logs.cn-north-1.amazonaws.com.cn"}
+
+
+@pytest.mark.parametrize("partition", ["aws", "aws-us-gov"])  # The evaluator knows no services of China.
+def test_the_logs_of_the_queue_are_encrypted_with_the_key_and_no_others(evaluator, partition):
+    stack = core_stack(partition, **HARDENED)
+    key = stack.arn("kms", "key/11111111-2222-3333-4444-555555555555")
+    service = f"logs.{stack.region}.{URL_SUFFIXES[partition]}"
+
+    # The evaluator knows no names of encryption contexts: here a global key stands for that of CloudWatch Logs.
+    policy = json.loads(json.dumps(key_policy(stack)).replace("kms:EncryptionContext:aws:logs:arn", "aws:SourceArn"))
+    assert policy != key_policy(stack)
+
+    def encrypts(group: str) -> bool:
+        context = {"aws:SourceArn": stack.arn("logs", f"log-group:{group}")}
+        return evaluator.allows(Request("kms:Encrypt", key, context, service), [], resource_policy=policy)
+
+    for group in properties(core_stack(ApiAccessLogs="true"), "AWS::Logs::LogGroup").values():
+        assert encrypts(group["LogGroupName"])
+    assert not encrypts("/aws/lambda/another-function")
+
+
+def test_events_reach_an_encrypted_wake_queue(evaluator):
+    request = Request("kms:GenerateDataKey", KEY, {}, "events.amazonaws.com")
+    assert evaluator.allows(request, [], resource_policy=key_policy())
+    other = Request("kms:GenerateDataKey", KEY, {}, "s3.amazonaws.com")
+    assert not evaluator.allows(other, [], resource_policy=key_policy())
