@@ -90,7 +90,7 @@ def test_requests_made_from_the_document_are_answered_as_it_says(label, mode):
     operation = OPERATIONS[label]
 
     @given(operation.as_strategy(generation_mode=mode))
-    @settings(max_examples=150, deadline=None, suppress_health_check=[*HealthCheck])
+    @settings(max_examples=60, deadline=None, suppress_health_check=[*HealthCheck])
     def answered(case: schemathesis.Case) -> None:
         case.validate_response(case.call(), checks=[*CHECKS])
 
