@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from botocore import xform_name
-from cfnlint.api import lint_all
+from cfnlint.api import lint as find_faults
 
 from permissions import actions, listed, statements
 
@@ -94,8 +94,9 @@ def sent_to(role: str, *, images: bool = False) -> list[str]:
 
 
 def lint(file: str) -> list[str]:
-    """Return the findings of cfn-lint."""
-    return [str(match) for match in lint_all((ROOT / file).read_text()) if match.rule.severity != "informational"]
+    """Return the findings of cfn-lint in one Region of each partition; the conditions are too many for all Regions."""
+    matches = find_faults((ROOT / file).read_text(), regions=["us-east-1", "us-gov-west-1", "cn-north-1"])
+    return [str(match) for match in matches if match.rule.severity != "informational"]
 
 
 def check_permissions(role: str, *, images: bool = False) -> None:
