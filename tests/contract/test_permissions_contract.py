@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from botocore.exceptions import EndpointConnectionError
+from botocore.exceptions import ClientError
 from permissions_contract import ACCOUNT, PermissionsContract
 
 from aws_clients import aws_client
@@ -47,7 +47,7 @@ class IamBench:
         asked = (principal, body["ActionNames.member.1"], body["ResourceArns.member.1"], _context(body))
         answer = next((each.answer for each in self._grants if each.covers(*asked)), False)
         if answer is None:
-            raise EndpointConnectionError(endpoint_url="iam")
+            raise ClientError({"Error": {"Code": "Throttling", "Message": "slow down"}}, "SimulatePrincipalPolicy")
         return _answer({"EvaluationResults": [{"EvalDecision": "allowed" if answer else "implicitDeny"}]})
 
 

@@ -173,6 +173,18 @@ def test_no_connection_means_cannot_tell() -> None:
     assert Checker(iam, ManagerContext()).may_pass(ALICE, ROLE) is None
 
 
+def test_after_a_failed_connection_iam_is_not_called_for_half_a_minute() -> None:
+    iam = aws_client("iam", endpoint_url="http://127.0.0.1:1", config=Config(retries={"total_max_attempts": 1}))
+    calls: list[str] = []
+    iam.meta.events.register("before-call.iam.*", lambda model, **_: calls.append(model.name))
+    clock = ManagerContext()
+    checker = Checker(iam, clock)
+    for seconds in (0, 29, 1, 0):
+        clock.sleep(seconds)
+        assert checker.may_pass(ALICE, ROLE) is None
+    assert len(calls) == 2
+
+
 @pytest.mark.parametrize(
     ("caller", "role"),
     [
