@@ -62,7 +62,7 @@ QUESTIONS = [
 
 NEEDS = {
     "ApiRole": [
-        *(on_table(each) for each in ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query")),
+        *(on_table(each) for each in ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")),
         on_table("PutItem", AUDIT),
         on_table("Query", AUDIT),
         on_table("Query", "2026-11", FINISHED),
