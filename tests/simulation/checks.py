@@ -115,6 +115,7 @@ class Oracle:
     Attributes:
         queue: the queue's name, the value of its tag.
         priority_rules: whether a first-in-line rule holds in this configuration.
+        strict: whether no job passes an equal that waits for the same pool.
         waiting: returns the waiting jobs, called when a new job starts.
         late: how late a create may take effect.
         cancelled: jobs that users cancelled.
@@ -123,6 +124,7 @@ class Oracle:
 
     queue: str
     priority_rules: bool = True
+    strict: bool = False
     waiting: Callable[[], Iterable[Waiter]] = tuple
     findings: list[Finding] = field(default_factory=list)
     training_jobs: dict[str, TrainingJob] = field(default_factory=dict)
@@ -347,7 +349,8 @@ class Oracle:
 
         A start of a plain job breaks it if the first of the jobs that wait for that source alone has a higher
         priority, asks for no more instances, has waited for two minutes, and does not back off for a reason other than
-        missing capacity. Nothing is said for training plans, types with warm pools, shares, expansion, orders that do
+        missing capacity. In strict order, a job behind one that waits for several sources does not count as one that
+        would fit. Nothing is said for training plans, types with warm pools, shares, expansion, orders that do
         not put priority first, and while anything else went wrong with the queue in the last minutes.
         """
         if not self.priority_rules or len(opened.units) != 1 or self.last_trouble > self.now - QUIET:
@@ -355,8 +358,11 @@ class Oracle:
         ((source, count),) = opened.units.items()
         if source[0] == "training-plan" or self._keeps_warm_pools(source[1]):
             return
-        line = sorted((each for each in self.waiting() if each.source == source), key=lambda each: each.order)
+        waiting = sorted(self.waiting(), key=lambda each: each.order)
+        line = [each for each in waiting if each.source == source]
         if not line or line[0].name == opened.job:
+            return
+        if self.strict and any(each.source is None for each in waiting[: waiting.index(line[0])]):
             return
         first, priority = line[0], self._priorities.get(opened.job or "", 0)
         waited = first.since <= self.now - timedelta(minutes=2) - self.late

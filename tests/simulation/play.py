@@ -120,7 +120,7 @@ class Day:
         rules = settings.get("order", "backfill") in PRIORITY_ORDERS
         changing = any(isinstance(act, acts.ChangeSettings) for act in story.acts)
         plain = not changing and not {"shares", "expansion", "patienceSeconds"}.intersection(settings)
-        self.oracle = Oracle(QUEUE, priority_rules=rules and plain, waiting=self._waiters)
+        self.oracle = Oracle(QUEUE, rules and plain, settings.get("order") == "fifo", self._waiters)
         self.oracle.late = timedelta(seconds=dict(configuration.hostility).get("late_seconds", LATE_SECONDS))
         self.result = Result()
         self.simulator = SageMakerSimulator(
