@@ -51,7 +51,7 @@ READ = ("BatchGetItem", "GetItem", "Query")
 NEEDS = {
     "IntakeRole": [
         *(on_table(action, key) for action in READ for key in ("STATE", "JOB#a", "WAIT")),
-        *(on_table("PutItem", key) for key in ("JOB#a", "WAIT", "AUDIT#2026-11", "endpoints", "refused#a")),
+        *(on_table("PutItem", key) for key in ("endpoints", "refused#a")),
         *on_queue(IMAGES, *CONSUME),
         *on_queue(PROGRESS, "SendMessage"),
         *on_queue(DEAD, "SendMessage"),
@@ -128,6 +128,9 @@ DENIED = {
     "assume the manager's role": Request("sts:AssumeRole", CORE.attribute("ManagerRole")),
     "write settings and pools": on_table("PutItem", "STATE"),
     "count a job's region in its own row": on_table("UpdateItem", "JOB#a"),
+    "add or overwrite a job": on_table("PutItem", "JOB#a"),
+    "add a job to a lane": on_table("PutItem", "WAIT"),
+    "write an audit entry": on_table("PutItem", "AUDIT#2026-11"),
     "delete a job": on_table("DeleteItem", "JOB#a"),
     "change the secret of the rendezvous": on_table("PutItem", "rendezvous"),
     "change held jobs": on_table("PutItem", "HELD"),

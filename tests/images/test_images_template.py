@@ -180,7 +180,7 @@ def test_the_queues_functions_may_call_of_dynamodb_what_the_code_calls():
     called = calls_of(*modules, folders=ADAPTERS) - {"transact_write_items"}
     assert methods_of("ManagerRole", "dynamodb", images=True) == called
     # Only a pass is fenced; it counts itself, and the workers count regions.
-    assert methods_of("ApiRole", "dynamodb", images=True) == called - {"condition_check_item", "update_item"}
+    assert methods_of("ApiRole", "dynamodb", images=True) == called - {"condition_check_item"}
 
 
 def test_rows_of_runs_and_refusals_expire_and_no_others():
@@ -217,7 +217,7 @@ def test_image_functions_may_send_only_to_their_queues():
 @pytest.mark.parametrize(
     ("role", "written"),
     [
-        ("IntakeRole", {"dynamodb:PutItem": {"JOB#*", "WAIT", "AUDIT#*", "endpoints", "refused#*"}}),
+        ("IntakeRole", {"dynamodb:PutItem": {"endpoints", "refused#*"}}),
         ("RegionRole", {"dynamodb:PutItem": {"image#*", "endpoints"}, "dynamodb:UpdateItem": {"image#*"}}),
     ],
 )

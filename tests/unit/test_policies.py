@@ -72,6 +72,7 @@ NEEDS = {
         *of_logs("sagemaker-queue-api"),
     ],
     "ManagerRole": [
+        on_table("PutItem", AUDIT),
         *(on_table(each) for each in ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem")),
         *(on_table(each) for each in ("Query", "UpdateItem")),
         on_table("Query", "2026-11", FINISHED),
@@ -148,7 +149,6 @@ DENIED = {
     "the API deletes an audit entry with SQL": ("ApiRole", on_table("PartiQLDelete", AUDIT)),
     "the manager deletes an audit entry": ("ManagerRole", on_table("DeleteItem", AUDIT)),
     "the manager changes an audit entry": ("ManagerRole", on_table("UpdateItem", AUDIT)),
-    "the manager writes an audit entry": ("ManagerRole", on_table("PutItem", AUDIT)),
     "the API writes a rendezvous": ("ApiRole", on_table("UpdateItem", "any", RENDEZVOUS)),
     "the manager deletes a rendezvous": ("ManagerRole", on_table("DeleteItem", "any", RENDEZVOUS)),
     "the manager reads all rendezvous": ("ManagerRole", on_table("Scan", resource=RENDEZVOUS)),

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from trainmaster.images.adapters.endpoint_rows import DynamoEndpoints
     from trainmaster.images.pixels.wiring import Imaging
     from trainmaster.images.pixels.work.task import Queue as WorkerQueue
-    from trainmaster.images.ports import Endpoints, ImageIntake, Refusals, RegionQueue, Runs
+    from trainmaster.images.ports import Endpoints, ImageIntake, Refusals, RegionQueue, Runs, Submissions
     from trainmaster.images.service.endpoints import Refresher
     from trainmaster.images.service.external_load import ExternalLoadMonitor
     from trainmaster.images.service.intake import Intake, RequestChecks
     from trainmaster.images.service.launcher import ImageLauncher
+    from trainmaster.images.service.submissions import Entry
     from trainmaster.ports.runtime import Clock, Publisher
     from trainmaster.ports.store import Store
 
@@ -129,8 +130,26 @@ class ImageParts:
             account=self.settings.account,
             vouching=self.settings.api_role_id,
             resources=self.settings.resources,
+            submissions=self._submissions,
             audit_retention=timedelta(days=self.application.settings.audit_retention_days),
         )
+
+    @property
+    def _submissions(self) -> Submissions:
+        from trainmaster.images.adapters.sqs_submissions import SqsSubmissions
+
+        return SqsSubmissions(self.application.clients.of("sqs"), self.application.settings.wake_queue_url)
+
+    @cached_property
+    def entry(self) -> Entry | None:
+        """Stores the jobs of submissions; None in a function that starts no image jobs."""
+        if self.launcher is None or self.image_queue is None:
+            return None
+        from trainmaster.images.service.submissions import Entry
+
+        application = self.application
+        retention = timedelta(days=application.settings.audit_retention_days)
+        return Entry(self.store, application.access, self.clock, self.image_queue, self.refusals, retention)
 
     @cached_property
     def refresher(self) -> Refresher | None:

@@ -14,8 +14,10 @@ from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.bootstrap import ImageParts
 from trainmaster.images.domain.work import ImageWork, is_run
 from trainmaster.images.handlers.metrics import tell_errors, tell_figures
+from trainmaster.images.service.submissions import MEMBER
 from trainmaster.images.service.variants import settle_variants
 from trainmaster.images.settings import ImageSettings, split_environment
+from trainmaster.service.wake import wake
 
 if TYPE_CHECKING:
     from trainmaster.domain.jobs.observation import Observation
@@ -47,7 +49,11 @@ class ImageKind:
         return self.parts.known_endpoints.discover()
 
     def observe(self, message: Mapping[str, Any]) -> Observation | None:
-        """Return the state of the run that a worker reports about."""
+        """Return the state of the run that a worker reports about; for a submission, store its job and return None."""
+        if MEMBER in message and self.parts.entry is not None:
+            self.parts.entry.enter(message)
+            wake(self.parts.store, self.parts.publisher)
+            return None
         run = message.get("run")
         if self.parts.launcher is None or not isinstance(run, str) or not is_run(run):
             raise InvalidRequest("the message names no run of an image job", field="run")

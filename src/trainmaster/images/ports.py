@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from trainmaster.images.domain.endpoint import Endpoint
 from trainmaster.images.domain.refusal import Refusal
@@ -192,6 +192,17 @@ class Runs(Protocol):
 
     def forget(self, job: str) -> None:
         """Remove all records of a job that has ended; they cannot be created again."""
+        ...
+
+
+class Submissions(Protocol):
+    """The way of accepted requests to the manager, which stores their jobs."""
+
+    def send(self, submission: Mapping[str, Any], identifier: str) -> None:
+        """Send a submission as JSON values; a second one with the same identifier soon after may be dropped.
+
+        Raises `TooLarge`, `Throttled`, `Unavailable`, `NotPermitted`.
+        """
         ...
 
 

@@ -40,7 +40,8 @@ class JobKind(Protocol):
     def observe(self, message: Mapping[str, Any]) -> Observation | None:
         """Return the state of the run that a reporter's message names; None if there is no such run.
 
-        Such a message has the kind's name as its member `kind`. Raises `InvalidRequest` if it names no run.
+        Such a message has the kind's name as its member `kind`. A kind may handle further messages of its reporters,
+        and returns None then. Raises `InvalidRequest` if it names no run.
         """
         ...
 

@@ -120,6 +120,15 @@ def deliver(application, *bodies):
         metrics.clear_metrics()
 
 
+def hear(application, session):
+    """Let the manager hear what the intake has sent; its submissions."""
+    bodies = [json.loads(body) for body, _ in messages(session, application.settings.wake_queue_url)]
+    submissions = [body for body in bodies if "submission" in body]
+    for body in submissions:
+        assert application.kinds["image"].observe(body) is None
+    return submissions
+
+
 def test_a_batch_is_taken_in_by_all_that_is_shipped(application, session):
     interest = "POLYGON ((7.01 53.99, 7.06 53.99, 7.06 53.96, 7.01 53.96, 7.01 53.99))"
     bodies = [
@@ -134,6 +143,9 @@ def test_a_batch_is_taken_in_by_all_that_is_shipped(application, session):
     ]
     assert deliver(application, *bodies) == {"batchItemFailures": []}
     store = application.store
+    assert store.find("whole") is None
+    submissions = hear(application, session)
+    assert {each["submission"]["name"] for each in submissions} == {"whole", "part", "blank"}
     whole, part = store.find("whole"), store.find("part")
     assert store.find("blank").work.tiles == 1
     assert whole.demand.alternatives == ({POOL: whole.work.load},)
@@ -150,8 +162,6 @@ def test_a_batch_is_taken_in_by_all_that_is_shipped(application, session):
         "not JSON": None,
     }
     assert all(told["Reason"] for told in aside.values())
-    ((wake, _),) = messages(session, application.settings.wake_queue_url)
-    assert json.loads(wake)["kind"] == "wake"
     # Two instances of 5 requests each, of which the image takes its load.
     pool = store.read_snapshot().pools[POOL]
     assert pool.cap == 10
@@ -165,6 +175,7 @@ def test_the_shipped_intake_accepts_requests_of_the_shipped_api(application, ses
     ((body, told),) = messages(session, image_parts(application).settings.image_queue_url)
     assert told == {"Caller": ALICE}
     assert deliver(application, body) == {"batchItemFailures": []}
+    hear(application, session)
     shown = read(app.resolve(rest_event("GET", "/jobs/by-api"), CONTEXT)).body
     assert (shown["kind"], shown["details"]["regions"]["total"]) == ("image", 2)
 
@@ -176,10 +187,13 @@ class Away:
         raise Unavailable("SageMaker does not answer")
 
 
-def test_w18_a_request_for_an_endpoint_that_cannot_be_described_is_moved_to_its_variants_lane_later(application):
+def test_w18_a_request_for_an_endpoint_that_cannot_be_described_is_moved_to_its_variants_lane_later(
+    application, session
+):
     parts = image_parts(application)
     parts.__dict__["intake"] = replace(parts.intake, endpoints=Away())
     assert deliver(application, an_image_request("early")) == {"batchItemFailures": []}
+    hear(application, session)
     store = application.store
     assert store.read_snapshot().pools["endpoint/ships"].cap == 2
     assert parts.refresher.refresh(store.read_snapshot().waiting) == ()

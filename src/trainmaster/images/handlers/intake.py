@@ -26,7 +26,8 @@ from trainmaster.images.handlers.metrics import tell_errors
 from trainmaster.images.handlers.models import read_request
 from trainmaster.images.kind import parts_of_this_environment
 from trainmaster.images.ports import CALLER, FIELD, REASON
-from trainmaster.images.service.intake import IncomingRequest, Intake, IntakeResult, enter, note_refused, prepare
+from trainmaster.images.service.intake import IncomingRequest, Intake, IntakeResult, enter, prepare
+from trainmaster.images.service.submissions import note_refused
 from trainmaster.service.wake import wake
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class Batch:
             )
         # A dead letter that SQS moves back keeps its attributes.
         again = REASON in record.message_attributes
-        return IncomingRequest(reading.request, body, self._caller(record), _sent_at(record), again)
+        return IncomingRequest(reading.request, body, self._caller(record), _sent_at(record), again, record.message_id)
 
     def _caller(self, record: SQSRecord) -> Caller:
         """Return the caller that our own API names: a sender can write any attribute, but only its own SenderId."""

@@ -19,7 +19,6 @@ from trainmaster.images.domain.tiling import Window
 from trainmaster.images.domain.variant import choose_variant
 from trainmaster.images.ports import KnownEndpoints
 from trainmaster.images.service.intake import (
-    SHARE_FIELD,
     IncomingRequest,
     RequestChecks,
     check_share_of,
@@ -27,6 +26,7 @@ from trainmaster.images.service.intake import (
     job_of,
     work_in,
 )
+from trainmaster.images.service.submissions import SHARE_FIELD
 from trainmaster.images.service.url_check import check_model
 from trainmaster.service.admission.shares import check_budget
 from trainmaster.service.change import ApiContext

@@ -16,33 +16,35 @@ from threading import Lock
 from typing import TypeGuard
 
 from trainmaster.domain.access.caller import UNKNOWN, Caller
-from trainmaster.domain.access.ceilings import priority_problem
-from trainmaster.domain.access.redaction import check_shown
 from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceError
-from trainmaster.domain.jobs.job import ENDED, Change, Job, JobState
+from trainmaster.domain.jobs.job import ENDED, Job, JobState
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.images.domain.endpoint import Endpoint, Limits, key_of, never_described
-from trainmaster.images.domain.refusal import Refusal
 from trainmaster.images.domain.request import ImageRequest
 from trainmaster.images.domain.tiling import Cut, Window
 from trainmaster.images.domain.variant import choose_variant
-from trainmaster.images.domain.work import ImageWork, work_of
-from trainmaster.images.ports import Endpoints, Header, Headers, ImageIntake, KnownEndpoints, Refusals
+from trainmaster.images.domain.work import ImageWork, image_work, work_of
+from trainmaster.images.ports import Endpoints, Header, Headers, ImageIntake, KnownEndpoints, Submissions
 from trainmaster.images.service.endpoints import described, is_fresh
 from trainmaster.images.service.resource_access import EVERYTHING, ResourceAccess
+from trainmaster.images.service.submissions import (
+    SHARE_FIELD,
+    Submission,
+    check_submitter,
+    name_taken,
+    store_submission,
+)
 from trainmaster.images.service.url_check import Reachable, check_model
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Request, Store
 from trainmaster.service.access import NO_ADMINS, Access
 from trainmaster.service.admission.build_job import digest_of
-from trainmaster.service.admission.shares import check_budget, check_share
-from trainmaster.service.auditing.audit import DEFAULT_RETENTION, Recorder
+from trainmaster.service.admission.shares import check_budget
+from trainmaster.service.auditing.audit import DEFAULT_RETENTION
 from trainmaster.service.change import ApiContext
 
 log = logging.getLogger(__name__)
 
-SHARE_FIELD = "trainmaster.share"
-PRIORITY_FIELD = "trainmaster.priority"
 RETRY_DELAY = timedelta(seconds=30)
 """Time for which an endpoint is not described again after a failed attempt: each may take long."""
 
@@ -58,6 +60,7 @@ class Intake:
         reachable: checks models' URLs.
         vouching: unique id of the IAM role whose statement of a request's caller is trusted, the API's; "" for none.
         audit_retention: how long audit entries are kept.
+        submissions: sends jobs to the manager; None to store them here.
         asking: held while an endpoint is described, so that many requests for one endpoint cause one call.
     """
 
@@ -73,6 +76,7 @@ class Intake:
     vouching: str = ""
     audit_retention: timedelta = DEFAULT_RETENTION
     resources: ResourceAccess = EVERYTHING
+    submissions: Submissions | None = None
     asking: Lock = field(default_factory=Lock)
 
 
@@ -86,6 +90,7 @@ class IncomingRequest:
         caller: the caller; `UNKNOWN` unless it is known for certain.
         since: time of the request, UTC; its job's entry time.
         again: whether it was sent back from the dead-letter queue.
+        identifier: of the message that brought it; "" for none.
     """
 
     request: ImageRequest
@@ -93,6 +98,7 @@ class IncomingRequest:
     caller: Caller = UNKNOWN
     since: datetime | None = None
     again: bool = False
+    identifier: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,7 @@ def existing_job(store: Store, asked: IncomingRequest) -> Job | None:
     """Return the job that this request has created; None without one of its name. Raises `NameTaken`."""
     there = store.find(asked.request.job_id)
     if there is not None and there.digest != digest_of(asked.body):
-        raise _taken(there.name)
+        raise name_taken(there.name)
     return there
 
 
@@ -146,19 +152,19 @@ def prepare(
 
 
 def enter(intake: Intake, asked: IncomingRequest, prepared: IntakeResult, policy: Policy) -> IntakeResult:
-    """Store the job that `prepare` has returned, unless it exists.
+    """Have the manager store the job that `prepare` has returned, unless it exists; without a manager, store it.
 
     Raises `BudgetExhausted`, `NameTaken`, `TooLarge`, `ServiceError`.
     """
-    if not prepared.new:
+    work = image_work(prepared.job)
+    if not prepared.new or work is None:
         return prepared
-    job = prepared.job
-    check_budget(intake.store, intake.clock, job, asked.body, policy, field=SHARE_FIELD)
-    recorder = Recorder(asked.caller, intake.clock.now(), intake.audit_retention)
-    stored = intake.store.submit(job, asked.body, audit=recorder.submission(job))
-    if stored.digest != job.digest:
-        raise _taken(stored.name)
-    return IntakeResult(stored, stored is job)
+    submission = _submission(asked, work)
+    if intake.submissions is None:
+        return IntakeResult(*store_submission(intake.store, intake.clock, submission, policy, intake.audit_retention))
+    check_budget(intake.store, intake.clock, prepared.job, asked.body, policy, field=SHARE_FIELD)
+    intake.submissions.send(submission.message(), asked.identifier or submission.name)
+    return prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +200,6 @@ def receive(
     return there
 
 
-def note_refused(store: Store, refusals: Refusals, refusal: Refusal) -> None:
-    """Store the refusal of a request, for readers of its job, unless a job of that name exists.
-
-    Raises `ServiceError`.
-    """
-    if store.find(refusal.job) is None:
-        refusals.note(refusal)
-
-
 def _check_not_ended(there: Job, asked: IncomingRequest) -> None:
     """Raise `NameTaken` for a dead letter that was sent back although its job has ended without success."""
     if asked.again and there.state in ENDED - {JobState.COMPLETED}:
@@ -215,12 +212,8 @@ def check_share_of(access: Access, asked: IncomingRequest, policy: Policy) -> No
 
     Raises `InvalidRequest` for a redacted request, an unknown share, or a priority above its ceiling.
     """
-    check_shown(asked.body)
-    share = policy.shares.get(asked.request.share)
-    problem = priority_problem(asked.request.priority, PRIORITY_FIELD, access.ceilings, share)
-    if problem is not None:
-        raise problem.refusal()
-    check_share(access, asked.caller, asked.body, asked.request.share, policy, field=SHARE_FIELD)
+    request = asked.request
+    check_submitter(access, asked.caller, asked.body, policy, share=request.share, priority=request.priority)
 
 
 def _header(intake: Intake, request: ImageRequest, submitter: str) -> Header:
@@ -303,23 +296,19 @@ def work_in(limits: Limits, request: ImageRequest, part: Window, endpoint: Endpo
 
 def job_of(asked: IncomingRequest, work: ImageWork, now: datetime) -> Job:
     """Return the job that the request creates."""
+    return _submission(asked, work).job(now)
+
+
+def _submission(asked: IncomingRequest, work: ImageWork) -> Submission:
     request = asked.request
-    pool = work.pool
-    entered = now if asked.since is None else min(asked.since, now)
-    submitted = "submitted" if asked.caller.arn is None else f"submitted by {asked.caller.name}"
-    return Job(
+    return Submission(
         name=request.job_id,
-        entry_time=entered,
+        body=asked.body,
+        work=work,
         priority=request.priority,
         share=request.share,
-        demand=work.demand(),
-        digest=digest_of(asked.body),
-        # Regions that were completed before a preemption stay completed.
-        checkpointed=True,
-        container_image=pool,
-        work=work,
-        submitted_by=asked.caller.principal or None,
-        history=(Change(now, None, JobState.PENDING, submitted),),
+        caller=asked.caller,
+        since=asked.since,
     )
 
 
@@ -338,10 +327,4 @@ def _unreachable(request: ImageRequest, error: NotPermitted) -> InvalidRequest:
             "It needs sagemaker:DescribeEndpoint and sagemaker:ListTags, and the queue sts:AssumeRole if that is not "
             "its own."
         ),
-    )
-
-
-def _taken(name: str) -> NameTaken:
-    return NameTaken(
-        f"The name {name} belongs to a job with another request.", field="jobId", hint="Choose another jobId."
     )
