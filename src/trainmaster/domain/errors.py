@@ -26,6 +26,7 @@
         ├── RequestRefused      SageMaker will never accept this request
         ├── NotPermitted        the queue's own role lacks a permission
         ├── UnreadableRendezvous  a rendezvous whose state is malformed
+        ├── UnreadableRow       a row of the table that the queue cannot have written
         ├── Suspended           the queue acts on nothing now; callers are told why
         │   ├── UnsupportedSchema  another release wrote the table
         │   └── Paused          an administrator has paused the manager
@@ -186,3 +187,7 @@ class Paused(Suspended):
 
 class Fenced(ServiceError):
     """A later pass has begun, so this one's snapshot is stale and it must stop."""
+
+
+class UnreadableRow(ServiceError):
+    """A row of the queue's table is damaged, misplaced or of an unknown kind; only what needs this row fails."""

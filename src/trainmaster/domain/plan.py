@@ -49,6 +49,7 @@ class Snapshot:
         warm: warm pools that are not known to have ended; see `warm_pools.counting`.
         catalogue: the known instance types.
         cursors: positions of the round-robin placement policies.
+        unreadable: keys of rows that were left out, because the queue cannot have written them.
     """
 
     pass_number: int
@@ -63,6 +64,7 @@ class Snapshot:
     warm: tuple[WarmPool, ...] = ()
     catalogue: Catalogue = field(default_factory=Catalogue)
     cursors: Cursors = field(default_factory=Cursors)
+    unreadable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ def run_pass(context: ManagerContext, *, tick: bool = False) -> PassReport:
     if tick:
         dependencies.enqueue_due(context.store, context.clock.now(), faults)
     snapshot = context.store.begin_pass()
+    faults.extend(snapshot.unreadable)
     report = PassReport(snapshot.pass_number, faults=faults)
     context = replace(
         context,

@@ -10,7 +10,8 @@ import zlib
 from datetime import UTC, datetime
 from typing import Any
 
-from trainmaster.adapters.dynamodb.rows import STATE, Key, Row, keyed
+from trainmaster.adapters.dynamodb.reading import read_or
+from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, inflate, keyed
 from trainmaster.domain.capacity.catalogue import Catalogue, ReportedQuota
 from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.resources import InstanceType
@@ -39,10 +40,12 @@ def catalogue_row(catalogue: Catalogue) -> Row:
 
 
 def catalogue_of(row: Row | None) -> Catalogue:
-    """Return the catalogue in the row, an empty one without a row."""
-    if row is None:
-        return Catalogue()
-    values = json.loads(zlib.decompress(bytes(row["catalogue"]["B"])))
+    """Return the catalogue in the row, an empty one without a row that can be read."""
+    return read_or(row, _catalogue_of, Catalogue())
+
+
+def _catalogue_of(row: Row) -> Catalogue:
+    values = json.loads(inflate(row["catalogue"]["B"], MAX_TEXT_BYTES))
     types = [value_of(InstanceType, kind) for kind in values["types"]]
     return Catalogue(
         learned={kind.name: kind for kind in types},
@@ -64,8 +67,8 @@ def cursors_row(cursors: Cursors) -> Row:
 
 
 def cursors_of(row: Row | None) -> Cursors:
-    """Return the cursors in the row, initial ones without a row."""
-    return Cursors() if row is None else value_of(Cursors, json.loads(row["cursors"]["S"]))
+    """Return the cursors in the row, initial ones without a row that can be read."""
+    return read_or(row, lambda found: value_of(Cursors, json.loads(found["cursors"]["S"])), Cursors())
 
 
 def _seconds(time: datetime | None) -> float | None:

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from trainmaster.adapters.dynamodb.rows import WAIT, Row, lane_end, lane_of
+from trainmaster.adapters.dynamodb.reading import readable_jobs
+from trainmaster.adapters.dynamodb.rows import WAIT, Row, lane_end, lane_of, waiting_key
 from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.jobs.job import Job
+
+Report: TypeAlias = Callable[[str], object]
+"""Receives the key of a row that cannot be read."""
 
 _MAX_PAGE_SIZE = 250
 """Rows of one query in a listing, at most."""
@@ -22,19 +28,29 @@ class Lane:
 
     Attributes:
         key: first part of its rows' sort keys.
-        rows: its first rows, at least one.
+        jobs: its first jobs that can be read, at least one.
         cut: whether it has more.
     """
 
     key: str
-    rows: list[Row]
+    jobs: list[Job]
     cut: bool
 
+    @property
+    def last(self) -> str:
+        """Sort key of the last one."""
+        return waiting_key(self.key, self.jobs[-1].order)
 
-def read_heads(table: Table, first: Callable[[str], int], *, consistent: bool = True) -> list[Lane]:
-    """Return the first rows of every lane; `first` gives their number for a lane's name."""
-    lanes = _read_first(table, first, consistent=consistent)
-    return [Lane(key, rows[: first(key) or 1], len(rows) > first(key)) for key, rows in lanes]
+
+def read_heads(
+    table: Table, first: Callable[[str], int], *, consistent: bool = True, report: Report | None = None
+) -> list[Lane]:
+    """Return the first jobs of every lane; `first` gives their number for a lane's name.
+
+    Rows that cannot be read are left out; `report` receives their keys.
+    """
+    lanes = _read_first(table, first, report, consistent=consistent)
+    return [Lane(key, jobs[: first(key) or 1], len(jobs) > first(key)) for key, jobs in lanes if jobs]
 
 
 def resize_heads(
@@ -45,20 +61,21 @@ def resize_heads(
     *,
     consistent: bool,
 ) -> list[Lane]:
-    """Return the lanes with `wanted` rows each, reading more or cutting, but never below `min_rows`."""
+    """Return the lanes with `wanted` jobs each, reading more or cutting, but never below `min_rows`."""
     return [
         _resize_head(table, lane, wanted(lane), consistent=consistent)
-        if lane.cut or len(lane.rows) > min_rows(lane.key)
+        if lane.cut or len(lane.jobs) > min_rows(lane.key)
         else lane
         for lane in lanes
     ]
 
 
-def rest_of_lane(table: Table, lane: str, after: str, size: int) -> Iterator[Row]:
-    """Yield the lane's rows after a sort key, strongly consistent, page by page; the first page has `size` rows."""
-    return growing_pages(
+def rest_of_lane(table: Table, lane: str, after: str, size: int) -> Iterator[Job]:
+    """Yield the lane's jobs after a sort key, strongly consistent, page by page; the first page has `size` rows."""
+    rows = growing_pages(
         lambda after, room: table.query(WAIT, after=after, until=lane_end(lane), limit=room), "sk", after, size
     )
+    return readable_jobs(rows)
 
 
 def growing_pages(
@@ -79,17 +96,19 @@ def growing_pages(
         after, size = rows[-1][place]["S"] if rows else after, min(2 * size, _MAX_PAGE_SIZE)
 
 
-def _read_first(table: Table, first: Callable[[str], int], *, consistent: bool) -> list[tuple[str, list[Row]]]:
-    """Read at least one row more than `first` of every longer lane, and skip the rest of each.
+def _read_first(
+    table: Table, first: Callable[[str], int], report: Report | None, *, consistent: bool
+) -> list[tuple[str, list[Job]]]:
+    """Read at least one job more than `first` of every longer lane, and skip the rest of each.
 
     The next lane's name is unknown until it is read, so the page size follows the lane before.
     """
-    lanes: dict[str, list[Row]] = {}
+    lanes: dict[str, list[Job]] = {}
     after, room, more = "", first("") + 1, True
     while more:
         rows, more = table.query(WAIT, after=after, limit=room, consistent=consistent)
         for row in rows:
-            lanes.setdefault(lane_of(row), []).append(row)
+            lanes.setdefault(lane_of(row), []).extend(readable_jobs([row], report))
         if rows:
             lane = lane_of(rows[-1])
             room = first(lane) + 1 - len(lanes[lane])
@@ -99,16 +118,17 @@ def _read_first(table: Table, first: Callable[[str], int], *, consistent: bool) 
 
 
 def _resize_head(table: Table, lane: Lane, wanted: int, *, consistent: bool) -> Lane:
-    if wanted <= len(lane.rows):
-        return Lane(lane.key, lane.rows[:wanted], lane.cut or wanted < len(lane.rows))
-    rows, more = list(lane.rows), lane.cut
-    while more and len(rows) <= wanted:
+    if wanted <= len(lane.jobs):
+        return Lane(lane.key, lane.jobs[:wanted], lane.cut or wanted < len(lane.jobs))
+    jobs, more, after = list(lane.jobs), lane.cut, lane.last
+    while more and len(jobs) <= wanted:
         page, more = table.query(
             WAIT,
-            after=rows[-1]["sk"]["S"],
+            after=after,
             until=lane_end(lane.key),
-            limit=wanted + 1 - len(rows),
+            limit=wanted + 1 - len(jobs),
             consistent=consistent,
         )
-        rows += page
-    return Lane(lane.key, rows[:wanted], len(rows) > wanted)
+        jobs += readable_jobs(page)
+        after = page[-1]["sk"]["S"] if page else after
+    return Lane(lane.key, jobs[:wanted], len(jobs) > wanted)

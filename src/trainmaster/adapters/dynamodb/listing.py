@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from trainmaster.adapters.dynamodb.lanes import Lane, growing_pages, read_heads, rest_of_lane
+from trainmaster.adapters.dynamodb.reading import readable_jobs
 from trainmaster.adapters.dynamodb.rows import (
     ACTIVE_ROWS,
     AFTER,
@@ -18,7 +19,6 @@ from trainmaster.adapters.dynamodb.rows import (
     due_end,
     finished_at,
     held_key,
-    job_of,
     span,
     waiting_key,
 )
@@ -59,7 +59,7 @@ def _jobs(table: Table, which: Filter, limit: int, start: Cursor) -> Iterator[Jo
 
 def _active(table: Table, start: QueuePlace | None) -> list[Job]:
     """Return the active jobs in order; every page reads them all, and capacity bounds their number."""
-    jobs = (job_of(row) for row in table.all_rows(STATE, **span(ACTIVE_ROWS)))
+    jobs = readable_jobs(table.all_rows(STATE, **span(ACTIVE_ROWS)))
     return sorted((job for job in jobs if start is None or job.order > start), key=lambda job: job.order)
 
 
@@ -73,17 +73,17 @@ def _waiting(table: Table, which: Filter, limit: int, start: QueuePlace | None) 
 
 def _may_match(lane: Lane, which: Filter) -> bool:
     """Return False if no job of the lane can match: all have one share and the same pools."""
-    return which.reaches(job_of(lane.rows[0]))
+    return which.reaches(lane.jobs[0])
 
 
 def _lane(table: Table, lane: Lane, size: int, start: QueuePlace | None) -> Iterator[Job]:
     if start is None:
-        yield from map(job_of, lane.rows)
-        after = lane.rows[-1]["sk"]["S"]
+        yield from lane.jobs
+        after = lane.last
     else:
         after = waiting_key(lane.key, start)
     if lane.cut:
-        yield from map(job_of, rest_of_lane(table, lane.key, after, size))
+        yield from rest_of_lane(table, lane.key, after, size)
 
 
 def _held(table: Table, which: Filter, size: int, start: HeldPlace | None) -> Iterator[Job]:
@@ -93,7 +93,7 @@ def _held(table: Table, which: Filter, size: int, start: HeldPlace | None) -> It
     if until and after >= until:
         return iter(())
     rows = growing_pages(lambda after, room: table.query(HELD, after=after, until=until, limit=room), "sk", after, size)
-    return map(job_of, rows)
+    return readable_jobs(rows)
 
 
 def _children(table: Table, parent: str, size: int, after: str) -> Iterator[Job]:
@@ -101,11 +101,10 @@ def _children(table: Table, parent: str, size: int, after: str) -> Iterator[Job]
     rows = growing_pages(lambda after, room: table.query(AFTER + parent, after=after, limit=room), "sk", after, size)
     while names := [row["sk"]["S"] for row in islice(rows, min(size, MAX_GOT))]:
         children = table.batch_get([(HELD, name) for name in names])
-        yield from sorted(map(job_of, children), key=lambda job: job.name)
+        yield from sorted(readable_jobs(children), key=lambda job: job.name)
 
 
 def _ended(table: Table, size: int, before: str) -> Iterator[Job]:
-    return map(
-        job_of,
-        growing_pages(lambda before, room: table.query_ended(before=before, limit=room), "finishedAt", before, size),
+    return readable_jobs(
+        growing_pages(lambda before, room: table.query_ended(before=before, limit=room), "finishedAt", before, size)
     )

@@ -14,7 +14,8 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any
 
-from trainmaster.adapters.dynamodb.rows import STATE, Key, Row, keyed
+from trainmaster.adapters.dynamodb.reading import read_or
+from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, inflate, keyed
 from trainmaster.adapters.dynamodb.settings import SETTINGS, Deployed
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Guard, Table
 from trainmaster.domain.jobs.job import Job
@@ -38,14 +39,17 @@ def booking_actions(table: Table, deployed: Deployed, changes: Sequence[tuple[Jo
     records = records_of(row)
     for before, after in changes:
         records = booked(records, before, after, settings.policy, settings.pools)
-    version = 0 if row is None else int(row["version"]["N"])
+    version = read_or(row, lambda found: int(found["version"]["N"]), 0)
     updated = {**(row or {}), **records_row(records, version + 1, row)}
-    return [table.put_action(updated, Guard("version", version) if version else ABSENT)]
+    # A row without a version is damaged, and is replaced.
+    guard = Guard("version", version) if version else ABSENT if row is None else None
+    return [table.put_action(updated, guard)]
 
 
 def records_row(records: Records, version: int, before: Row | None = None) -> Row:
     """Return the row of the records, with the members of the row before it that only a newer release knows."""
-    stored = {} if before is None else _values_of(before)
+    none: dict[str, Any] = {}
+    stored = read_or(before, _values_of, none)
     unknown = {key: stored[key] for key in stored.keys() - _MEMBERS}
     values = {**unknown, **_history(records.history), "accounts": _usage(records.usage)}
     if records.released:
@@ -58,8 +62,10 @@ def records_row(records: Records, version: int, before: Row | None = None) -> Ro
 
 def records_of(row: Row | None) -> Records:
     """Return the records in the row; empty without a row, and without what older versions did not write."""
-    if row is None:
-        return Records()
+    return read_or(row, _records_of, Records())
+
+
+def _records_of(row: Row) -> Records:
     values = _values_of(row)
     released, freed = (
         {pool: UNIX_EPOCH + timedelta(seconds=at) for pool, at in values.get(name, {}).items()}
@@ -69,7 +75,7 @@ def records_of(row: Row | None) -> Records:
 
 
 def _values_of(row: Row) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(zlib.decompress(bytes(row["records"]["B"])).decode("utf-8", "surrogatepass"))
+    values: dict[str, Any] = json.loads(inflate(row["records"]["B"], MAX_TEXT_BYTES).decode("utf-8", "surrogatepass"))
     return values
 
 

@@ -11,7 +11,8 @@ import zlib
 from collections.abc import Sequence
 
 from trainmaster.adapters.dynamodb.access.purging import is_purged
-from trainmaster.adapters.dynamodb.rows import REQUEST_ROWS, Row, identity_row, job_key, keyed, span
+from trainmaster.adapters.dynamodb.reading import read
+from trainmaster.adapters.dynamodb.rows import REQUEST_ROWS, Row, identity_row, inflate, job_key, keyed, span
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.errors import JobNotFound, Unavailable
 from trainmaster.domain.jobs.job import Job
@@ -20,6 +21,8 @@ from trainmaster.ports.store import Request
 
 _INSIDE = 3_400
 """Bytes of a request that fits into the identity row; the rest of that row has at most 600."""
+_MAX_TEXT_BYTES = 16_000_000
+"""Bytes of a request; API Gateway accepts 10 MB."""
 _PIECE = 390_000
 """Bytes of a request in a row of its own; the row may have 409,600 in all."""
 
@@ -39,16 +42,16 @@ def request_rows(job: Job, request: Request) -> list[Row]:
 
 
 def read_request(table: Table, name: str) -> Request:
-    """Return the request as submitted. Raises `JobNotFound`."""
+    """Return the request as submitted. Raises `JobNotFound`, and `UnreadableRow` for a damaged one."""
     identity = table.get(job_key(name))
     if identity is None or is_purged(identity):
         raise JobNotFound(f"There is no job named {name}.", field="jobName")
     if "jobDetails" in identity:
-        return _decompress([identity])
+        return read(identity, lambda row: _decompress([row]))
     rows = list(table.all_rows(job_key(name)[0], **span(REQUEST_ROWS)))
-    if len(rows) != int(identity["pieces"]["N"]):
+    if len(rows) != read(identity, lambda row: int(row["pieces"]["N"])):
         raise Unavailable(f"DynamoDB returned only part of the request of {name}")
-    return _decompress(rows)
+    return read(identity, lambda _: _decompress(rows))
 
 
 def _compress(request: Request) -> bytes:
@@ -59,5 +62,7 @@ def _compress(request: Request) -> bytes:
 
 def _decompress(rows: Sequence[Row]) -> Request:
     compressed = b"".join(bytes(row["jobDetails"]["B"]) for row in rows)
-    request: Request = json.loads(zlib.decompress(compressed).decode("utf-8", "surrogatepass"))
+    request: Request = json.loads(inflate(compressed, _MAX_TEXT_BYTES).decode("utf-8", "surrogatepass"))
+    if not isinstance(request, dict):
+        raise TypeError("the request is not an object")
     return request

@@ -56,6 +56,8 @@ JOB_ATTRIBUTES = frozenset(
 _WARM_MEMBERS = frozenset(["units", "warmPoolKey", "until", "priority", "usedBy", "unusedSince", "endingSince"])
 _READABLE = 700
 """Bytes of a job's text that keep its row, with the longest name, within one kilobyte, DynamoDB's unit of charge."""
+MAX_TEXT_BYTES = 2_000_000
+"""Bytes of a decompressed text: a job with 50 attempts and a long history has a tenth."""
 _MAX_LANE_LENGTH = 700
 """Bytes of a lane's key: a sort key may have 1,024, and priority, time and name follow the lane."""
 
@@ -221,7 +223,19 @@ def job_of(row: Row) -> Job:
 def job_text(row: Row) -> str:
     """Return the JSON text of a live row."""
     value = row["job"]
-    return value["S"] if "S" in value else zlib.decompress(bytes(value["B"])).decode()
+    return value["S"] if "S" in value else inflate(value["B"], MAX_TEXT_BYTES).decode()
+
+
+def inflate(data: bytes, limit: int) -> bytes:
+    """Return decompressed bytes. Raises `ValueError`, before they take memory, if they are more than `limit`."""
+    unpacker = zlib.decompressobj()
+    try:
+        text = unpacker.decompress(bytes(data), limit + 1)
+    except zlib.error as error:
+        raise ValueError("the bytes are not compressed text") from error
+    if len(text) > limit or not unpacker.eof:
+        raise ValueError(f"the text has more than {limit} bytes, or is cut off")
+    return text
 
 
 def _short(text: str) -> str | bytes:
@@ -292,9 +306,9 @@ def _moment_or_none(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
-def external_of(rows: Sequence[Row]) -> dict[str, ExternalJob]:
-    """Return the training jobs of such rows by name."""
-    return {row["sk"]["S"].removeprefix(EXTERNAL_ROWS): _external_job(row) for row in rows}
+def external_of(row: Row) -> tuple[str, ExternalJob]:
+    """Return the training job of such a row, after its name."""
+    return row["sk"]["S"].removeprefix(EXTERNAL_ROWS), _external_job(row)
 
 
 def _external_job(row: Row) -> ExternalJob:

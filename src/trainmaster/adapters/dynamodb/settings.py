@@ -13,7 +13,8 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmaster.adapters.dynamodb.rows import STATE, Key, Row, keyed
+from trainmaster.adapters.dynamodb.reading import read
+from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, inflate, keyed
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Guard, Table
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
 from trainmaster.domain.capacity.units import Pool
@@ -27,7 +28,7 @@ SETTINGS: Key = (STATE, "pools")
 EVENTS: Key = ("pools", "history")
 """In a partition of its own, because passes read all of `STATE`."""
 _ROUNDS = 10
-_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, zlib.error)
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 """Errors from rows of a later version, or from damaged ones."""
 
 log = logging.getLogger(__name__)
@@ -48,9 +49,15 @@ class Deployed:
     policy: Policy
 
     def in_force(self, row: Row | None) -> QueueSettings:
-        """Return the settings in force from the row and the deployment."""
+        """Return the settings in force from the row and the deployment.
+
+        Raises `UnreadableRow`: to start jobs under other caps than the ones that were set could cost money.
+        """
         if row is None:
             return QueueSettings(self.pools, self.policy, 0, self.policy)
+        return read(row, self._in_force)
+
+    def _in_force(self, row: Row) -> QueueSettings:
         policy, version = self._policy_of(row), int(row["version"]["N"])
         if self.parameter and row["parameter"]["S"] != self.parameter:
             return QueueSettings(self.pools, policy, version + 1, self.policy)
@@ -120,7 +127,7 @@ def _events_of(row: Row | None) -> list[tuple[PoolEvent, Document]]:
     if row is None:
         return []
     try:
-        events = json.loads(zlib.decompress(bytes(row["events"]["B"])))
+        events = json.loads(inflate(row["events"]["B"], MAX_TEXT_BYTES))
         return [(value_of(PoolEvent, event), event) for event in events]
     except _UNREADABLE as error:
         log.warning("the history of pools cannot be read and starts again", extra={"cause": repr(error)})

@@ -25,6 +25,7 @@ from trainmaster.adapters.dynamodb.control.restore import RESTORE, restore_of, r
 from trainmaster.adapters.dynamodb.finding import find
 from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs
+from trainmaster.adapters.dynamodb.reading import read, readable, readable_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of
 from trainmaster.adapters.dynamodb.requests import read_request, request_rows
 from trainmaster.adapters.dynamodb.rows import (
@@ -39,7 +40,6 @@ from trainmaster.adapters.dynamodb.rows import (
     external_of,
     external_row,
     job_key,
-    job_of,
     keyed,
     moment,
     row_of,
@@ -141,7 +141,7 @@ class DynamoStore:
     def current_pass(self) -> int:
         """Return the number of the pass that began last; see `ports.Store`."""
         control = self._table.get(CONTROL)
-        return int(control["pass"]["N"]) if control and "pass" in control else 0
+        return read(control, lambda row: int(row["pass"]["N"])) if control and "pass" in control else 0
 
     def pause(self) -> Pause | None:
         """Return the pause of the manager; see `ports.Store`."""
@@ -218,7 +218,7 @@ class DynamoStore:
     def ended_before(self, before: datetime, *, limit: int) -> tuple[Job, ...]:
         """Return the jobs that ended first; see `ports.Store`. Eventually consistent."""
         rows, _ = self._table.query_ended(before=moment(before), limit=limit, newest_first=False)
-        return tuple(map(job_of, rows))
+        return tuple(readable_jobs(rows))
 
     def find(self, name: str) -> Job | None:
         """Return the job of that name; see `ports.Store`."""
@@ -273,7 +273,7 @@ class DynamoStore:
         self, present: Mapping[str, ExternalJob], gone: Sequence[str] = ()
     ) -> Mapping[str, ExternalJob]:
         """Add and remove external training jobs; see `ports.Store`. Unchanged ones are not written."""
-        known = external_of(list(self._table.all_rows(STATE, **span(EXTERNAL_ROWS))))
+        known = dict(readable(self._table.all_rows(STATE, **span(EXTERNAL_ROWS)), external_of))
         for name in known.keys() & set(gone) - present.keys():
             self._table.delete((STATE, EXTERNAL_ROWS + name))
             del known[name]
@@ -288,15 +288,17 @@ class DynamoStore:
         """Return a snapshot; to decide upon it, read strongly consistent and no more of each lane than a pass needs."""
         rows = {_key(row): row for row in self._table.all_rows(STATE, consistent=deciding)}
         settings = self._deployed.in_force(rows.get(SETTINGS))
-        external_jobs = external_of(_beginning(rows, EXTERNAL_ROWS))
+        unreadable: list[str] = []
+        report = unreadable.append
+        external_jobs = dict(readable(_beginning(rows, EXTERNAL_ROWS), external_of, report))
         external = external_units(external_jobs, settings.pools)
         catalogue = catalogue_of(rows.get(CATALOGUE))
-        active = [job_of(row) for row in _beginning(rows, ACTIVE_ROWS)]
+        active = list(readable_jobs(_beginning(rows, ACTIVE_ROWS), report))
         services = self._discover()
         guess = first_guess(services.of(active), active, settings.policy.order) if deciding else first_of
         wanted = partial(read_limit_for_pass, order=settings.policy.order) if deciding else read_limit_for_query
-        lanes = read_heads(self._table, guess, consistent=deciding)
-        first = {lane.key: job_of(lane.rows[0]) for lane in lanes}
+        lanes = read_heads(self._table, guess, consistent=deciding, report=report)
+        first = {lane.key: lane.jobs[0] for lane in lanes}
         # All jobs of a lane need the same pools, which its key names.
         asking = [job for job in first.values() if job.work is not None]
         pools = {**settings.pools, **services.of([*active, *asking])}
@@ -307,7 +309,7 @@ class DynamoStore:
             lambda lane: wanted(first[lane.key], pools, active, external, catalogue),
             consistent=deciding,
         )
-        waiting = [job_of(row) for lane in lanes for row in lane.rows]
+        waiting = [job for lane in lanes for job in lane.jobs]
         return Snapshot(
             pass_number=pass_number,
             pools=pools,
@@ -316,11 +318,12 @@ class DynamoStore:
             cut_lanes=frozenset(first[lane.key].lane for lane in lanes if lane.cut),
             external=external,
             external_jobs=external_jobs,
-            warm=tuple(warm_of(row) for row in _beginning(rows, WARM_ROWS)),
+            warm=tuple(readable(_beginning(rows, WARM_ROWS), warm_of, report)),
             policy=settings.policy,
             records=records_of(rows.get(RECORDS)),
             catalogue=catalogue,
             cursors=cursors_of(rows.get(CURSORS)),
+            unreadable=tuple(unreadable),
         )
 
 

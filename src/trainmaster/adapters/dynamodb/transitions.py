@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
+from trainmaster.adapters.dynamodb.reading import read_job
 from trainmaster.adapters.dynamodb.rows import (
     Row,
     after_rows,
     archived_count,
     history_row,
-    job_of,
     keyed,
     place,
     row_of,
@@ -78,4 +78,4 @@ def _kept_lines(table: Table, before: Job) -> tuple[tuple[Change, ...], int]:
     if len(before.history) < KEPT_LINES:
         return before.history, 0
     live = table.get(place(before))
-    return (before.history, 0) if live is None else (job_of(live).history, archived_count(live))
+    return (before.history, 0) if live is None else (read_job(live).history, archived_count(live))

@@ -11,7 +11,7 @@ import logging
 from datetime import timedelta
 
 from trainmaster.domain.capacity.external import ExternalJob, Origin
-from trainmaster.domain.errors import ServiceError
+from trainmaster.domain.errors import ServiceError, UnreadableRow
 from trainmaster.domain.jobs.job import Job
 from trainmaster.ports.sagemaker import OpenJob, Owner, StopResult
 from trainmaster.service.context import ManagerContext
@@ -40,8 +40,13 @@ def stop_reported(context: ManagerContext, training_job_name: str) -> None:
 
 def stop_if_orphan(context: ManagerContext, found: OpenJob) -> ExternalJob | None:
     """Stop a training job that has the queue's tag, unless a stored job has it; return it if it is an orphan."""
-    if is_attempt(context, found.job_name, found.name):
-        return None
+    try:
+        if is_attempt(context, found.job_name, found.name):
+            return None
+    except UnreadableRow as error:
+        # Its job may well have it. It counts in its pools, and is not stopped.
+        log.warning("cannot tell an orphan", extra={"trainingJob": found.name, "cause": str(error)})
+        return ExternalJob(found.units, Origin.ORPHAN)
     if context.clock.now() < found.created_at + MIN_AGE:
         return ExternalJob(found.units, Origin.ORPHAN)
     extra = {"trainingJob": found.name, "job": found.job_name}

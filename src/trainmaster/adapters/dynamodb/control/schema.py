@@ -16,6 +16,8 @@ from trainmaster.adapters.dynamodb.rows import STATE, Row
 from trainmaster.domain.errors import UnsupportedSchema
 
 ATTRIBUTE = "schema"
+_DAMAGED = (ValueError, TypeError, KeyError, AttributeError)
+"""Errors of migrations, and of the version itself, for values that no release has written."""
 Migration = Callable[[Row], Row]
 """Returns a row of one schema in the form of the next one."""
 
@@ -33,7 +35,16 @@ class Schema:
     migrations: Mapping[int, Migration] = field(default_factory=dict)
 
     def upgraded(self, row: Row) -> Row:
-        """Return a row that was read in the present form. Raises `UnsupportedSchema`."""
+        """Return a row that was read in the present form; a damaged one is left to its reader.
+
+        Raises `UnsupportedSchema`.
+        """
+        try:
+            return self._upgraded(row)
+        except _DAMAGED:
+            return row
+
+    def _upgraded(self, row: Row) -> Row:
         stored = version_of(row)
         if stored == self.version:
             return row
