@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trainmaster.client.sdk.hook import route_to_queue
     from trainmaster.client.sdk.session import QueueSession
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["ApiClient", "ElasticOptions", "QueueSession", "__version__", "route_to_queue"]
 
 _HOMES = {

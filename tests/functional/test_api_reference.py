@@ -70,6 +70,7 @@ def test_every_error_is_there_with_its_status():
         (404, "RouteNotFound"),
         (405, "MethodNotAllowed"),
         (415, "UnsupportedMediaType"),
+        (426, "ClientTooOld"),
         (500, "InternalError"),
     }
     assert rows == of_the_domain | of_http

@@ -102,7 +102,7 @@ def build() -> typer.Typer:
     app.add_typer(pools.app, name="pools")
     app.add_typer(settings.app, name="settings")
     app.command()(audit)
-    for command in (manager.pause, manager.resume, manager.restore):
+    for command in (manager.pause, manager.resume, manager.restore, manager.version):
         app.command()(command)
     app.command()(plan)
     app.command()(replay)

@@ -1,4 +1,4 @@
-"""`trainmaster pause`, `resume` and `restore`: for queue admins, after a recovery of the table."""
+"""`trainmaster pause`, `resume`, `restore` and `version`: the manager, and the service as a whole."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trainmaster import __version__
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json
 from trainmaster.cli.output.render import as_json, table
@@ -72,6 +73,14 @@ def restore(
             typer.echo("The manager stays paused. Repeat the command, or resume it: trainmaster resume", err=True)
             raise typer.Exit(1)
         _resumed(api)
+
+
+def version(context: typer.Context) -> None:
+    """Show the versions of this client and of the service."""
+    typer.echo(f"client {__version__}")
+    with cli_context(context).api() as api:
+        api.manager()
+        typer.echo(f"service {api.service_version or 'unknown'}")
 
 
 def _compared(cli: CliContext, api: ApiClient, *, adopt: bool) -> RestoreReportView:

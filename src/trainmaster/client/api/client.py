@@ -6,6 +6,7 @@ It does not depend on the SageMaker SDK, prints nothing, and connects at the fir
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -37,9 +38,12 @@ from trainmaster.client.views.types import (
     SettingsInForceView,
     SubmissionView,
 )
+from trainmaster.domain.release import VERSION_HEADER, service_problem
 
 if TYPE_CHECKING:
     import boto3
+
+log = logging.getLogger(__name__)
 
 # API Gateway times out an integration after 29 seconds; wait a little longer for its response.
 _TIMEOUT = httpx.Timeout(32.0, connect=5.0)
@@ -67,6 +71,8 @@ class ApiClient:
         self._url, self._api_id, self._given_session = url, api_id, session
         self._transport, self._timeout, self._environ = transport, timeout, environ
         self._retry = retry or Retry()
+        self.service_version: str | None = None
+        """Version of the service; None before its first response."""
 
     # -- jobs
 
@@ -271,7 +277,11 @@ class ApiClient:
     @cached_property
     def _http(self) -> httpx.Client:
         address = self.address
-        headers = {"user-agent": f"trainmaster/{__version__}", "accept": "application/json"}
+        headers = {
+            "user-agent": f"trainmaster/{__version__}",
+            VERSION_HEADER: __version__,
+            "accept": "application/json",
+        }
         if address.api_id:
             headers["x-apigw-api-id"] = address.api_id
         auth = SigV4(self.session.get_credentials, self._region(address))
@@ -318,7 +328,17 @@ class ApiClient:
         response, attempts = self._send_with_retries(
             lambda: self._http.request(method, url, content=content, headers=headers)
         )
+        self._note_version(response)
         return result_of(response, retried=attempts > 1)
+
+    def _note_version(self, response: httpx.Response) -> None:
+        """Keep the service's version, and warn once if this client does not fit it."""
+        found = response.headers.get(VERSION_HEADER)
+        if found is None or found == self.service_version:
+            return
+        self.service_version = found
+        if (problem := service_problem(found, __version__)) is not None:
+            log.warning("%s", problem)
 
     def _send_with_retries(self, send: Callable[[], httpx.Response]) -> tuple[httpx.Response, int]:
         """Return the first response that is not retryable, or the last one, and the number of attempts."""

@@ -17,8 +17,9 @@ from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from trainmaster import bootstrap
-from trainmaster.handlers.api.errors import unexpected
+from trainmaster import __version__, bootstrap
+from trainmaster.domain.release import VERSION_HEADER, client_problem
+from trainmaster.handlers.api.errors import client_too_old, unexpected
 from trainmaster.handlers.api.kinds import api_kinds
 from trainmaster.handlers.api.operations import Operation, operations_of
 from trainmaster.handlers.api.parameters import known_parameters_only
@@ -46,11 +47,19 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def answer(app: Callable[[], Resolver], event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Return the app's response, also after an unexpected error, and log the request."""
     try:
-        made = app().resolve(event, context)
+        made = _too_old(event) or app().resolve(event, context)
     except Exception as error:  # noqa: BLE001 -- whatever it is, the caller gets the one shape
         made = unexpected(error, request_id_of(event)).proxy_response()
+    made.setdefault("multiValueHeaders", {})[VERSION_HEADER] = [__version__]
     _note(event, made["statusCode"])
     return made
+
+
+def _too_old(event: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the answer to a client that is too old for this service; None for any other caller."""
+    headers = {name.lower(): str(value) for name, value in (event.get("headers") or {}).items()}
+    problem = client_problem(headers.get(VERSION_HEADER, ""), __version__)
+    return None if problem is None else client_too_old(problem).proxy_response()
 
 
 @lru_cache(maxsize=1)

@@ -147,6 +147,12 @@ def _service_error(error: errors.ServiceError, request_id: str) -> ErrorResponse
     return ErrorResponse(status, kind, _AWAY, hint=hint, headers={"Retry-After": "5"})
 
 
+def client_too_old(problem: str) -> ErrorResponse:
+    """Return the response to a client that this service no longer serves."""
+    hint = "Update it: pip install --upgrade trainmaster"
+    return ErrorResponse(HTTPStatus.UPGRADE_REQUIRED, "ClientTooOld", problem, hint=hint)
+
+
 def unexpected(error: Exception, request_id: str) -> ErrorResponse:
     """Return the response for an unexpected error of any type."""
     # The text of an unexpected exception may repeat what it choked on, so the log gets types and places only.

@@ -42,7 +42,7 @@ class Operation:
         return successes | {status: _refusal(status) for status in (*self.errors, *_ANY)}
 
 
-_ANY = (400, 403, 429, 500, 503)
+_ANY = (400, 403, 426, 429, 500, 503)
 _REFUSALS = {
     400: "`InvalidRequest`: a value of the wrong type, form or meaning; `field` names it.",
     403: (
@@ -57,6 +57,7 @@ _REFUSALS = {
     413: "`TooLarge`: the request is larger than the queue can store.",
     415: "`UnsupportedMediaType`: the body is not declared as JSON.",
     422: "`NeverFits`: no pool could ever meet the demand. `UnknownOption`: a `trainmaster:` tag that does not exist.",
+    426: "`ClientTooOld`: the version in the header `x-trainmaster-version` is too old for this service.",
     429: "`Throttled`: nothing was done; retry after the seconds in `Retry-After`.",
     500: "`InternalError`: an unexpected error; the hint has the request's id.",
     503: "`Unavailable` or `ServiceError`: the request may have been done or not; every request can be repeated.",
