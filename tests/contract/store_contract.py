@@ -14,6 +14,7 @@ from audit_contract import AuditContract, PurgeContract
 from held_contract import HeldContract
 from knowledge_contract import CursorContract, KnowledgeContract
 from listing_contract import ListingContract
+from pause_contract import PauseContract
 from reading_contract import ReadingContract
 from records_contract import RecordsContract
 from settings_contract import SettingsContract
@@ -338,6 +339,7 @@ class StoreContract(
     KnowledgeContract,
     CursorContract,
     AuditContract,
+    PauseContract,
     PurgeContract,
 ):
     """The whole contract; `engine` is a fixture of the subclass."""
