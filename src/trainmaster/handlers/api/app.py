@@ -17,8 +17,8 @@ from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from trainmaster import __version__, bootstrap
-from trainmaster.domain.release import VERSION_HEADER, client_problem
+from trainmaster import bootstrap
+from trainmaster.domain.release import VERSION, VERSION_HEADER, client_problem
 from trainmaster.handlers.api.errors import client_too_old, unexpected
 from trainmaster.handlers.api.kinds import api_kinds
 from trainmaster.handlers.api.operations import Operation, operations_of
@@ -50,7 +50,7 @@ def answer(app: Callable[[], Resolver], event: dict[str, Any], context: LambdaCo
         made = _too_old(event) or app().resolve(event, context)
     except Exception as error:  # noqa: BLE001 -- whatever it is, the caller gets the one shape
         made = unexpected(error, request_id_of(event)).proxy_response()
-    made.setdefault("multiValueHeaders", {})[VERSION_HEADER] = [__version__]
+    made.setdefault("multiValueHeaders", {})[VERSION_HEADER] = [VERSION]
     _note(event, made["statusCode"])
     return made
 
@@ -58,7 +58,7 @@ def answer(app: Callable[[], Resolver], event: dict[str, Any], context: LambdaCo
 def _too_old(event: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the answer to a client that is too old for this service; None for any other caller."""
     headers = {name.lower(): str(value) for name, value in (event.get("headers") or {}).items()}
-    problem = client_problem(headers.get(VERSION_HEADER, ""), __version__)
+    problem = client_problem(headers.get(VERSION_HEADER, ""), VERSION)
     return None if problem is None else client_too_old(problem).proxy_response()
 
 
