@@ -14,6 +14,7 @@ from trainmaster.cli.common.options import Json
 from trainmaster.cli.output.render import as_json, table
 from trainmaster.cli.output.times import timestamp
 from trainmaster.domain.access.audit import AuditAction
+from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +51,7 @@ def audit(  # noqa: PLR0913 - one parameter per option
     with cli.api() as api:
         found = list(islice(api.all_audit_entries(**given, action=action and action.value), limit + 1))
     shown = found[:limit]
-    typer.echo(as_json(shown) if json else table([_row(entry) for entry in shown], _HEADERS))
+    typer.echo(as_json(shown) if json else table([_row(entry) for entry in sanitize(shown)], _HEADERS))
     if len(found) > limit:
         typer.echo(f"Only {limit} changes are shown; there are more (see --limit).", err=True)
 

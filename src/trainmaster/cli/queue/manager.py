@@ -10,6 +10,7 @@ from trainmaster import __version__
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json
 from trainmaster.cli.output.render import as_json, table
+from trainmaster.domain.text import one_line, sanitize
 
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
@@ -69,7 +70,7 @@ def restore(
         if json:
             _print(done, json=True)
         if done["failed"]:
-            typer.echo("Not adopted: " + "; ".join(done["failed"]), err=True)
+            typer.echo("Not adopted: " + "; ".join(sanitize(done["failed"])), err=True)
             typer.echo("The manager stays paused. Repeat the command, or resume it: trainmaster resume", err=True)
             raise typer.Exit(1)
         _resumed(api)
@@ -80,7 +81,7 @@ def version(context: typer.Context) -> None:
     typer.echo(f"client {__version__}")
     with cli_context(context).api() as api:
         api.manager()
-        typer.echo(f"service {api.service_version or 'unknown'}")
+        typer.echo(f"service {one_line(api.service_version or 'unknown')}")
 
 
 def _compared(cli: CliContext, api: ApiClient, *, adopt: bool) -> RestoreReportView:
@@ -105,7 +106,7 @@ def _print(report: RestoreReportView, *, json: bool) -> None:
     if json:
         typer.echo(as_json(report))
     elif report["differences"]:
-        typer.echo(table([_row(each) for each in report["differences"]], _HEADERS))
+        typer.echo(table([_row(each) for each in sanitize(report["differences"])], _HEADERS))
     else:
         typer.echo("The table and SageMaker agree.")
 
