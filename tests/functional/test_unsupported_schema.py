@@ -47,7 +47,10 @@ def test_the_manager_of_an_older_release_stops_without_harm(world):
     world.submit("second", training_seconds=100)
     make_newer(world)
     before = rows(world)
-    world.run(600)
+    for _ in range(5):
+        world.simulator.advance(60)
+        world.queue.send('{"kind": "tick"}')
+        world.invoke()
     assert rows(world) == before
     assert world.opened == ["first"]
 

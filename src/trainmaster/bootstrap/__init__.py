@@ -57,7 +57,7 @@ class Application:
     def api_context(self) -> ApiContext:
         """Dependencies of the API's use cases."""
         retention = timedelta(days=self.settings.audit_retention_days)
-        return ApiContext(self.store, self.publisher, self.clock, self.access, audit_retention=retention)
+        return ApiContext(self.checked_store, self.publisher, self.clock, self.access, audit_retention=retention)
 
     @cached_property
     def manager_context(self) -> ManagerContext:
@@ -128,18 +128,22 @@ class Application:
 
     @cached_property
     def store(self) -> DynamoStore:
-        """The queue's memory, on DynamoDB. Raises `UnsupportedSchema` at the cold start, which is not repeated."""
+        """The queue's memory, on DynamoDB."""
         from trainmaster.adapters.dynamodb.store import DynamoStore
 
-        store = DynamoStore(
+        return DynamoStore(
             self.table,
             default_pools=parse_pools(self.settings.pools),
             parameter=self.settings.pools,
             policy=Policy(reservation_timeout=timedelta(seconds=self.settings.reservation_timeout_seconds)),
             discover=self._discover,
         )
-        store.pause()
-        return store
+
+    @cached_property
+    def checked_store(self) -> DynamoStore:
+        """The same, for the API, which begins no pass. Raises `UnsupportedSchema` at the cold start."""
+        self.store.pause()
+        return self.store
 
     @cached_property
     def publisher(self) -> Publisher:
