@@ -92,6 +92,8 @@ MATRIX = {
     ("PUT", "/pause"): Row(ADMIN, body={"reason": "restore"}),
     ("DELETE", "/pause"): Row(ADMIN),
     ("POST", "/restore"): Row(ADMIN, body={"adopt": False}),
+    ("GET", "/export"): Row(ADMIN),
+    ("POST", "/import"): Row(ADMIN, body={"trainmasterExport": 1, "settings": {"order": "fair"}}),
     ("GET", "/openapi.json"): Row(ALL),
 }
 CHANGES = [route for route in MATRIX if route[0] != "GET"]

@@ -53,6 +53,11 @@ class Application:
         self.clock: Clock = SystemClock()
         self.clients = Clients(session, self.clock, settings.queue)
 
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
+        return self.settings.queue
+
     @cached_property
     def api_context(self) -> ApiContext:
         """Dependencies of the API's use cases."""

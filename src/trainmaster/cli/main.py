@@ -30,6 +30,7 @@ from trainmaster.cli.jobs.why import why
 from trainmaster.cli.output.render import print_error
 from trainmaster.cli.queue import manager, pools, settings
 from trainmaster.cli.queue.audit import audit
+from trainmaster.cli.queue.export import export, import_
 from trainmaster.cli.replay import replay
 
 NAME = "trainmaster"
@@ -102,6 +103,8 @@ def build() -> typer.Typer:
     app.add_typer(pools.app, name="pools")
     app.add_typer(settings.app, name="settings")
     app.command()(audit)
+    app.command()(export)
+    app.command(name="import")(import_)
     for command in (manager.pause, manager.resume, manager.restore, manager.version):
         app.command()(command)
     app.command()(plan)

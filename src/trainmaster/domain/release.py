@@ -12,6 +12,8 @@ MIN_CLIENT = "0.1.0"
 """The oldest client that the service serves."""
 MIN_SERVICE = "0.1.0"
 """The oldest service that the client supports."""
+EXPORT_VERSION = 1
+"""Version of the document that an export makes, and the newest that an import reads."""
 _VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?")
 _Release = tuple[int, int, int]
 

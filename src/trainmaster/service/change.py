@@ -160,7 +160,7 @@ def change_settings(
     for _ in range(MAX_TRIES):
         stored = context.store.settings()
         pools, policy = change(stored)
-        _check_ceilings(context, stored, pools, policy)
+        check_ceilings(context, stored, pools, policy)
         try:
             # The change was checked against these settings only.
             changed = context.store.set_settings(
@@ -178,7 +178,7 @@ def change_settings(
     raise Throttled("the settings are changing too often; try again")
 
 
-def _check_ceilings(
+def check_ceilings(
     context: ApiContext, stored: QueueSettings, pools: Sequence[Pool] | None, policy: Policy | None
 ) -> None:
     """Raise `InvalidRequest` for a change above a ceiling of the deployment."""

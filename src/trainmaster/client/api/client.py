@@ -24,6 +24,8 @@ from trainmaster.client.api.signing import SigV4
 from trainmaster.client.views.types import (
     AuditEntryView,
     AuditPageView,
+    ExportPageView,
+    ImportReportView,
     JobDetailView,
     JobsPageView,
     JobView,
@@ -212,6 +214,16 @@ class ApiClient:
     def restore(self, *, adopt: bool) -> ManagerStateView:
         """Have the paused manager compare the table with SageMaker. Raises Forbidden; Conflict if it is not paused."""
         return cast("ManagerStateView", self._call("POST", "/restore", body={"adopt": adopt}))
+
+    # -- exports
+
+    def export_page(self, limit: int | None = None, cursor: str | None = None) -> ExportPageView:
+        """Return one page of an export: settings, pools, and waiting jobs with their requests. Raises Forbidden."""
+        return cast("ExportPageView", self._call("GET", "/export", query={"limit": limit, "cursor": cursor}))
+
+    def import_part(self, part: Mapping[str, Any]) -> ImportReportView:
+        """Import a part of an export; idempotent. Raises Forbidden, Refused, Conflict (PoolInUse)."""
+        return cast("ImportReportView", self._call("POST", "/import", body=part))
 
     # -- audit
 

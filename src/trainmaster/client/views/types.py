@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-AuditAction = Literal["submit", "cancel", "purge", "priority", "hold", "release", "resize-answer", "settings", "pools"]
+AuditAction = Literal[
+    "submit", "import", "cancel", "purge", "priority", "hold", "release", "resize-answer", "settings", "pools"
+]
 """The recorded changes."""
 
 
@@ -21,6 +23,10 @@ DifferenceKind = Literal["ended", "newer", "lost", "surplus"]
 
 Hook = Literal["restart", "members", "custom"]
 """Means by which a job is resized."""
+
+
+ImportOutcome = Literal["new", "unchanged", "conflict", "refused"]
+"""Outcome of a job's import."""
 
 
 JobState = Literal[
@@ -169,6 +175,31 @@ class ElasticView(TypedDict):
     members: list[MemberView]
 
 
+class ExportPageView(TypedDict):
+    """Page of an export."""
+
+    trainmasterExport: int
+    release: str
+    queue: str
+    at: str
+    settings: dict[str, Any]
+    pools: list[dict[str, Any]]
+    jobs: list[ExportedJobView]
+    skipped: list[str]
+    nextCursor: str | None
+
+
+class ExportedJobView(TypedDict):
+    """Waiting or held job."""
+
+    request: dict[str, Any]
+    priority: int
+    entryTime: str
+    submittedBy: str | None
+    heldBy: str | None
+    after: list[str]
+
+
 # In the functional form, because a member is a Python keyword.
 HistoryEntryView = TypedDict(
     "HistoryEntryView",
@@ -193,6 +224,23 @@ class HolderView(TypedDict):
     overdue: bool
     stopping: bool
     givingBack: int
+
+
+class ImportReportView(TypedDict):
+    """Result of an import."""
+
+    jobs: list[ImportedJobView]
+    settingsChange: bool
+    poolsChange: bool
+    done: bool
+
+
+class ImportedJobView(TypedDict):
+    """Outcome of one job."""
+
+    jobName: str
+    outcome: ImportOutcome
+    message: str
 
 
 class JobView(TypedDict):

@@ -31,6 +31,7 @@ class AuditAction(StrEnum):
     """The recorded changes."""
 
     SUBMIT = "submit"
+    IMPORT = "import"
     CANCEL = "cancel"
     PURGE = "purge"
     PRIORITY = "priority"

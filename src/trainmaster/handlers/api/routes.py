@@ -48,11 +48,13 @@ from trainmaster.handlers.models import forecast as forecast_models
 from trainmaster.handlers.models import jobs as job_models
 from trainmaster.handlers.models import pools as pool_models
 from trainmaster.handlers.models.audit import AuditPage
+from trainmaster.handlers.models.export import ExportPage, ImportReport, ImportRequest
 from trainmaster.handlers.models.manager import ManagerState, PauseRequest, RestoreRequest
 from trainmaster.handlers.models.settings import Settings, SettingsInForce, in_force
 from trainmaster.handlers.views import jobs as job_views
 from trainmaster.handlers.views import pools as pool_views
 from trainmaster.handlers.views.audit import audit_page_view
+from trainmaster.handlers.views.export import export_view, import_asked, import_view
 from trainmaster.handlers.views.manager import manager_view
 from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.auditing.audit import AuditQuery, list_audit
@@ -60,6 +62,7 @@ from trainmaster.service.capacity.pools import change_pool, put_pool, remove_poo
 from trainmaster.service.change import cancel, change, purge, set_policy
 from trainmaster.service.resizing.contract import HookAnswer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
+from trainmaster.service.restoring.export import export_page, import_part
 from trainmaster.service.restoring.maintenance import ask_restore, manager_status, pause, resume
 from trainmaster.service.submit import submit
 
@@ -68,6 +71,10 @@ Request = Annotated[job_models.TrainingJobRequest, Body(description="The CreateT
 
 class Parts(plans.Parts, kinds.Parts, Protocol):
     """Parts of the application that the API uses."""
+
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
 
     @property
     def rendezvous(self) -> RendezvousControl:
@@ -355,6 +362,33 @@ class Routes:
         """Ask the paused manager to list how the table differs from SageMaker, and to adopt the differences."""
         done = ask_restore(self._parts.api_context, adopt=request.adopt)
         return json_response(manager_view(done), HTTPStatus.ACCEPTED)
+
+    @operation("GET", "/export", Action.ADMINISTER, "Export the queue", {200: ("One page.", ExportPage)})
+    def export_queue(self, limit: Limit = LISTED, cursor: Cursor = None) -> Response[str]:
+        """Return settings, pools, and waiting and held jobs with their whole requests, secrets included.
+
+        A page may have fewer jobs than its limit, or none, and still name a next one.
+        """
+        context = self._parts.api_context
+        page = export_page(context, limit, cursor)
+        return json_response(export_view(page, self._parts.queue, context.clock.now()))
+
+    @operation(
+        "POST",
+        "/import",
+        Action.ADMINISTER,
+        "Import an export",
+        {200: ("The outcome of each job.", ImportReport)},
+        (409, 413, 415),
+    )
+    def import_queue(self, request: Annotated[ImportRequest, Body()]) -> Response[str]:
+        """Import settings, pools and jobs, which keep their priorities, entry times and submitters.
+
+        Nothing is changed if a job cannot be imported. The same import again changes nothing.
+        """
+        context, asked = self._parts.api_context, import_asked(request)
+        report = import_part(context, self._caller, self._parts.admission, asked, dry_run=request.dry_run)
+        return json_response(import_view(report))
 
     @operation("GET", "/openapi.json", Action.DESCRIBE, "This document", {200: ("An OpenAPI 3.1 document.", None)})
     def openapi(self) -> Response[str]:

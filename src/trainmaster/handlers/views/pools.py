@@ -179,11 +179,11 @@ def _pool_view(  # noqa: PLR0913, PLR0917 -- one parameter for each source of th
         waiting_units=waiting.units,
         waiting_more=waiting.more,
         weight=round(weight, 3),
-        setting=_setting(pool),
+        setting=pool_setting(pool),
     )
 
 
-def _setting(pool: Pool) -> dict[str, Any]:
+def pool_setting(pool: Pool) -> dict[str, Any]:
     """Return the pool as `PUT /pools` accepts it; empty for a service's pool, which it does not accept."""
     if pool.kind is Kind.SERVICE:
         return {}

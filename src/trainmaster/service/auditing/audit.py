@@ -39,6 +39,11 @@ class Recorder:
         """Return the entry of a new job; the request itself is stored with the job."""
         return self._entry(AuditAction.SUBMIT, job.name, {}, _identity(job))
 
+    def imported(self, job: Job) -> AuditEntry:
+        """Return the entry of a job that the caller imported for its submitter."""
+        after = _identity(job) | {"submittedBy": job.submitted_by}
+        return self._entry(AuditAction.IMPORT, job.name, {}, {name: each for name, each in after.items() if each})
+
     def purge(self, job: Job) -> AuditEntry:
         """Return the entry of a deleted job."""
         return self._entry(AuditAction.PURGE, job.name, _identity(job), {})

@@ -25,11 +25,12 @@ from trainmaster.domain.capacity.warm_pools import counting
 from trainmaster.domain.errors import PoolInUse, PoolNotFound
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.policy.document import policy_of
 from trainmaster.domain.policy.problems import policy_problems
 from trainmaster.domain.requests.fields import shown
 from trainmaster.ports.store import QueueSettings, Store
 from trainmaster.service.capacity.pool_usage import RemovalImpact, removal_impact
-from trainmaster.service.change import ApiContext, change_settings
+from trainmaster.service.change import ApiContext, SettingsChange, change_settings, check_ceilings
 
 MAX_NAMED = 3
 """Jobs that an error message names; it counts the others."""
@@ -90,6 +91,47 @@ def set_pools(
         return pools
 
     return _change(context, caller, change, version, reader)
+
+
+def replace_all(
+    context: ApiContext,
+    caller: Caller,
+    pools: Sequence[Pool] | None,
+    document: Mapping[str, Any] | None,
+    *,
+    dry_run: bool,
+) -> QueueSettings:
+    """Replace the pools that people have set and the settings, as one change; None leaves either.
+
+    Returns the settings then in force; with `dry_run` nothing is changed. Raises what `set_pools` and `set_policy`
+    raise.
+    """
+    reader, at = _Reader(context.store), context.clock.now()
+    for problem in pool_problems(pools or ()):
+        raise problem.refusal()
+
+    def change(now: QueueSettings) -> SettingsChange:
+        after = list(now.pools.values()) if pools is None else _with_made(pools, now.pools)
+        policy = now.policy if document is None else policy_of(document, now.deployed)
+        for problem in policy_problems(policy, {pool.name: pool for pool in after}, now.catalogue):
+            raise problem.refusal()
+        _check_type(reader, after, now.pools)
+        made = with_raises(as_made(with_windows(after, now.pools), now.pools), now.pools, at)
+        return None if pools is None else made, None if document is None else policy
+
+    if dry_run:
+        now = context.store.settings()
+        found, policy = change(now)
+        check_ceilings(context, now, found, policy)
+        kept = now.pools if found is None else {pool.name: pool for pool in found}
+        return replace(now, pools=kept, policy=now.policy if policy is None else policy)
+    return change_settings(context, caller, change, None)
+
+
+def _with_made(pools: Sequence[Pool], before: Mapping[str, Pool]) -> list[Pool]:
+    """Return these pools, and those that the manager has made."""
+    names = {pool.name for pool in pools}
+    return [*pools, *(pool for pool in before.values() if pool.made_for and pool.name not in names)]
 
 
 def put_pool(
