@@ -38,6 +38,7 @@ from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.clock import EPOCH
 from trainmaster.local.virtual_time import VirtualTime, at, instant_profile, launcher_for, seconds_at
 from trainmaster.ports.store import Store
+from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.observe import observe
@@ -92,7 +93,7 @@ class Run:
         )
         self._launcher = launcher_for(self._simulator)
         self._context = ManagerContext(store, self._launcher, VirtualTime(self._clock))
-        self._admission = AdmissionPolicy(shape_problems=lambda _: (), allowed_roles=(ROLE,))
+        self._admission = AdmissionPolicy(shape_problems=lambda _: (), rules=CallerRules(allowed_roles=(ROLE,)))
         settings = store.settings()
         self._pools, self._policy = settings.pools, settings.policy
         self._arrived, self._next_wake, self._more = 0, None, False

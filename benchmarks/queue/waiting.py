@@ -28,6 +28,7 @@ from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.job import Job
+from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 
 KINDS = (P5, G5)
@@ -102,7 +103,7 @@ def _encoding() -> str:
 
 def _pattern(kind: str) -> Job:
     """Return a job as the admission makes it."""
-    door = AdmissionPolicy(shape_problems=problems, allowed_roles=("*",))
+    door = AdmissionPolicy(shape_problems=problems, rules=CallerRules(allowed_roles=("*",)))
     return door.admit(
         _request(_PATTERN_NAME, kind), Caller(CALLER), pools_of(*(Pool(each, 1) for each in KINDS)), EPOCH
     ).job

@@ -178,7 +178,7 @@ def test_files_differ_neither_in_time_nor_in_rights(tmp_path):
 
 
 def test_the_version_in_the_sbom_of_a_bundle_is_the_projects():
-    assert f'version = "{build_bundle.version()}"' in (ROOT / "pyproject.toml").read_text()
+    assert f'__version__ = "{build_bundle.version()}"' in (ROOT / "src/trainmaster/__init__.py").read_text()
 
 
 def test_the_audit_covers_every_lock_and_fails_where_a_package_cannot_be_looked_up():
