@@ -2,15 +2,18 @@
 
 import logging
 import signal
+from contextlib import suppress
 
 import pytest
-from hypothesis import settings
 
 from policy_evaluator import PolicyEvaluator
 
-# A slow machine is no failure. The parent is Hypothesis's own choice, so that CI draws the same examples every time.
-settings.register_profile("unhurried", settings(), deadline=None)
-settings.load_profile("unhurried")
+with suppress(ModuleNotFoundError):  # the environments of torch and JAX have no Hypothesis
+    from hypothesis import settings
+
+    # A slow machine is no failure. The parent is Hypothesis's own choice, so that CI draws the same examples each time.
+    settings.register_profile("unhurried", settings(), deadline=None)
+    settings.load_profile("unhurried")
 
 
 def pytest_configure():

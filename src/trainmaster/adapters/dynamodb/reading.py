@@ -98,13 +98,14 @@ def _is_in_place(row: Row, job: Job) -> bool:
 
 def _is_consistent(job: Job) -> bool:
     demand = job.demand
-    alternatives = (*demand.alternatives, *([job.units] if job.state in ACTIVE else []))
     asks = demand.alternatives if demand.resources is None else (demand.instances,)
-    counts = [count for units in alternatives for count in units.values()]
+    counts = [count for units in demand.alternatives for count in units.values()]
     return (
         bool(asks)
         and all(asks)
         and all(count > 0 for count in counts)
+        # An attempt that has lost its base, or whose last parts of work end, holds 0 of a pool.
+        and all(count >= 0 for count in job.units.values())
         and demand.listed >= 0
         and (job.state not in ACTIVE or job.attempt is not None)
     )
