@@ -13,7 +13,8 @@ import builders as b
 from trainmaster.adapters.dynamodb.rows import row_of
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
-from trainmaster.domain.jobs.listing import MAX_EXAMINED, Filter
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.paging import MAX_EXAMINED
 from trainmaster.local.memory.sorted_keys import SortedKeys
 
 RARE = b.a_preempted_job("rare", entry_time=b.at(100_000))

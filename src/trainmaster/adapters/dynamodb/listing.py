@@ -30,10 +30,10 @@ from trainmaster.domain.jobs.listing import (
     HeldPlace,
     Part,
     QueuePlace,
-    check_limit,
     page_of,
     parts_from,
 )
+from trainmaster.domain.paging import check_limit
 from trainmaster.ports.store import Page
 
 

@@ -1,26 +1,17 @@
-"""The listing of audit entries, newest first: its filter, its pages, and the cursors by which callers continue it.
-
-A cursor comes from callers, so every value in it is checked, and it determines only where to continue.
-"""
+"""The listing of audit entries, newest first: its filter, its pages, and the places at which callers continue it."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeAlias
 
+from trainmaster.domain import paging
 from trainmaster.domain.access.audit import AuditAction, AuditEntry
 from trainmaster.domain.errors import InvalidRequest
 
-MAX_EXAMINED = 1_000
-"""Entries that one call examines, so that rare matches take several calls and not one long one."""
-MAX_LISTED = 1_000
-"""Entries on a page, at most."""
-_MAX_CURSOR_LENGTH = 400
+_MAX_ID_LENGTH = 400
 
 AuditPlace: TypeAlias = tuple[datetime, str]
 """The time of an entry, and its id: the order of the listing, newest first."""
@@ -60,21 +51,14 @@ class AuditPage:
 
 def audit_page(stored: Iterable[tuple[AuditPlace, AuditEntry | None]], which: AuditFilter, limit: int) -> AuditPage:
     """Return a page of matching entries; it may be short if matches are rare. Unreadable entries are None."""
-    found: list[AuditEntry] = []
-    last: AuditPlace | None = None
-    for examined, (place, entry) in enumerate(stored):
-        if last is not None and (len(found) == limit or examined >= MAX_EXAMINED):
-            return AuditPage(tuple(found), cursor_text(last))
-        if entry is not None and which.matches(entry):
-            found.append(entry)
-        last = place
-    return AuditPage(tuple(found))
+    found, last = paging.page_of(stored, lambda item: item[1] is not None and which.matches(item[1]), limit)
+    entries = tuple(entry for _, entry in found if entry is not None)
+    return AuditPage(entries, None if last is None else cursor_text(last[0]))
 
 
 def check_listing(limit: int, which: AuditFilter) -> None:
     """Raise `InvalidRequest` for an invalid page length, or for a time span that is empty."""
-    if not 1 <= limit <= MAX_LISTED:
-        raise InvalidRequest(f"A page can have 1 to {MAX_LISTED} entries.", field="limit")
+    paging.check_limit(limit, "entries")
     if which.since >= which.until:
         raise InvalidRequest(
             "`since` is not before `until`.", field="since", hint="`until` is the present time if it is omitted."
@@ -82,39 +66,17 @@ def check_listing(limit: int, which: AuditFilter) -> None:
 
 
 def cursor_text(place: AuditPlace) -> str:
-    """Return the cursor that continues after this place, as opaque text for a URL."""
-    packed = json.dumps([place[0].isoformat(), place[1]], separators=(",", ":")).encode()
-    return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
+    """Return the cursor that continues after this place."""
+    return paging.cursor_text([place[0].isoformat(), place[1]])
 
 
 def read_cursor(text: str | None) -> AuditPlace | None:
     """Return the place that a caller's cursor names; None for none. Raises `InvalidRequest`."""
-    if text is None:
-        return None
-    try:
-        return _place(text)
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise InvalidRequest(
-            "The cursor is not valid.",
-            field="cursor",
-            hint="Omit it to start with the newest entry, or pass a nextCursor unchanged.",
-        ) from error
+    return None if text is None else paging.read_cursor(text, _place)
 
 
-def _place(text: str) -> AuditPlace:
-    if len(text) > _MAX_CURSOR_LENGTH:
-        raise ValueError("too long")
-    try:
-        packed = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except binascii.Error as error:
-        raise ValueError("not base64") from error
-    values: Any = json.loads(packed)
-    if not isinstance(values, list):
-        raise TypeError("not a place")
+def _place(values: list[Any]) -> AuditPlace:
     moment, id_ = values
-    if not (isinstance(id_, str) and id_.isascii() and id_.isprintable() and len(id_) <= _MAX_CURSOR_LENGTH):
+    if not (isinstance(id_, str) and id_.isascii() and id_.isprintable() and len(id_) <= _MAX_ID_LENGTH):
         raise ValueError("not an id")
-    at = datetime.fromisoformat(moment)
-    if at.tzinfo is None:
-        raise ValueError("not a moment")
-    return at.astimezone(UTC), id_
+    return paging.read_moment(moment), id_

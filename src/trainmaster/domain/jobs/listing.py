@@ -1,37 +1,26 @@
-"""The order of a listing, its filters, and the cursors by which callers continue it.
+"""The order of a listing of jobs, its filters, and the places at which callers continue it.
 
-A listing has four parts: active, waiting, held and ended jobs. A cursor comes from callers, so every value in it is
-checked, and it determines only where to continue, never what may be read.
+A listing has four parts: active, waiting, held and ended jobs.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from trainmaster.domain import paging
 from trainmaster.domain.capacity.resources import InstanceType
-from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
 from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.times import NEVER
-
-MAX_EXAMINED = 1_000
-"""Maximum number of jobs that one call examines, so that rare matches take several calls and not one long one."""
-MAX_LISTED = 1_000
-"""Maximum number of jobs on a page."""
 
 INFEASIBLE = "infeasible"
 """Shown for jobs that no pool could hold. It is not a stored state, since it follows from the pools."""
 NEVER_FIT = frozenset({"Infeasible", "CanNeverFit"})
 """Types of the reasons of such jobs: those that request resources, and those that name pools."""
-
-_MAX_CURSOR_LENGTH = 2_000
 
 
 class Part(StrEnum):
@@ -93,22 +82,12 @@ class Cursor:
             place += [name] if due == NEVER else [due.isoformat(), name]
         elif self.ended is not None:
             place += [self.ended[0].isoformat(), self.ended[1]]
-        packed = json.dumps(place, separators=(",", ":")).encode()
-        return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
+        return paging.cursor_text(place)
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
         """Return the cursor of a caller's text; the beginning if there is none. Raises `InvalidRequest`."""
-        if text is None:
-            return cls()
-        try:
-            return _read(_unpacked(text))
-        except (ValueError, TypeError, OverflowError, RecursionError) as error:
-            raise InvalidRequest(
-                "The cursor is not valid.",
-                field="cursor",
-                hint="Omit it to start with the first page, or pass a nextCursor unchanged.",
-            ) from error
+        return cls() if text is None else paging.read_cursor(text, _read)
 
 
 def ended_place(job: Job) -> EndedPlace:
@@ -131,38 +110,9 @@ def parts_from(first: Part, states: Collection[JobState]) -> Iterator[Part]:
 
 
 def page_of(jobs: Iterable[Job], matches: Callable[[Job], bool], limit: int) -> tuple[tuple[Job, ...], str | None]:
-    """Return a page of matching jobs and the cursor that continues after the last examined one.
-
-    The page may be short if matches are rare; the cursor is None only at the end.
-    """
-    found: list[Job] = []
-    last: Job | None = None
-    for examined, job in enumerate(jobs):
-        if last is not None and (len(found) == limit or examined >= MAX_EXAMINED):
-            return tuple(found), Cursor.behind(last).text()
-        if matches(job):
-            found.append(job)
-        last = job
-    return tuple(found), None
-
-
-def check_limit(limit: int) -> None:
-    """Raise `InvalidRequest` for an invalid page length."""
-    if not 1 <= limit <= MAX_LISTED:
-        raise InvalidRequest(f"A page can have 1 to {MAX_LISTED} jobs.", field="limit")
-
-
-def _unpacked(text: str) -> list[Any]:
-    if len(text) > _MAX_CURSOR_LENGTH:
-        raise ValueError("too long")
-    try:
-        packed = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except binascii.Error as error:
-        raise ValueError("not base64") from error
-    place = json.loads(packed)
-    if not isinstance(place, list) or not place:
-        raise ValueError("not a place")
-    return place
+    """Return a page of matching jobs and the cursor that continues after the last examined one; None at the end."""
+    found, last = paging.page_of(jobs, matches, limit)
+    return found, None if last is None else Cursor.behind(last).text()
 
 
 def _read(place: list[Any]) -> Cursor:
@@ -171,25 +121,18 @@ def _read(place: list[Any]) -> Cursor:
         return Cursor(part)
     if part is Part.HELD:
         *due, name = values
-        return Cursor(part, held=(_moment(*due) if due else NEVER, _name(name)))
+        return Cursor(part, held=(paging.read_moment(*due) if due else NEVER, _name(name)))
     if part is Part.ENDED:
         moment, name = values
-        return Cursor(part, ended=(_moment(moment), _name(name)))
+        return Cursor(part, ended=(paging.read_moment(moment), _name(name)))
     rank, moment, name = values
-    return Cursor(part, queue=(_rank(rank), _moment(moment), _name(name)))
+    return Cursor(part, queue=(_rank(rank), paging.read_moment(moment), _name(name)))
 
 
 def _rank(value: Any) -> int:
     if type(value) is not int or abs(value) > PRIORITY_LIMIT:
         raise ValueError("not a priority")
     return value
-
-
-def _moment(value: Any) -> datetime:
-    moment = datetime.fromisoformat(value)
-    if moment.tzinfo is None:
-        raise ValueError("not a moment")
-    return moment.astimezone(UTC)
 
 
 def _name(value: Any) -> str:

@@ -34,10 +34,10 @@ from trainmaster.domain.jobs.listing import (
     HeldPlace,
     Part,
     QueuePlace,
-    check_limit,
     page_of,
     parts_from,
 )
+from trainmaster.domain.paging import check_limit
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy.document import differences, policy_of
 from trainmaster.domain.policy.settings import Policy

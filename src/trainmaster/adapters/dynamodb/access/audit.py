@@ -11,7 +11,6 @@ from trainmaster.adapters.dynamodb.rows import Row, keyed, moment
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Table
 from trainmaster.domain.access.audit import AuditEntry
 from trainmaster.domain.access.audit_listing import (
-    MAX_EXAMINED,
     AuditFilter,
     AuditPage,
     AuditPlace,
@@ -20,6 +19,7 @@ from trainmaster.domain.access.audit_listing import (
     read_cursor,
 )
 from trainmaster.domain.document import document, value_of
+from trainmaster.domain.paging import MAX_EXAMINED
 
 AUDIT = "AUDIT#"
 """Prefix of the partitions; the functions' policies name it."""
