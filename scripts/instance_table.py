@@ -102,7 +102,7 @@ def prices() -> dict[str, float]:
 
 
 def table(names: Iterable[str]) -> Iterator[InstanceType]:
-    """What is known of those types, by name; just the name where nothing is."""
+    """Yield the known attributes of each type, in the order of their names; the name alone if nothing is known."""
     known = {**{kind.name: kind for kind in FORMER}, **described()}
     dollars = prices()
     for name in sorted(names):

@@ -32,7 +32,7 @@ READS_IMAGES = "trainmaster.images.pixels.wiring"
 """Imported late, and only by functions with the layer ImagingLayer; the bundles of the others end before it."""
 WITHOUT = {"ApiFunction": (READS_IMAGES,), "ManagerFunction": (READS_IMAGES,)}
 LAMBDA_FOLDER = "/var/task"
-"""Where Lambda unpacks a bundle; compiled files name their sources there, whatever folder they were built in."""
+"""Folder in which Lambda unpacks a bundle; compiled files name it as their source, whatever folder built them."""
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -127,7 +127,7 @@ def install(pins: Iterable[Pin], options: list[str], into: Path, run: Callable[[
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """What is built.
+    """A bundle or a layer to build.
 
     Attributes:
         name: logical id in the template.

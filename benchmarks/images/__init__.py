@@ -1,4 +1,4 @@
-"""What image jobs on endpoints cost the queue: `python -m benchmarks.images`, or `make bench-images`.
+"""Cost of image jobs on endpoints to the queue: `python -m benchmarks.images`, or `make bench-images`.
 
 Decisions a second and DynamoDB's units for each, by how many requests are outstanding and over how many endpoints. It
 must not know any rule of the queue.

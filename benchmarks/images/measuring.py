@@ -1,4 +1,4 @@
-"""What a queue of image requests costs: starts, passes in which nothing can start, and ends with the next starts.
+"""Cost of a queue of image requests: starts, passes that can start nothing, and ends with the starts they allow.
 
 Units are counted by the engine, times are of this machine and its loopback. It must not know how rows look.
 """
@@ -101,7 +101,7 @@ def _turn(stage: Stage, count: int) -> Figures:
 
 @contextmanager
 def _spending(stage: Stage) -> Iterator[Figures]:
-    """What is spent inside the block, as `cost`, and how long it takes, by the clock and of this process's own."""
+    """Measure the block: units as `cost`, seconds by the clock, and processor seconds of this process."""
     spent: Figures = {}
     stage.meter.reset()
     passes = stage.passes

@@ -1,4 +1,4 @@
-"""What ModelRunner's way would read for the same queue: computed, not run.
+"""Reads of the same queue under ModelRunner's scheduler: computed, not run.
 
 Its scheduler scans its whole table in each cycle, strongly consistent, and starts at most one request (facts: steps 1
 and 9 of its cycle; weak spot W15). In its favour: nothing is counted but the scan, and its rows are of the size that

@@ -47,7 +47,7 @@ WORKERS = 4
 LOAD = load(REGIONS, WORKERS)
 """Requests that an image makes at once."""
 MEMORY = Path("/dev/shm")
-"""Where files are in memory."""
+"""Folder whose files are in memory."""
 _BY_WRITING = 2_000
 """Rows up to which a table is filled by writing them; more are imported."""
 _BATCH = 25

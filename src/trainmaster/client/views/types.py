@@ -482,7 +482,7 @@ class QueuePageView(TypedDict):
 
 
 class ReasonView(TypedDict):
-    """Why a job waits. The members beside `type` and `message` depend on the type."""
+    """Reason for which a job waits. The members beside `type` and `message` depend on the type."""
 
     type: Literal[
         "WaitsForCapacity",

@@ -31,7 +31,7 @@ class ReportedQuota:
 
     @property
     def until(self) -> datetime:
-        """When it lapses."""
+        """The time at which it lapses."""
         return self.at + QUOTA_LAPSES_AFTER
 
 

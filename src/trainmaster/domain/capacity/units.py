@@ -129,7 +129,7 @@ class Pool:
 
     @property
     def reclaimed_at(self) -> datetime | None:
-        """When SageMaker begins to take its instances back; None if it does not, or if that is unknown."""
+        """Time at which SageMaker begins to take its instances back; None if it does not, or if that is unknown."""
         if self.kind is not Kind.TRAINING_PLAN or self.ends_at is None:
             return None
         return self.ends_at - RECLAIMED_BEFORE

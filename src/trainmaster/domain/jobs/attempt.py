@@ -153,7 +153,7 @@ class Attempt:
 
     @property
     def held_since(self) -> datetime:
-        """When it began to hold its present units."""
+        """Time since which it has held its present units."""
         return self.sized_at or self.created_at
 
     @property

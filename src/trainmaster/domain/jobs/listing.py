@@ -43,7 +43,7 @@ STATES = {
 QueuePlace: TypeAlias = tuple[int, datetime, str]
 """`Job.order`: the order of the active and of the waiting part."""
 EndedPlace: TypeAlias = tuple[datetime, str]
-"""When a job ended, and its name: the order of the ended part, newest first."""
+"""End time of a job, and its name: the order of the ended part, newest first."""
 HeldPlace: TypeAlias = tuple[datetime, str]
 """The time at which a held job is due, `NEVER` if more than a time holds it, and its name."""
 

@@ -11,7 +11,7 @@ REASONS: dict[str, type[Reason]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a job waits.
+    """Base class of the reasons for which a job waits.
 
     A subclass declares everything about one reason. Its docstring is its meaning in the API reference, the text in
     the annotation of each member its description in the OpenAPI document, and the class variables its words in the CLI.

@@ -33,7 +33,7 @@ def _add_members(schema: dict[str, Any]) -> None:
 
 
 class Reason(ResponseModel):
-    """Why a job waits. The members beside `type` and `message` depend on the type."""
+    """Reason for which a job waits. The members beside `type` and `message` depend on the type."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_add_members)
 

@@ -59,11 +59,11 @@ class Parts(Protocol):
 
     @property
     def image_queue(self) -> ImageIntake | None:
-        """Where requests are set aside."""
+        """Queue on which refused requests are set aside; None if there is none."""
 
     @property
     def refusals(self) -> Refusals:
-        """Where refusals are remembered."""
+        """Store of refusals."""
 
     @property
     def publisher(self) -> Publisher:
@@ -205,7 +205,7 @@ class Batch:
 
 
 def _sent_at(record: SQSRecord) -> datetime | None:
-    """When the request was sent, UTC: a job's place in the queue must not depend on how long its image took to read."""
+    """Return when the request was sent, UTC; the time to read its image must not move a job in the queue."""
     sent = record.attributes.get("SentTimestamp")
     return datetime.fromtimestamp(int(sent) / 1000, UTC) if sent else None
 

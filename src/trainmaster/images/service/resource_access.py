@@ -1,4 +1,4 @@
-"""Which callers may use which models, roles, images and places for results: the deployment's `ImageAccess`.
+"""Rules on the models, roles, images and outputs that callers may use: the deployment's `ImageAccess`.
 
 The image functions act with permissions of their own, so without a rule every caller may use what the deployment lists.
 """

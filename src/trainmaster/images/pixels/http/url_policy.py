@@ -176,7 +176,7 @@ def _is_of_this_machine(address: ipaddress.IPv4Address | ipaddress.IPv6Address) 
 
 
 _METADATA = ipaddress.IPv6Network("fd00:ec2::/32")
-"""Where EC2 has its services of an instance over IPv6 (EC2 user guide, "Instance metadata")."""
+"""Network of EC2's local instance services over IPv6 (EC2 user guide, "Instance metadata")."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _UNICAST = ipaddress.IPv6Network("2000::/3")
 """The range assigned to the public internet (IANA, "IPv6 Global Unicast Address Assignments")."""
