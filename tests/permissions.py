@@ -27,8 +27,8 @@ _IN_TRANSACTION = {
 }
 """TransactWriteItems is permitted by what is in it (DynamoDB developer guide, "Using IAM with transactions")."""
 _LEADING_KEYS = "dynamodb:LeadingKeys"
-_OPERATORS = ("ForAllValues:StringLike", "ForAnyValue:StringLike")
-"""Conditions on the partition key: of what is allowed, and of what is denied. A call has one key."""
+_OPERATORS = {"ForAllValues:StringLike": True, "ForAnyValue:StringLike": True, "ForAllValues:StringNotLike": False}
+"""Conditions on the partition key, and whether they hold for one that matches. A call has one key."""
 
 
 ROOT = Path(__file__).parents[1]
@@ -157,11 +157,14 @@ def _name(resource: Any) -> str | None:
 def _holds(condition: Mapping[str, Any], call: Call) -> bool:
     if not condition or not call.action.startswith("dynamodb:"):
         return True
-    ((operator, keys),) = condition.items()
-    if operator not in _OPERATORS or keys.keys() != {_LEADING_KEYS}:
+    operators = {name: keys for name, keys in condition.items() if name != "Null"}
+    if operators.keys() - _OPERATORS.keys() or any(keys.keys() != {_LEADING_KEYS} for keys in condition.values()):
         raise ValueError(f"unknown condition {condition}")
-    patterns = keys[_LEADING_KEYS]
-    return call.key is not None and any(fnmatchcase(call.key, pattern) for pattern in patterns)
+    key = call.key
+    return key is not None and all(
+        any(fnmatchcase(key, pattern) for pattern in keys[_LEADING_KEYS]) == _OPERATORS[name]
+        for name, keys in operators.items()
+    )
 
 
 @dataclass

@@ -70,6 +70,13 @@ class Stack:
         """Return an attribute of a resource. Raises `KeyError` for one that no template uses."""
         return _ATTRIBUTES[self._type(name), attribute](self, name)
 
+    @property
+    def objections(self) -> list[str]:
+        """The descriptions of the assertions with which the template's rules refuse these parameters."""
+        rules = [each for each in self.document["Rules"].values() if self._decided(each["RuleCondition"])]
+        assertions = [each for rule in rules for each in rule["Assertions"]]
+        return [each["AssertDescription"] for each in assertions if not self._decided(each["Assert"])]
+
     def holds(self, condition: str) -> bool:
         """Return whether a condition of the template holds."""
         return bool(self._decided(self.document["Conditions"][condition]))

@@ -88,6 +88,7 @@ QUEUE_NEEDS = {
         *on_queue(PROGRESS, *CONSUME),
         *(Request(f"sagemaker:{each}", SHIPS) for each in ("DescribeEndpoint", "ListTags")),
         Request("cloudwatch:GetMetricData"),
+        on_table("PutItem", "AUDIT#2026-11"),
         Request("sts:AssumeRole", IMAGE_ROLE),
         Request("sts:SetSourceIdentity", IMAGE_ROLE),
     ],
@@ -209,3 +210,25 @@ def test_roles_work_in_every_partition(evaluator, partition):
             }
             request = Request(need.action, there(need.resource), context, there(need.principal))
             assert allowed(evaluator, request, policies_of(role, core, stack)), request
+
+
+@pytest.mark.parametrize("role", QUEUE_NEEDS)
+def test_the_queues_own_functions_neither_call_models_nor_read_images(evaluator, role):
+    policies = policies_of(role, CORE, STACK)
+    for request in (
+        Request("sagemaker:InvokeEndpoint", SHIPS),
+        Request("s3:GetObject", "arn:aws:s3:::scenes/a.tif"),
+        Request("s3:PutObject", "arn:aws:s3:::results/a.json"),
+        Request("kms:Decrypt", KEY, THROUGH_S3),
+        *(on_table(action, "AUDIT#2026-11") for action in ("UpdateItem", "DeleteItem")),
+    ):
+        assert allowed(evaluator, request, [EVERYTHING])
+        assert not allowed(evaluator, request, policies), request
+
+
+@pytest.mark.parametrize("role", NEEDS)
+def test_a_stack_that_names_no_buckets_roles_and_keys_reaches_none(evaluator, role):
+    policies = policies_of(role, beside(CORE, DOCUMENT))
+    services = ("s3:", "sts:", "kms:")
+    for need in NEEDS[role]:
+        assert allowed(evaluator, need, policies) is not need.action.startswith(services), need

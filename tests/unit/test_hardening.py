@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -16,6 +17,7 @@ STACK = core_stack(
     ApiReservedConcurrency="20",
     ManagerReservedConcurrency="2",
     RequestsPerMinuteOfAddress="300",
+    RequestsPerMinuteOfCaller="60",
     RequestsPerSecond="10",
 )
 KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
@@ -32,16 +34,47 @@ def test_every_part_of_the_profile_reaches_everything_that_it_is_for():
     assert "AccessLogGroup" in STACK.resources
 
 
-def test_requests_are_limited_in_all_and_by_address():
-    api = STACK.resources["QueueApi"]["Properties"]
-    settings = api["MethodSettings"][0]
+def test_requests_are_limited_in_all():
+    settings = STACK.resources["QueueApi"]["Properties"]["MethodSettings"][0]
     assert (settings["ThrottlingRateLimit"], settings["ThrottlingBurstLimit"]) == ("10", "10")
-    (firewall,) = properties(STACK, "AWS::WAFv2::WebACL").values()
-    (rule,) = firewall["Rules"]
-    limit = rule["Statement"]["RateBasedStatement"]
-    assert (limit["AggregateKeyType"], limit["EvaluationWindowSec"], limit["Limit"]) == ("IP", 60, "300")
-    assert rule["Action"]["Block"]["CustomResponse"]["ResponseCode"] == 429
-    assert "AWS::WAFv2::WebACLAssociation" in {each["Type"] for each in STACK.resources.values()}
+
+
+TOKEN = {"Name": "x-amz-security-token", "TextTransformations": [{"Priority": 0, "Type": "NONE"}]}
+"""What SigV4 sends with temporary credentials; WAF requires a transformation."""
+BY_ADDRESS = [("requests-of-address", "IP", None, "300")]
+BY_SESSION = [
+    ("requests-of-session", "CUSTOM_KEYS", [{"Header": TOKEN}], "60"),
+    ("presigned-requests-of-session", "CUSTOM_KEYS", [{"QueryArgument": TOKEN}], "60"),
+]
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"RequestsPerMinuteOfAddress": "300"}, BY_ADDRESS),
+        ({"RequestsPerMinuteOfCaller": "60"}, BY_SESSION),
+        ({"RequestsPerMinuteOfAddress": "300", "RequestsPerMinuteOfCaller": "60"}, BY_ADDRESS + BY_SESSION),
+    ],
+)
+def test_requests_are_limited_by_address_and_by_session(limits, expected):
+    stack = core_stack(**limits)
+    (firewall,) = properties(stack, "AWS::WAFv2::WebACL").values()
+    rules = firewall["Rules"]
+    told = [(each["Name"], each["Statement"]["RateBasedStatement"]) for each in rules]
+    assert [(name, by["AggregateKeyType"], by.get("CustomKeys"), by["Limit"]) for name, by in told] == expected
+    assert {by["EvaluationWindowSec"] for _, by in told} == {60}
+    assert {each["Action"]["Block"]["CustomResponse"]["ResponseCode"] for each in rules} == {429}
+    for names in ([each["Priority"] for each in rules], [each["VisibilityConfig"]["MetricName"] for each in rules]):
+        assert len({*names}) == len(rules)
+    assert "AWS::WAFv2::WebACLAssociation" in {each["Type"] for each in stack.resources.values()}
+
+
+@pytest.mark.parametrize("name", ["RequestsPerMinuteOfAddress", "RequestsPerMinuteOfCaller"])
+def test_a_limit_is_one_that_the_firewall_accepts(name):
+    """It accepts 10 to 2,000,000,000 (RateBasedStatement)."""
+    pattern = STACK.document["Parameters"][name]["AllowedPattern"]
+    assert all(re.fullmatch(pattern, each) for each in ("0", "10", "300", "9999999"))
+    assert not any(re.fullmatch(pattern, each) for each in ("", "1", "9", "01", "-10", "1e3", "10000000"))
 
 
 @pytest.mark.parametrize(("role", "function"), [("ApiRole", "ApiFunction"), ("ManagerRole", "ManagerFunction")])

@@ -33,6 +33,8 @@ CREATES = {"sagemaker:TaggingAction": "CreateTrainingJob"}
 TO_SAGEMAKER = {"iam:PassedToService": "sagemaker.amazonaws.com"}
 TRAINING_ROLE = f"arn:aws:iam::{ACCOUNT}:role/training/vision"
 VOLUME_KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
+RESERVED_CAPACITY = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:reserved-capacity/1"
+"""A part of a training plan (developer guide, "IAM for SageMaker training plans")."""
 EVENT_BUS = f"arn:aws:events:us-east-1:{ACCOUNT}:event-bus/default"
 AUDIT = partition(NOW)
 SECURE = {"aws:SecureTransport": "true"}
@@ -72,7 +74,6 @@ NEEDS = {
         *of_logs("sagemaker-queue-api"),
     ],
     "ManagerRole": [
-        on_table("PutItem", AUDIT),
         *(on_table(each) for each in ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem")),
         *(on_table(each) for each in ("Query", "UpdateItem")),
         on_table("Query", "2026-11", FINISHED),
@@ -89,6 +90,7 @@ NEEDS = {
         training_job("UpdateTrainingJob", OURS),
         Request("sagemaker:ListTrainingJobs"),
         Request("sagemaker:CreateTrainingJob", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/ours", TAGGED),
+        Request("sagemaker:CreateTrainingJob", RESERVED_CAPACITY, TAGGED),
         Request("sagemaker:DescribeTrainingPlan", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/ours"),
         *QUESTIONS,
         Request("iam:PassRole", TRAINING_ROLE, TO_SAGEMAKER),
@@ -149,6 +151,8 @@ DENIED = {
     "the API deletes an audit entry with SQL": ("ApiRole", on_table("PartiQLDelete", AUDIT)),
     "the manager deletes an audit entry": ("ManagerRole", on_table("DeleteItem", AUDIT)),
     "the manager changes an audit entry": ("ManagerRole", on_table("UpdateItem", AUDIT)),
+    "the manager writes an audit entry": ("ManagerRole", on_table("PutItem", AUDIT)),
+    "the manager writes an audit entry with SQL": ("ManagerRole", on_table("PartiQLInsert", AUDIT)),
     "the API writes a rendezvous": ("ApiRole", on_table("UpdateItem", "any", RENDEZVOUS)),
     "the manager deletes a rendezvous": ("ManagerRole", on_table("DeleteItem", "any", RENDEZVOUS)),
     "the manager reads all rendezvous": ("ManagerRole", on_table("Scan", resource=RENDEZVOUS)),
@@ -198,6 +202,18 @@ DENIED = {
         "ManagerRole",
         Request("sagemaker:CreateTrainingJob", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/theirs", TAGGED),
     ),
+    "the manager uses a training plan without its tag": (
+        "ManagerRole",
+        Request("sagemaker:CreateTrainingJob", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/ours"),
+    ),
+    "the manager uses reserved capacity without its tag": (
+        "ManagerRole",
+        Request("sagemaker:CreateTrainingJob", RESERVED_CAPACITY),
+    ),
+    "the manager buys a training plan": (
+        "ManagerRole",
+        Request("sagemaker:CreateTrainingPlan", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/ours"),
+    ),
     "the manager calls an endpoint": (
         "ManagerRole",
         Request("sagemaker:InvokeEndpoint", f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:endpoint/a"),
@@ -246,6 +262,12 @@ def test_the_manager_of_a_prefix_creates_no_other_training_jobs(evaluator):
     policies = policies_of("ManagerRole", core_stack(TrainingJobPrefix="tm-"))
     assert evaluator.allows(training_job("CreateTrainingJob", TAGGED, "tm-a"), policies)
     assert not evaluator.allows(training_job("CreateTrainingJob", TAGGED, "a"), policies)
+
+
+def test_a_queue_without_training_plans_uses_none(evaluator):
+    policies = policies_of("ManagerRole", core_stack(TrainingPlanArns=""))
+    for resource in (f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/ours", RESERVED_CAPACITY):
+        assert not evaluator.allows(Request("sagemaker:CreateTrainingJob", resource, TAGGED), policies)
 
 
 # ---------------------------------------------------------------- nodes of elastic jobs

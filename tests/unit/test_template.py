@@ -5,11 +5,13 @@ import re
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from doc_pages import DOCS
 from permissions import actions, statements, template
+from rendered import core_stack
 from template_checks import (
     PLATFORM,
     alarms_on_shared_metrics,
@@ -33,6 +35,7 @@ from trainmaster.adapters.eventbridge import SOURCE as SOURCE_OF_RESIZES
 from trainmaster.bootstrap import Settings
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.request_policy import RequestPolicy
+from trainmaster.domain.access.rules import Action
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.declaration import members_of
 from trainmaster.domain.policy.roles import may_pass
@@ -149,6 +152,43 @@ def test_the_role_mapping_of_the_page_is_for_callers_as_api_gateway_names_them()
     for name, allowed in (("vision-research", True), ("speech", False)):
         caller = Caller(f"arn:aws:sts::111122223333:assumed-role/{name}/ada@example.com")
         assert may_pass(caller.principal, role, ("*",), mapping) is allowed
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({}, []),
+        ({"VpcEndpointIds": ""}, ["VpcEndpointIds"]),
+        ({"VpcEndpointIds": "", "EndpointType": "REGIONAL"}, []),
+        ({"SubnetIds": "subnet-0123456789abcdef0"}, ["SecurityGroupIds"]),
+        ({"CheckPassRole": "false"}, ["Admins"]),
+        ({"CheckPassRole": "false", "Admins": "arn:aws:iam::111122223333:role/ops"}, []),
+        ({"CheckPassRole": "true", "CheckCreateTrainingJob": "false"}, []),
+    ],
+)
+def test_parameters_that_cannot_work_together_are_refused_with_what_to_set(given, named):
+    objections = core_stack(**given).objections
+    assert len(objections) == len(named)
+    assert all(name in text for name, text in zip(named, objections, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("admins", "asks", "there_is_one"), [("", "true", True), ("", "false", False), ("*", "false", True)]
+)
+def test_the_refused_combination_is_the_one_without_a_queue_admin(admins, asks, there_is_one):
+    """As the API decides about a caller to whom IAM allows everything."""
+    settings = Settings.from_env({
+        "TRAINMASTER_QUEUE": "q",
+        "TRAINMASTER_TABLE": "t",
+        "TRAINMASTER_STACK": "arn:aws:cloudformation:us-east-1:111122223333:stack/trainmaster/1",
+        "TRAINMASTER_ADMINS": admins,
+        "TRAINMASTER_CHECK_PASS_ROLE": asks,
+    })  # fmt: skip
+    application = bootstrap.Application(settings)
+    application.__dict__["permissions"] = SimpleNamespace(allows=lambda *_: True)
+    admin = Caller("arn:aws:sts::111122223333:assumed-role/ops/ada")
+    assert application.access.may(admin, Action.ADMINISTER, Policy) is there_is_one
+    assert bool(core_stack(Admins=admins, CheckPassRole=asks).objections) is not there_is_one
 
 
 def test_parameters_that_are_settings_have_their_default_and_bounds():
