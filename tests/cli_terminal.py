@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from typer.testing import CliRunner, Result
 
@@ -25,12 +25,13 @@ class Terminal:
     started: list[list[str]] = field(default_factory=list)
     missing: set[str] = field(default_factory=set)
     seconds: float = 0.0
+    zone: tzinfo = UTC
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> Result:
         cli = CliContext(
             connect=lambda target, environ: self.api,
             environ=self.environ,
-            now=lambda: NOW + timedelta(seconds=self.seconds),
+            now=lambda: (NOW + timedelta(seconds=self.seconds)).astimezone(self.zone),
             clock=lambda: self.seconds,
             sleep=self._sleep,
             exec_program=lambda arguments: self.started.append(list(arguments)),

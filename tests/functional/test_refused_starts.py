@@ -83,7 +83,7 @@ def test_the_pools_say_that_the_cap_is_above_the_quota():
     refused = world.job("b").attempt.ended_at
     pool = shown(world)
     assert (pool.cap, pool.quota, pool.quota_at, pool.free) == (8, 2, refused, 0)
-    (note,) = quota_notes([pool.model_dump(mode="json", by_alias=True)])
+    (note,) = quota_notes([pool.model_dump(mode="json", by_alias=True)], world.now())
     assert f"{P5}: its cap of 8 is above the account's quota of 2 x {P5}, which SageMaker reported at 2026" in note
 
 

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC
 from typing import Annotated, Any, Final
 
 import typer
@@ -35,6 +36,7 @@ from trainmaster.cli.replay import replay
 
 NAME = "trainmaster"
 _GLOBAL_OPTIONS: Final = ("--api-url", "--api-id", "--stack", "--region", "--profile")
+_GLOBAL_FLAGS: Final = ("--utc",)
 # Without this, click takes `-5` for an option; the number is still validated.
 _NEGATIVE_NUMBERS: Final[Mapping[str, Any]] = {"ignore_unknown_options": True}
 _FORWARD_ALL: Final[Mapping[str, Any]] = {"ignore_unknown_options": True, "allow_extra_args": True}
@@ -81,6 +83,8 @@ def globals_first(arguments: list[str]) -> list[str]:
             break
         if word in _GLOBAL_OPTIONS and remaining:
             front += [word, remaining.pop(0)]
+        elif word in _GLOBAL_FLAGS:
+            front.append(word)
         else:
             (front if word.startswith(tuple(f"{name}=" for name in _GLOBAL_OPTIONS)) else others).append(word)
     return front + others
@@ -138,6 +142,7 @@ def trainmaster(  # noqa: PLR0913 - one parameter per option
     ] = None,
     region: Annotated[str | None, typer.Option(metavar="REGION", help="AWS Region  [env: AWS_DEFAULT_REGION]")] = None,
     profile: Annotated[str | None, typer.Option(metavar="NAME", help="AWS profile  [env: AWS_PROFILE]")] = None,
+    utc: Annotated[bool, typer.Option("--utc", help="Show times in UTC, not in the local zone (TZ).")] = False,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_version)
     ] = False,
@@ -146,7 +151,8 @@ def trainmaster(  # noqa: PLR0913 - one parameter per option
     del version  # its callback has printed it
     cli = context.obj if isinstance(context.obj, CliContext) else CliContext()
     target = ApiTarget(api_url=api_url, api_id=api_id, stack=stack, region=region, profile=profile)
-    context.obj = replace(cli, target=target)
+    now = (lambda: cli.now().astimezone(UTC)) if utc else cli.now
+    context.obj = replace(cli, target=target, now=now)
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import G5, P5, a_pool, pools_of
+from cli_terminal import NOW
 from image_api_world import ImageApiWorld
 from image_builders import a_running_image, an_endpoint, an_image_job
 from trainmaster.cli.queue.pools_table import pools_table
@@ -44,7 +45,7 @@ def test_a_pool_of_an_endpoint_is_shown_as_long_as_image_jobs_need_it(world):
         "weight": 0.0,
         "setting": {},
     }
-    assert SHIPS in pools_table(world.get("/pools").body["pools"])
+    assert SHIPS in pools_table(world.get("/pools").body["pools"], NOW)
 
 
 def test_a_larger_image_waits_for_its_whole_endpoint(world):

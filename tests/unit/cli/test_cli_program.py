@@ -97,6 +97,7 @@ def test_nothing_heavy_is_imported_before_a_request_is_made(arguments: list[str]
         ("--region r demo --stack s", "--region r demo --stack s"),
         ("show demo --region r", "--region r show demo"),
         ("ls --region", "ls --region"),
+        ("why a --utc --region r", "--utc --region r why a"),
         ("", ""),
     ],
 )

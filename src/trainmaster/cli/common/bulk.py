@@ -9,11 +9,13 @@ import typer
 
 from trainmaster.cli.common.exit_codes import ExitCode, error_line, exit_code_of
 from trainmaster.cli.output.render import as_json, print_error
+from trainmaster.cli.output.times import job_sentence
 from trainmaster.client.api.errors import ApiError, Forbidden, NotConfigured, Unreachable
-from trainmaster.client.views.wording import sentence_of
 from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from trainmaster.client.views.types import JobView
 
 T = TypeVar("T")
@@ -50,6 +52,6 @@ def apply_to_each(
     return changed, code
 
 
-def state_line(job: JobView) -> str:
+def state_line(job: JobView, now: datetime) -> str:
     """Return the job's name and state in one line."""
-    return f"{job['jobName']}: {sentence_of(job)}"
+    return f"{job['jobName']}: {job_sentence(job, now)}"

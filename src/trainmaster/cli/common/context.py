@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TextIO
 
@@ -15,6 +15,7 @@ import typer
 
 from trainmaster.client.api.config import ID_VARIABLE, STACK_VARIABLE, URL_VARIABLE
 from trainmaster.client.api.errors import NotConfigured
+from trainmaster.client.views.moments import LOCAL
 
 if TYPE_CHECKING:
     import boto3
@@ -54,7 +55,7 @@ class CliContext:
     Attributes:
         connect: creates the API client.
         environ: environment variables.
-        now: the time of day.
+        now: the time of day, in the zone in which commands show times.
         clock: seconds, for waiting.
         sleep: waits for so many seconds.
         exec_program: replaces this process, given a program's arguments.
@@ -64,7 +65,7 @@ class CliContext:
 
     connect: Callable[[ApiTarget, Mapping[str, str]], ApiClient] = connect
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    now: Callable[[], datetime] = lambda: datetime.now(LOCAL)
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     exec_program: Callable[[Sequence[str]], None] = exec_program

@@ -15,6 +15,8 @@ from trainmaster.client.views.states import ENDED
 from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from trainmaster.cli.common.context import CliContext
     from trainmaster.cli.output.progress import Display
     from trainmaster.client.api.client import ApiClient
@@ -87,10 +89,10 @@ def entered(  # noqa: PLR0913 - two of them are for the error
         cli.sleep(wait_options.interval)
 
 
-def print_outcomes(jobs: Sequence[JobDetailView]) -> None:
+def print_outcomes(jobs: Sequence[JobDetailView], now: datetime) -> None:
     """Print the outcome of each job in a line."""
     for job in jobs:
-        typer.echo(job_line(sanitize(job)))
+        typer.echo(job_line(sanitize(job), now))
 
 
 def _lookups(cli: CliContext, api: ApiClient, names: Sequence[str]) -> list[Callable[[], JobDetailView]]:

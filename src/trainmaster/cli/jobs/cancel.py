@@ -12,6 +12,8 @@ from trainmaster.cli.common.options import Json, Names
 from trainmaster.client.views.states import ENDED
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from trainmaster.client.views.types import JobView
 
 
@@ -20,11 +22,12 @@ def cancel(context: typer.Context, names: Names, json: Json = False) -> None:
 
     The queue does not resume a stopped job. SageMaker gives it two minutes to save its work.
     """
-    with cli_context(context).api() as api:
-        change_jobs(names, api.cancel, _result_line, json=json)
+    cli = cli_context(context)
+    with cli.api() as api:
+        change_jobs(names, api.cancel, lambda job: _result_line(job, cli.now()), json=json)
 
 
-def _result_line(job: JobView) -> str:
+def _result_line(job: JobView, now: datetime) -> str:
     if job["jobState"] in ENDED:
-        return state_line(job)
+        return state_line(job, now)
     return f"{job['jobName']}: Stopping; it will not be resumed."

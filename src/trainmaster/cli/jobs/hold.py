@@ -14,8 +14,9 @@ def hold(context: typer.Context, names: Names, json: Json = False) -> None:
 
     A held job keeps its entry time. Jobs behind it may start first.
     """
-    with cli_context(context).api() as api:
-        change_jobs(names, lambda name: api.change(name, hold=True), state_line, json=json)
+    cli = cli_context(context)
+    with cli.api() as api:
+        change_jobs(names, lambda name: api.change(name, hold=True), lambda job: state_line(job, cli.now()), json=json)
 
 
 def release(context: typer.Context, names: Names, json: Json = False) -> None:
@@ -23,5 +24,6 @@ def release(context: typer.Context, names: Names, json: Json = False) -> None:
 
     They wait again, at the position of their entry time.
     """
-    with cli_context(context).api() as api:
-        change_jobs(names, lambda name: api.change(name, hold=False), state_line, json=json)
+    cli = cli_context(context)
+    with cli.api() as api:
+        change_jobs(names, lambda name: api.change(name, hold=False), lambda job: state_line(job, cli.now()), json=json)

@@ -25,6 +25,7 @@ def priority(context: typer.Context, name: Name, value: Value, json: Json = Fals
     Jobs of higher priority start first and may preempt jobs of lower priority. The job keeps its entry time, which
     orders jobs of equal priority.
     """
-    with cli_context(context).api() as api:
+    cli = cli_context(context)
+    with cli.api() as api:
         job = api.change(name, priority=value)
-    typer.echo(as_json(job) if json else f"{state_line(sanitize(job))} Priority {job['priority']}.")
+    typer.echo(as_json(job) if json else f"{state_line(sanitize(job), cli.now())} Priority {job['priority']}.")

@@ -38,6 +38,7 @@ def resized(  # noqa: PLR0913 - one parameter per option
         raise typer.BadParameter("use either --done or --refused")
     answer: dict[str, Any] = {"token": token}
     answer |= {"outcome": "refused", "reason": refused} if done is None else {"outcome": "done", "instances": done}
-    with cli_context(context).api() as api:
+    cli = cli_context(context)
+    with cli.api() as api:
         job = api.answer_resize(name, answer)
-    typer.echo(as_json(job) if json else state_line(sanitize(job)))
+    typer.echo(as_json(job) if json else state_line(sanitize(job), cli.now()))

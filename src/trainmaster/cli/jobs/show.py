@@ -29,6 +29,7 @@ from trainmaster.cli.output.render import (
     requested_resources,
 )
 from trainmaster.cli.output.times import format_moment, format_moments, timestamp
+from trainmaster.client.views.moments import zone_name
 from trainmaster.domain.text import sanitize
 
 _MAX_NAMED = 3
@@ -81,13 +82,17 @@ def _page(cli: CliContext, job: JobDetailView, nodes: RendezvousView | None) -> 
     elastic = job.get("elastic")
     parts = [facts_table(_facts(job, paint, cli.now()))]
     if elastic is not None and elastic["members"]:
-        parts.append(members_table(elastic))
+        parts.append(members_table(elastic, cli.now()))
     if nodes is not None and (table := rendezvous_table(nodes)):
         parts.append(table)
     if job["attempts"]:
         parts.append(attempts_table(job["attempts"], cli.now()))
-    parts.append(history_table(job["history"], paint))
+    parts.append(history_table(job["history"], cli.now(), paint))
     return "\n\n".join(parts)
+
+
+def _range(low: str, high: str, now: datetime) -> str:
+    return f"{timestamp(low, now)} and {timestamp(high, now)} {zone_name(now)}"
 
 
 def _facts(job: JobDetailView, paint: Paint, now: datetime) -> list[tuple[str, str]]:
@@ -101,15 +106,15 @@ def _facts(job: JobDetailView, paint: Paint, now: datetime) -> list[tuple[str, s
         ("Reason", format_moments(reason_text(job["reason"]), now)),
         ("Failure", job["failureReason"] or ""),
         ("Expected Start", format_moment(start, now) if start else ""),
-        ("Probably Between", f"{timestamp(low)} and {timestamp(high)} UTC" if low and high and low != high else ""),
+        ("Probably Between", _range(low, high, now) if low and high and low != high else ""),
         ("Deadline", format_moments(deadline["message"], now) if deadline else ""),
         ("Resources", requested_resources(job)),
         ("Demand", demand_text(job) if job["demand"] else ""),
         *size_facts(job, now),
         *([] if kind is None else kind.facts(job, now)),
-        ("Earlier Attempts", earlier_attempts(job)),
+        ("Earlier Attempts", earlier_attempts(job, now)),
         ("Preemptible", "yes" if job["preemptible"] else "no"),
         ("Share", job["share"]),
-        ("Entered", f"{timestamp(job['entryTime'])} UTC"),
+        ("Entered", format_moment(job["entryTime"], now)),
         ("Submitted By", job["submittedBy"] or ""),
     ]

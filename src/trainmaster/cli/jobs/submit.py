@@ -22,9 +22,8 @@ from trainmaster.cli.common.waiting import (
 )
 from trainmaster.cli.kinds import kind_of_request, with_help
 from trainmaster.cli.output.render import as_json, print_warnings
-from trainmaster.cli.output.times import format_moments
+from trainmaster.cli.output.times import job_sentence
 from trainmaster.client.sdk.elastic import ElasticOptions
-from trainmaster.client.views.wording import sentence_of
 from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
@@ -118,9 +117,9 @@ def _finish(  # noqa: PLR0913 - all are needed for the output
     if json:
         typer.echo(as_json({**jobs[0], **extra}))
     else:
-        print_outcomes(jobs)
+        print_outcomes(jobs, cli.now())
     raise typer.Exit(code)
 
 
 def _submission_line(submission: SubmissionView, now: datetime) -> str:
-    return f"Submitted {submission['jobName']}: {format_moments(sentence_of(submission), now)}"
+    return f"Submitted {submission['jobName']}: {job_sentence(submission, now)}"

@@ -35,5 +35,5 @@ def wait(
     if json:
         typer.echo(as_json(jobs))
     else:
-        print_outcomes(jobs)
+        print_outcomes(jobs, cli.now())
     raise typer.Exit(code)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.cli.kinds import kind_of_job
 from trainmaster.cli.output.times import add_seconds, format_moment, format_moments, timestamp
+from trainmaster.client.views.moments import zone_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,16 +54,26 @@ def size_facts(job: JobView, now: datetime) -> list[tuple[str, str]]:
     ]
 
 
-def members_rows(elastic: ElasticView) -> list[list[str]]:
+def members_rows(elastic: ElasticView, now: datetime) -> list[list[str]]:
     """Return a row per member: name, state, created, started."""
     return [
-        [member["trainingJobName"], member["state"], timestamp(member["createdAt"]), timestamp(member["startedAt"])]
+        [
+            member["trainingJobName"],
+            member["state"],
+            timestamp(member["createdAt"], now),
+            timestamp(member["startedAt"], now),
+        ]
         for member in elastic["members"]
     ]
 
 
-MEMBERS_HEADERS = ("Member", "State", "Created (UTC)", "At Work (UTC)")
 NODES_HEADERS = ("Rank", "Node", "Role", "Heartbeats")
+
+
+def members_headers(now: datetime) -> tuple[str, ...]:
+    """Return the headings of the rows of members."""
+    zone = zone_name(now)
+    return ("Member", "State", f"Created ({zone})", f"At Work ({zone})")
 
 
 def nodes_rows(nodes: Iterable[NodeView]) -> list[list[str]]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from trainmaster.cli.kinds import kind_of_job
 from trainmaster.cli.output.outlook import deadline_sentence, start_sentence, wait_sentences
 from trainmaster.cli.output.render import attempt_placement, demand_text, reason_text
-from trainmaster.cli.output.times import add_seconds, format_duration, format_moments, parse_timestamp
+from trainmaster.cli.output.times import add_seconds, format_duration, format_moments
 from trainmaster.client.kinds import is_training_job, kind_wording
+from trainmaster.client.views.moments import parse_timestamp
 from trainmaster.client.views.wording import attempt_count
 from trainmaster.domain.reasons import REASONS
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from trainmaster.cli.output.times import format_moment, format_short_duration, parse_timestamp
+from trainmaster.cli.output.times import format_moment, format_short_duration
+from trainmaster.client.views.moments import parse_timestamp
 from trainmaster.domain.reasons import REASONS
 
 if TYPE_CHECKING:

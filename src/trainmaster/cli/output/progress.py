@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 from trainmaster.cli.kinds import kind_of_job
 from trainmaster.cli.output.outlook import start_range
 from trainmaster.cli.output.render import position_text, reason_text
+from trainmaster.cli.output.times import job_sentence
 from trainmaster.client.views.states import ENDED
-from trainmaster.client.views.wording import attempt_count, sentence_of
+from trainmaster.client.views.wording import attempt_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,23 +41,23 @@ class Display(AbstractContextManager["Display"], Protocol):
 def display_for(cli: CliContext) -> Display:
     """Return the display that fits standard error."""
     if not cli.is_terminal(sys.stderr):
-        return LineDisplay(sys.stderr)
+        return LineDisplay(sys.stderr, cli.now)
     from rich.console import Console
 
     return LiveTable(Console(stderr=True, no_color=not cli.has_colours(sys.stderr)), cli.now)
 
 
-def job_line(job: JobView) -> str:
+def job_line(job: JobView, now: datetime) -> str:
     """Return a job in one line: name, state and number of attempts."""
     attempts = attempt_count(job)
-    return f"{job['jobName']}: {sentence_of(job)}" + (f" Attempt {attempts}." if attempts > 1 else "")
+    return f"{job['jobName']}: {job_sentence(job, now)}" + (f" Attempt {attempts}." if attempts > 1 else "")
 
 
 class LineDisplay:
     """Prints a line per change of a job, for logs; a changed estimate alone is no change."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, now: Callable[[], datetime]) -> None:
+        self._stream, self._now = stream, now
         self._last: dict[str, tuple[object, ...]] = {}
 
     def __enter__(self) -> Self:
@@ -74,7 +75,7 @@ class LineDisplay:
             state = (job["jobState"], position_text(job), reason_text(job["reason"]), attempt_count(job), progress)
             if self._last.get(job["jobName"]) != state:
                 self._last[job["jobName"]] = state
-                print(job_line(job), file=self._stream, flush=True)
+                print(job_line(job, self._now()), file=self._stream, flush=True)
 
 
 class LiveTable:

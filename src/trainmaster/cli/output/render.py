@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from trainmaster.cli.output.elastic import (
-    MEMBERS_HEADERS,
     NODES_HEADERS,
+    members_headers,
     members_rows,
     nodes_rows,
     rendezvous_line,
     size_text,
 )
 from trainmaster.cli.output.outlook import short_reason, start_range
-from trainmaster.cli.output.times import elapsed_time, format_duration, timestamp
+from trainmaster.cli.output.times import elapsed_time, format_duration, format_moment, format_moments, timestamp
 from trainmaster.client.kinds import is_training_job
+from trainmaster.client.views.moments import zone_name
 from trainmaster.client.views.states import ENDED
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.jobs.listing import INFEASIBLE, NEVER_FIT
@@ -130,30 +131,37 @@ def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
         [
             *(attempt["number"], attempt["trainingJobName"]),
             *([attempt_placement(attempt)] if show_units else []),
-            *(attempt["outcome"], timestamp(attempt["createdAt"])),
+            *(attempt["outcome"], timestamp(attempt["createdAt"], now)),
             elapsed_time(attempt["startedAt"], attempt["endedAt"], now),
             *([attempt["interruptions"]] if interrupted else []),
-            reason_text(attempt["reason"]),
+            _told(attempt["reason"], now),
         ]
         for attempt in attempts
     ]
-    headers = ("Attempt", "Training Job", *(["Units"] if show_units else []), "Outcome", "Created (UTC)", "Ran")
+    headers = (
+        "Attempt",
+        "Training Job",
+        *(["Units"] if show_units else []),
+        "Outcome",
+        f"Created ({zone_name(now)})",
+        "Ran",
+    )
     return table(rows, (*headers, *(["Interrupted"] if interrupted else []), "Reason"))
 
 
-def earlier_attempts(job: JobView) -> str:
+def earlier_attempts(job: JobView, now: datetime) -> str:
     """Summarise the attempts that are not listed in one line; empty if all are listed."""
     earlier = job.get("earlierAttempts")
     if not earlier:
         return ""
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(earlier["outcomes"].items()))
-    since = f"the first began {timestamp(earlier['beganAt'])} UTC"
+    since = f"the first began {format_moment(earlier['beganAt'], now)}"
     return f"{earlier['count']} not listed: {outcomes}; {format_duration(earlier['atWorkSeconds'])} at work; {since}"
 
 
-def members_table(elastic: ElasticView) -> str:
+def members_table(elastic: ElasticView, now: datetime) -> str:
     """Return a table of the members of an elastic job."""
-    return table(members_rows(elastic), MEMBERS_HEADERS)
+    return table(members_rows(elastic, now), members_headers(now))
 
 
 def rendezvous_table(view: RendezvousView) -> str:
@@ -162,13 +170,17 @@ def rendezvous_table(view: RendezvousView) -> str:
     return f"{line}\n{table(nodes_rows(view['nodes']), NODES_HEADERS)}" if view["nodes"] else line
 
 
-def history_table(history: Sequence[HistoryEntryView], paint: Paint = plain) -> str:
+def history_table(history: Sequence[HistoryEntryView], now: datetime, paint: Paint = plain) -> str:
     """Return a table of a job's transitions."""
     rows = [
-        [timestamp(entry["at"]), paint(entry["to"]), entry["attempt"] or "", reason_text(entry["reason"])]
+        [timestamp(entry["at"], now), paint(entry["to"]), entry["attempt"] or "", _told(entry["reason"], now)]
         for entry in history
     ]
-    return table(rows, ("Time (UTC)", "State", "Attempt", "Reason"))
+    return table(rows, (f"Time ({zone_name(now)})", "State", "Attempt", "Reason"))
+
+
+def _told(reason: str | None, now: datetime) -> str:
+    return format_moments(reason or "", now)
 
 
 def facts_table(rows: Iterable[tuple[str, str]]) -> str:

@@ -5,26 +5,27 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from trainmaster.client.views.moments import parse_timestamp, stamp, stamp_with_zone
+from trainmaster.client.views.wording import sentence_of
+
+if TYPE_CHECKING:
+    from trainmaster.client.views.types import JobView
 
 _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 _SHORT = {"second": "s", "minute": "min", "hour": "h", "day": "d"}
 _UNITS = (("second", 1, 90.0), ("minute", 60, 90.0), ("hour", 3_600, 48.0), ("day", 86_400, math.inf))
 
 
-def parse_timestamp(iso: str) -> datetime:
-    """Parse a timestamp of the API; without an offset it is UTC."""
-    moment = datetime.fromisoformat(iso)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def timestamp(iso: str | None) -> str:
-    """Format a timestamp in UTC, to the second; empty for None."""
-    return parse_timestamp(iso).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if iso else ""
+def timestamp(iso: str | None, now: datetime) -> str:
+    """Format a timestamp in the zone of `now`, to the second; empty for None."""
+    return stamp(iso, now.tzinfo) if iso else ""
 
 
 def format_moment(iso: str, now: datetime) -> str:
-    """Format a timestamp in UTC with its distance from now: `2030-01-01 12:00:00 UTC (in 3 hours)`."""
-    return f"{timestamp(iso)} UTC ({relative_time(parse_timestamp(iso) - now)})"
+    """Format a timestamp in the zone of `now`, with its distance: `2030-01-01 12:00:00 UTC (in 3 hours)`."""
+    return f"{stamp_with_zone(iso, now.tzinfo)} ({relative_time(parse_timestamp(iso) - now)})"
 
 
 def add_seconds(iso: str, seconds: float) -> str:
@@ -33,8 +34,13 @@ def add_seconds(iso: str, seconds: float) -> str:
 
 
 def format_moments(text: str, now: datetime) -> str:
-    """Reformat all ISO timestamps in a text of the API."""
+    """Reformat all ISO timestamps in a text of the API, in the zone of `now`."""
     return _ISO.sub(lambda found: _format_if_moment(found[0], now), text)
+
+
+def job_sentence(job: JobView, now: datetime) -> str:
+    """Return the job's state in one sentence, with all times in the zone of `now`."""
+    return format_moments(sentence_of(job, now.tzinfo), now)
 
 
 def _format_if_moment(text: str, now: datetime) -> str:

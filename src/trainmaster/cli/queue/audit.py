@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trainmaster.cli.common.context import cli_context
+from trainmaster.cli.common.moments import WHEN, moment_option
 from trainmaster.cli.common.options import Json
 from trainmaster.cli.output.render import as_json, table
 from trainmaster.cli.output.times import timestamp
+from trainmaster.client.views.moments import zone_name
 from trainmaster.domain.access.audit import AuditAction
 from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from trainmaster.client.views.types import AuditEntryView
 
 _ACTIONS = ", ".join(AuditAction)
-_HEADERS = ("Time (UTC)", "Action", "Job", "Caller", "From", "Changed")
+_HEADERS = ("Action", "Job", "Caller", "From", "Changed")
 _MAX_SHOWN = 3
 """Changed values in a line; --json shows all."""
-_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
-_AGO = re.compile(r"([0-9]{1,5})([mhd])")
-_WHEN = "ISO 8601, or a duration before now such as 7d or 12h"
 
 
 def audit(  # noqa: PLR0913 - one parameter per option
     context: typer.Context,
     *,
-    since: Annotated[str | None, typer.Option(metavar="TIME", help=f"Only changes from this time on: {_WHEN}.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help=f"Only changes from this time on: {WHEN}.")] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Only changes before this time.")] = None,
     job: Annotated[str | None, typer.Option(metavar="NAME", help="Only changes of this job.")] = None,
     who: Annotated[str | None, typer.Option(metavar="TEXT", help="Only callers whose ARN contains this text.")] = None,
@@ -47,32 +45,25 @@ def audit(  # noqa: PLR0913 - one parameter per option
     job (trainmaster show) and of the pools (trainmaster pools --history).
     """
     cli = cli_context(context)
-    given = {"since": _moment(since, cli.now()), "until": _moment(until, cli.now()), "job": job, "who": who}
+    now = cli.now()
+    given = {"since": moment_option(since, now), "until": moment_option(until, now), "job": job, "who": who}
     with cli.api() as api:
         found = list(islice(api.all_audit_entries(**given, action=action and action.value), limit + 1))
     shown = found[:limit]
-    typer.echo(as_json(shown) if json else table([_row(entry) for entry in sanitize(shown)], _HEADERS))
+    typer.echo(as_json(shown) if json else _table(sanitize(shown), now))
     if len(found) > limit:
         typer.echo(f"Only {limit} changes are shown; there are more (see --limit).", err=True)
 
 
-def _moment(text: str | None, now: datetime) -> str | None:
-    """Return the time of an option in the API's format. Raises `BadParameter`."""
-    if text is None:
-        return None
-    if (ago := _AGO.fullmatch(text)) is not None:
-        return (now - int(ago[1]) * _UNITS[ago[2]]).astimezone(UTC).isoformat()
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a time: use {_WHEN}.") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
+def _table(entries: list[AuditEntryView], now: datetime) -> str:
+    rows = [[timestamp(entry["at"], now), *_row(entry)] for entry in entries]
+    return table(rows, (f"Time ({zone_name(now)})", *_HEADERS))
 
 
 def _row(entry: AuditEntryView) -> list[Any]:
     caller = entry["arn"] or entry["principal"] or "unknown"
-    when, job, place = timestamp(entry["at"]), entry["job"] or "", entry["sourceIp"] or ""
-    return [when, entry["action"], job, caller.rpartition(":")[2], place, _changes(entry)]
+    job, place = entry["job"] or "", entry["sourceIp"] or ""
+    return [entry["action"], job, caller.rpartition(":")[2], place, _changes(entry)]
 
 
 def _changes(entry: AuditEntryView) -> str:

@@ -74,7 +74,7 @@ def pools(
         with cli.api() as api:
             answer = api.pools(history=history)
         if history and not json:
-            typer.echo(history_table(sanitize(answer.get("history") or [])))
+            typer.echo(history_table(sanitize(answer.get("history") or []), cli.now()))
         else:
             _print(cli, answer, wide=wide, json=json)
 
@@ -245,6 +245,6 @@ def _cap_of(text: str) -> tuple[str, int]:
 def _print(cli: CliContext, answer: PoolsView, *, wide: bool = False, json: bool) -> None:
     width = min(WIDTH, terminal_width()) if cli.is_terminal(sys.stdout) else WIDTH
     pools = sanitize(answer["pools"])
-    typer.echo(as_json(answer) if json else pools_table(pools, wide=wide, width=width))
-    for note in () if json else quota_notes(pools):
+    typer.echo(as_json(answer) if json else pools_table(pools, cli.now(), wide=wide, width=width))
+    for note in () if json else quota_notes(pools, cli.now()):
         typer.echo(note)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from trainmaster.cli.output.times import timestamp
+from trainmaster.client.views.moments import zone_name
 
 if TYPE_CHECKING:
     from trainmaster.client.views.types import ManagedPoolChangeView, ManagedPoolEventView
@@ -14,16 +16,16 @@ NOTHING = "The queue has not created, changed or removed any pools yet."
 _CHANGES = {"shrink": "shrunk", "retire": "removed"}
 
 
-def history_table(events: Sequence[ManagedPoolEventView]) -> str:
+def history_table(events: Sequence[ManagedPoolEventView], now: datetime) -> str:
     """Return a table with a line per change, in the given order."""
     if not events:
         return NOTHING
     from tabulate import tabulate
 
-    headings = ["When", "Change", "Pool", "Instances", "$/h", "For", "Why"]
+    headings = [f"Time ({zone_name(now)})", "Change", "Pool", "Instances", "$/h", "For", "Why"]
     rows = [
         [
-            timestamp(event["at"]),
+            timestamp(event["at"], now),
             describe_change(event),
             event["pool"],
             f"{event['before']} -> {event['after']}",

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trainmaster.cli.output.times import timestamp
+from trainmaster.cli.output.times import format_moment, timestamp
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from trainmaster.client.views.types import PoolView
 
 
@@ -31,9 +33,14 @@ class _Column:
     is_blank: Callable[[PoolView], bool] | None = None
 
 
-def pools_table(pools: Sequence[PoolView], *, wide: bool = False, width: int = WIDTH) -> str:
-    """Return the table in instances; unless `wide`, lines keep to `width` by dropping optional columns."""
+def pools_table(pools: Sequence[PoolView], now: datetime, *, wide: bool = False, width: int = WIDTH) -> str:
+    """Return the table in instances; unless `wide`, lines keep to `width` by dropping optional columns.
+
+    Times are in the zone of `now`.
+    """
     from tabulate import tabulate
+
+    pools = [_with_times(pool, now) for pool in pools]
 
     columns = (
         _informative(_WIDE_COLUMNS, pools) if wide else _fit_width(_informative(_DEFAULT_COLUMNS, pools), pools, width)
@@ -42,6 +49,10 @@ def pools_table(pools: Sequence[PoolView], *, wide: bool = False, width: int = W
     lines = [cells[0], ["-" * length for length in _widths(cells)], *cells[1:]]
     align = ["right" if column.is_number else "left" for column in columns]
     return tabulate(lines, tablefmt="plain", disable_numparse=True, colalign=align)
+
+
+def _with_times(pool: PoolView, now: datetime) -> PoolView:
+    return {**pool, "startsAt": timestamp(pool["startsAt"], now), "endsAt": timestamp(pool["endsAt"], now)}
 
 
 def _informative(columns: Sequence[_Column], pools: Sequence[PoolView]) -> list[_Column]:
@@ -82,7 +93,7 @@ def _kind(pool: PoolView) -> str:
         return pool["kind"]
     status = (pool["planStatus"] or "unknown").lower()
     edge = {"active": ("until", pool["endsAt"]), "scheduled": ("from", pool["startsAt"])}.get(status, ("", None))
-    return f"training plan, {status}" + (f" {edge[0]} {timestamp(edge[1])}" if edge[1] else "")
+    return f"training plan, {status}" + (f" {edge[0]} {edge[1]}" if edge[1] else "")
 
 
 def _state(pool: PoolView) -> str:
@@ -98,11 +109,12 @@ def _waiting(pool: PoolView) -> str:
     return f"{pool['waiting']}{'+' if pool['waitingMore'] else ''}"
 
 
-def quota_notes(pools: Sequence[PoolView]) -> list[str]:
+def quota_notes(pools: Sequence[PoolView], now: datetime) -> list[str]:
     """Return a sentence for each pool whose cap is above the account's quota."""
     return [
         f"{pool['name']}: its cap of {pool['cap']} is above the account's quota of {pool['quota']} x "
-        f"{pool['instanceType']}, which SageMaker reported at {timestamp(pool['quotaAt'])} UTC; the quota applies."
+        f"{pool['instanceType']}, which SageMaker reported at {format_moment(str(pool['quotaAt']), now)}; "
+        "the quota applies."
         for pool in pools
         if pool.get("quota") is not None
     ]

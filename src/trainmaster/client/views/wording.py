@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 from trainmaster.client.kinds import kind_wording
+from trainmaster.client.views.moments import stamp, stamp_with_zone
 from trainmaster.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -26,10 +27,10 @@ _STATES = {
 }
 
 
-def sentence_of(job: JobView) -> str:
+def sentence_of(job: JobView, zone: tzinfo | None = UTC) -> str:
     """Return the job's state and, if it waits, its position, estimated start and reason for waiting.
 
-    It is one line without control characters: SDKs print it.
+    The estimated start is in the zone. The sentence is one line without control characters: SDKs print it.
     """
     kind = kind_wording(job)
     states = _STATES if kind is None else {**_STATES, **kind.STATES}
@@ -37,7 +38,7 @@ def sentence_of(job: JobView) -> str:
     if kind is not None and job["jobState"] not in ("pending", "held", "completed", "cancelled"):
         parts.append(kind.progress(job))
     if job["jobState"] in ("pending", "preempted", "held"):
-        parts += [_position(job), _start(job), _reason_text(job.get("reason"))]
+        parts += [_position(job), _start(job, zone), _reason_text(job.get("reason"))]
     if job["jobState"] == "failed":
         parts.append(job.get("failureReason") or "")
     return one_line("; ".join(part for part in parts if part)) + "."
@@ -67,18 +68,14 @@ def _position(job: JobView) -> str:
     return f"position {minimum} or later" if minimum is not None else ""
 
 
-def _start(job: JobView) -> str:
+def _start(job: JobView, zone: tzinfo | None) -> str:
     start, low, high = (job.get(key) for key in ("estimatedStart", "estimatedStartLow", "estimatedStartHigh"))
     if not isinstance(start, str):
         return ""
     has_range = isinstance(low, str) and isinstance(high, str) and low != high
-    return f"estimated start {_stamp(start)} UTC" + (
-        f" ({_stamp(str(low))} to {_stamp(str(high))})" if has_range else ""
+    return f"estimated start {stamp_with_zone(start, zone)}" + (
+        f" ({stamp(str(low), zone)} to {stamp(str(high), zone)})" if has_range else ""
     )
-
-
-def _stamp(iso: str) -> str:
-    return f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S}"
 
 
 def _reason_text(reason: ReasonView | None) -> str:

@@ -155,9 +155,9 @@ def test_moments_in_a_text_are_told_with_their_distance() -> None:
     )
 
 
-def test_stamps_are_in_utc() -> None:
-    assert timestamp("2026-01-01T02:00:00+02:00") == "2026-01-01 00:00:00"
-    assert timestamp(None) == ""
+def test_stamps_are_in_the_zone_of_now() -> None:
+    assert timestamp("2026-01-01T02:00:00+02:00", NOW) == "2026-01-01 00:00:00"
+    assert timestamp(None, NOW) == ""
 
 
 def test_an_attempt_that_has_not_begun_has_no_duration() -> None:

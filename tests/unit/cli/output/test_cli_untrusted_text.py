@@ -199,7 +199,7 @@ def _paths(command: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...
 def test_on_a_terminal_only_our_own_words_have_colours() -> None:
     job: Any = sanitize(with_text(a_view("j", "failed", failureReason="bad"), HOSTILE))
     ours = {typer.style("failed", fg="red"), typer.style("pending")}
-    for table in (screen_table([job], NOW, coloured, 200), history_table(job["history"], coloured)):
+    for table in (screen_table([job], NOW, coloured, 200), history_table(job["history"], NOW, coloured)):
         rest = re.sub("|".join(map(re.escape, ours)), "", table)
         assert unseen(rest) == []
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli_terminal import Terminal
+from cli_terminal import NOW, Terminal
 from fake_api import G5, P5, FakeApi, a_pool
 from trainmaster.cli.queue.draining import ProgressBars
 from trainmaster.cli.queue.pools_table import pools_table
@@ -48,7 +48,7 @@ def test_the_history_lists_pool_changes_with_jobs_and_cost(world: FakeApi, run: 
     gone = made | {"change": "retire", "before": 2, "after": 0, "dollarsPerHour": None, "jobs": [], "jobCount": 0}
     world.pools["history"] = [gone, made | {"change": "shrink", "dollarsPerHour": -1.5}, made | {"before": 1}, made]
     heading, _, *lines = run("pools", "--history").stdout.splitlines()
-    assert heading.split() == ["When", "Change", "Pool", "Instances", "$/h", "For", "Why"]
+    assert heading.split() == ["Time", "(UTC)", "Change", "Pool", "Instances", "$/h", "For", "Why"]
     assert [" ".join(line.split()[2:]) for line in lines] == [
         f"removed {G5} 2 -> 0 ? jobs wait",
         f"shrunk {G5} 0 -> 2 -1.50 a, b and 7 more jobs wait",
@@ -98,7 +98,7 @@ def test_columns_go_that_say_least_where_lines_would_be_too_long(world: FakeApi,
 
 
 def test_a_narrow_terminal_gets_fewer_columns() -> None:
-    heading, *_ = lines = pools_table([a_pool(P5, 2), a_pool("ml.g5.12xlarge", 3, used=1)], width=60).splitlines()  # type: ignore[list-item]
+    heading, *_ = lines = pools_table([a_pool(P5, 2), a_pool("ml.g5.12xlarge", 3, used=1)], NOW, width=60).splitlines()  # type: ignore[list-item]
     assert heading.split() == ["Pool", "Cap", "Used", "Held", "Warm", "Free", "Waiting", "Weight"]
     assert max(map(len, lines)) <= 60
 
@@ -133,7 +133,7 @@ def test_a_wide_table_has_all_that_is_known(world: FakeApi, run: Terminal) -> No
 
 def test_unknown_values_of_an_instance_are_empty() -> None:
     unknown = {"vcpus": 0, "memoryGib": 0.0, "accelerators": 0, "accelerator": None, "acceleratorMemoryGib": 0.0}
-    line = pools_table([a_pool("ml.x9.large", 1, **unknown)], wide=True).splitlines()[-1]  # type: ignore[list-item]
+    line = pools_table([a_pool("ml.x9.large", 1, **unknown)], NOW, wide=True).splitlines()[-1]  # type: ignore[list-item]
     assert " ".join(line.split()) == "ml.x9.large ml.x9.large on-demand in use 1 0 0 0 0 1 0 0.50 0 0 no"
 
 

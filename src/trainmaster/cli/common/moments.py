@@ -1,0 +1,29 @@
+"""Options that take a time: an absolute one, or a duration before now."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import typer
+
+WHEN = "a time such as 2030-01-31 or 2030-01-31T12:00, local unless it names its zone, or a duration before now, as 2h"
+"""The forms of such an option, for its help."""
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_AGO = re.compile(r"([0-9]{1,5})([smhdw])")
+
+
+def moment_option(text: str | None, now: datetime) -> str | None:
+    """Return the time of an option in the API's format; without a zone, it is in that of `now`.
+
+    Raises `BadParameter`.
+    """
+    if text is None:
+        return None
+    if (ago := _AGO.fullmatch(text.lower())) is not None:
+        return (now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])).astimezone(UTC).isoformat()
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is not a time: use {WHEN}.") from None
