@@ -48,6 +48,7 @@ MOVES = [
     lambda job, now: lifecycle.reprioritise(job, job.priority + 1, now, "ada"),
     lambda job, now: lifecycle.reprioritise(job, -3, now, "ada"),
     lambda job, now: lifecycle.requeue_unlaunched(job, now, "no room"),
+    lambda job, now: lifecycle.take_next_number(job, now, "another's"),
     lifecycle.enqueue_if_due,
     lambda job, now: lifecycle.apply_parent_end(job, b.an_ended_job("job0"), now),
     lambda job, now: lifecycle.apply_parent_end(job, b.an_ended_job("job1"), now),

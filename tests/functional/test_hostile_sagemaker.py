@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from builders import ADA, G5, P5
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.local.simulator import Hostility
-from trainmaster.service.change import cancel
+from trainmaster.service.change import cancel, change
+from trainmaster.service.launch import MAX_TAKEN_NAMES
 from world import Killed, World, a_request
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -365,3 +368,99 @@ class TestStrangersOfTheSameName:
         world.simulator.faults.clear()
         world.run_until_ended("job1")
         assert statuses(world) == {"job1": "Stopped"}
+
+
+class TestStrangersWithTheNamesOfLaterAttempts:
+    """Other people's training jobs have the names that later attempts of a job will get."""
+
+    QUEUE_TAG = ({"Key": "trainmaster:queue", "Value": "another"},)
+
+    @staticmethod
+    def squat(world, *numbers, tags=()):
+        for number in numbers:
+            request = a_request(f"job1-qstamp-{number}", kind=G5, training_seconds=90_000)
+            world.simulator.call("CreateTrainingJob", **{**request, "Tags": list(tags)})
+
+    def preempted(self, *numbers, tags=QUEUE_TAG, **options):
+        """A job whose first attempt is preempted, and whose next attempts' names are taken."""
+        world = World(pools=f"{P5}=1", **options)
+        world.submit("job1", training_seconds=3000)
+        world.run(200)
+        self.squat(world, *numbers, tags=tags)
+        world.run(600)
+        world.submit("job2", priority=9, training_seconds=60)
+        return world
+
+    def with_young_stranger(self):
+        """The same, but the name is taken just before the next attempt starts."""
+        world = self.preempted()
+        while world.job("job2").state is not JobState.RUNNING:
+            world.run(10)
+        self.squat(world, 2)
+        world.run_until_ended("job2")
+        world.run(60)
+        return world
+
+    @pytest.mark.parametrize("tags", [QUEUE_TAG, ()], ids=["of another queue", "without tags"])
+    def test_the_next_free_number_is_taken(self, tags):
+        world = self.preempted(2, 3, tags=tags)
+        world.run_until_ended("job1", "job2")
+        job = world.job("job1")
+        assert (job.state, job.attempt.training_job_name) == (JobState.COMPLETED, "job1-qstamp-4")
+        assert [str(attempt.outcome) for attempt in job.attempts] == ["preempted", "returned", "returned", "completed"]
+        assert world.peaks[P5] == 1
+        assert {statuses(world)[f"job1-qstamp-{number}"] for number in (2, 3)} == {"InProgress"}
+        reasons = [change.reason for change in job.history]
+        for number in (2, 3):
+            taken = f"the name job1-qstamp-{number} belongs to a training job that the queue did not start"
+            assert f"its name is taken: {taken}" in reasons
+
+    def test_a_young_training_job_without_tags_is_waited_for_first(self):
+        world = self.with_young_stranger()
+        job = world.job("job1")
+        assert (job.state, job.attempt.number, job.attempt.launched) == (JobState.STARTING, 2, False)
+        world.run_until_ended("job1")
+        job = world.job("job1")
+        assert (job.state, job.attempt.training_job_name) == (JobState.COMPLETED, "job1-qstamp-3")
+
+    def test_a_preemption_of_an_attempt_whose_name_is_taken_leaves_the_job_in_the_queue(self):
+        world = self.with_young_stranger()
+        job = world.job("job1")
+        assert world.api_context.store.transition([(job, lifecycle.preempt(job, "job3", world.now()))])
+        world.run_until_ended("job1")
+        outcomes = [str(attempt.outcome) for attempt in world.job("job1").attempts]
+        assert outcomes == ["preempted", "preempted", "completed"]
+        assert (world.peaks[P5], statuses(world)["job1-qstamp-2"]) == (1, "InProgress")
+
+    def test_after_many_taken_names_the_job_is_held_until_a_person_releases_it(self):
+        numbers = range(2, MAX_TAKEN_NAMES + 3)
+        world = self.preempted(*numbers)
+        world.run_until_ended("job2")
+        world.run(300)
+        job = world.job("job1")
+        assert (job.state, job.units, job.attempt.number) == (JobState.HELD, {}, numbers[-1])
+        assert f"those of the {MAX_TAKEN_NAMES} attempts before it" in job.held_by
+        change(world.api_context, ADA, "job1", hold=False)
+        world.run_until_ended("job1")
+        assert world.job("job1").attempt.training_job_name == f"job1-qstamp-{numbers[-1] + 1}"
+
+    def test_the_jobs_own_name_is_not_replaced(self):
+        world = TestStrangersOfTheSameName.world_with_stranger(tags=self.QUEUE_TAG)
+        world.submit("job1")
+        world.run(100)
+        assert world.job("job1").failure == "the name job1 belongs to a training job that the queue did not start"
+
+    @settings(deadline=None, max_examples=25, phases=[Phase.explicit, Phase.generate])
+    @given(
+        taken=st.sets(st.integers(2, 6), min_size=1),
+        kill_after=st.integers(1, 60),
+        lost=st.frozensets(st.integers(1, 60), max_size=3),
+    )
+    def test_no_fault_of_the_manager_loses_or_doubles_the_job(self, taken, kill_after, lost):
+        world = self.preempted(*taken)
+        world.faults.calls.clear()
+        world.faults.kill_after, world.faults.lose = kill_after, lost
+        world.run_until_ended("job1", "job2")
+        assert (world.job("job1").state, world.peaks[P5], world.doubles) == (JobState.COMPLETED, 1, set())
+        assert world.job("job1").attempt.number not in taken
+        assert all(statuses(world)[f"job1-qstamp-{number}"] == "InProgress" for number in taken)

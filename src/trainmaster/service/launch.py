@@ -6,6 +6,7 @@ job of the first, and a second stop finds it stopping.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from datetime import datetime
 
@@ -30,6 +31,11 @@ from trainmaster.service.capacity.ownership import OURS, UNSETTLED, find_creator
 from trainmaster.service.capacity.quotas import note_quota
 from trainmaster.service.context import ManagerContext, commit
 from trainmaster.service.observe import apply_observation, deleted, poll
+
+log = logging.getLogger(__name__)
+
+MAX_TAKEN_NAMES = 10
+"""Attempts in a row that may be replaced by the next one because others' training jobs have their names."""
 
 
 def launch(context: ManagerContext, job: Job, *, retry: bool = False) -> Job:
@@ -65,7 +71,7 @@ def create_training_job(context: ManagerContext, job: Job, *, retry: bool = Fals
     if created is CreateResult.EARLIER_START:
         return _with_another_number(context, job)
     if created is CreateResult.NAME_TAKEN:
-        return _fail_for_name(context, job)
+        return _after_taken_name(context, job)
     return created
 
 
@@ -90,7 +96,7 @@ def _after_unconfirmed(context: ManagerContext, job: Job, error: Unconfirmed) ->
     without an answer would extend the doubt.
     """
     if not lifecycle.current(job).may_appear(context.clock.now()):
-        return _fail_for_name(context, job) if error.refusal is None else _after_refusal(context, job, error.refusal)
+        return _after_taken_name(context, job) if error.refusal is None else _after_refusal(context, job, error.refusal)
     if error.refusal is not None:
         if isinstance(error.refusal, CapacityExhausted):
             note_quota(context, error.refusal)
@@ -109,11 +115,11 @@ def _after_doubt(context: ManagerContext, job: Job) -> CreateResult | Job:
     if creator is Creator.EARLIER_START:
         return _with_another_number(context, job)
     if creator is Creator.OTHER:
-        return _fail_for_name(context, job)
+        return _after_taken_name(context, job)
     if attempt.may_appear(context.clock.now()):
         raise Unconfirmed(attempt.refused)
     if creator is Creator.UNKNOWN:
-        return _fail_for_name(context, job)
+        return _after_taken_name(context, job)
     return _without_capacity(context, job, attempt.refused)
 
 
@@ -145,9 +151,29 @@ def _with_another_number(context: ManagerContext, job: Job) -> Job:
     return commit(context, job, lifecycle.requeue_unlaunched(used, now, reason, context.retries))
 
 
-def _fail_for_name(context: ManagerContext, job: Job) -> Job:
-    name = lifecycle.current(job).training_job_name
-    return commit(context, job, lifecycle.fail(job, context.clock.now(), _taken(name)))
+def _after_taken_name(context: ManagerContext, job: Job) -> Job:
+    """Launch the next attempt in place of one whose name another's training job has; return the job as stored then.
+
+    Later attempts' names can be foreseen, so that anyone who may create training jobs could otherwise end the job. The
+    first attempt has the user's own name, under which their tools would find the other training job: the job fails.
+    After `MAX_TAKEN_NAMES` in a row a person has to release the job.
+    """
+    attempt, now = lifecycle.current(job), context.clock.now()
+    reason = _taken(attempt.training_job_name)
+    if attempt.number == 1:
+        return commit(context, job, lifecycle.fail(job, now, reason))
+    log.warning("an attempt's name is taken", extra={"job": job.name, "trainingJob": attempt.training_job_name})
+    if lifecycle.taken_names(job) >= MAX_TAKEN_NAMES:
+        # The attempt counts as launched, so the next one has another number.
+        used = replace(job, attempt=replace(attempt, launched=True))
+        return commit(context, job, lifecycle.hold_unlaunched(used, now, _all_taken(reason), context.retries))
+    renumbered = lifecycle.take_next_number(job, now, reason)
+    stored = commit(context, job, renumbered)
+    return launch(context, stored) if stored == renumbered else stored
+
+
+def _all_taken(reason: str) -> str:
+    return f"{reason}, as did those of the {MAX_TAKEN_NAMES} attempts before it"
 
 
 def _taken(name: str) -> str:
@@ -265,10 +291,10 @@ def stop_unconfirmed(context: ManagerContext, job: Job) -> Job:
 
 
 def _end_uncreated(context: ManagerContext, job: Job, creator: Creator) -> Job:
-    """End an attempt that has no training job of its own: as stopped, or failed if another's has its name for good."""
+    """End an attempt that has no training job of its own: as stopped, or failed if another's has the job's own name."""
     name = lifecycle.current(job).training_job_name
-    if creator is not Creator.NONE and not job.stop_requested:
-        return _fail_for_name(context, job)
+    if creator is not Creator.NONE and not job.stop_requested and name == job.name:
+        return _after_taken_name(context, job)
     if creator is not Creator.NONE:
         job = commit(context, job, lifecycle.note(job, context.clock.now(), f"{_taken(name)} and was not stopped"))
     return apply_observation(context, job, Observation(training_job_name=name, status=Status.STOPPED))

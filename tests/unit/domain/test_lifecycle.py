@@ -31,7 +31,7 @@ from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, TRANSITIONS, JobState
 from trainmaster.domain.jobs.names import attempt_name
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.domain.policy.settings import Retry
+from trainmaster.domain.policy.settings import FailureClass, Retry
 from trainmaster.domain.times import ROUNDING
 
 LATER = at(100)
@@ -150,6 +150,24 @@ def test_a_start_that_left_no_training_job_behind_uses_its_number_again():
     back = lifecycle.requeue_unlaunched(a_starting_job(), NOW, "ResourceLimitExceeded")
     again = lifecycle.start(back, {P5: 1}, (), LATER)
     assert (again.attempt.number, again.attempt.training_job_name, again.past) == (1, "job1", ())
+
+
+def test_an_attempt_whose_name_is_taken_is_followed_by_the_next_on_the_same_units():
+    first = a_starting_job()
+    second = lifecycle.take_next_number(first, LATER, "another's")
+    assert (second.state, second.units, second.attempt.number) == (JobState.STARTING, first.units, 2)
+    assert (second.attempt.training_job_name, second.attempt.created_at) == (f"{first.name}-qstamp-2", LATER)
+    assert (second.past[0].outcome, second.past[0].reason) == (Outcome.RETURNED, "its name is taken: another's")
+    assert (second.past[0].found_no_capacity, second.capacity_failures) == (False, 0)
+    third = lifecycle.take_next_number(second, LATER, "another's")
+    assert [lifecycle.taken_names(job) for job in (first, second, third)] == [0, 1, 2]
+
+
+def test_only_names_taken_in_a_row_are_counted():
+    job = lifecycle.take_next_number(a_starting_job(), LATER, "another's")
+    tried = lifecycle.retry_or_fail(lifecycle.mark_launched(job), FailureClass.ALGORITHM, LATER, "bad luck")
+    again = lifecycle.start(tried, job.units, (), LATER)
+    assert lifecycle.taken_names(again) == 0
 
 
 def test_a_start_whose_training_job_failed_for_capacity_needs_a_new_name():

@@ -60,6 +60,26 @@ def names(job):
     return [member.training_job_name for member in job.attempt.members]
 
 
+def test_an_attempt_whose_name_is_taken_leaves_its_members_to_the_next_one():
+    elastic = Elastic(min_instances=1, max_instances=4, values=(1, 2, 3, 4), hook=Hook.MEMBERS)
+    started = lifecycle.start(b.a_job(elastic=elastic, demand=Demand(({b.P5: 1},))), {b.P5: 3}, (), b.NOW)
+    again = lifecycle.take_next_number(started, b.at(5), "another's")
+    assert (again.units, again.attempt.joined) == (started.units, 2)
+    assert names(again) == [f"{again.name}-qstamp-2-m1", f"{again.name}-qstamp-2-m2"]
+    assert {member.created_at for member in again.attempt.members} == {b.at(5)}
+    assert again.past[0].members == ()
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_resize_goes_on_with_the_attempt_after_one_whose_name_is_taken(size):
+    job = resize(running(size=2), size)
+    job = told(lifecycle.mark_stop_sent(job), Status.STOPPED, 200)
+    again = lifecycle.take_next_number(job, b.at(210), "another's")
+    assert (again.state, again.units, again.attempt.number) == (JobState.RESIZING, {b.P5: size}, 3)
+    done = told(lifecycle.mark_launched(again), Status.IN_PROGRESS, 300, secondary="Training", started_at=b.at(300))
+    assert (done.state, done.units) == (JobState.RUNNING, {b.P5: size})
+
+
 def lines(job):
     return [line.reason for line in job.history]
 

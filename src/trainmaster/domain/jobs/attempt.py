@@ -19,6 +19,9 @@ FULL_RESTART = "trainmaster: full restart"
 NOT_PERMITTED = "not permitted: "
 """Prefix of the reason of an attempt that was requeued because a permission is missing."""
 
+NAME_TAKEN = "its name is taken: "
+"""Prefix of the reason of an attempt whose name a training job has that the queue did not create."""
+
 OUR_FAULT = "an unexpected error prevents its start: "
 """Prefix of the reason of an attempt that was requeued because of an unexpected error of the queue."""
 
@@ -168,7 +171,7 @@ class Attempt:
         """True if it ended because SageMaker, or the account's limits, had no capacity for it."""
         reason = self.reason or ""
         if self.outcome is Outcome.RETURNED:
-            return not reason.startswith((NOT_PERMITTED, OUR_FAULT))
+            return not reason.startswith((NAME_TAKEN, NOT_PERMITTED, OUR_FAULT))
         return self.outcome is Outcome.FAILED and self.started_at is None and reason.endswith(WAITED_TOO_LONG)
 
     @property

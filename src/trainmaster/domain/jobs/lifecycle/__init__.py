@@ -46,6 +46,8 @@ from trainmaster.domain.jobs.lifecycle.running import (
     reserve,
     set_reclaim_time,
     start,
+    take_next_number,
+    taken_names,
 )
 from trainmaster.domain.jobs.lifecycle.transition import CLOCK_TOLERANCE, current, note
 from trainmaster.domain.jobs.lifecycle.waiting import (
@@ -113,5 +115,7 @@ __all__ = [
     "set_reclaim_time",
     "set_work",
     "start",
+    "take_next_number",
+    "taken_names",
     "user_stopped_it",
 ]

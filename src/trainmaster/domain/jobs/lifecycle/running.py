@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 from trainmaster.domain.capacity.units import Units, counted
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.jobs.attempt import Attempt, Outcome
+from trainmaster.domain.jobs.attempt import NAME_TAKEN, Attempt, Outcome
 from trainmaster.domain.jobs.job import ACTIVE, Job, JobState, Reservation
 from trainmaster.domain.jobs.lifecycle.resizing import add_members, stop_attempt
-from trainmaster.domain.jobs.lifecycle.transition import archive_attempt, current, move, note, touch
+from trainmaster.domain.jobs.lifecycle.transition import archive_attempt, close_attempt, current, move, note, touch
 from trainmaster.domain.jobs.names import attempt_name
 from trainmaster.domain.times import SAME_TIME, clock
 
@@ -74,6 +75,35 @@ def _next_attempt(job: Job) -> tuple[int, str]:
     """Return number and name of the next attempt."""
     number = 1 if job.attempt is None else job.attempt.number + (0 if _reuses_number(job) else 1)
     return number, attempt_name(job.name, number) if job.work is None else job.work.run_name(job.name, number)
+
+
+def take_next_number(job: Job, now: datetime, reason: str) -> Job:
+    """Return the job with the next attempt on the same units, since another's training job has this one's name.
+
+    Raises `IllegalTransition` if its training job is known to be created.
+    """
+    attempt, number = current(job), current(job).number + 1
+    if job.state not in ACTIVE or attempt.launched:
+        raise IllegalTransition(f"job {job.name} is {job.state}: it cannot take another name", field="jobState")
+    reason = f"{NAME_TAKEN}{reason}"
+    ended = close_attempt(job, Outcome.RETURNED, now, reason)
+    fresh = replace(
+        attempt,
+        number=number,
+        training_job_name=attempt_name(job.name, number),
+        created_at=now,
+        called_at=None,
+        refused="",
+        members=(),
+        joined=0,
+    )
+    fresh = add_members(job, fresh, len(attempt.members), now)
+    return note(job, now, reason, attempt=fresh, **archive_attempt(job, ended))
+
+
+def taken_names(job: Job) -> int:
+    """Return how many attempts in a row, up to the newest one's predecessor, ended since their names were taken."""
+    return sum(1 for _ in takewhile(lambda each: (each.reason or "").startswith(NAME_TAKEN), reversed(job.past)))
 
 
 def mark_launched(job: Job, now: datetime | None = None) -> Job:
