@@ -37,7 +37,7 @@ LAMBDA_FOLDER = "/var/task"
 
 def main(arguments: list[str] | None = None) -> None:
     """Build one bundle, as the command line asks."""
-    if sys.version_info < (3, 11):  # noqa: UP036 -- it runs with whatever python3 the machine has
+    if tuple(sys.version_info) < (3, 11):  # not read by mypy, which checks all code as 3.10
         sys.exit(f"Trainmaster builds with Python 3.11 or newer; {sys.executable} is older.")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("function", choices=HANDLERS, help="logical id in template.yaml")

@@ -146,13 +146,14 @@ def test_adapters_talk_to_one_service_each():
                 assert shared, f"{path}: {name}"
 
 
-def test_the_worker_shares_the_errors_with_the_queue_and_needs_boto3_torch_or_jax_at_most():
+def test_the_worker_shares_errors_and_compatibility_with_the_queue_and_needs_boto3_torch_or_jax_at_most():
     """It runs in other people's containers, with whatever versions they have."""
     allowed = {"trainmaster", "boto3", "botocore", "torch", "jax"} | sys.stdlib_module_names
+    shared = ("trainmaster.domain.compat.", "trainmaster.domain.errors.")
     for path in (p for p in MODULES if layer(p) == "worker"):
         for name in imports(path):
             assert name.split(".")[0] in allowed, f"{path.name}: {name}"
-            assert own(name) != "domain" or name.startswith("trainmaster.domain.errors."), f"{path.name}: {name}"
+            assert own(name) != "domain" or name.startswith(shared), f"{path.name}: {name}"
 
 
 REGISTRIES = {"bootstrap/kinds.py", "handlers/api/kinds.py", "client/kinds.py", "cli/kinds.py"}

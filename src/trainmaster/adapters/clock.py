@@ -6,7 +6,9 @@ Other modules read the time through the port only, so tests can pass in another 
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import datetime
+
+from trainmaster.domain.compat import UTC
 
 
 class SystemClock:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.adapters.aws_errors import AWS_ERRORS, code_of, to_retryable_error
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import Throttled
 
 if TYPE_CHECKING:

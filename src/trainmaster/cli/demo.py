@@ -22,6 +22,12 @@ def demo(context: typer.Context) -> None:
     demo-elastic`); --picture FILE draws that as a PNG. Ctrl-C leaves nothing running.
     """
     cli = cli_context(context)
+    if not cli.is_installed("tomllib"):
+        raise NotConfigured(
+            "The demo needs Python 3.11 or newer.",
+            type="NotInstalled",
+            hint="Make an environment of a newer Python; `make demo PYTHON=python3.13` in a checkout makes one.",
+        )
     missing = [module for module in _NEEDS if not cli.is_installed(module)]
     if missing:
         raise NotConfigured(

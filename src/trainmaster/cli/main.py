@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC
 from typing import Annotated, Any, Final
 
 import typer
@@ -33,6 +32,7 @@ from trainmaster.cli.queue import manager, pools, settings
 from trainmaster.cli.queue.audit import audit
 from trainmaster.cli.queue.export import export, import_
 from trainmaster.cli.replay import replay
+from trainmaster.domain.compat import UTC
 
 NAME = "trainmaster"
 _GLOBAL_OPTIONS: Final = ("--api-url", "--api-id", "--stack", "--region", "--profile")

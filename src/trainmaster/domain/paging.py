@@ -10,9 +10,10 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import InvalidRequest
 
 MAX_EXAMINED = 1_000

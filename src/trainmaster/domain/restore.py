@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
+
+from trainmaster.domain.compat import StrEnum
 
 
 class DifferenceKind(StrEnum):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+
+from trainmaster.domain.compat import UTC
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 """Stands for no time; it sorts after all times."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Protocol
 
 from trainmaster.domain.capacity.units import PlanWindow, Units
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.errors import ServiceError, Unavailable
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job

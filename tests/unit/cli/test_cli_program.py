@@ -188,6 +188,13 @@ def test_demo_becomes_the_demo_with_all_further_arguments(run: Terminal) -> None
     ]
 
 
+def test_demo_asks_for_a_python_that_it_runs_on(run: Terminal) -> None:
+    run.missing = {"tomllib"}
+    result = run("demo")
+    assert (result.exit_code, run.started) == (2, [])
+    assert result.stderr.startswith("Error: NotInstalled: The demo needs Python 3.11 or newer. ")
+
+
 def test_demo_says_how_to_install_what_is_missing(run: Terminal) -> None:
     run.missing = {"moto"}
     result = run("demo")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from trainmaster.adapters.dynamodb.reading import read_or
@@ -15,6 +15,7 @@ from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, 
 from trainmaster.domain.capacity.catalogue import Catalogue, ReportedQuota
 from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.resources import InstanceType
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.document import document, value_of
 from trainmaster.domain.plan import Cursors
 

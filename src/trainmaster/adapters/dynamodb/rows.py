@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeAlias, TypedDict
 
 from trainmaster.adapters.dynamodb.codec import ROW, STATES, decode_history, decode_job, encode_history, encode_job
 from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, PRIORITY_LIMIT, Change, Job, JobState
 from trainmaster.domain.jobs.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from trainmaster.adapters.sagemaker.request import ATTEMPT_TAG, JOB_TAG, QUEUE_TAG, START_TAG, tag_value
 from trainmaster.domain.capacity.units import Units, source, total, worst_case
 from trainmaster.domain.capacity.warm_pools import MAX_KEEP_ALIVE
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.jobs.observation import TERMINAL, Observation, Status, Warm

@@ -7,9 +7,10 @@ A plan may have several reserved capacities, one after another, with gaps betwee
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 from trainmaster.domain.capacity.units import PlanStatus, PlanWindow
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.requests.fields import entries, shown, text, whole
 

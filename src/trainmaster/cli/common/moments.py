@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import typer
+
+from trainmaster.domain.compat import UTC
 
 WHEN = "a time such as 2030-01-31 or 2030-01-31T12:00, local unless it names its zone, or a duration before now, as 2h"
 """The forms of such an option, for its help."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from trainmaster.cli.kinds import kind_of_job
 from trainmaster.cli.output.outlook import start_range
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.constrain import Constrain
     from rich.table import Table
     from rich.text import Text
+    from typing_extensions import Self
 
     from trainmaster.cli.common.context import CliContext
     from trainmaster.client.views.types import JobView

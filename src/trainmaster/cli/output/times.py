@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from trainmaster.client.views.moments import parse_timestamp, stamp, stamp_with_zone
 from trainmaster.client.views.wording import sentence_of
+from trainmaster.domain.compat import UTC
 
 if TYPE_CHECKING:
     from trainmaster.client.views.types import JobView

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TextIO
 
 import typer
 
@@ -21,6 +21,7 @@ from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from typing_extensions import Self
 
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.views.types import PoolView

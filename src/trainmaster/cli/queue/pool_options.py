@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from trainmaster.domain.capacity.units import Kind
+from trainmaster.domain.compat import StrEnum
 
 PoolNames = Annotated[list[str], typer.Argument(metavar="POOL", help="Names of the pools.")]
 Caps = Annotated[

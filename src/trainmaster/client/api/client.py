@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -44,6 +44,7 @@ from trainmaster.domain.release import VERSION_HEADER, service_problem
 
 if TYPE_CHECKING:
     import boto3
+    from typing_extensions import Self
 
 log = logging.getLogger(__name__)
 

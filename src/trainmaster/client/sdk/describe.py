@@ -6,11 +6,12 @@ mislead a waiter: the name becomes the job's, and a preempted attempt does not l
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.views.states import ENDED, WAITING
 from trainmaster.client.views.wording import sentence_of
+from trainmaster.domain.compat import UTC
 
 if TYPE_CHECKING:
     from collections.abc import Collection

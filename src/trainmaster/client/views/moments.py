@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
+
+from trainmaster.domain.compat import UTC
 
 _MAX_NAME = 6
 """Longer names of zones, as Windows has them, are replaced by the offset."""

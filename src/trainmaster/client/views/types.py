@@ -5,7 +5,11 @@ Written by scripts/client_types.py from docs/reference/openapi.json; do not edit
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
 
 AuditAction = Literal[
     "submit", "import", "cancel", "purge", "priority", "hold", "release", "resize-answer", "settings", "pools"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from trainmaster.client.kinds import kind_wording
 from trainmaster.client.views.moments import stamp, stamp_with_zone
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.text import one_line
 
 if TYPE_CHECKING:

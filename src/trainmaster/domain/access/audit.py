@@ -10,10 +10,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from trainmaster.domain.access.redaction import REDACTED, looks_secret, redacted_text
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.text import one_line
 
 MAX_CHANGES = 50

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Final
 
 from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.jobs.job import Job
 
 

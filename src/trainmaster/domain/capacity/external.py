@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from trainmaster.domain.capacity.units import Kind, Pool, Units, pool_for, pool_of_plan, total
+from trainmaster.domain.compat import StrEnum
 
 
 class Origin(StrEnum):

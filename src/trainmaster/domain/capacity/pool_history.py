@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.plan import Expand, PoolDecision, Retire
 from trainmaster.domain.times import clock
 

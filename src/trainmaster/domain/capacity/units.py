@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from functools import cached_property
 
 from trainmaster.domain.capacity import instances
 from trainmaster.domain.capacity.resources import Resources
+from trainmaster.domain.compat import StrEnum
 
 Units = Mapping[str, int]
 """Instances by pool name; concurrent requests in a pool of kind `SERVICE`."""

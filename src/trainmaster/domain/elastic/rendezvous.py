@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, TypeVar
 
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.errors import UnreadableRendezvous
 from trainmaster.domain.text import MAX_REASON_LENGTH
 

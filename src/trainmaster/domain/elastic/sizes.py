@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from functools import cached_property
 
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.times import VISIBLE_AFTER
 
 

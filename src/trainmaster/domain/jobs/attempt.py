@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any
 
 from trainmaster.domain.capacity.units import Units
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.elastic.sizes import Member, Resizing
 from trainmaster.domain.jobs.observation import WAITED_TOO_LONG
 from trainmaster.domain.times import VISIBLE_AFTER

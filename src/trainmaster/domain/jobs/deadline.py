@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, Job
 from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.times import clock

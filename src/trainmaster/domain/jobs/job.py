@@ -9,11 +9,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 from trainmaster.domain.capacity.units import Demand, Units
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import NO_TOTALS, AttemptTotals

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, TypeAlias
 
 from trainmaster.domain import paging
 from trainmaster.domain.capacity.resources import InstanceType
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
 from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.times import NEVER

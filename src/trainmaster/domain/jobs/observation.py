@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.jobs.work import Progress
 from trainmaster.domain.policy.settings import FailureClass
 

@@ -9,11 +9,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import StrEnum
-from typing import Annotated, Final, Self
+from typing import TYPE_CHECKING, Annotated, Final
 
 from trainmaster.domain.capacity.units import MAX_CAP, Units
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.policy.declaration import MAX_COUNT, Setting
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 DEFAULT_SHARE = "default"
 """The share of jobs without a `trainmaster:share` tag; it owns the units that no other share owns."""

@@ -7,8 +7,9 @@ A tag's value is at most 256 characters of letters, digits, spaces and `+ - = . 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.jobs.names import MAX_NAME, STAMP
 from trainmaster.domain.policy.declaration import MAX_COUNT
 

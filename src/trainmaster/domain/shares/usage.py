@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity.units import Pool, is_service_pool
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Budget, Policy
 from trainmaster.domain.shares.charging import charged_until

@@ -7,10 +7,11 @@ expires.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from trainmaster.adapters.dynamodb.rows import Key, keyed
 from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.images.domain.refusal import RETENTION, Refusal
 from trainmaster.ports.runtime import Clock

@@ -7,9 +7,10 @@ has none and reads nothing for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 from trainmaster.domain.capacity.units import Kind, Pool
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.jobs.job import Job
 from trainmaster.images.domain.capacity import pools_of
 from trainmaster.images.domain.endpoint import Endpoint, Limits, is_serving, never_described, pool_parts

@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.jobs.names import MAX_NAME, STAMP
 from trainmaster.domain.policy.roles import is_role
 from trainmaster.domain.requests.fields import Problem, shown

@@ -71,4 +71,4 @@ def _by_weight(endpoint: Endpoint, job: str) -> str:
 
 def _part_of(job: str) -> float:
     """Return a number from 0 to less than 1, uniform over names; a float keeps 53 bits."""
-    return (int.from_bytes(hashlib.sha256(job.encode()).digest()[:8]) >> 11) / (1 << 53)
+    return (int.from_bytes(hashlib.sha256(job.encode()).digest()[:8], "big") >> 11) / (1 << 53)

@@ -10,11 +10,11 @@ import hashlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
 from functools import lru_cache
 from typing import Any, ClassVar
 
 from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.jobs.work import OTHER_KINDS, Progress, Work

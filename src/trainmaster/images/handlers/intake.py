@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aws_lambda_powertools import Logger, Metrics
@@ -16,6 +16,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from trainmaster.domain.access.caller import UNKNOWN, Caller
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import Refused, ServiceError
 from trainmaster.domain.requests.values import job_names
 from trainmaster.handlers.api.body import parse_body

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import InvalidRequest, ServiceError
 from trainmaster.domain.jobs.job import Job
 from trainmaster.images.domain.endpoint import Endpoint, Limits, is_serving, is_url, never_described

@@ -10,12 +10,13 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.ceilings import priority_problem
 from trainmaster.domain.access.redaction import check_shown
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import InvalidRequest, NameTaken, Refused, ServiceError
 from trainmaster.domain.jobs.job import PRIORITY_LIMIT, Change, Job, JobState
 from trainmaster.domain.policy.settings import Policy

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.status import Status
 from tabulate import tabulate
 
 from trainmaster.local.demo.queue import Row
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Display:

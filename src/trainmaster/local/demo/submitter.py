@@ -9,12 +9,16 @@ import os
 import subprocess
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING
 
 from trainmaster.local.demo.scenario import Submission
 from trainmaster.local.stack import Checkout, StackAddress, StartFailed
 from trainmaster.local.stack.address import clean_environment
 from trainmaster.local.stack.processes import last_lines
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 _NO_TELEMETRY = '{"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": true}}}}'
 _PATIENCE_SECONDS = 5.0

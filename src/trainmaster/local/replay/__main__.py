@@ -7,11 +7,12 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
+from trainmaster.domain.compat import UTC
 from trainmaster.local.replay.options import DEFAULT_POLICY, parse
 from trainmaster.local.replay.progress import Bar
 from trainmaster.local.replay.queue import ReplayFailed

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 _STEPS = 200
 """Maximum updates of a bar: an update takes longer than replaying a job."""

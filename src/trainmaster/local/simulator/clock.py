@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
+
+from trainmaster.domain.compat import UTC
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 """Default start of a virtual clock, and second 0 of replays and benchmarks."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
 
@@ -36,6 +36,7 @@ from trainmaster.local.simulator.wire.protocol import Reply, answer, service_mod
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
+    from typing_extensions import Self
 
 Hook = Callable[[str, str], None]
 """Called as `on_call(operation, "before")` and `(operation, "after")` around each call; may raise."""

@@ -9,12 +9,12 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import StrEnum
 
 from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.resolve import resolve
 from trainmaster.domain.capacity.units import Kind, Pool, Units, covers, total
 from trainmaster.domain.capacity.warm_pools import counting
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.planner.placement.selector import PoolSelector

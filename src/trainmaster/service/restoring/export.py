@@ -10,13 +10,13 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 from trainmaster.domain.access.caller import Caller, principal_of
 from trainmaster.domain.access.ceilings import priority_problem
 from trainmaster.domain.access.rules import Action
 from trainmaster.domain.capacity.units import Kind, Pool
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.errors import InvalidRequest, Refused
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import WAITING, Change, Job, JobState

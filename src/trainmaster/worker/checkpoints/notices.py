@@ -16,9 +16,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from trainmaster.domain.compat import StrEnum
 
 DIRECTORY_VARIABLE = "TRAINMASTER_NOTICES"
 """Variable by which `trainmaster-run` gives the directory to its descendants."""

@@ -13,10 +13,10 @@ import socket
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.errors import InvalidRequest
 
 OPT_ML = "/opt/ml"

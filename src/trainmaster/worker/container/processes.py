@@ -54,11 +54,12 @@ def start(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Pope
     """
 
     def prepare() -> None:
+        os.setpgid(0, 0)
         die_with_parent()
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
     # The caller has one thread only, which is what makes `preexec_fn` safe.
-    return subprocess.Popen(command, env=dict(environ), process_group=0, preexec_fn=prepare)  # noqa: PLW1509, S603
+    return subprocess.Popen(command, env=dict(environ), preexec_fn=prepare)  # noqa: PLW1509, S603
 
 
 def reap(child: subprocess.Popen[bytes]) -> int | None:

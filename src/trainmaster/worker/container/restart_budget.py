@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.rendezvous.state import State
 

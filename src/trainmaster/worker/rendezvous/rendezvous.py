@@ -27,7 +27,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING
 
 from trainmaster.worker.checkpoints.notices import Notices
 from trainmaster.worker.container.container import Container, require
@@ -39,6 +39,9 @@ from trainmaster.worker.rendezvous.run import TABLE_VARIABLE, Run
 from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.state import DONE, StateStore
 from trainmaster.worker.rendezvous.world import Identity, World, WorldStatus, new_incarnation
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 def free_port(addr: str) -> int:

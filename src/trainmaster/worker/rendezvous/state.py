@@ -13,9 +13,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
 from typing import Any, Protocol
 
+from trainmaster.domain.compat import StrEnum
 from trainmaster.worker.rendezvous.errors import Corrupt
 
 VERSION = 1

@@ -163,7 +163,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         problem of this node, such as a full disk, does not end the others.
         """
         try:
-            self._close_if_job_has_ended(sys.exception())
+            self._close_if_job_has_ended(sys.exc_info()[1])
         except (Unreachable, TimedOut, Corrupt) as close_error:
             _log.warning("could not close the rendezvous after the job's end: %s", close_error)
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from trainmaster.adapters.dynamodb.rows import Row, keyed, moment
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Table
@@ -18,6 +18,7 @@ from trainmaster.domain.access.audit_listing import (
     check_listing,
     read_cursor,
 )
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.document import document, value_of
 from trainmaster.domain.paging import MAX_EXAMINED
 

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.errors import InvalidRequest, ServiceError, Throttled, TrainmasterError
 from trainmaster.domain.text import one_line
 from trainmaster.images.domain.leases import MAX_PAUSES, pause

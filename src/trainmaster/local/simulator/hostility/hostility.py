@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 PROBABILITIES = (
     "failed_calls", "lost_answers", "late_creates", "capacity_errors", "internal_errors", "stuck_stops",

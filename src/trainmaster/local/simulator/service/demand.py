@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
+
+from trainmaster.domain.compat import StrEnum
 
 Units = Mapping[str, int]
 """Instances by type."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum, auto
+from enum import auto
 from typing import Any
 
+from trainmaster.domain.compat import StrEnum
 from trainmaster.local.simulator.service.demand import Units, alternatives, market
 from trainmaster.local.simulator.service.profiles import Profile
 

@@ -11,10 +11,10 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
 
+from trainmaster.domain.compat import StrEnum
 from trainmaster.local.simulator.wire.errors import invalid
 
 PREFIX = "SIMULATOR_"

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 from botocore.loaders import Loader
 from botocore.model import ListShape, MapShape, ServiceModel, Shape, StructureShape
 
+from trainmaster.domain.compat import UTC
 from trainmaster.local.simulator.wire.constraints import check_request
 from trainmaster.local.simulator.wire.errors import ApiError
 
