@@ -1,4 +1,4 @@
-"""Check the prose of the repository: documentation pages, docstrings, comments and the template's descriptions.
+"""Check the prose of the repository: documentation pages, docstrings and comments, and the templates' descriptions.
 
 Runs proselint with its own checks and with the small style below. Code blocks, inline code and links' targets are left
 out. `make lint` runs it; give it files to check only those.
@@ -22,7 +22,7 @@ from proselint.registry.checks import Check, types
 from proselint.tools import LintFile
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("*.md", "src/**/*.py", "template.yaml", "images/template.yaml", "examples/*.py")
+PAGES = ("*.md", "*.py", "template.yaml", "images/template.yaml")
 GENERATED = {"docs/reference/cli.md", "docs/reference/openapi.json"}
 PROSELINT = dict.fromkeys(
     ("archaism", "cliches", "hedging", "malapropisms", "mixed_metaphors", "nonwords", "oxymorons"),
@@ -46,7 +46,7 @@ STYLE = (
         message="'{}': say it in plain technical English.",
     ),
 )
-CLAUSE = re.compile(r"(What|Who|How|Whether|That)\s")
+CLAUSE = re.compile(r"(What|Whom?|Which|Where|Whether|How|Why|When|That)\s")
 """A docstring that opens so names its subject by a clause instead of a noun."""
 HIDDEN = re.compile(r"`[^`]*`|\]\([^)]*\)|<[^>]*>|https?://\S+|\"[^\"]{0,80}\"")
 

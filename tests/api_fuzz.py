@@ -1,4 +1,4 @@
-"""Requests that nobody would send on purpose, and the one rule that holds for every answer.
+"""Requests that no client would send on purpose, and the one rule that holds for every answer.
 
 `mutants` changes example requests of API Gateway at random; `as_wsgi` lets tools that speak HTTP call the handler.
 """

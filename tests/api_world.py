@@ -115,7 +115,7 @@ def rest_event(
     caller: str | None = ALICE,
     **members: Any,
 ) -> dict[str, Any]:
-    """What API Gateway sends for a request; a body that is no text is sent as JSON."""
+    """Return API Gateway's event for a request; a body that is not text becomes JSON."""
     many = {name: value if isinstance(value, list) else [value] for name, value in (query or {}).items()}
     headers = {"Content-Type": "application/json", "Host": "a1b2c3.execute-api.us-east-1.amazonaws.com"}
     return {

@@ -1,4 +1,4 @@
-"""Clients of AWS's services, and sessions, that do not read botocore's models anew: that takes a tenth of a second.
+"""Clients of AWS's services, and sessions, that do not read botocore's models again: that takes a tenth of a second.
 
 Each session reads them for itself, and while moto answers, it sets boto3's own aside: `boto3.client` then makes one for
 every test.
@@ -51,5 +51,5 @@ def _session() -> boto3.session.Session:
 
 @lru_cache(maxsize=1)
 def _loader() -> Loader:
-    """What has been read."""
+    """Return the loader, which keeps the models that it has read."""
     return Loader()

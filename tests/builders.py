@@ -96,7 +96,7 @@ def a_running_job(name: str = "job1", *, now: datetime = NOW, **fields: Any) -> 
 def a_custom_resize(
     name: str = "job5", *, now: datetime = NOW, size: int = 2, target: str = "event", **fields: Any
 ) -> Job:
-    """A job of one instance that somebody else is to resize, asked `now`."""
+    """A job of one instance with a custom resize, asked for at `now`."""
     elastic = Elastic(min_instances=1, max_instances=4, hook=Hook.CUSTOM, target=target)
     running = a_running_job(name, now=now, elastic=elastic, **fields)
     until = now + timedelta(minutes=15)
@@ -184,7 +184,7 @@ def a_snapshot(
     external: Units | None = None,
     policy: Policy | None = None,
 ) -> Snapshot:
-    """What a pass reads: the article's one pool of two P5 instances and no jobs; `waiting` is put in queue order."""
+    """Snapshot for a pass: the article's one pool of two P5 instances and no jobs; `waiting` is put in queue order."""
     listed = list(pools.values()) if isinstance(pools, Mapping) else list(pools or ())
     return Snapshot(
         pass_number=pass_number,

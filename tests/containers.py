@@ -152,7 +152,7 @@ def until(condition):
 
 
 def alone(script, steps, tmp_path):
-    """What the script says when one process runs it by hand."""
+    """Output of the script when one process runs it by hand."""
     answer = subprocess.run(
         [sys.executable, str(script)],
         env={**os.environ, "SM_HP_STEPS": str(steps), "SM_HP_CHECKPOINTS": str(tmp_path / "alone")},

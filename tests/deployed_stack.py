@@ -1,4 +1,4 @@
-"""What tests ask of the deployed local stack."""
+"""Access of tests to the deployed local stack."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ class Deployed:
         return eventually(there, seconds)
 
     def lines(self, training_job):
-        """What the training script of an attempt has printed so far."""
+        """Lines that the training script of an attempt has printed so far."""
         logs = self.aws("logs")
         try:
             streams = logs.describe_log_streams(logGroupName=LOG_GROUP, logStreamNamePrefix=f"{training_job}/")

@@ -62,7 +62,7 @@ class ElasticPlannerSim(PlannerSim):
         self._put(lifecycle.remove_member(self.job(name), member.training_job_name, self.now, "lost", lost=True))
 
     def accept_smaller_size(self) -> None:
-        """What the service does with jobs whose lost member has not been replaced in time."""
+        """Do as the service does with jobs whose lost member has not been replaced in time."""
         for job in list(self._in(ACTIVE)):
             attempt = lifecycle.current(job)
             if job.elastic is None or attempt.faulty_since is None or job.state is not JobState.RUNNING:
@@ -73,7 +73,7 @@ class ElasticPlannerSim(PlannerSim):
 
     # -- time -------------------------------------------------------------------------------------------------------
     def _rate(self, job: Job) -> float:
-        """How much work a second does."""
+        """Seconds of work, at the least size, that the job does in a second."""
         attempt = lifecycle.current(job)
         if attempt.started_at is None or attempt.stop_asked_at is not None or attempt.base_ended_at is not None:
             return 0.0
@@ -167,15 +167,15 @@ class ElasticPlannerSim(PlannerSim):
         self.resizes.append(Resized(self.now, job.name, before, resize.size, resize.cause, resize.freed_for))
         assert resize.size in job.elastic.sizes
         until = self.now + LATER
-        whom = resize.freed_for or None
-        self._put(lifecycle.resize(job, resize.size, resize.cause, self.now, until=until, freed_for=whom))
+        beneficiary = resize.freed_for or None
+        self._put(lifecycle.resize(job, resize.size, resize.cause, self.now, until=until, freed_for=beneficiary))
 
     def _check_caps(self) -> None:
         for name, pool in self.pools.items():
             assert sum(job.units.get(name, 0) for job in self._in(ACTIVE)) <= pool.cap
 
     def _check_way(self, preemption: Preempt, before: dict[str, Job]) -> None:
-        """Who is stopped or shrunk suffices in the end, and nobody is stopped where shrinking would have done."""
+        """Stopped and shrunk jobs free enough in the end, and no job is stopped if shrinking would have sufficed."""
         for pool, count in preemption.reservation.units.items():
             staying = sum(job.staying.get(pool, 0) for job in self._in(ACTIVE))
             assert staying + count <= self.pools[pool].cap, "stopped or shrunk for a job that could not start"
@@ -187,7 +187,7 @@ class ElasticPlannerSim(PlannerSim):
                 assert could < freed, "stopped though shrinking would do"
 
     def _could_give(self, job: Job, pool: str, preemption: Preempt) -> int:
-        """What a job could have given for this decision; what gives elsewhere does not count."""
+        """Units that a job could have given for this decision; units that it gives for another one do not count."""
         if job.elastic is None or job.state is not JobState.RUNNING or pool not in job.units or self.policy.shares:
             return 0
         touched = {s.job.name for p in self.plan.preemptions if p is not preemption for s in p.shrinks}
@@ -214,7 +214,7 @@ class ElasticPlannerSim(PlannerSim):
     def _check_wait(self, job: Job, wait: Wait) -> None:
         if isinstance(wait.reason, CanNeverFit) or set(wait.job.demand.pools).isdisjoint(job.units):
             return
-        # Who waits for others' ends is kept waiting by nobody who grows until then, and shrinks for it when they come.
+        # A job that waits for others' ends is not delayed by one that grows until then and shrinks for it afterwards.
         if isinstance(wait.reason, WaitsForCapacity | ReservedForOther) and self._next_expected_end(job) > self.now:
             return
         assert wait.job.priority <= job.priority

@@ -1,4 +1,4 @@
-"""The world of elastic jobs: nodes that meet and leave, somebody who resizes jobs when asked, and sizes by decree.
+"""The world of elastic jobs: nodes that join and leave, a resizer that answers requests, and sizes set by the test.
 
 It must not hold any rule of the queue, nor of the rendezvous: its nodes join when they are at work, and leave some
 seconds after they were asked to.
@@ -65,7 +65,7 @@ class Watched:
 
 
 class Resizer:
-    """Whoever resizes jobs when asked; `answer` says what it returns, and when it answers later.
+    """The custom resizer; `answer` sets what it returns, and what it answers later.
 
     Attributes:
         asked: every question, in order; the same may come twice.
@@ -163,7 +163,7 @@ class ElasticWorld(World):
         job = self.api_context.store.find(name)
         if job is None or job.attempt is None or job.state is not JobState.RUNNING or job.stop_asked:
             return False
-        # Of one whose own training job has ended nobody decides any more.
+        # A job whose own training job has ended is not resized any more.
         return job.attempt.base_ended_at is None and self.size(name) != size
 
     def play_nodes(self) -> None:
@@ -184,7 +184,7 @@ class ElasticWorld(World):
             self.meeting.set_state(run, RendezvousState(round=1, complete=True, nodes=tuple(members)))
 
     def in_use(self) -> Counter[str]:
-        """As SageMaker tells it, but for jobs that somebody else has resized."""
+        """Units in use by SageMaker's count, corrected for jobs that the custom resizer has resized."""
         used = super().in_use()
         for name, job in self._open():
             config = job["ResourceConfig"]

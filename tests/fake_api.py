@@ -39,7 +39,7 @@ def a_request(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any) -> dict[str, Any]:
-    """What the API says of a job."""
+    """The API's view of a job."""
     return {
         "jobName": name,
         "kind": "training",
@@ -72,7 +72,7 @@ def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any)
 
 
 def a_rendezvous(job: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """What the API says of the nodes of a job: by default, that none has come."""
+    """The API's view of the nodes of a job: by default, none has joined."""
     return {
         "run": job and job["trainingJobName"],
         "round": None,
@@ -86,7 +86,7 @@ def a_rendezvous(job: dict[str, Any] | None = None, **changes: Any) -> dict[str,
 
 
 def starts(expected: str | None, low: str | None = None, high: str | None = None) -> dict[str, Any]:
-    """When a job starts: a range, or one moment."""
+    """Estimated start of a job: a range, or one moment."""
     return {
         "estimatedStart": expected,
         "estimatedStartLow": low or expected,
@@ -121,7 +121,7 @@ SETTABLE = (
 
 
 def a_pool(name: str, cap: int, **changes: Any) -> dict[str, Any]:
-    """What the API says of a pool; drained as soon as it is draining and nothing is used. Nobody knows ml.x9 types."""
+    """The API's view of a pool; drained once it is draining and unused. Types of ml.x9 are unknown."""
     figures = {"used": 0, "stopping": 0, "beyondMinimum": 0, "held": 0, "external": 0, "warm": 0, "free": cap}
     waits = {"waiting": 0, "waitingUnits": 0, "waitingMore": False, "weight": 0.5}
     plan = {"trainingPlanArn": None, "planStatus": None, "startsAt": None, "endsAt": None}
@@ -175,7 +175,7 @@ class Refusal(Exception):
 
 
 def an_entry(action: str = "priority", **changes: Any) -> dict[str, Any]:
-    """What GET /audit tells of one change."""
+    """An entry of GET /audit."""
     return {
         "at": ENTERED,
         "action": action,
@@ -283,7 +283,7 @@ class FakeApi:
         tags = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
         job = old or self.add(name, "pending", int(tags.get("priority", 0)), jobDetails=request, position=1)
         job["reason"] = waits_for_capacity()
-        warnings = ["The job has no CheckpointConfig: preempted, it would begin anew."]
+        warnings = ["The job has no CheckpointConfig: preempted, it would start from the beginning."]
         return (200 if old else 202), _brief(job) | {"warnings": warnings, "wouldPreempt": ["job1"]}
 
     def post_plan(self, request: dict[str, Any]) -> tuple[int, Any]:

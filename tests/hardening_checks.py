@@ -13,7 +13,7 @@ HARDENED = {
     "SecurityGroupIds": "sg-0123456789abcdef0",
     "SubnetIds": "subnet-0123456789abcdef0,subnet-0fedcba9876543210",
 }
-"""What both templates have."""
+"""Parameters of both templates."""
 NETWORK = {"SubnetIds": HARDENED["SubnetIds"].split(","), "SecurityGroupIds": [HARDENED["SecurityGroupIds"]]}
 
 

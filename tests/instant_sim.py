@@ -24,7 +24,7 @@ from trainmaster.planner.schedule import schedule
 
 @dataclass
 class InstantSim:
-    """What happens to jobs that arrive at their entry times, each needing so many seconds of work."""
+    """Simulation of jobs that arrive at their entry times, each with so many seconds of work."""
 
     pools: Mapping[str, Pool]
     policy: Policy = field(default_factory=Policy)
@@ -116,5 +116,5 @@ class InstantSim:
         return self.since(job) + timedelta(seconds=self.work[job.name])
 
     def wait_of(self, name: str) -> timedelta:
-        """How long a job has waited before its first start."""
+        """Time that a job has waited before its first start."""
         return self.first_starts[name] - self.jobs[name].entry_time

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 Answer = Callable[[str, Mapping[str, str], bytes], tuple[str, bytes]]
 """From the path, the headers and the body to a content type and an answer."""
 _PATIENCE = 50.0
-"""Seconds that a gate holds a request back at most; whoever asked has given up soon after."""
+"""Maximum seconds for which a gate holds a request back; the caller has given up soon after."""
 
 
 class ModelServer(ThreadingHTTPServer):

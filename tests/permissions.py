@@ -169,7 +169,7 @@ def _holds(condition: Mapping[str, Any], call: Call) -> bool:
 
 @dataclass
 class RecordedCalls:
-    """What the clients of a session are asked for, from now on.
+    """Calls of the clients of a session, from now on.
 
     Args:
         session: of boto3; clients that it makes later are heard.

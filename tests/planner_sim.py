@@ -70,7 +70,7 @@ class PlannerSim:
         return self.jobs[name]
 
     def reason(self, name: str) -> Reason:
-        """Why a job waits, as the newest plan has it."""
+        """Reason for which a job waits in the newest plan."""
         return next(wait.reason for wait in self.plan.waits if wait.job.name == name)
 
     def running(self) -> set[str]:
@@ -78,7 +78,7 @@ class PlannerSim:
         return {job.name for job in self.jobs.values() if job.state in ACTIVE and not job.stopping}
 
     def victims(self) -> list[str]:
-        """Who has stepped aside so far, in that order."""
+        """Names of the jobs preempted so far, in that order."""
         return [swap.victim for swap in self.swaps]
 
     # -- time -------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class PlannerSim:
         return min((moment for moment in moments if moment > self.now), default=None)
 
     def _due(self, job: Job) -> datetime | None:
-        """When something happens to an active job."""
+        """Time of the next event of an active job."""
         attempt = lifecycle.current(job)
         if attempt.stop_asked_at is not None:
             return attempt.stop_asked_at + self.stop_takes.get(job.name, self.stops)
@@ -128,7 +128,7 @@ class PlannerSim:
         return attempt.started_at + self.left[job.name]
 
     def _happen(self) -> bool:
-        """What is due now; whether there was anything."""
+        """Play the events that are due now; return True if there were any."""
         due = [job for job in self._in(ACTIVE) if (when := self._due(job)) is not None and when <= self.now]
         for job in due:
             self._end_or_start(job)

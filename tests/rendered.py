@@ -19,7 +19,7 @@ ACCOUNT = "111122223333"
 URL_SUFFIXES = {"aws": "amazonaws.com", "aws-us-gov": "amazonaws.com", "aws-cn": "amazonaws.com.cn"}
 REGIONS = {"aws": "us-east-1", "aws-us-gov": "us-gov-west-1", "aws-cn": "cn-north-1"}
 NO_VALUE = object()
-"""What `!Ref AWS::NoValue` resolves to: the member or item is left out."""
+"""The value of `!Ref AWS::NoValue`: the member or item is left out."""
 
 
 @dataclass

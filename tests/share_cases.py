@@ -106,7 +106,7 @@ def held_by(jobs) -> dict[str, Counter[str]]:
 
 
 def after(snapshot, plan) -> dict[str, Counter[str]]:
-    """What each share holds once the starts have been made."""
+    """Units that each share holds once the starts are made."""
     held = held_by(snapshot.active)
     for start in plan.starts:
         held.setdefault(start.job.share, Counter()).update(start.units)

@@ -70,7 +70,7 @@ def blobs(body: bytes) -> list[tuple[int, int, int, int]]:
 
 
 def collection(boxes: Sequence[tuple[int, int, int, int]]) -> dict[str, Any]:
-    """What a model says of them: the larger, the surer."""
+    """GeoJSON answer of a model: the larger the box, the higher its score."""
     return {
         "type": "FeatureCollection",
         "features": [

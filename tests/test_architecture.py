@@ -25,7 +25,7 @@ PAGE = DOCS / "explanation" / "architecture.md"
 
 
 def layers_of_the_page(column: int) -> dict[str, set[str]]:
-    """What the page's table says of each layer, which may be called "itself" in its own row."""
+    """Layers that the page's table names in a column, for each layer; its own row may call it "itself"."""
     rows = ((plain(row[0]), row[column]) for row in table(PAGE.read_text(), "layer"))
     return {
         name: set(re.findall(r"`(\w+)`", cell)) | ({name} if cell.startswith("itself") else set())
@@ -85,7 +85,7 @@ def test_imports_point_inward(path):
 
 
 def test_every_layer_is_in_the_table_and_what_the_table_allows_is_used():
-    """Otherwise the table would grow wider than the code, and nobody would see what it does not prove."""
+    """Otherwise the table would allow more than the code needs, and prove less than it seems to."""
     used: dict[str, set[str]] = {name: set() for name in MAY_IMPORT}
     outside: dict[str, set[str]] = {name: set() for name in MAY_IMPORT}
     for path in MODULES:
@@ -125,7 +125,7 @@ def test_folders_are_small():
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    """Not even for types alone: whoever reads one of a circle has to read all of it. Packages' doors do not count."""
+    """Not even for types alone: a reader of one would have to read them all. Packages' `__init__` does not count."""
     paths = [path for path in MODULES if path.stem != "__init__"]
     modules = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in paths}
     graph = {
@@ -202,7 +202,7 @@ NEEDS_GDAL = {"rasterio", "numpy", "shapely"}
 
 
 def test_only_pixels_need_gdal_and_are_imported_late():
-    """What runs without the layer of GDAL (ADR 17) must not import it, not even indirectly."""
+    """Modules that run without the layer of GDAL (ADR 17) must not import it, not even indirectly."""
     pixels = PACKAGE / "images" / "pixels"
     for path in MODULES:
         if pixels in path.parents:
@@ -216,7 +216,7 @@ def test_only_pixels_need_gdal_and_are_imported_late():
 
 
 def top_imports(path: Path) -> Iterator[str]:
-    """What a module imports as soon as it is imported itself."""
+    """Modules that a module imports as soon as it is imported itself."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)

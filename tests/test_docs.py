@@ -49,7 +49,7 @@ def test_every_relative_link_leads_somewhere(page):
 
 
 def anchors_of(page: Path) -> set[str]:
-    """What GitHub makes of a page's headings; of headings alike, of the first."""
+    """Anchors that GitHub makes of a page's headings; of equal headings, that of the first."""
     outside_code = "".join(page.read_text().split("```")[::2])
     titles = re.findall(r"^#+ (.*)$", outside_code, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
@@ -143,7 +143,7 @@ def test_every_event_file_is_json_and_says_which_handler_it_is_for():
 
 
 def part_of(readme: Path, name: str) -> str:
-    """What stands between the marks of a benchmark on the benchmarks' page."""
+    """Text between the marks of a benchmark on the benchmarks' page."""
     begun = readme.read_text().partition(f"<!-- {name}: written")[2].partition("-->")[2]
     return begun.partition(f"<!-- end of {name} -->")[0]
 

@@ -130,7 +130,7 @@ class WakeQueue:
 
 @dataclass
 class Faults:
-    """What goes wrong in the manager's AWS calls, by their number; counts them all.
+    """Faults of the manager's AWS calls, by their number; counts all calls.
 
     A call of `fail` does not happen, one of `lose` happens and its answer is lost.
     """
@@ -221,7 +221,7 @@ class World:
     stores = (MemoryStore, DynamoStore)
 
     has_faults = False
-    """Whether its manager has faults in it, which cost one job its turn and would not be noticed otherwise."""
+    """True if faults are injected into the manager, which would otherwise cost one job its turn unnoticed."""
 
     def __init__(
         self,
@@ -271,7 +271,7 @@ class World:
 
     # -- the buckets that the application gets ---------------------------------------------------------------------
     def newest(self, uri: str) -> datetime | None:
-        """When the newest checkpoint under this URI was written."""
+        """Time at which the newest checkpoint under this URI was written."""
         return self.checkpoints.get(uri)
 
     # -- people -----------------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ class World:
             metrics.clear_metrics()
 
     def before_pass(self) -> None:
-        """What a test has the manager do besides."""
+        """Hook for a test: run before the manager's pass."""
 
     def second_manager(self) -> None:
         """A whole tick of another manager, as when a message becomes visible again while its first reader works on."""

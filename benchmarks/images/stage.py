@@ -200,7 +200,7 @@ class Stage(MeteredWorld):
             super().invoke()
 
     def _pass_over(self, time: timedelta) -> None:  # noqa: ARG002 -- the world gives it
-        """A manager that fails would be asked again for ever."""
+        """A manager that fails would be asked again forever."""
         raise RuntimeError("the manager has failed")
 
     def _store(self) -> Any:

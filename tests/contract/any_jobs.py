@@ -28,7 +28,7 @@ _MEMBERS = {"added": None, "addedToo": [1, {"of": "text"}]}
 _ATTRIBUTES = {"added": {"S": "text"}}
 added_members = st.sampled_from([{}, _MEMBERS])
 _added_to_jobs = st.sampled_from([{}, {"job": _MEMBERS}, {"row": _ATTRIBUTES}, {"job": _MEMBERS, "row": _ATTRIBUTES}])
-"""What a newer release may store with a job."""
+"""Members and attributes that a newer release may store with a job."""
 
 MEMBER = dict[str, st.SearchStrategy[Any]](
     # Names as the queue gives them are kept as a number, others are not.

@@ -12,7 +12,7 @@ MANY_ROWS = {
     "test_a_long_history_is_found_whole",
     "test_a_long_history_keeps_its_times_when_the_entry_moves",
     "test_a_long_part_is_walked_page_by_page",
-    "test_kinds_and_strangers_are_bounded_whoever_submits",
+    "test_kinds_and_strangers_are_bounded_for_any_submitter",
     "test_lanes_whose_names_are_alike_do_not_mix",
     "test_ninety_changes_in_place_are_one",
 }
@@ -21,7 +21,7 @@ MANY_ROWS = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Where Dynoxide proves them, moto does in the slow run only."""
+    """Leave the proofs of many rows in moto to the slow run on platforms where Dynoxide runs them."""
     if (platform.system(), platform.machine()) in BUILDS:
         for item in items:
             if item.path.name == "test_store_moto.py" and item.originalname in MANY_ROWS:

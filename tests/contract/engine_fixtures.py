@@ -10,7 +10,7 @@ from engines import Dynoxide, OneAtATime
 from moto import mock_aws
 
 BUILDS = {("Linux", "x86_64")}
-"""Where npm has the engine; elsewhere memory and moto alone pass the contract."""
+"""Platforms for which npm has the engine; elsewhere only memory and moto pass the contract."""
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What the contract suite runs on: memory, moto, and Dynoxide, a DynamoDB engine over HTTP.
+"""Engines of the contract suite: memory, moto, and Dynoxide, a DynamoDB engine over HTTP.
 
 An engine opens any number of stores on one table of its own.
 """
@@ -114,7 +114,7 @@ class Dynoxide:
 
     def __init__(self) -> None:
         self._port = _free_port()
-        # Of one session: each reads botocore's models anew, which takes thirty times what a client does.
+        # Of one session: each reads botocore's models again, which takes thirty times what a client does.
         self._session = boto3.session.Session()
         self._process = subprocess.Popen(
             [str(_binary()), "--port", str(self._port)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

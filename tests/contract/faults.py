@@ -18,7 +18,7 @@ Fault = Callable[[Any, Callable[[], Any]], Any]
 
 
 def answer_lost(request: Any, send: Callable[[], Any]) -> Any:
-    """It happened, and nobody heard of it."""
+    """The call happened, and its answer is lost."""
     send()
     raise ReadTimeoutError(endpoint_url=request.url)
 
@@ -86,7 +86,7 @@ class Disturbed:
 
 
 class Between:
-    """A client that lets somebody act before its n-th request, and tells what it was asked."""
+    """A client that lets another writer act before its n-th request, and records its requests."""
 
     def __init__(self, client: Any) -> None:
         self.client = client

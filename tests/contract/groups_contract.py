@@ -1,4 +1,4 @@
-"""What every implementation of `ports.RendezvousControl` does.
+"""Contract of every implementation of `ports.resizing.RendezvousControl`.
 
 A subclass gives `groups`, `written(run, text)`, which writes as nodes do, and `asked(run)`, which reads the control.
 """

@@ -159,7 +159,7 @@ class ParentContract:
         assert names(store, Filter(parent="two")) == ["child1", "child2", "child3"]
         assert names(store, Filter(parent="two", share="research")) == ["child1"]
         assert names(store, Filter(parent="three")) == ["child3"]
-        assert names(store, Filter(parent="tw")) == names(store, Filter(parent="nobody")) == []
+        assert names(store, Filter(parent="tw")) == names(store, Filter(parent="missing")) == []
         assert names(store, Filter(states=ENDED, parent="one")) == []
         assert names(store, Filter(due=b.at(9), parent="one")) == []
 

@@ -1,4 +1,4 @@
-"""What a Store keeps besides jobs and settings: what was learned of instance types, and placement's cursors."""
+"""Contract of a Store for data besides jobs and settings: the catalogue of instance types, and placement's cursors."""
 
 from __future__ import annotations
 

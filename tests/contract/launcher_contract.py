@@ -1,4 +1,4 @@
-"""What every Launcher does, in groups of behaviours, one class each.
+"""Contract of every Launcher, in groups of behaviours, one class each.
 
 A test module inherits the groups that its implementation is capable of and gives a `bench`; a behaviour that it does
 not inherit does not exist for it, so nothing is skipped. Only ports and values of the domain are spoken here.
@@ -39,7 +39,7 @@ class Bench(Protocol):
     def now(self) -> datetime: ...
 
     def create_elsewhere(self, request: Mapping[str, Any]) -> None:
-        """Somebody else creates a training job."""
+        """Create a training job from outside the queue."""
         ...
 
     def described(self, name: str) -> Mapping[str, Any]:
@@ -55,7 +55,7 @@ class Bench(Protocol):
     # ------------------------------------------------------------ Lives
 
     def create_lasting(self, name: str) -> None:
-        """Somebody else creates a training job that does not end while the test runs."""
+        """Create a training job from outside the queue that does not end while the test runs."""
         ...
 
     # ------------------------------------------------------------ RunsOut
@@ -93,7 +93,7 @@ class Bench(Protocol):
     # ------------------------------------------------------------ Reports
 
     def reports(self) -> list[Observation]:
-        """What the events so far have said, oldest first."""
+        """Observations that the events so far carried, oldest first."""
         ...
 
 
@@ -135,7 +135,7 @@ def open_names(bench: Bench) -> list[str]:
 
 
 def seen(bench: Bench, name: str = "job1") -> Observation:
-    """What the launcher says of a job that is there."""
+    """Describe a job that exists."""
     report = bench.launcher.describe(name)
     assert report is not None
     return report
@@ -182,15 +182,15 @@ class Creates:
         assert bench.launcher.describe("job1") is None
 
     def test_an_absent_training_job_is_none_and_holds_nothing(self, bench: Bench):
-        assert bench.launcher.describe("nobody") is None
-        assert bench.launcher.units_of("nobody") == {}
+        assert bench.launcher.describe("missing") is None
+        assert bench.launcher.units_of("missing") == {}
 
     def test_an_account_without_open_jobs_lists_none(self, bench: Bench):
         assert open_names(bench) == []
 
 
 class KeepsNamesUnique:
-    """A name that is there is told apart: ours, or somebody else's."""
+    """A taken name is recognised as the queue's or as a stranger's."""
 
     def test_our_own_attempt_is_already_there(self, bench: Bench):
         create(bench)
@@ -434,7 +434,7 @@ class KeepsWarm:
         bench.launcher.end_warm_pool("job1")
         bench.let(DONE)
         bench.launcher.end_warm_pool("job1")
-        bench.launcher.end_warm_pool("nobody")
+        bench.launcher.end_warm_pool("missing")
         report = seen(bench)
         assert report.status is Status.COMPLETED
 
@@ -601,7 +601,7 @@ class Fails:
 
 
 class Reports:
-    """What the events say is what Describe says."""
+    """Events and Describe agree."""
 
     def test_every_event_of_a_job_is_an_observation_that_names_it(self, bench: Bench):
         create(bench, "job1-qstamp-2", number=2, queue_job="job1")

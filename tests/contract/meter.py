@@ -1,4 +1,4 @@
-"""What calls of a DynamoDB client cost, as DynamoDB itself reports it (`ReturnConsumedCapacity`)."""
+"""Cost of a DynamoDB client's calls, as DynamoDB itself reports it (`ReturnConsumedCapacity`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Meter:
 
     @contextmanager
     def measured(self) -> Iterator[Cost]:
-        """What is spent inside the block."""
+        """Measure the cost of the block."""
         before = (self.total.read_units, self.total.write_units, self.total.calls)
         cost = Cost()
         yield cost

@@ -1,4 +1,4 @@
-"""What every store does about the pause of the manager, and about comparisons with SageMaker."""
+"""Contract of every store for the pause of the manager, and for comparisons with SageMaker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every implementation of `ports.Permissions` does."""
+"""Contract of every implementation of `ports.permissions.Permissions`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ended attempts have taught is booked by the commit that ends them, once, and read by every pass."""
+"""Records of ended attempts: the commit that ends an attempt books it, once, and every pass reads it."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class RecordsContract:
         assert store.transition([(running, after)], fence=store.begin_pass().pass_number)
         assert store.begin_pass().records.history.kinds[ALL].total == pytest.approx(1)
 
-    def test_kinds_and_strangers_are_bounded_whoever_submits(self, store):
+    def test_kinds_and_strangers_are_bounded_for_any_submitter(self, store):
         for n in range(90):
             ended(store, f"job{n}", 60 + n, share=f"share{n}", container_image=f"image{n}")
         records = store.begin_pass().records

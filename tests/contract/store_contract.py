@@ -1,4 +1,4 @@
-"""What every Store must do. An engine's test module subclasses `StoreContract` and gives the fixture `engine`.
+"""Contract of every Store. An engine's test module subclasses `StoreContract` and gives the fixture `engine`.
 
 In parts, by what is asked: submitting and finding, moving, the fence (here); reading, listing, settings (beside).
 """
@@ -71,9 +71,9 @@ class SubmitContract:
         assert store.submit(b.a_job("job1"), b.a_request("job1")) == now
 
     def test_an_unsubmitted_name_is_not_found(self, store):
-        assert store.find("nobody") is None
+        assert store.find("missing") is None
         with pytest.raises(JobNotFound):
-            store.request_of("nobody")
+            store.request_of("missing")
 
     @pytest.mark.parametrize("alphabet", [string.printable, "\U00010000\U00020001\U0001f682\u4e2d\u6587é"])
     def test_the_largest_request_that_sagemaker_accepts_is_kept(self, store, alphabet):

@@ -32,7 +32,7 @@ RUN = BERT
 HAPPENED = {answer_lost, trouble_after, killed_after}
 """Faults after which the call has had its effect; after any other it has not."""
 ENDS_BY = {throttled: Throttled, killed_before: Killed, killed_after: Killed}
-"""What the caller sees of a fault where it is not that nobody knows."""
+"""Errors of the faults whose outcome the caller knows, or that end the caller."""
 FAULTS = (answer_lost, trouble_after, request_lost, throttled, killed_before, killed_after)
 VERBS = 8
 ONCE = {"mode": "standard", "total_max_attempts": 1}
@@ -75,7 +75,7 @@ def control(epoch):
 
 
 def verbs(nodes, run=RUN):
-    """What a manager does while nodes write; every verb checks its own effect."""
+    """Calls of a manager while nodes write; every call checks its own effect."""
     for epoch in range(1, VERBS // 2 + 1):
 
         def direct(groups, epoch=epoch):

@@ -164,7 +164,7 @@ def test_every_aws_call_of_the_adapter_is_within_the_hooks_reach():
 
 
 class KilledError(BaseException):
-    """What a crash looks like from inside: nothing in the adapter may catch it."""
+    """A crash as the code inside sees it: nothing in the adapter may catch it."""
 
 
 SCENES = {

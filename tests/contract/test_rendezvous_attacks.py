@@ -1,7 +1,7 @@
 """An attacker with the victim's own execution role: it may write any row of the table, but knows no secret of a run.
 
-Nodes that leave end with exit code 0, which SageMaker reports as a completed job: so nobody but the queue and the nodes
-of a run may have them do so, and nobody else may tell the queue that they have.
+Nodes that leave end with exit code 0, which SageMaker reports as a completed job: so only the queue and the nodes
+of a run may have them do so, and only they may tell the queue that they have.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def forged_closed(row):
 
 
 def works_on(node):
-    """Whether a node sees no reason to leave, however often it looks."""
+    """Return True if a node sees no reason to leave in three reads."""
     for _ in range(3):
         time.sleep(0.002)
         status = node.status()

@@ -1,4 +1,4 @@
-"""What the store costs, in units as the engine reports them, and what no depth of the queue may change."""
+"""Cost of the store, in units that the engine reports, and its independence of the queue's depth."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_held_jobs_cost_what_of_them_is_asked_for(meter):
         (Filter(due=b.at(-1)), 0, 1),
         (Filter(due=b.NOW), 1, 1),
         (Filter(due=b.at(300)), 6, 1),
-        (Filter(parent="nobody"), 0, 1),
+        (Filter(parent="missing"), 0, 1),
         (Filter(parent="timed3"), 4, 1 + 4),
     ]:
         with meter.measured() as cost:

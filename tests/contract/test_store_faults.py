@@ -83,7 +83,7 @@ def test_an_end_whose_answer_was_lost_is_booked_once_however_often_it_is_told_ag
 
 
 def _whether_won(store, before, after):
-    """What somebody hears who tells it again; None where it may have happened."""
+    """Answer to a repeated transition; None if it may have happened."""
     try:
         return store.transition([(before, after)])
     except Unavailable:

@@ -1,4 +1,4 @@
-"""What others do between two requests of one call: the answer must be one that was true at some moment of it."""
+"""Writes of others between two requests of one call: the answer must have been true at some moment of the call."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_survey_reads_the_pass_number_last_and_with_strong_consistency(dynoxid
 
 @pytest.mark.parametrize("others", [1, 3])
 def test_an_end_that_others_book_before_is_booked_on_top_of_theirs(dynoxide_engine, between, others):
-    """Each try reads the records, then commits; somebody else's end comes in between."""
+    """Each try reads the records, then commits; another job's end comes in between."""
     store, rival = dynoxide_engine.open(client=between.client), dynoxide_engine.open()
     running, ended = an_end(store, "job1")
     rivals = [an_end(rival, f"other{n}") for n in range(others)]

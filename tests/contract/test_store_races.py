@@ -117,7 +117,7 @@ def test_managers_at_once_never_give_a_pool_out_twice(engine):
                 one_pass(manager, number)
             except Fenced:
                 overtaken.append(number)
-            # Without a pause they would overtake each other for ever, and none would get to act.
+            # Without a pause they would overtake each other forever, and none would get to act.
             done.wait(rng.uniform(0, 0.3))
 
     timer = threading.Timer(50, done.set)

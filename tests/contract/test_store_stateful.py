@@ -59,7 +59,7 @@ MOVES = [
 
 
 def outcome(call):
-    """What a call answers or raises, comparable."""
+    """Answer or error of a call, comparable."""
     try:
         return call()
     except TrainmasterError as error:

@@ -1,4 +1,4 @@
-"""A history of pools that cannot be read, as a later version may have written it, stops nobody: it begins anew."""
+"""An unreadable history of pools, as a later version may have written it, stops nothing: a new one is begun."""
 
 from __future__ import annotations
 

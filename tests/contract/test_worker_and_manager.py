@@ -1,4 +1,4 @@
-"""What nodes write is what the queue reads, and what the queue writes is what nodes read: they share no code."""
+"""Nodes and the queue share no code, yet each reads what the other writes."""
 
 from __future__ import annotations
 

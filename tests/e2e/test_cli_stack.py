@@ -101,8 +101,8 @@ def test_a_request_that_the_door_refuses(trainmaster, request_file):
 
 
 def test_credentials_that_are_missing_are_told(deployed):
-    nobody = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
-    refused = deployed.run(sys.executable, "-m", "trainmaster", "ls", env=nobody)
+    without_keys = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+    refused = deployed.run(sys.executable, "-m", "trainmaster", "ls", env=without_keys)
     assert refused.returncode == 5
     assert refused.stderr.startswith("Error: Forbidden: No AWS credentials")
 

@@ -1,4 +1,4 @@
-"""What `pip install` brings: `trainmaster-worker` for training containers, `trainmaster` for everybody else."""
+"""Contents of the distributions: `trainmaster-worker` for training containers, `trainmaster` for everything else."""
 
 import json
 import subprocess

@@ -46,7 +46,7 @@ def expansion(trainmaster):
 
 
 def given(deployed, name):
-    """What SageMaker was asked for."""
+    """Instance type and count that SageMaker was asked for."""
     config = deployed.aws("sagemaker").describe_training_job(TrainingJobName=name)["ResourceConfig"]
     return config["InstanceType"], config["InstanceCount"]
 

@@ -1,4 +1,4 @@
-"""Who may do what: every role, on every route, with their own job and with another person's.
+"""Permissions: every role, on every route, with their own job and with another person's.
 
 The requests go through the shipped handler. A route of the OpenAPI document without a row here fails.
 """
@@ -100,9 +100,9 @@ CHANGES = [route for route in MATRIX if route[0] != "GET"]
 
 
 class Matrix(ApiWorld):
-    """An API with two shares and one job of somebody, `theirs`, in vision."""
+    """An API with two shares and one job of another person, `theirs`, in vision."""
 
-    def __init__(self, owner: str | None = session("somebody")) -> None:
+    def __init__(self, owner: str | None = session("owner")) -> None:
         super().__init__(pools={P5: Pool(P5, 2), "spare": Pool("spare", 1, type_=P5)}, settings=DEPLOYMENT)
         stored = self.memory.settings()
         self.memory.set_settings(policy=Policy(shares=SHARES), version=stored.version)
@@ -181,7 +181,7 @@ def test_callers_without_admin_never_change_anothers_job_or_the_settings(asked):
 @settings(max_examples=30)
 @given(st.sampled_from(sorted(MATRIX)), st.sampled_from(sorted(KNOWN)), SESSIONS, st.booleans())
 def test_renaming_the_session_changes_nothing(route, actor, name, own):
-    one, other = (Matrix(owner=session(actor if own else "somebody", of=each)) for each in ("ann", name))
+    one, other = (Matrix(owner=session(actor if own else "owner", of=each)) for each in ("ann", name))
     first, second = one.ask(route, session(actor)), other.ask(route, session(actor, of=name))
     assert first.status == second.status
     for world in (one, other):

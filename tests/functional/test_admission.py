@@ -1,4 +1,4 @@
-"""What the door makes of a request, who may use which share, and what it says of budgets and deadlines."""
+"""Admission of requests: normalised jobs, access to shares, warnings about budgets and deadlines."""
 
 from __future__ import annotations
 

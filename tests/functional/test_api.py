@@ -58,7 +58,7 @@ def starts(expected, low=None, high=None):
 NO_START = starts(None)
 NOW_TEXT = "2026-11-21T12:00:00Z"
 UNTIL_QUICK = "2026-11-21T13:12:00Z"
-"""When a twentieth of the day has gone by: all that may be said of a job of which nothing is known."""
+"""Time at which a twentieth of the day has passed: the only estimate for a job without any history."""
 
 
 def a_view(name, **changes):

@@ -1,4 +1,4 @@
-"""What the API says of elastic jobs: sizes, members, resizes, and how the nodes of one stand to each other."""
+"""Elastic jobs in the API: sizes, members, resizes, and the state of a job's nodes."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def test_a_name_is_percent_decoded(world, name):
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PATCH"])
 def test_a_job_that_is_not_there_is_not_found(world, method):
-    reply = world.event(method, "/jobs/nobody", {"priority": 1} if method == "PATCH" else None)
+    reply = world.event(method, "/jobs/missing", {"priority": 1} if method == "PATCH" else None)
     assert reply.kind == (404, "JobNotFound", "name")
 
 

@@ -175,7 +175,7 @@ def mixed():
         ({"state": " running , "}, ["running"]),
         ({"state": "failed"}, []),
         ({"share": "red"}, ["starting", "preempted", "older"]),
-        ({"share": "nobody"}, []),
+        ({"share": "missing"}, []),
         ({"pool": G5}, ["pending"]),
         (
             {"pool": P5, "share": "red", "state": "starting,older,completed".replace("older,", "")},

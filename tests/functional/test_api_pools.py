@@ -179,7 +179,7 @@ def test_a_change_is_retried_after_a_conflict(world):
     change, commit = world.memory.set_settings, world.store
 
     class Slow:
-        """Somebody else gets in between twice."""
+        """Another administrator writes in between, twice."""
 
         def __getattr__(self, verb):
             return getattr(commit, verb)

@@ -140,7 +140,7 @@ def test_entries_are_filtered_and_come_in_pages(world):
     assert len(entries(world, job="job3")) == 2
     assert len(entries(world, action="priority")) == 1
     assert len(entries(world, who="research")) == 6
-    assert entries(world, who="somebody else") == []
+    assert entries(world, who="another person") == []
     since, until = (NOW + timedelta(minutes=1)).isoformat(), (NOW + timedelta(minutes=3)).isoformat()
     assert [each["job"] for each in entries(world, since=since, until=until)] == ["job2", "job1"]
     first = world.get("/audit", limit="4").body

@@ -63,7 +63,7 @@ def described(world, name):
 
 
 def reason(world, name):
-    """Why a waiting job waits."""
+    """Reason for which a job waits."""
     snapshot = world.api_context.store.read_snapshot()
     return explain_in(snapshot, world.now(), [world.job(name)])[name].reason
 

@@ -1,4 +1,4 @@
-"""What a job costs for its life, and that the depth of the queue makes nothing dearer: counts, never times.
+"""Cost of a job over its life, which the depth of the queue does not raise: counts, never times.
 
 The stories are the benchmarks' own, so what is asserted here is what `make bench` reports.
 """
@@ -38,7 +38,7 @@ def test_the_life_of_a_job_of_4_kb_has_a_largest_cost(story):
 
 
 def spent_behind(waiting):
-    """What a pass and a submission cost, step by step, when so many wait and nobody can start."""
+    """Cost of a pass and of a submission, step by step, with so many waiting jobs of which none can start."""
     with engine() as client:
         make_table(client)
         fill(client, Size(running=2, lanes=1, waiting_each=waiting))

@@ -1,4 +1,4 @@
-"""Deadlines through the shipped manager: who goes before whom, and from when on."""
+"""Deadlines through the shipped manager: the order of jobs, and the time from which it applies."""
 
 from __future__ import annotations
 

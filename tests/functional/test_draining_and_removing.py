@@ -171,7 +171,7 @@ def test_nor_while_a_warm_pool_keeps_some():
 
 
 class Queue(tuple):
-    """Jobs that wait, and whom nobody may go through."""
+    """Waiting jobs that must not be iterated."""
 
     __slots__ = ()
 

@@ -21,7 +21,7 @@ PAGE = DOCS / "explanation" / "elastic.md"
 
 
 def hour(text: str) -> timedelta:
-    """How long after 12:00 a time of the page is."""
+    """Time since 12:00 of a time on the page."""
     hours, minutes = map(int, text.split(":"))
     return timedelta(hours=hours - 12, minutes=minutes)
 

@@ -29,7 +29,7 @@ def test_the_minimum_satisfactory_share_of_the_papers_example():
     job = a_job(gpus=1, sizes=(1, 2, 4), speed=PAPER_CURVE.__getitem__)
     assert future.satisfy(job, 3.0, 1.9) is None
     assert future.satisfy(job, 3.0, 2.0) == 1
-    # All four are taken until 2: nobody else can have one.
+    # All four are taken until 2: no other job can have one.
     assert future.satisfy(rigid(gpus=1), 0.1, 2.0) is None
     assert future.satisfy(rigid(gpus=1), 0.1, 2.1) == 0
 
@@ -41,7 +41,7 @@ def test_a_share_that_is_not_enough_reserves_nothing():
 
 
 def test_the_least_share_that_ends_in_time_is_kept_and_the_rest_given_out():
-    # Each needs two GPUs by second 100; nobody else wants the other two, and with linear speed-up they cost nothing.
+    # Each needs two GPUs by second 100; no other job wants the other two, and with linear speed-up they cost nothing.
     jobs = [a_job("a"), rigid("b", duration=10.0)]
     first, second = spans(jobs, ElasticFlow([100.0, 100.0]))
     assert second == (Span(0, 10, 2),)

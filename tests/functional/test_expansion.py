@@ -1,4 +1,4 @@
-"""Pools that the manager makes by itself, from the job that nothing can hold to the pool that nobody needs any more.
+"""Pools that the manager makes by itself, from the job that fits nowhere to the pool that is no longer needed.
 
 Over the shipped handler, both stores and the simulated SageMaker on the virtual clock; a manager may die after any of
 its calls, or another may overtake it there.
@@ -144,7 +144,7 @@ def test_a_pool_whose_job_met_no_capacity_is_not_made_twice():
     assert queue.history("job1").count(f"a pool of 1 x {G5} was created for it") == 1
 
 
-@pytest.mark.parametrize("error", [Throttled("busy"), Unavailable("gone"), VersionConflict("somebody else")])
+@pytest.mark.parametrize("error", [Throttled("busy"), Unavailable("gone"), VersionConflict("another writer")])
 def test_pools_that_cannot_be_changed_now_hold_up_nothing_else(queue, error):
     queue.ask("job1")
     queue.world.submit("other", kind="ml.m5.large")
@@ -223,7 +223,7 @@ def test_the_history_records_change_beneficiary_cost_and_reason(queue):
 
 
 def test_a_concurrent_change_of_pools_wins_and_no_job_starts_in_an_uncreated_pool():
-    """Somebody changes the pools after the manager has read them; the next pass makes the pool among theirs."""
+    """Another writer changes the pools after the manager has read them; the next pass makes the pool among theirs."""
     number, overtaken, seen = 0, True, set()
     while overtaken:
         number += 1
@@ -245,7 +245,7 @@ def test_a_concurrent_change_of_pools_wins_and_no_job_starts_in_an_uncreated_poo
             if overtaken:
                 assert queue.store.settings().pools["ml.m5.large"].cap == 3
     assert number > 5
-    assert (False, "pending") in seen, "nobody was faster than the pool was made"
+    assert (False, "pending") in seen, "no change came before the pool was made"
 
 
 @pytest.mark.parametrize("chunk", range(4))

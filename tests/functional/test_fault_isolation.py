@@ -99,7 +99,7 @@ def test_so_where_what_was_decided_for_one_cannot_be_committed(engine):
 
 @pytest.mark.parametrize("engine", ["memory", "dynamodb"])
 def test_a_job_that_a_fault_keeps_out_of_the_queue_is_noted_and_the_others_enter(engine):
-    """One whose time has come, and one whose parent has ended: both stay held, which somebody has to be told of."""
+    """A job that is due, and one whose parent has ended: both stay held, and the report names them."""
     with a_world(engine, pools=f"{P5}=2,{G5}=2") as world:
         world.meets(set(), "create")
         due = (world.now() + timedelta(seconds=30)).isoformat()
@@ -147,7 +147,7 @@ class FaultyStore:
     error=st.sampled_from([KeyError, ValueError, AttributeError, RecursionError]),
     preempts=st.booleans(),
 )
-def test_whatever_the_fault_and_whoever_meets_it(bad, step, error, preempts):
+def test_any_fault_met_by_any_job(bad, step, error, preempts):
     world = FaultyWorld(pools=f"{P5}=6,{G5}=1", profile=BRISK, policy=Policy(reservation_timeout=timedelta(minutes=2)))
     names = [f"j{index}" for index in range(6)]
     world.meets({names[index] for index in bad}, step, error)

@@ -56,7 +56,7 @@ def test_a_sweep_of_500_jobs_20_at_a_time():
     assert set(world.states(*names).values()) == {"completed"}
     assert peaks.most == {"trial-": 20, "other-": 30}
     assert world.peaks[G5] <= 64
-    # Nobody waits for ticks: as one of the group ends, the next one starts.
+    # No job waits for a tick: when one of the group ends, the next one starts.
     assert (world.now() - world.job(names[0]).entry_time).total_seconds() < 1.5 * 500 / 20 * 75
 
 

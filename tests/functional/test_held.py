@@ -306,7 +306,7 @@ class TestMany:
         assert counting.calls["find"] == 0
 
     def test_a_sweep_takes_many_parents_in_turns(self):
-        """A thousand pipelines behind one another, and nobody has told any of them: five sweeps do."""
+        """A thousand pipelines behind one another, none of them notified yet: five sweeps release all."""
         world = World(profile=BRISK)
         store = world.api_context.store
         for number in range(1000):

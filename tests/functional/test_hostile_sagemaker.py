@@ -51,7 +51,7 @@ class TestNotFound:
         world.run_until_ended("job1")
         assert (world.job("job1").state, world.opened) == (JobState.COMPLETED, ["job1"])
 
-    def test_a_job_that_nobody_describes_for_ten_minutes_is_gone(self):
+    def test_a_job_that_is_not_described_for_ten_minutes_is_gone(self):
         world = without_events()
         world.submit("job1", training_seconds=90_000)
         world.settle()

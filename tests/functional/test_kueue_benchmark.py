@@ -1,4 +1,4 @@
-"""The load of Kueue's baseline: what Kueue submits, run to its end, and a sheet that rounds in nobody's favour."""
+"""Load of Kueue's baseline: the jobs that Kueue submits, run to their end, and a sheet whose rounding is neutral."""
 
 from __future__ import annotations
 

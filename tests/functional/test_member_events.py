@@ -1,4 +1,4 @@
-"""Events about members of elastic jobs lead to the job, whatever they carry; nobody takes members for strangers."""
+"""Events about members of elastic jobs lead to the job, with any contents; members are never taken for strangers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = "job1"
 
 
 class Listing:
-    """A launcher that only lists; whoever asks what a job holds takes it for a stranger."""
+    """A launcher that only lists; its `identify` takes every job for a stranger."""
 
     def __init__(self, *names, ended=""):
         self.names, self.asked, self.ended, self.described = names, [], ended, {}

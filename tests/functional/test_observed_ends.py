@@ -1,4 +1,4 @@
-"""What SageMaker really does to jobs, and what the queue makes of it: the shipped manager over the simulator."""
+"""Ends that SageMaker gives to jobs, and the queue's reaction: the shipped manager over the simulator."""
 
 from __future__ import annotations
 

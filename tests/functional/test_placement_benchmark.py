@@ -1,4 +1,4 @@
-"""The placement benchmark: tiny experiments end to end, machines that share, and figures that favour nobody."""
+"""The placement benchmark: tiny experiments end to end, machines that share, and figures that favour no policy."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_equal_seeds_give_equal_figures_and_others_give_others():
 
 
 class Here:
-    """Watches runs that this process plays itself, up to so many: then somebody presses Ctrl-C."""
+    """Watches runs that this process plays itself, up to so many, then acts as if Ctrl-C was pressed."""
 
     def __init__(self, most):
         self.left = most

@@ -1,4 +1,4 @@
-"""What `docs/explanation/placement.md` says happens: its worked example is planned, its numbers are computed.
+"""The worked example of `docs/explanation/placement.md`: its jobs are planned, its numbers are computed.
 
 The page is the test's input: pools, jobs and settings are read from its tables, and what comes of them is compared.
 """
@@ -31,7 +31,7 @@ JOBS = table(EXAMPLE, "job")
 
 
 def resources(tag: str) -> Resources:
-    """What a job of the page asks for."""
+    """Resources that a job of the page requests."""
     given = dict(part.split("=") for part in plain(tag).split(","))
     return Resources(**{name: float(value) if name.endswith("gib") else int(value) for name, value in given.items()})
 
@@ -52,7 +52,7 @@ def plan(policy: Policy) -> Plan:
 
 
 def told(decided: Plan) -> dict[str, str]:
-    """What becomes of each job, in the page's words, which leave out when."""
+    """Outcome of each job, in the words of the page, which leave out the time."""
     words = {}
     for decision in decided.decisions:
         if isinstance(decision, Start):

@@ -47,7 +47,7 @@ def a_world(*, durable: bool = False, **arguments: Any) -> Iterator[ElasticWorld
 
 
 def settled(world: ElasticWorld, size: int) -> bool:
-    """Whether the elastic job runs with this size, or has ended."""
+    """Return True if the elastic job runs with this size, or has ended."""
     job = world.job("elastic")
     return job.state in ENDED or (job.state is JobState.RUNNING and world.size("elastic") == size)
 
@@ -133,7 +133,7 @@ def check_decreed(world: ElasticWorld, names: list[str]) -> None:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is played, under which settings, and what has to be true at its end."""
+    """A run under given settings, and the check of its end."""
 
     run: Callable[..., list[str]]
     policy: Policy
@@ -150,7 +150,7 @@ LOSS = Scenario(losing_its_base, EAGER, check_lost)
 
 
 def calls_of(told: Scenario, hook: str, *, durable: bool = False) -> int:
-    """How many calls the manager makes in an untouched story, from the first resize on."""
+    """Count the manager's calls in an undisturbed run, from the first resize on."""
     with a_world(durable=durable, policy=told.policy) as world:
         told.check(world, told.run(world, hook))
         return len(world.faults.calls)

@@ -198,7 +198,7 @@ def test_members_are_no_external_training_jobs():
     assert world.api_context.store.read_snapshot().external == {}
 
 
-class TestSomebodyElse:
+class TestCustomResizer:
     """Custom resizes."""
 
     @pytest.fixture
@@ -210,13 +210,13 @@ class TestSomebodyElse:
         return world
 
     def asked(self, world: ElasticWorld) -> dict[str, Any]:
-        """The job is to have three instances, and whoever is asked says nothing."""
+        """Have the job grow to three instances, and the resizer remain silent; return its last question."""
         world.resizer.silent = True
         world.decreed["elastic"] = 3
         world.run(70)
         return world.resizer.asked[-1]
 
-    def test_is_asked_once_and_told_all_that_he_needs(self, world):
+    def test_is_asked_once_and_told_all_that_it_needs(self, world):
         question = self.asked(world)
         world.run(300)
         assert len(world.resizer.asked) == 1
@@ -234,7 +234,7 @@ class TestSomebodyElse:
             "answerTo": {"method": "POST", "path": "/jobs/elastic/resize"},
         }
 
-    def test_answers_later_and_may_repeat_himself(self, world):
+    def test_answers_later_and_may_repeat_itself(self, world):
         question = self.asked(world)
         done = HookAnswer(token=question["token"], outcome=Answers.DONE, instances=2)
         assert answer_resize(world.api_context, ADA, "elastic", done).units == {P5: 2}

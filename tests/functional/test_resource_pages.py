@@ -1,4 +1,4 @@
-"""What the how-to pages on resources and made pools show: the request is taken, settings and reasons are real."""
+"""Examples of the how-to pages on resources and made pools: requests are accepted, settings and reasons are real."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def test_whatever_a_request_says_it_is_refused_or_all_its_pools_cover_what_it_as
 
 
 class TestTypesThatTheServiceModelIsTooOldToKnow:
-    """A pool has them: whoever set it says that they exist."""
+    """A pool may have them: the administrator who set it says that they exist."""
 
     LAB = "ml.x9.large"
     NEW = Pool("lab", 2, type_=LAB, vcpus=256, memory_gib=4096, accelerators_per_unit=16, accelerator="acme")

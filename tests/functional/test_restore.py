@@ -25,7 +25,7 @@ def copied(table: MemoryTable) -> MemoryTable:
 
 
 def set_back(world: World, backup: MemoryTable) -> None:
-    """What docs/how-to/restore.md has an administrator do: pause, put the backup in place, paused."""
+    """Do as docs/how-to/restore.md asks of an administrator: put the backup in place, paused."""
     backup.passes += 1_000
     world.memory = backup
     world.api_context = type(world.api_context)(world._store(), world.queue, world)

@@ -1,4 +1,4 @@
-"""Who may send what to the manager: the sender is the role that SQS names, never what a message says."""
+"""Senders to the manager: the role that SQS names decides, never the contents of a message."""
 
 from __future__ import annotations
 

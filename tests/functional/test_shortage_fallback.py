@@ -34,7 +34,7 @@ def submit(world, name, resources="accelerators=8", **config):
 
 
 def tried(world, name):
-    """Where the job's starts were, one after the other."""
+    """Pools in which the job was started, in that order."""
     return [line.reason.split()[3].rstrip(":") for line in world.job(name).history if line.reason.startswith("takes")]
 
 

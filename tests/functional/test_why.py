@@ -134,7 +134,7 @@ class TestWhatWouldHelp:
 
 
 ASKED = Resources(accelerators=8, accelerator_memory_gib=640)
-"""What an instance of P5 has, and one of G5 does not."""
+"""Resources that an instance of P5 has, and one of G5 does not."""
 
 
 def asking(name="waits", instances=1, **fields):
@@ -195,7 +195,7 @@ class TestWhatWouldHelpAJobThatNoPoolCouldHold:
         assert listed == {P5: ["waits"], G5: []}
 
 
-class TestOfWhomThereIsNoStory:
+class TestJobsWithoutADiagnosis:
     @pytest.mark.parametrize("job", [running("job1"), a_held_job("job1")], ids=["running", "held"])
     def test_of_a_job_that_does_not_wait(self, job):
         assert why(a_world(job), "job1") is None

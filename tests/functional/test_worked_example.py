@@ -28,7 +28,7 @@ HOW_IT_DECIDES, ATTAINED = (
 
 
 def hour(text: str) -> timedelta:
-    """How long after 12:00 a time of the page is."""
+    """Time since 12:00 of a time on the page."""
     hours, minutes = map(int, text.split(":"))
     return timedelta(hours=hours - 12, minutes=minutes)
 
@@ -121,7 +121,7 @@ def test_the_remarks_name_only_times_and_jobs_of_the_example(example, told):
 
 
 def value_of(name: str) -> object:
-    """What a dotted name of the page stands for: a setting's default, or a constant of the planner or the domain."""
+    """Value of a dotted name of the page: a setting's default, or a constant of the planner or the domain."""
     first, *rest = name.split(".")
     if first == "policy":
         found: object = Policy()

@@ -48,7 +48,7 @@ def a_running_image(name: str = "image1", load: int = 8, **fields: Any) -> Job:
 
 
 def a_report(job: Job, *, status: Status = Status.IN_PROGRESS, **progress: int) -> Observation:
-    """What the run's records say."""
+    """Observation of the run's records."""
     secondary = "Training" if status is Status.IN_PROGRESS else ""
     return b.an_observation(job, status=status, secondary=secondary, progress=RunProgress(**progress))
 

@@ -94,7 +94,7 @@ class Endpoints:
 
 @dataclass
 class Worker:
-    """Somebody at a region.
+    """A worker at a region.
 
     Attributes:
         dies_at: when it falls silent; None for one that does not.
@@ -262,7 +262,7 @@ class ImageRunsWorld(Workers, World):
         self.work()
 
     def before_pass(self) -> None:
-        """A manager that fails for ever fails the test."""
+        """A manager that fails forever fails the test."""
         self.invocations += 1
         if self.invocations > MAX_INVOCATIONS:
             raise EndlessError

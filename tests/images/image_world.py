@@ -1,4 +1,4 @@
-"""What intake of image jobs meets outside, played: images, endpoints, queues, and batches as Lambda delivers them.
+"""Outside world of the intake of image jobs: images, endpoints, queues, and batches as Lambda delivers them.
 
 It must not hold any rule of the queue.
 """
@@ -89,7 +89,7 @@ class Endpoints:
 
 
 def an_endpoint(key: str, *variants: Variant, **fields: Any) -> Endpoint:
-    """An endpoint as AWS tells it: nobody knows yet when that was."""
+    """An endpoint as AWS describes it; the time of the description is not set yet."""
     return Endpoint(key=key, variants=variants, **fields)
 
 

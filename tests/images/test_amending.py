@@ -10,7 +10,7 @@ from trainmaster.images.ports import MAX_TRIES, amend
 
 
 class Busy:
-    """A memory that somebody else writes to before each of the first writes."""
+    """A store in which another writer writes before each of the first writes."""
 
     def __init__(self, others):
         self.kept, self.others, self.tries = Endpoint(key="ships"), others, 0

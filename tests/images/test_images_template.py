@@ -222,7 +222,7 @@ def test_image_functions_may_send_only_to_their_queues():
     ],
 )
 def test_image_functions_may_read_the_table_and_write_their_own_rows(role, written):
-    """That it is enough for them is proved in test_permissions.py."""
+    """Prove the lower bound; test_permissions.py proves that the permissions suffice."""
     found = {}
     for each in statements(role):
         of_table = [action for action in listed(each["Action"]) if action.startswith("dynamodb:")]
@@ -245,9 +245,9 @@ def test_image_functions_may_read_the_table_and_write_their_own_rows(role, writt
 def test_w20_functions_of_image_jobs_scale_with_their_queues_and_no_message_is_given_up_for_their_bound(
     function, event, queue, parameter
 ):
-    """Nobody else scales them. Lambda takes 2 to 1,000.
+    """Their scaling is bounded by this alone. Lambda takes 2 to 1,000.
 
-    A message that shows again before its call has ended is counted as received in vain. AWS advises five deliveries at
+    A message that shows again before its call has ended counts as another receive. AWS advises five deliveries at
     least ("Configuring maximum concurrency for Amazon SQS event sources").
     """
     source = RESOURCES[function]["Properties"]["Events"][event]["Properties"]
@@ -262,7 +262,7 @@ def test_w20_functions_of_image_jobs_scale_with_their_queues_and_no_message_is_g
 
 
 KMS = {"IntakeRole": {"kms:Decrypt"}, "RegionRole": {"kms:Decrypt", "kms:GenerateDataKey"}}
-"""What S3 needs to read and to write under a key ("Protecting data with SSE-KMS")."""
+"""Actions that S3 needs to read and to write under a key ("Protecting data with SSE-KMS")."""
 
 
 @pytest.mark.parametrize("role", [*OURS, *of_type(CORE, "AWS::IAM::Role")])

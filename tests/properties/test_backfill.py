@@ -1,4 +1,4 @@
-"""Backfill keeps its promises: whom it reserves for is not delayed, and nobody starves under any order."""
+"""Backfill keeps its promises: reserved starts are not delayed, and no job starves under any order."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_with_honest_time_limits_a_reservation_only_moves_forward(drawn, depth):
 @given(jobs)
 @settings(max_examples=80, deadline=None)
 def test_backfill_wastes_nothing_that_strict_order_would_use(drawn):
-    """With honest limits no job of the queue's head waits longer than if nobody had been let past it."""
+    """With honest limits no job of the queue's head waits longer than if no other had been let past it."""
     strict = InstantSim(pools(), Policy(order=Order.FIFO), learns=False).run(arrivals(drawn))
     easy = InstantSim(pools(), Policy(order=Order.BACKFILL), learns=False).run(arrivals(drawn))
     first_blocked = next((name for name in sorted(strict.jobs) if strict.wait_of(name) > timedelta(0)), None)
@@ -93,7 +93,7 @@ def test_the_largest_job_waits_no_longer_than_patience_and_what_runs_then(order,
 
 
 def test_an_estimate_that_is_outlived_moves_the_reservation_and_the_reason_says_so():
-    """Ten jobs took a minute; the eleventh takes an hour. The job behind it is told anew when to expect its start."""
+    """Ten jobs took a minute; the eleventh takes an hour. The job behind it then gets a new expected start."""
     told = []
 
     def watch(snapshot, plan, now):

@@ -1,4 +1,4 @@
-"""What draining pools means to every plan, whatever the snapshot, the order, and which pools are drained."""
+"""Effect of draining pools on every plan, for any snapshot, order and set of drained pools."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ def test_a_pool_that_shrank_does_not_grow_without_new_events(snapshot, passes):
 @BRIEF
 @given(queues(), st.integers(1, 3))
 def test_idle_managed_pools_block_no_demand(snapshot, passes):
-    """A guard rail stops nobody who would have passed it had the idle pools never been made."""
+    """A guard rail stops no job that would have passed it had the idle pools never been made."""
     snapshot = lived(snapshot, passes)
     idle = replace(snapshot, active=(), waiting=(), policy=replace(snapshot.policy, shares={}))
     job = b.a_job(

@@ -1,4 +1,4 @@
-"""What the names of lanes say: all of it, and nothing of another lane."""
+"""Names of lanes carry all of the lane, and nothing of another."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def quiet():
 
 
 def preemptions(world: World, names: list[str]) -> set[tuple[str, str]]:
-    """Who stepped aside for whom."""
+    """Pairs of a preempted job and the job that it was preempted for."""
     attempts = [(name, attempt) for name in names for attempt in world.job(name).attempts]
     return {(name, str(a.freed_for)) for name, a in attempts if a.outcome is Outcome.PREEMPTED}
 
@@ -113,7 +113,7 @@ def played(jobs, policy, stop):
 
 
 def obeyed(sim, rules):
-    """Nobody stepped aside before the rules let it, nor more often."""
+    """No job was preempted before the rules allowed it, nor more often."""
     for job in sim.jobs.values():
         resumed = False
         for attempt in (attempt for attempt in job.attempts if attempt.outcome is Outcome.PREEMPTED):
@@ -162,7 +162,7 @@ def team_shares(draw):
 @given(comers, without_levels, queue_rules, stops, team_shares())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_preemptions_between_shares_never_cycle(jobs, order, rules, stop, shares):
-    """An owner may take back what its own borrower was displaced for, once; nobody does it twice to the same job."""
+    """An owner may take back what its own borrower was displaced for, once; no job does it twice to the same job."""
     sim = played(jobs, Policy(order=order, preemption=rules, shares=shares), stop)
     pairs = Counter((swap.victim, swap.winner) for swap in sim.swaps)
     for victim, winner in pairs:

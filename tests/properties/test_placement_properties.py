@@ -1,4 +1,4 @@
-"""What must hold of every placement policy, and of every plan whose jobs ask for resources."""
+"""Invariants of every placement policy, and of every plan whose jobs request resources."""
 
 from __future__ import annotations
 

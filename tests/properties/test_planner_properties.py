@@ -1,4 +1,4 @@
-"""What must hold of every plan, whatever the snapshot."""
+"""Invariants of every plan, for any snapshot."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def active_jobs(draw, name):
     )
     fate = draw(st.integers(0, 4))
     if fate == 0:
-        return lifecycle.preempt(job, "somebody", at(-draw(st.integers(0, 8000))))
+        return lifecycle.preempt(job, "other", at(-draw(st.integers(0, 8000))))
     return lifecycle.request_stop(job, NOW, "its user") if fate == 1 else job
 
 
@@ -87,7 +87,7 @@ def free_in(snapshot):
 
 
 def coming_in(snapshot):
-    """What stopping jobs bring, as long as anybody still waits for them."""
+    """Units that stopping jobs free, while their stop is younger than the reservation timeout."""
     limit = snapshot.policy.reservation_timeout
     coming = total(j.units for j in snapshot.active if j.stopping and j.attempt.stop_asked_at + limit > NOW)
     return {name: count for name, count in coming.items() if name in snapshot.pools}

@@ -1,4 +1,4 @@
-"""Who steps aside, against an oracle that looks at every set of jobs and knows the rules in their plainest words."""
+"""Choice of victims, against an oracle that tries every set of jobs under the rules in their simplest form."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def active_jobs(draw, name):
     outcomes = draw(st.just([]) | st.lists(st.sampled_from((Outcome.PREEMPTED, Outcome.RETURNED)), max_size=3))
     past = tuple(a_past_attempt(number, outcome=outcome) for number, outcome in enumerate(outcomes, 1))
     job = replace(job, past=past, attempt=replace(job.attempt, number=len(past) + 1))
-    return lifecycle.preempt(job, "somebody", NOW) if draw(st.integers(0, 14)) == 0 else job
+    return lifecycle.preempt(job, "other", NOW) if draw(st.integers(0, 14)) == 0 else job
 
 
 @st.composite
@@ -92,7 +92,7 @@ def with_examples(count):
 
 
 def could_go(job):
-    """Whether a job is one that could be preempted at all."""
+    """Return True if a job could be preempted at all."""
     known = job.attempt.launched and job.attempt.stop_asked_at is None
     return job.preemptible and known and job.state in (JobState.STARTING, JobState.RUNNING)
 
@@ -146,7 +146,7 @@ def best_set(jobs, missing, snapshot, rank):
 
 
 def starts_no_chain(some, could, missing, rank):
-    """Whether no victim could at once displace in its turn somebody of lower standing who was spared."""
+    """Return True if no victim could at once displace in its turn a spared job of a lower rank."""
     for victim in some:
         others = [job for job in some if job is not victim]
         lower = [job for job in could if job not in some and rank(job) < rank(victim)]
@@ -326,7 +326,7 @@ asked = st.lists(st.tuples(new_jobs, lacking), min_size=2, max_size=5)
 @given(snapshots(), asked, ranks, surplus, st.booleans())
 @with_examples(80)
 def test_repeated_searches_equal_fresh_searches_of_the_remaining_jobs(snapshot, questions, rank, above, enabled):
-    """Work is shared between questions; whoever has been taken is not counted on again."""
+    """Work is shared between questions; a job that has been taken is not counted on again."""
     candidates, left = Candidates.of(snapshot, NOW, rank), snapshot
     for job, missing in questions:
         permits = Lending(job, above, rank) if enabled else None

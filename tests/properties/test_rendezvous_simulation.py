@@ -110,11 +110,11 @@ class Play:
         self.simulation.crash(self.pick())
 
     def depart(self):
-        """SIGTERM, and nobody had asked for it."""
+        """Deliver SIGTERM without a request to leave."""
         self.pick().told_to_go = True
 
     def restart(self):
-        """The container's program dies and is started anew: same job, same host, another life."""
+        """The container's program dies and starts again: same job, same host, another life."""
         node = self.pick()
         self.simulation.crash(node)
         host = self.rng.choice(("algo-1", "algo-2"))

@@ -65,7 +65,7 @@ class TrainingJob:
 
 
 class Story(RuleBasedStateMachine):
-    """What may happen to one elastic job."""
+    """Events in the life of one elastic job."""
 
     hook: Hook
 
@@ -204,7 +204,7 @@ class Story(RuleBasedStateMachine):
             self.become(lifecycle.mark_member_launched(self.job, name))
 
     def tend_resize(self):
-        """A growth whose time is over is given up; what somebody else does is done at once, or never."""
+        """Abandon a growth whose time is over; a custom resize is done at once, or never."""
         attempt = self.job.attempt
         under_way = attempt.resizing
         if self.job.state is not JobState.RESIZING or under_way is None or self.now < under_way.until:
@@ -215,7 +215,7 @@ class Story(RuleBasedStateMachine):
 
     @precondition(lambda self: self.hook is Hook.CUSTOM and self.job.state is JobState.RESIZING)
     @rule()
-    def somebody_answers(self):
+    def custom_resizer_answers(self):
         under_way = self.job.attempt.resizing
         own = self.world.get(self.job.attempt.training_job_name)
         if under_way is not None and own is not None and own.status is Status.IN_PROGRESS:
@@ -255,7 +255,7 @@ class Story(RuleBasedStateMachine):
 
     @precondition(lambda self: self.live())
     @rule(data=st.data())
-    def somebody_stops_something(self, data):
+    def a_person_stops_a_training_job(self, data):
         name = data.draw(st.sampled_from(self.live()))
         self.world[name].status = Status.STOPPING
         self.meddled = True

@@ -1,7 +1,7 @@
 """Elastic jobs never bounce: on random queues and clusters, played in virtual time to their end or to rest.
 
-Every pass is checked by `elastic_play`: caps, legal sizes, nobody stopped where shrinking would do, nobody touched for
-a job that could not start, nobody grown while somebody waits who could have it shrink again.
+Every pass is checked by `elastic_planner_sim`: caps, legal sizes, none stopped if shrinking suffices, none touched for
+a job that could not start, and none grown while a job waits that could have it shrink again.
 """
 
 from __future__ import annotations

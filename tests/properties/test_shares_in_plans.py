@@ -1,4 +1,4 @@
-"""What must hold of every plan where shares are in play. Only `schedule` decides, as it is shipped."""
+"""Invariants of every plan with shares. Only `schedule` decides, as it is shipped."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_nor_does_what_borrowers_wait_for_keep_it_from_them(snapshot, order):
 @settings(deadline=None)
 @given(snapshots(restless=False, reservations=0))
 def test_nothing_is_idle_while_a_job_that_may_have_it_waits_for_it(snapshot):
-    """Nothing stops or is held here, and nobody is reserved for, so whatever is idle is lent."""
+    """Nothing stops, and there are no holds or reservations, so all idle units are lent."""
     plan = plan_of(snapshot)
     held, entitlements = after(snapshot, plan), entitlements_of(snapshot)
     claimed = total(wait.job.demand.alternatives[0] for wait in plan.waits if isinstance(wait.reason, Preempts))
@@ -201,7 +201,7 @@ def test_nothing_is_idle_while_a_job_that_may_have_it_waits_for_it(snapshot):
 @settings(deadline=None)
 @given(st.integers(4, 40), st.lists(st.sampled_from((0.5, 1.0, 2.0, 4.0)), min_size=2, max_size=4), st.randoms())
 def test_idle_units_go_to_borrowers_by_weight(cap, weights, shuffler):
-    """Nobody could be given one unit less in favour of another whose weighted part would still be smaller."""
+    """No share could give one unit to another whose weighted part would still be smaller."""
     shares = {f"s{i}": Share(name=f"s{i}", weight=weight) for i, weight in enumerate(weights)}
     shares[DEFAULT_SHARE] = Share(name=DEFAULT_SHARE)
     waiting = [a_job(f"{name}-{i}", share=name, units={"a": 1}) for name in shares for i in range(cap)]

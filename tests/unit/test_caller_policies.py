@@ -20,7 +20,7 @@ ROLES = {
     "ShareAdminPolicy": SUBMITTER | {Role.SHARE_ADMIN},
     "QueueAdminPolicy": frozenset(Role),
 }
-"""What callers with a policy may be; a share admin is one of some shares, an owner of some jobs."""
+"""Roles that callers with each policy may have: a share admin has it in some shares, an owner for some jobs."""
 ROUTES = [(each.method, each.rule, each.action) for _, each in OPERATIONS.values()]
 
 

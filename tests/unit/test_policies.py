@@ -343,7 +343,7 @@ def test_only_the_rule_of_the_queue_sends_events_and_only_encrypted(evaluator, p
     assert not sent(ours.replace(ACCOUNT, "999988887777"))
 
 
-def test_nobody_of_the_account_sends_to_the_wake_queue_in_the_clear(evaluator):
+def test_no_principal_of_the_account_sends_to_the_wake_queue_in_the_clear(evaluator):
     policies, deny = policies_of("ApiRole", STACK), queue_policy("QueuePolicy")
     api = STACK.attribute("ApiRole")
     by_api = {"aws:PrincipalArn": api}

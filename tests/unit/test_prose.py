@@ -35,6 +35,17 @@ def test_docstrings_and_comments_are_checked_and_strings_are_not(prose):
     assert lines(prose, "module.py", MODULE) == [1, 4, 8]
 
 
+@pytest.mark.parametrize("opening", ["What", "Who", "Which", "Where", "Whether", "How", "Why", "When", "That"])
+def test_no_docstring_opens_with_a_clause(prose, opening):
+    assert lines(prose, "module.py", f'LIMIT = 1\n"""{opening} a job ends."""\n') == [2]
+
+
+def test_every_python_file_is_checked(prose):
+    prose.ROOT = SCRIPT.parents[1]
+    folders = {path.split("/")[0] for path in prose.tracked() if path.endswith(".py")}
+    assert folders >= {"src", "tests", "benchmarks", "scripts", "examples"}
+
+
 def test_descriptions_of_a_template_are_checked(prose):
     assert lines(prose, "template.yaml", "Parameters:\n  A:\n    Description: For whoever deploys.\n") == [3]
 

@@ -268,7 +268,7 @@ def test_members_of_elastic_jobs_may_use_the_rows_of_rendezvous_alone():
         "ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["${aws:PrincipalArn}#*"]},
         "Null": {"dynamodb:LeadingKeys": "false"},
     }
-    assert not {"Roles", "Users", "Groups"} & policy.keys(), "who gets it is for whoever deploys to say"
+    assert not {"Roles", "Users", "Groups"} & policy.keys(), "the deployer decides on its principals"
     assert TEMPLATE["Outputs"]["RendezvousPolicyArn"]["Value"] == {"Ref": "RendezvousPolicy"}
 
 

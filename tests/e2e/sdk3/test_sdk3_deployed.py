@@ -55,7 +55,7 @@ def a_trainer(session: Any, name: str, seconds: int, priority: int) -> ModelTrai
 
 
 def a_process(session: Any, name: str, steps: int, priority: int) -> TrainingJob:
-    """What ModelTrainer calls, with an entry point that runs on this machine."""
+    """Create a job by ModelTrainer's call, with an entry point that runs on this machine."""
     job: TrainingJob = TrainingJob.create(
         training_job_name=name,
         role_arn=ROLE,

@@ -1,4 +1,4 @@
-"""What CloudWatch tells of requests at endpoints: one call, the least of three minutes, and what its troubles mean."""
+"""CloudWatch's count of requests at endpoints: one call, the least of three minutes, and the meaning of its errors."""
 
 from __future__ import annotations
 

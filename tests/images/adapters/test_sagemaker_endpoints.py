@@ -1,4 +1,4 @@
-"""How SageMaker's description of an endpoint, and its tags, become an endpoint."""
+"""Translation of SageMaker's description of an endpoint, and of its tags, into an endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes to the queues of image jobs: requests, what is set aside, regions."""
+"""Messages to the queues of image jobs: requests, refused requests, regions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store of endpoints must do: remember them, and bring along the pools that image jobs need."""
+"""Contract of every store of endpoints: it remembers them, and adds the pools that image jobs need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every implementation of `ports.image.Runs` does.
+"""Contract of every implementation of `images.ports.Runs`.
 
 A subclass gives `runs`. Two workers are `one` and `another`; time is what the tests say it is.
 """
@@ -33,12 +33,12 @@ def begin(runs, *args, at=NOW, **kwargs):
 
 
 def done(runs, number, *, at=NOW, features=1, **kwargs):
-    """How many regions are left then."""
+    """Finish a region; return the number of regions left."""
     return ended(runs, number, at=at, features=features, **kwargs).left
 
 
 def ended(runs, number, *, at=NOW, features=1, **kwargs):
-    """What is left to do then."""
+    """Finish a region; return the rest of the work."""
     assert begin(runs, number, at=at, **kwargs) is not None
     return runs.finish(claim(number, **kwargs), at, features=features)
 
@@ -254,7 +254,7 @@ class RunsContract:
         assert (everything.line, everything.concurrency) == ((5, 6, 7, 8), None)
 
     def test_of_many_workers_that_end_at_once_none_leaves_a_region_uncalled(self, runs):
-        """Whoever ends may be told what another's end calls too: that message comes twice. None is told by nobody."""
+        """Two ends may name the same next region, so its message comes twice; no region is left out."""
         count, concurrency = 14, 4
         called = deque(runs.create("scene", 1, regions(count), concurrency=concurrency).line[:concurrency])
 
@@ -380,7 +380,7 @@ class RunsContract:
         _at_once([lambda worker=f"w{n}": work(worker) for n in range(workers)])
         assert sorted(begun) == list(range(count))
         assert None not in left
-        assert any(rest.next == (MERGE,) for rest in left), "whoever is the last knows it"
+        assert any(rest.next == (MERGE,) for rest in left), "the last one knows that it is"
 
     def test_laid_out_by_two_at_once_it_is_laid_out_once(self, runs):
         many = regions(103)

@@ -1,4 +1,4 @@
-"""What every memory of refused requests must do: the contract, in memory and on a DynamoDB engine."""
+"""Contract of every store of refused requests, in memory and on a DynamoDB engine."""
 
 from __future__ import annotations
 

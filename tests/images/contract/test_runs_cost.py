@@ -1,4 +1,4 @@
-"""What image jobs' runs cost, and that what one of them has left behind is never another's."""
+"""Cost of image jobs' runs; rows that one run left behind are never taken for another's."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_narrowing_a_run_costs_one_guarded_write_and_its_regions_cost_what_they_
 
 
 def test_rows_that_have_outlived_their_run_are_not_taken_for_a_new_ones(stage):
-    """DynamoDB removes what has expired in any order; nobody could have begun before the run was there."""
+    """DynamoDB removes expired rows in any order; no worker could have begun before the run was there."""
     _, engine, runs = stage
     runs.create("scene", 1, regions(6))
     for number in (0, 1):

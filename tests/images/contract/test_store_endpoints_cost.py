@@ -1,4 +1,4 @@
-"""What endpoints cost a pass: a read unit for each that image jobs need, nothing without them, whatever the backlog."""
+"""Cost of endpoints in a pass: one read unit for each that image jobs need, none without them, at any backlog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many regions of an image that is larger than its endpoint are at work at once."""
+"""Concurrent regions of an image that is larger than its endpoint."""
 
 from __future__ import annotations
 

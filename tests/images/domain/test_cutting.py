@@ -1,4 +1,4 @@
-"""How an image is cut: as many regions as ModelRunner makes, and no pixel that nobody looks at."""
+"""Cutting of an image: as many regions as ModelRunner makes, and every pixel is in one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def spans(windows, axis):
 
 
 def regions_of(part, cut):
-    """Where they are not too many for a test of each."""
+    """Regions of a part; the example is rejected if they are too many for a test of each."""
     try:
         assume(region_count(part, cut) <= 500)
     except InvalidRequest:

@@ -1,4 +1,4 @@
-"""What becomes of an image job: its run's name, what it gives back, what a later attempt asks for."""
+"""Lifecycle of an image job: the name of its run, the units it gives back, the request of a later attempt."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_w9_the_attempt_after_a_preemption_asks_only_for_the_regions_that_are_le
     assert back.state is JobState.PREEMPTED
     assert back.past == ()
     assert back.attempt.outcome is Outcome.PREEMPTED
-    # The failed region is tried anew, so it counts as what a region may make at most.
+    # The failed region is tried again, so it counts as what a region may make at most.
     assert back.demand.alternatives == ({POOL: 8},)
     again = lifecycle.start(back, {POOL: 8}, (), b.at(90))
     assert (again.work.done, again.work.failed) == (2, 0)

@@ -1,4 +1,4 @@
-"""What an image request means: what could never work is refused at the door, by its field."""
+"""Meaning of image requests: those that could never work are refused, with the field named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which endpoints jobs need, and the pools that these are by a deployment's settings and by the time."""
+"""Endpoints that jobs need, and the pools they become by a deployment's settings and by the time."""
 
 from __future__ import annotations
 

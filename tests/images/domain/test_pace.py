@@ -1,4 +1,4 @@
-"""How long image jobs are taken to run: what any of them tells, whatever its size and however far it is."""
+"""Expected run times of image jobs: any of them teaches, at any size and progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a run of regions, and which regions are dispatched again."""
+"""Progress of a run of regions, and the regions that are dispatched again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a URL may be shown, and when two URLs are one."""
+"""Parts of a URL that may be shown, and equality of URLs."""
 
 from __future__ import annotations
 

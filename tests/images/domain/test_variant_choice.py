@@ -1,4 +1,4 @@
-"""A job's variant: asked for, the only one, or by weight; the same for the same job, whoever looks."""
+"""Variant of a job: the requested one, the only one, or one by weight; always the same one for a job."""
 
 from __future__ import annotations
 

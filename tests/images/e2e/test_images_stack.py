@@ -51,7 +51,7 @@ LEAN, TAGGED, SPLIT = "lean", "tagged", "split"
 MOST = 4
 """Requests that the variants of the first two take at once."""
 PATIENCE = 50.0
-"""Seconds that a request is held at most: after a minute whoever asked has given up."""
+"""Maximum seconds for which a request is held: after a minute the caller has given up."""
 ANSWER_TIME = 0.1
 """Seconds; so that requests meet at the model."""
 
@@ -308,7 +308,7 @@ def test_an_image_that_is_too_large_for_its_endpoint_has_it_to_itself(deployed, 
         deployed.state(job, "completed")
         assert boxes_of(result_of(deployed, job, size)) == squares(OBJECTS[size])
     assert server.most[path] == MOST, "alone it has all that the endpoint takes, and no more"
-    assert model.most_shared[path] <= MOST, "and nobody else meanwhile"
+    assert model.most_shared[path] <= MOST, "and no other job meanwhile"
 
 
 def drawn(job):

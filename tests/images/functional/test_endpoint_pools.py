@@ -1,4 +1,4 @@
-"""Pools of endpoints over HTTP: shown while image jobs need them, and nobody's to set, drain or remove."""
+"""Pools of endpoints over HTTP: shown while image jobs need them, and never to be set, drained or removed."""
 
 from __future__ import annotations
 

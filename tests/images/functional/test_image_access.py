@@ -1,4 +1,4 @@
-"""Who may submit image jobs: every role and ceiling, on the route that takes them and on plans."""
+"""Submission of image jobs under every role and ceiling, on the route that takes them and on plans."""
 
 from __future__ import annotations
 

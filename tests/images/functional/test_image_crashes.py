@@ -62,7 +62,7 @@ def check_story(world, names):
 
 @cache
 def calls():
-    """How many calls the manager makes in an untouched run."""
+    """Count the manager's calls in an undisturbed run."""
     world = ImageRunsWorld()
     check_story(world, story(world))
     return len(world.faults.calls)
@@ -73,7 +73,7 @@ def test_image_jobs_run_side_by_side_up_to_what_their_endpoint_takes():
     names = story(world)
     check_story(world, names)
     assert world.most == 8
-    assert world.begun > sum(world.finished.values()), "nobody stepped aside: the story is not what it is said to be"
+    assert world.begun > sum(world.finished.values()), "no job was preempted: the story does not test what it should"
     assert not world.aside.letters
 
 
@@ -150,7 +150,7 @@ def test_a_region_whose_workers_always_die_fails_its_job_alone():
 
 
 def _is_of(world, job, number):
-    """Whether the region that has just been begun is this one."""
+    """Return True if the region that was begun last is this one."""
     run = world.runs.run(job)
     record = next((each for each in run.records if each.region.number == number), None) if run else None
     return record is not None and record.worker == f"w{world.begun - 1}"
@@ -299,7 +299,7 @@ def test_a_job_is_running_after_a_worker_begins_a_region():
     world.enter("one")
     world.settle()
     assert world.job("one").state is JobState.STARTING
-    assert world.workers, "its regions wait for nobody"
+    assert world.workers, "no worker is at its regions"
     world.settle()
     assert world.job("one").state is JobState.RUNNING
     assert world.job("one").work.done == 0

@@ -313,7 +313,7 @@ def test_w10_a_dead_letter_of_a_job_that_has_failed_is_not_swallowed_and_taken_u
     world = ImageWorld()
     world.deliver(an_image_request())
     job = world.store.find("harbour-7")
-    assert world.store.transition([(job, lifecycle.cancel(job, NOW, "somebody"))])
+    assert world.store.transition([(job, lifecycle.cancel(job, NOW, "ada"))])
     letter = json.dumps(an_image_request())
     assert world.deliver(a_record(0, letter)) == []
     assert world.image_queue.aside == []
@@ -399,12 +399,12 @@ def test_a_manager_that_cannot_be_woken_costs_no_job():
     assert world.names() == ["harbour-7"]
 
 
-# ---------------------------------------------------------------- W16: beside each other, and never for ever
+# ---------------------------------------------------------------- W16: beside each other, and never forever
 
 
 def test_w16_the_images_of_a_batch_are_read_at_the_same_time():
     world = ImageWorld()
-    # Nobody gets past it before all ten have come.
+    # No thread gets past it before all ten have come.
     world.images.meet = threading.Barrier(10)
     assert world.deliver(*(an_image_request(f"job{number}") for number in range(10))) == []
     assert len(world.names()) == 10
@@ -642,7 +642,7 @@ def test_a_share_for_some_takes_requests_for_which_the_api_vouches_and_no_others
         world.deliver(
             a_record(0, an_image_request("through-the-api", **mine), f"{API_ROLE}:sagemaker-queue-api", Caller=ALICE),
             a_record(1, an_image_request("forged", **mine), "AROAOTHER:sagemaker-queue-api", Caller=ALICE),
-            a_record(2, an_image_request("nobody", **mine)),
+            a_record(2, an_image_request("missing", **mine)),
         )
         == []
     )

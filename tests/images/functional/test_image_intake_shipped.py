@@ -102,7 +102,7 @@ def application(session):
 
 
 def messages(session, url):
-    """What is in a queue, each with its attributes' texts."""
+    """Messages of a queue, each with the texts of its attributes."""
     got = session.client("sqs").receive_message(
         QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"], WaitTimeSeconds=0
     )

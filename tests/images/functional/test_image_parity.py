@@ -31,7 +31,7 @@ MODEL = "https://models.example/detect"
 
 
 def plan_of(pools, *, active=(), waiting=()):
-    """The plan where these endpoints' pools are all that there is."""
+    """The plan with these endpoints' pools alone."""
     return schedule(b.a_snapshot(pools=pools, active=active, waiting=waiting), b.NOW, random.Random(1))
 
 

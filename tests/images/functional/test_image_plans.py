@@ -1,4 +1,4 @@
-"""What a request for an image job would come to: foreseen like a training job's, without reading the image."""
+"""Dry runs of image jobs: forecast like a training job's, without reading the image."""
 
 from __future__ import annotations
 

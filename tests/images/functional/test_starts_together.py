@@ -37,13 +37,13 @@ def story(**faults):
 
 @cache
 def calls_until_they_run():
-    """How many calls it takes until all three are launched, and one more."""
+    """Count the calls until all three are launched, and one more."""
     calls = story().faults.calls
     return calls.index("dispatch", calls.index("dispatch") + 2) + 3
 
 
 def carried(world, before=lambda: None):
-    """What comes of a pass's plan where something has happened since it was made."""
+    """Apply a pass's plan after something has happened since it was made; return the report."""
     manager_context = world.application().manager_context
     snapshot = manager_context.store.begin_pass()
     report = PassReport(snapshot.pass_number, plan=schedule(snapshot, world.now(), random.Random(1)))

@@ -1,4 +1,4 @@
-"""What a Lambda loads when it starts: those of image jobs answer requests and messages, and never make a plan."""
+"""Imports of the Lambda functions of image jobs: they answer requests and messages, and never make a plan."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AT_THE_DOOR = {
     "trainmaster.planner.expansion",
     "trainmaster.planner.expansion.guardrails",
 }
-"""What the door itself asks: whether a budget is spent, and what pools could still be made."""
+"""Modules for admission itself: spent budgets, and pools that could still be made."""
 
 
 def test_functions_without_plans_do_not_load_the_planner():

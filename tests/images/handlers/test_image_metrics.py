@@ -19,7 +19,7 @@ from trainmaster.planner.schedule import schedule
 
 @pytest.fixture
 def told(capsys):
-    """What CloudWatch gets, as (name, dimensions) to the values."""
+    """Read CloudWatch's metrics: the values of each (name, dimensions)."""
 
     def read():
         found = {}
@@ -148,7 +148,7 @@ def test_the_manager_tells_its_figures_and_its_errors(told):
 
 def test_a_message_about_an_unknown_run_is_ignored_and_one_without_a_run_is_set_aside():
     world = ImageRunsWorld()
-    world.queue.send(json.dumps({"kind": "image", "run": "image:nobody"}))
+    world.queue.send(json.dumps({"kind": "image", "run": "image:missing"}))
     world.queue.send(json.dumps({"kind": "image", "run": "training-job"}))
     world.queue.send(json.dumps({"kind": "image"}))
     world.settle()

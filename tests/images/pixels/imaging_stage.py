@@ -1,4 +1,4 @@
-"""Where image workers play in tests: generated images with known objects, S3 (moto), and servers on the loopback.
+"""Stage for image workers in tests: generated images with known objects, S3 (moto), and servers on the loopback.
 
 The model server finds bright blobs; images are served by ranges, and what was asked for is written down.
 """

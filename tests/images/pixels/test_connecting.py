@@ -92,7 +92,7 @@ class Slow(Wires):
         self.to.append(host)
         if host in self.dead:
             self.time += timeout
-            raise httpcore.ConnectTimeout("nobody is there")
+            raise httpcore.ConnectTimeout("no answer")
         return SlowWire(self)
 
     def client(self, *found):

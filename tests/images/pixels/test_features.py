@@ -1,4 +1,4 @@
-"""What models say of tiles becomes what is known of the image: shapes of every convention, moved and located."""
+"""Models' detections in tiles become features of the image: shapes of every convention, moved and located."""
 
 from __future__ import annotations
 

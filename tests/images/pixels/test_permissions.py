@@ -38,7 +38,7 @@ QUEUES = {
     "ProgressQueue": "progress.fifo",
 }
 POLLING = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
-"""What Lambda does in the functions' names."""
+"""Actions of Lambda itself under the functions' roles."""
 SIZE = (300, 200)
 LAMBDA = SimpleNamespace(aws_request_id="request-1", get_remaining_time_in_millis=lambda: 900_000)
 
@@ -111,7 +111,7 @@ class Functions:
         self.manage(*self._reports())
 
     def _reports(self):
-        """What the image functions have sent to the manager, which Lambda delivers in order."""
+        """Messages of the image functions to the manager, which Lambda delivers in order."""
         url, found = self._progress, []
         while got := self._sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
             found += [json.loads(each["Body"]) for each in got]
@@ -205,7 +205,7 @@ def live(functions):
 
 
 def unused(role, calls):
-    """What a role may do with the table and with queues, and has not done: actions, with the keys that limit them."""
+    """Actions on the table and on queues that a role may do and has not done, with the keys that limit them."""
     found = []
     for each in (each for each in statements(role, images=True) if each["Effect"] == "Allow"):
         keys = each.get("Condition", {}).get("ForAllValues:StringLike", {}).get("dynamodb:LeadingKeys", ["*"])

@@ -1,4 +1,4 @@
-"""When a worker tells the queue that a model refuses too much of what it is asked."""
+"""Reports of a worker to the queue that a model refuses too many of its requests."""
 
 from __future__ import annotations
 

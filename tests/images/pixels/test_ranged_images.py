@@ -46,7 +46,7 @@ def test_a_server_that_leads_elsewhere_at_any_request_of_a_read_is_not_followed(
 
 
 def refusal(imaging, url):
-    """Why an image cannot be read; None where it can."""
+    """Reason for which an image cannot be read; None if it can."""
     try:
         image = image_at(imaging, url)
         try:

@@ -65,7 +65,7 @@ class OneJob:
 
 
 class World:
-    """What the handler needs of an application."""
+    """Parts of an application that the handler needs."""
 
     def __init__(self, play, request):
         self.queue, self.region_senders = "sagemaker-queue", ()

@@ -527,7 +527,7 @@ def test_a_stopped_run_ends_and_no_worker_begins(play, web):
     play.create()
     web.trouble = lambda number: play.runs.stop(JOB, 1) if number == 3 else None
     assert play.turn(0, beat_every=0.0) is Outcome.STOPPED
-    assert play.told[-1][1] == 0, "whoever stopped it waits for what it holds"
+    assert play.told[-1][1] == 0, "the job that it was stopped for waits for its units"
     kept = play.read(f"ships/{JOB}/regions/00000.geojson")["trainmaster"]
     assert len(kept["tilesDone"]) == play.run.records[0].tiles_done >= 1
     assert len(web.tiles) < play.run.records[0].region.tiles

@@ -1,4 +1,4 @@
-"""What overlapping tiles show twice is told once: properties of NMS and SOFT_NMS, and of what tiles' edges cut off."""
+"""Suppression of objects that overlapping tiles show twice: properties of NMS and SOFT_NMS, and cut-off objects."""
 
 from __future__ import annotations
 

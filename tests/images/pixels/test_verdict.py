@@ -1,4 +1,4 @@
-"""What becomes of a region that is not done: tried again, and when, or failed for good."""
+"""Outcome of a region that is not done: a later retry, or failure for good."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLOW, DISK = Throttled("slow down"), OSError("a disk")
 
 
 def after(why, *, progress=False, **record):
-    """Whether it has failed for good, how often in a row it pauses, and after how many seconds it is tried again."""
+    """Return whether it has failed for good, its pauses in a row, and the seconds until it is tried again."""
     found = verdict(RegionRecord(region=REGION, **record), why, attempts=3, progress=progress)
     return found.final, found.pauses, found.delay
 

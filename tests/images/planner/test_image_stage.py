@@ -346,7 +346,7 @@ def test_shares_take_turns_at_an_endpoint_by_the_requests_that_they_hold(order):
 
 
 def test_instances_that_a_share_holds_do_not_put_its_image_jobs_behind():
-    """What it holds of training pools says nothing of endpoints, and the other way round."""
+    """Units that a share holds in training pools do not count for endpoints, and the other way round."""
     shares = {name: Share(name=name, nominal={}) for name in ("ants", "bees")}
     active = [b.a_running_job("p5", units={b.P5: 2}, share="ants"), a_running_image("x", 2, share="bees")]
     waiting = [
@@ -384,7 +384,7 @@ def test_before_anything_is_known_an_image_takes_a_second_a_tile_of_each_request
     assert end_of(job) == pytest.approx(50.5)
     assert end_of(job, quantile=0.05) < 20
     assert 100 < end_of(job, quantile=0.9) < 600
-    # A day's training jobs say nothing of it, nor does its own limit, which nobody sets.
+    # Neither a day's training jobs nor its own limit, which is never set, bear on it.
     trained = History().after(b.an_ended_job("train", now=b.at(-86_400)))
     assert end_of(job, trained) == pytest.approx(50.5)
     # Who has outlived that is expected to go on, ever longer.
@@ -451,7 +451,7 @@ def test_a_job_by_resources_is_never_placed_at_an_endpoint():
 
 
 def learned(seconds: float) -> History:
-    """What image jobs that ran so long have taught."""
+    """Return the history of image jobs that ran so long."""
     history = History()
     for number in range(20):
         job = a_running_image(f"past{number}", 8, now=b.at(-seconds))

@@ -1,4 +1,4 @@
-"""What must hold of endpoints whatever comes, starts, reports and ends, with two managers at work at once."""
+"""Invariants of endpoints under any sequence of arrivals, starts, reports and ends, with two managers at work."""
 
 from __future__ import annotations
 

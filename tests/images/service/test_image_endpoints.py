@@ -1,4 +1,4 @@
-"""When endpoints are asked after, and what is remembered of the answers (facts, section 5: estimator)."""
+"""Times at which endpoints are described, and the answers that are stored (facts, section 5: estimator)."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Scene:
         return self.runs.finish(self.claim(number), self.clock.now(), features=1)
 
     def reconcile(self, after):
-        """What a tick dispatches, so many seconds later."""
+        """Return the regions that a tick dispatches so many seconds later."""
         self.clock.seconds += after
         self.regions.messages.clear()
         self.images.reconcile(self.job)
@@ -121,7 +121,7 @@ class Workers:
         self.scene, self.busy, self.ended = scene, [], 0
 
     def take(self):
-        """Whoever has a message begins; how many are at work then."""
+        """Begin every dispatched region; return the number of regions at work."""
         for _, _, number in self.scene.regions.messages:
             if self.scene.begin(number) is not None:
                 self.busy.append(number)
@@ -138,7 +138,7 @@ class Workers:
 
 
 def tick(scene, cap, seconds=60):
-    """What a pass's tick does for the job where its endpoint takes so much; what it dispatches."""
+    """Run a pass's tick for a job whose endpoint takes so much; return the regions that it dispatches."""
     scene.clock.seconds += seconds
     scene.regions.messages.clear()
     pool = a_pool_of(scene.job, cap)
@@ -165,7 +165,7 @@ def test_while_the_endpoint_takes_less_the_regions_that_end_are_followed_by_fewe
     assert workers.take() == 5
     assert [workers.end() for _ in range(5)] == [5] * 5
     assert tick(scene, cap=10) == []
-    assert len(workers.busy) == 5, "nobody is stopped"
+    assert len(workers.busy) == 5, "no worker is stopped"
     assert [workers.end() for _ in range(8)] == [4, 3, 2, 2, 2, 2, 2, 2]
     assert tick(scene, cap=14) == [15]
     assert workers.take() == 3
@@ -210,11 +210,11 @@ def test_regions_that_a_tick_could_not_send_are_sent_by_a_later_one():
     tick(scene, cap=4)
     assert [workers.end() for _ in range(5)] == [4, 3, 2, 1, 1]
     assert tick(scene, cap=20) == [6, 7, 8, 9]
-    scene.beat(5)  # The messages have come to nobody.
+    scene.beat(5)  # No worker has received the messages.
     assert tick(scene, cap=20) == [6, 7, 8, 9]
 
 
-def test_creating_again_dispatches_what_nobody_has_begun(scene):
+def test_creating_again_dispatches_the_regions_that_no_worker_has_begun(scene):
     """A manager may have died between laying out and dispatching."""
     scene.create()
     scene.regions.messages.clear()
@@ -254,7 +254,7 @@ def test_nothing_is_known_of_a_run_that_was_never_created_or_is_another_attempts
     assert scene.images.describe("image:scene-qstamp-2") is None
 
 
-def test_stopping_waits_for_the_workers_and_then_nobody_begins(scene):
+def test_stopping_waits_for_the_workers_and_no_other_begins(scene):
     scene.create()
     scene.begin(0)
     assert scene.images.stop(NAME)
@@ -267,7 +267,7 @@ def test_stopping_waits_for_the_workers_and_then_nobody_begins(scene):
 def test_a_run_without_workers_stops_at_once(scene):
     scene.create()
     assert not scene.images.stop(NAME)
-    assert not scene.images.stop("image:nobody")
+    assert not scene.images.stop("image:missing")
 
 
 def test_the_tick_dispatches_what_a_dead_worker_has_left(scene):
@@ -353,7 +353,7 @@ class Down(Aside):
 
 
 def a_failing(scene, trouble):
-    """What ends the job, its hands, and its dead letters' queue, which has trouble."""
+    """Return the context that ends the job, its dead-letter queue, which has trouble, and the failed job."""
     scene.create()
     aside = Down(trouble)
     images = ImageLauncher(scene.store, scene.runs, scene.regions, aside, scene.clock, Limits())

@@ -18,7 +18,7 @@ from trainmaster.images.service.variants import settle_variants
 
 @pytest.fixture
 def world():
-    """Jobs whose endpoint, `ships`, nobody could describe."""
+    """Jobs whose endpoint, `ships`, has never been described."""
     world = ImageWorld()
     world.endpoints.known["ships"] = Unavailable("away")
     world.deliver(an_image_request("one"), an_image_request("two"))

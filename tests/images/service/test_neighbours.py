@@ -1,4 +1,4 @@
-"""What is taken for other callers' requests at an endpoint, and never what our own jobs make."""
+"""Requests of other callers at an endpoint: never those of the queue's own jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which caller may use which model, role, image and output."""
+"""Rules on the models, roles, images and outputs of each caller."""
 
 from __future__ import annotations
 

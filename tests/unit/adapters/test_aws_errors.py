@@ -22,7 +22,7 @@ URL = "https://sqs.us-east-1.amazonaws.com/"
 
 
 class Raw:
-    """What urllib3 would hand over."""
+    """Response body as urllib3 hands it over."""
 
     def __init__(self, body):
         self.body = body

@@ -1,4 +1,4 @@
-"""What goes to the event bus, and what is made of entries that it does not take."""
+"""Entries on the event bus, and the handling of entries that it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What IAM's simulator is asked, and what is made of its answers.
+"""Questions to IAM's simulator, and the reading of its answers.
 
 moto has GetRole but no SimulatePrincipalPolicy; that answer comes from a Stubber, which checks it, and the question,
 against botocore's model of IAM.

@@ -1,4 +1,4 @@
-"""What functions are asked, and what is made of what they return."""
+"""Calls of hook functions, and the reading of their answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def client():
 
 
 def returned(client, said, **more):
-    """What the function's answer makes of the asker's."""
+    """Result of the hook for a function's answer."""
     answer = {"StatusCode": 200, "Payload": StreamingBody(io.BytesIO(said), len(said)), **more}
     asked = {"FunctionName": TARGET, "InvocationType": "RequestResponse", "Payload": json.dumps(QUESTION).encode()}
     with Stubber(client) as script:

@@ -194,7 +194,7 @@ class TestAProduct:
 
 
 ENDPOINTS = boto3.session.Session()
-"""One session: each reads the list anew."""
+"""One session: each would read the list again."""
 
 
 @pytest.mark.parametrize("region", ENDPOINTS.get_available_regions("sagemaker"))

@@ -1,4 +1,4 @@
-"""What SageMaker says becomes an observation, and nothing that anybody sends breaks the reader."""
+"""Translation of SageMaker's descriptions and events into observations; no input breaks the reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SageMaker says of a training plan becomes the window in which jobs can use it."""
+"""Translation of SageMaker's training plan into the window in which jobs can use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes to the wake queue and to the dead-letter queue."""
+"""Messages to the wake queue and to the dead-letter queue."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ SPEED = int(os.environ.get(f"{PREFIX}SPEED", "1"))
 
 
 def is_there(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether a deployed queue was handed to this process."""
+    """Return True if this process was given a deployed queue."""
     return any(name.startswith(PREFIX) for name in environ)
 
 
 def environment(directory: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What a client process needs to reach it; the SDK reports no call to AWS."""
+    """Environment with which a client process reaches it; the SDK reports no call to AWS."""
     config = directory / "sagemaker.yaml"
     settings = {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}}}
     config.write_text(json.dumps(settings))

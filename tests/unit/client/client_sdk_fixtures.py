@@ -1,4 +1,4 @@
-"""What the suites of both SDKs are given; their conftests take it from here."""
+"""Fixtures of the suites of both SDKs; their conftests import them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ GROUP = "/aws/sagemaker/TrainingJobs"
 
 
 def environment(world_url: str, moto_url: str, directory: Path) -> dict[str, str]:
-    """What leads the SDK to the stage and nowhere else: without the opt-out, it reports each call to AWS."""
+    """Environment that leads the SDK to the stage and nowhere else: without opt-out, it reports each call to AWS."""
     config = directory / "sagemaker.yaml"
     settings = {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}}}
     config.write_text(json.dumps(settings))

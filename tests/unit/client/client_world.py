@@ -134,7 +134,7 @@ class World:
         job |= {"jobState": status.lower(), "failureReason": reason}
 
     def train(self, request: dict[str, Any]) -> dict[str, Any]:
-        """What SageMaker does with a CreateTrainingJob request."""
+        """Act as SageMaker on a CreateTrainingJob request."""
         name = request["TrainingJobName"]
         if name in self.trainings:
             raise sagemaker_error("ResourceInUse", f"Training job names must be unique: {name}")
@@ -158,7 +158,7 @@ class World:
             self.changed.notify_all()
 
     def count(self, method: str, path: str) -> int:
-        """How often something was called."""
+        """Count the calls of a route."""
         return self.calls.count((method, path))
 
     def await_calls(self, method: str, path: str, times: int, seconds: float = 60.0) -> None:

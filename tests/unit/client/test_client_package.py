@@ -1,4 +1,4 @@
-"""What `import trainmaster` costs and gives."""
+"""Cost and contents of `import trainmaster`."""
 
 import subprocess
 import sys

@@ -129,7 +129,7 @@ def test_whatever_is_asked_of_a_job_has_the_answer_that_all_of_its_attempts_give
 
 
 def full_restart(job: Job, now):
-    """What becomes of the job where its nodes ask for a full restart of another attempt."""
+    """State and reason of the job after its nodes ask for a full restart in another attempt."""
     job = lifecycle.mark_launched(lifecycle.start(job, {b.P5: 1}, (), now))
     seen = b.an_observation(job, status=Status.FAILED, failure_reason=IN_FULL)
     after = lifecycle.observe(job, seen, now + timedelta(seconds=60))

@@ -1,4 +1,4 @@
-"""What is known of instance types, and of pools whose type nobody knows."""
+"""Attributes of instance types, and of pools whose type is unknown."""
 
 from __future__ import annotations
 

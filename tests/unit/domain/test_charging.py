@@ -1,4 +1,4 @@
-"""What changes of an elastic job teach and charge: each size once, what a resize costs, run times at the least size."""
+"""Records and charges of an elastic job: each size once, the cost of a resize, run times at the least size."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def due(hours: float, *, limit: float = 1, build: Any = a_job, **fields: Any) ->
 
 
 def knowing(*hours: float, **fields: Any) -> History:
-    """What is known once jobs have run so long."""
+    """Return the history after jobs have run so many hours each."""
     history = NOTHING
     for number, each in enumerate(hours):
         job = a_running_job(f"past{number}", **fields)

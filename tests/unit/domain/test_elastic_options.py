@@ -36,7 +36,7 @@ def elastic(count: int = 2, **texts: str) -> Elastic:
 
 
 def wrong(count: int = 2, config: dict[str, Any] | None = None, **texts: str) -> dict[str, str]:
-    """What is wrong, by option; that of a field of the request by its path."""
+    """Problems by option; those of a field of the request by its path."""
     request = asking(count, config, **texts)
     names = {f"Tags[{i}].Value": tag["Key"].partition(":")[2] for i, tag in enumerate(request["Tags"])}
     problems = [*option_problems(request, options_of(request))]

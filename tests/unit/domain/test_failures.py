@@ -1,4 +1,4 @@
-"""What failed is tried again or not: by class, within the queue's bound or the job's own, with back-off."""
+"""Retries of failed jobs: by class of failure, within the queue's bound or the job's own, with back-off."""
 
 from __future__ import annotations
 

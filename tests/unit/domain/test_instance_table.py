@@ -1,4 +1,4 @@
-"""What ships of instance types: made by its script from installed sources, and true where others say it too."""
+"""The shipped table of instance types: its script makes it from installed sources, and other sources agree."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_every_type_has_known_values():
 
 @pytest.mark.parametrize("name", sorted(name for name in TYPES if re.match(r"ml\.(p|g|trn)\d", name)))
 def test_every_accelerated_type_has_accelerators_with_memory(name):
-    """A new one in the model fails here until the table is made anew."""
+    """A new type in the model fails here until the table is generated again."""
     kind = SHIPPED[name]
     assert kind.accelerators > 0
     assert kind.accelerator == ("aws" if name.startswith("ml.trn") else "nvidia")

@@ -1,4 +1,4 @@
-"""What a report or a wish does to a job: the truth about stops, preemptions, time-outs and missing capacity."""
+"""Effect of reports and requests on a job: true causes of stops, preemptions, time-outs and missing capacity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kinds of capacity do to a job: a plan's end, a warm pool, checkpoints seen, a choice among pools."""
+"""Effect of the kinds of capacity on a job: a plan's end, a warm pool, observed checkpoints, a choice among pools."""
 
 from __future__ import annotations
 

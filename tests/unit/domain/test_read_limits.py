@@ -1,4 +1,4 @@
-"""How far into a lane a pass reads: as far as jobs could start, whoever gives the units."""
+"""Depth to which a pass reads a lane: as far as jobs could start, from any source of units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which versions of client and service work together."""
+"""Versions of client and service that work together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a well-formed request is refused for, and what it is warned of."""
+"""Refusals of well-formed requests, and warnings about them."""
 
 from __future__ import annotations
 
@@ -132,9 +132,9 @@ class TestMeaning:
 
     def test_channels_go_to_groups_all_or_none_and_to_groups_that_exist(self) -> None:
         request = resources(InstanceGroups=[a_group("a"), a_group("b")])
-        request["InputDataConfig"] = [a_channel("x", "a", "nobody"), a_channel("y")]
+        request["InputDataConfig"] = [a_channel("x", "a", "missing"), a_channel("y")]
         assert [problem.message for problem in meaning_problems(request)] == [
-            "There is no instance group 'nobody'.",
+            "There is no instance group 'missing'.",
             "This channel is assigned to no instance group, while another one is.",
         ]
 

@@ -1,4 +1,4 @@
-"""Which pools a request draws on, and the request that goes to SageMaker for the pool that was chosen."""
+"""Pools of a request, and the request that goes to SageMaker for the chosen pool."""
 
 from __future__ import annotations
 

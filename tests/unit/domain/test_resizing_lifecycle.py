@@ -1,4 +1,4 @@
-"""How a resize goes, step by step, in each of the three ways, and what becomes of it when something comes between."""
+"""Steps of a resize in each of the three ways, and its outcome if something comes between."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class TestRestart:
         assert back.capacity_failures == 1
         done = told(lifecycle.mark_launched(back), Status.IN_PROGRESS, 1_000, secondary="Training")
         assert (done.state, done.attempt.resizes) == (JobState.RUNNING, 0)
-        assert done.capacity_failures == 1, "whoever decides on growth is to see that it failed"
+        assert done.capacity_failures == 1, "decisions on growth must see that it failed"
 
     @pytest.mark.parametrize("secondary", ["", "MaxWaitTimeExceeded"])
     def test_capacity_that_never_came_in_the_time_that_its_request_allows_is_none(self, secondary):
@@ -345,7 +345,7 @@ class TestMembers:
         for name in came:
             job = member_told(job, name, Status.STOPPED, 300)
         assert (job.state, job.units, job.attempt.resizes) == (JobState.RUNNING, {b.P5: 1}, 0)
-        assert job.capacity_failures == 1, "whoever decides on growth is to see that it failed"
+        assert job.capacity_failures == 1, "decisions on growth must see that it failed"
 
     def test_a_replacement_that_never_came_is_for_the_wait_of_the_loss(self):
         job = running(Hook.MEMBERS, 2)

@@ -1,4 +1,4 @@
-"""What `trainmaster:resources` takes: every way to write it, every way to get it wrong, and how SageMaker gets it."""
+"""The option `trainmaster:resources`: every valid form, every mistake, and the request that SageMaker gets."""
 
 from __future__ import annotations
 

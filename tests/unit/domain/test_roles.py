@@ -1,4 +1,4 @@
-"""Which roles patterns let pass, and which tricks they do not."""
+"""Roles that patterns accept, and tricks that they refuse."""
 
 from __future__ import annotations
 

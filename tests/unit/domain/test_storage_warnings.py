@@ -1,4 +1,4 @@
-"""What a submitter is told of storage: keys that local storage does not take, volumes that others need."""
+"""Warnings about storage: keys that local storage does not take, volumes that other types need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What shares have used: it fades evenly, and each budget period counts its own part of an attempt."""
+"""Usage of shares: it decays evenly, and each budget period counts its own part of an attempt."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ print(json.dumps({{"heavy": heavy, "answer": answer}}))
 
 @pytest.fixture(scope="module")
 def lines():
-    """What a process without any setting prints: its log, then what it imported and answered."""
+    """Output of a process without any setting: its log, then its imports and its answer."""
     event = rest_event("POST", "/add-job", {"TrainingJobName": "a-secret-name"})
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(heavy=HEAVY)],

@@ -1,4 +1,4 @@
-"""Bodies are read so that nobody can read them in two ways, and never repeated."""
+"""Bodies are read so that they have one meaning, and never repeated."""
 
 from __future__ import annotations
 

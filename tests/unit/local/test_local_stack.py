@@ -57,7 +57,7 @@ def eventually(condition):
 
 
 def alive(pid):
-    """Whether the process runs; one that has ended and waits for its parent does not."""
+    """Return True if the process runs; one that has ended and waits for its parent does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

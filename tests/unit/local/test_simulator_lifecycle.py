@@ -179,7 +179,7 @@ def test_the_end_of_a_script_that_is_not_running_changes_nothing():
     account.create()
     account.advance(50)
     account.simulator.exited("job1", 99, None)
-    account.simulator.exited("nobody", 1, None)
+    account.simulator.exited("missing", 1, None)
     assert account.status() == ("InProgress", "Training")
     account.simulator.exited("job1", 1, "AlgorithmError: it did")
     account.simulator.exited("job1", 1, None)

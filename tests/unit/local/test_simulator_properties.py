@@ -1,4 +1,4 @@
-"""What holds for every history of an account, whatever is created, stopped, interrupted or short."""
+"""Invariants of an account's history, for any creations, stops, interruptions and shortages."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def do(account: Account, step: tuple[Any, ...]) -> None:
 
 
 def used(account: Account) -> Counter[tuple[bool, str]]:
-    """What the jobs that Describe shows hold of the account's limits, found without the simulator's own counters."""
+    """Instances of the account's limits that described jobs hold, found without the simulator's own counters."""
     total: Counter[tuple[bool, str]] = Counter()
     for summary in account.client.list_training_jobs(MaxResults=100)["TrainingJobSummaries"]:
         seen = account.describe(summary["TrainingJobName"])

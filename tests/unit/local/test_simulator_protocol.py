@@ -35,14 +35,14 @@ def test_a_duplicate_name_is_told_even_when_the_quota_is_full():
 @pytest.mark.parametrize("operation", ["describe_training_job", "stop_training_job", "delete_training_job"])
 def test_a_job_that_does_not_exist_is_answered_as_the_service_does(operation):
     account = Account()
-    answer = refusal(getattr(account.client, operation), TrainingJobName="nobody")
+    answer = refusal(getattr(account.client, operation), TrainingJobName="missing")
     assert answer == ("ValidationException", "Requested resource not found.")
 
 
 def test_a_job_that_does_not_exist_may_be_answered_as_the_model_promises():
     account = Account(account=Identity(not_found_code="ResourceNotFound"))
     with pytest.raises(account.client.exceptions.ResourceNotFound):
-        account.describe("nobody")
+        account.describe("missing")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_job_that_does_not_exist_may_be_answered_as_the_model_promises():
     [
         ({"name": "no_underscores"}, "'trainingJobName' failed to satisfy constraint: Member must satisfy regular"),
         ({"name": "x" * 64}, "Member must have length less than or equal to 63"),
-        ({"RoleArn": "nobody-at-all-1234567"}, "'roleArn' failed to satisfy constraint: Member must satisfy regular"),
+        ({"RoleArn": "missing-at-all-1234567"}, "'roleArn' failed to satisfy constraint: Member must satisfy regular"),
         ({"instance_type": "ml.p9.huge"}, "Member must satisfy enum value set: [ml."),
         ({"ResourceConfig": resources(KeepAlivePeriodInSeconds=21601)}, "value less than or equal to 21600"),
         ({"StoppingCondition": {"MaxRuntimeInSeconds": 0}}, "greater than or equal to 1"),
@@ -75,7 +75,7 @@ def test_a_single_violation_is_told_in_the_singular():
 
 def test_every_violation_is_told_at_once():
     account = Account().unvalidated()
-    text = refusal(account.create, name="a_b", RoleArn="nobody-at-all-1234567")[1]
+    text = refusal(account.create, name="a_b", RoleArn="missing-at-all-1234567")[1]
     assert text.startswith("2 validation errors detected")
 
 

@@ -1,4 +1,4 @@
-"""What a replay asks of the simulator: restarts that cost time, jobs without limits, names instead of events."""
+"""Features of the simulator for replays: restarts that cost time, jobs without limits, names instead of events."""
 
 from __future__ import annotations
 

@@ -71,11 +71,11 @@ def test_training_jobs_are_answered_over_http(simulator, address):
 
 def test_errors_keep_their_code_text_and_status_over_http(simulator, address):
     sagemaker = client("sagemaker", address)
-    code, text = refusal(sagemaker.describe_training_job, TrainingJobName="nobody")
+    code, text = refusal(sagemaker.describe_training_job, TrainingJobName="missing")
     assert (code, text) == ("ValidationException", "Requested resource not found.")
     simulator.faults.inject("DescribeTrainingJob", "ServiceUnavailable")
     with pytest.raises(sagemaker.exceptions.ClientError) as caught:
-        sagemaker.describe_training_job(TrainingJobName="nobody")
+        sagemaker.describe_training_job(TrainingJobName="missing")
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
 
 

@@ -93,7 +93,7 @@ def a_command(name: str, *argv: str, arguments: tuple[str, ...] = (), **members:
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs; one that has ended but was not reaped by its new parent does not."""
+    """Return True if the process runs; one that has ended but was not reaped by its new parent does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

@@ -98,7 +98,7 @@ def test_what_is_held_for_a_lower_priority_does_not_let_it_pass():
     assert started(plan(waiting=[refused(), held])) == []
 
 
-def test_jobs_that_back_off_for_another_reason_hold_nobody_back():
+def test_jobs_that_back_off_for_another_reason_hold_no_job_back():
     assert started(plan(waiting=[refused(reason=f"{NOT_PERMITTED}no"), a_job("low", priority=-2)])) == ["low"]
 
 

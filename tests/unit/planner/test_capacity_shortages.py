@@ -83,7 +83,7 @@ class TestOwnTries:
         assert where(job, seconds=23 * 3600) == "b"
         assert where(job, seconds=25 * 3600) == "a"
 
-    def test_that_ended_otherwise_begin_anew(self):
+    def test_that_ended_otherwise_are_forgotten(self):
         job = refused(by_resources(), ("a", 0))
         later = 10 * MAX_DELAY
         ran = a_past_attempt(2, units={"b": 1}, created_at=at(later), ended_at=at(later), training_job_name="job1-2")
@@ -220,7 +220,7 @@ def test_the_plan_says_which_pool_it_would_have_been(job, met, expected):
     assert start.instead_of == expected
 
 
-def test_where_the_policy_draws_nobody_knows_which_it_would_have_been():
+def test_where_the_policy_draws_the_plan_names_no_other_pool():
     other = replace(refused(by_resources("other"), ("a", 0)), retry_at=at(99_999))
     snapshot = a_snapshot(pools=[A, B], waiting=[by_resources(), other], policy=Policy(placement=Placement.RANDOM))
     (start,) = schedule(snapshot, at(60), random.Random(1)).starts

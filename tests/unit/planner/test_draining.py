@@ -1,4 +1,4 @@
-"""Pools that are being drained, through the planner: nothing starts there, and nobody gives way for that."""
+"""Pools that are being drained, through the planner: nothing starts there, and no job is preempted for that."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_would_not_fit_even_if_it_did_not_drain_can_never_fit():
     assert reasons(made) == {"job1": CanNeverFit(P5, 5, DRAINING.cap)}
 
 
-def test_nobody_is_preempted_to_start_where_a_pool_drains():
+def test_no_job_is_preempted_for_a_start_in_a_draining_pool():
     low = a_running_job("low", priority=-5, units={P5: 4})
     made = plan(active=[low], waiting=[a_job("high", priority=9)])
     assert (made.preemptions, reasons(made)) == ((), {"high": Draining((P5,))})
@@ -95,7 +95,7 @@ def test_a_job_is_preempted_only_in_the_pool_that_does_not_drain():
     assert isinstance(reasons(made)["high"], Preempts)
 
 
-def test_what_is_freed_in_a_pool_that_drains_is_waited_for_by_nobody():
+def test_no_job_waits_for_units_that_are_freed_in_a_draining_pool():
     stopping = a_preempting_job("low", beneficiary="high", units={P5: 4})
     high = a_job("high", priority=9, units={P5: 4}, reservation=a_reservation({P5: 4}))
     made = plan(active=[stopping], waiting=[high])
@@ -115,7 +115,7 @@ def test_who_waits_for_a_pool_that_drains_keeps_nothing_from_others():
         assert starts(made) == {"job2": {G5: 1}}, order
 
 
-def test_nobody_starts_on_a_warm_pool_that_is_left_where_a_pool_drains():
+def test_no_job_starts_on_a_warm_pool_in_a_draining_pool():
     warm = WarmPool("old", {P5: 1}, "same", at(3000))
     matching = a_job("job1", warm_pool_key="same", demand=EITHER)
     assert starts(plan(waiting=[matching], warm=[warm])) == {"job1": {G5: 1}}

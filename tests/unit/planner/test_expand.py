@@ -312,7 +312,7 @@ def test_the_reason_is_told_with_the_job():
 
 
 class Walked(dict[str, Pool]):
-    """Pools that count how often somebody goes through all of them."""
+    """Pools that count how often they are iterated in full."""
 
     times = 0
 
@@ -457,7 +457,7 @@ def test_jobs_that_ask_for_the_same_but_list_other_types_are_told_apart():
     assert {each.pool.name: each.jobs for each in result.decisions} == {POD3: ("v1", "v2")}
 
 
-def test_the_guard_rails_are_left_to_whom_the_rules_let_start():
+def test_the_guard_rails_are_left_to_jobs_that_the_rules_let_start():
     snapshot = under(KEEPS_TO_ITSELF, asking("v1", 2, **TASK3), asking("j2", seconds=1, **TASK2))
     snapshot = replace(snapshot, policy=replace(snapshot.policy, expansion=replace(PODS_ONLY, max_instances=2)))
     assert made(plan_expansion(snapshot, b.NOW)) == {POD2: 1}
@@ -495,7 +495,7 @@ def test_a_loaded_pool_that_jobs_wait_for_grows_to_what_use_and_demand_ask_for()
     assert made(plan_expansion(snapshot, b.NOW)) == {POD2: 6}
 
 
-def test_one_that_has_room_for_who_waits_or_that_nobody_waits_for_stays():
+def test_a_pool_with_room_for_waiting_jobs_or_without_any_stays():
     room = queue(*pod2_jobs(1), pools=(a_made_pool(cap=4),), active=(running("r1", POD2, 3),), expansion=PODS_ONLY)
     alone = queue(pools=(a_made_pool(cap=4),), active=(running("r1", POD2, 4),), expansion=PODS_ONLY)
     assert made(plan_expansion(room, b.NOW)) == made(plan_expansion(alone, b.NOW)) == {}
@@ -542,7 +542,7 @@ IDLE = ON.retire_after
 
 
 def smaller(decisions: ExpansionPlan) -> dict[str, tuple[int, tuple[str, ...]]]:
-    """Caps of the pools that become smaller, and for whom, by name."""
+    """Caps of the pools that become smaller, and the jobs for which they do, by name."""
     return {each.pool.name: (each.pool.cap, each.jobs) for each in decisions.decisions if isinstance(each, Shrink)}
 
 
@@ -616,7 +616,7 @@ def test_what_has_been_idle_for_long_is_given_back_though_the_rest_is_in_use():
     assert plan_expansion(after, b.NOW + 2 * IDLE) == ExpansionPlan()
 
 
-def test_an_attempt_that_has_ended_there_begins_that_time_anew_and_who_backs_off_keeps_it():
+def test_an_attempt_that_ended_there_restarts_that_time_and_a_job_that_backs_off_keeps_it():
     active, released = (running("r1", POD2),), Records(released={POD2: b.at(600)})
     snapshot = queue(pools=(a_made_pool(cap=9),), active=active, records=released)
     assert smaller(plan_expansion(snapshot, b.NOW + IDLE)) == {}
@@ -670,7 +670,7 @@ def test_a_job_that_a_rule_keeps_from_a_pool_that_it_names_keeps_nothing_there()
     assert smaller(plan_expansion(barred, b.NOW + IDLE)) == {POD2: (4, ())}
 
 
-def test_an_elastic_job_that_has_become_smaller_begins_that_time_anew():
+def test_an_elastic_job_that_has_become_smaller_restarts_that_time():
     job, late = running("r1", POD2, 9), b.NOW + IDLE
     assert job.attempt is not None
     resized = replace(job, attempt=job.attempt.holding(3, late - timedelta(minutes=1)))
@@ -682,7 +682,7 @@ def test_an_elastic_job_that_has_become_smaller_begins_that_time_anew():
 
 
 # -- retiring ----------------------------------------------------------------------------------------------------------
-def test_a_made_pool_goes_once_nobody_has_held_it_for_long():
+def test_a_made_pool_goes_once_no_job_has_held_it_for_long():
     snapshot = queue(pools=(a_made_pool(),))
     assert gone(plan_expansion(snapshot, b.NOW + IDLE - timedelta(seconds=1))) == []
     (retire,) = plan_expansion(snapshot, b.NOW + IDLE).decisions
@@ -690,7 +690,7 @@ def test_a_made_pool_goes_once_nobody_has_held_it_for_long():
     assert retire.idle_since == b.NOW
 
 
-def test_the_last_attempt_that_ended_in_it_begins_the_time_anew():
+def test_the_last_attempt_that_ended_in_it_restarts_the_time():
     records = Records(released={POD2: b.at(600)})
     snapshot = queue(pools=(a_made_pool(),), records=records)
     assert gone(plan_expansion(snapshot, b.NOW + IDLE)) == []

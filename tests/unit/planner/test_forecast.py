@@ -53,7 +53,7 @@ def hours_after_now(moment):
 
 
 def learned(*hours, job=None):
-    """What is known when jobs of this kind have run that long."""
+    """Return the records after jobs of this kind have run that long."""
     weights = {}
     for each in hours:
         weights[bucket_of(each * 3600)] = weights.get(bucket_of(each * 3600), 0.0) + 20.0
@@ -83,7 +83,7 @@ class TestTheUsualCourse:
         assert starts(active=[running], waiting=waiting, cap=1, wanted=["b"])["b"] > NOW + 24 * HOUR
 
     @pytest.mark.parametrize(("checkpointed", "hours"), [(True, 1 + 14), (False, 1 + 24)])
-    def test_a_preempted_job_goes_on_from_its_checkpoint_or_begins_anew(self, checkpointed, hours):
+    def test_a_preempted_job_goes_on_from_its_checkpoint_or_starts_over(self, checkpointed, hours):
         running = a_running_job("r", now=NOW - 10 * HOUR, entry_time=at(-99_999), checkpointed=checkpointed)
         waiting = [a_job("a", priority=1, max_runtime=HOUR), a_job("b")]
         start = starts(active=[running], waiting=waiting, cap=1, wanted=["b"])["b"]
@@ -285,7 +285,7 @@ class TestLongQueues:
         at_once = [sum(start == NOW + n * HOUR for start in found.values()) for n in range(3)]
         assert at_once == [6, 6, 6]
 
-    def test_roughly_nobody_passes_where_the_first_in_goes_first(self):
+    def test_the_approximation_lets_no_job_pass_under_fifo(self):
         active = [a_running_job(f"r{n}", units={P5: 1}, max_runtime=10 * HOUR) for n in range(9)]
         large = a_job("large", units={P5: 10}, entry_time=at(-9), max_runtime=HOUR)
         small = [a_job(f"s{n:04}", max_runtime=HOUR, entry_time=at(n)) for n in range(1_000)]

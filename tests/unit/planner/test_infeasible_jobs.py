@@ -1,4 +1,4 @@
-"""Jobs that no pool covers disturb nobody: in every order, young or old, planned or foretold."""
+"""Jobs that no pool covers disturb no other: in every order, young or old, planned or forecast."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_others_start_and_they_are_told_what_is_missing(order, age):
 
 @ORDERS
 @AGES
-def test_nobody_says_when_they_will_start(order, age):
+def test_they_have_no_expected_start(order, age):
     wanted = frozenset({"huge", "plain", "huge-too"})
     foretold = estimate(queue(order, age), NOW, random.Random(1), schedule, wanted)
     assert set(foretold) == {"plain"}

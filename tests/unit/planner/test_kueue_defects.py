@@ -1,4 +1,4 @@
-"""What users of Kueue report of its preemption, played with our planner: each test names the issue.
+"""Defects of preemption that users of Kueue report, played with our planner: each test names the issue.
 
 Issues of github.com/kubernetes-sigs/kueue. A ClusterQueue with a nominal quota is a share with its own units there.
 """
@@ -37,7 +37,7 @@ def job(name, count=1, **fields):
     return a_job(name, units={P5: count}, **fields)
 
 
-def nobody_twice(sim):
+def none_twice(sim):
     return all(times == 1 for times in Counter(sim.victims()).values())
 
 
@@ -50,7 +50,7 @@ def no_pair_in_turn(sim):
 
 
 def test_kueue_2821_a_victim_does_not_come_back_before_the_job_that_displaced_it():
-    """There a borrower displaced a lower job of another queue, which then was first again, for ever."""
+    """There a borrower displaced a lower job of another queue, which then was first again, forever."""
     sim = a_play(4, Policy(shares=shares(a=2, b=2)))
     sim.submit(job("a1", 1, share="a"), job("b1", 3, share="b", priority=9), seconds=5_000)
     sim.run(60)
@@ -81,13 +81,13 @@ def test_kueue_3779_a_share_beyond_its_own_does_not_chase_a_borrower_in_turn(ord
     assert sim.running() == {"a1", "best1"}
     sim.submit(job("b1", 3, share="b"), seconds=600)
     sim.run_until_ended()
-    assert nobody_twice(sim)
+    assert none_twice(sim)
     assert no_pair_in_turn(sim)
     assert {swap.winner for swap in sim.swaps} == {"b1"}
 
 
 @pytest.mark.parametrize("order", list(Order))
-def test_kueue_4165_borrowers_displace_nobody_in_other_shares_however_high_their_priority(order):
+def test_kueue_4165_borrowers_displace_no_job_of_other_shares_however_high_their_priority(order):
     """There borrowers displaced by priority but were let in by fairness, and the two did not agree."""
     sim = a_play(4, Policy(order=order, shares=shares(owner=4, x=0, y=0)))
     sim.submit(job("x1", 2, share="x"), job("x2", 2, share="x"), seconds=3_000)
@@ -130,7 +130,7 @@ def test_kueue_4333_an_owner_gets_its_own_back_from_a_share_of_huge_weight():
 
 
 @pytest.mark.parametrize("small", [["b1"], ["b1", "b2"]])
-def test_kueue_6947_and_6929_a_job_that_can_never_fit_has_nobody_displaced_and_blocks_nobody(small):
+def test_kueue_6947_and_6929_a_job_that_can_never_fit_displaces_and_blocks_no_other(small):
     """There the job behind it had others displaced, lost its turn to it, and so on without end."""
     sim = a_play(3, Policy(shares=shares(a=3, b=0)))
     sim.submit(*(job(name, share="b") for name in small), seconds=9_000)
@@ -159,7 +159,7 @@ def test_kueue_6814_a_job_that_can_never_fit_does_not_keep_a_later_one_from_disp
 
 
 def test_kueue_7101_a_share_takes_back_what_is_its_own_and_stops_there():
-    """There 4 of 8 were not taken back, and a fifth job of 3 had others displaced for ever."""
+    """There 4 of 8 were not taken back, and a fifth job of 3 had others displaced forever."""
     sim = a_play(8, Policy(shares=shares(p1=4, p2=4)))
     sim.submit(*(job(f"one{index}", 2, share="p1") for index in range(4)), seconds=9_000)
     sim.run(60)
@@ -174,7 +174,7 @@ def test_kueue_7101_a_share_takes_back_what_is_its_own_and_stops_there():
     sim.submit(job("two3", 3, share="p2", max_runtime=timedelta(hours=1)), seconds=3_000)
     sim.run(1_000)
     assert len(sim.victims()) == 2
-    assert nobody_twice(sim)
+    assert none_twice(sim)
 
 
 def test_kueue_14543_after_the_reverse_pass_the_set_is_asked_about_again():
@@ -192,7 +192,7 @@ def test_kueue_14543_after_the_reverse_pass_the_set_is_asked_about_again():
     assert sorted(sim.victims()) == ["a1", "b3"]
     assert "n" in sim.running()
     sim.run_until_ended()
-    assert nobody_twice(sim)
+    assert none_twice(sim)
 
 
 def test_kueue_14122_own_jobs_that_step_aside_entitle_to_the_rest():
@@ -206,8 +206,8 @@ def test_kueue_14122_own_jobs_that_step_aside_entitle_to_the_rest():
     assert "n" in sim.running()
 
 
-def test_kueue_6861_nobody_is_preempted_a_hundred_times():
-    """There is a count, a limit on it, and then protection, said in words to whoever waits for it."""
+def test_kueue_6861_no_job_is_preempted_a_hundred_times():
+    """There is a count, a limit on it, and then protection, which the waiting job's reason explains."""
     rules = Preemption(cooldown=timedelta(0), max_preemptions=3)
     sim = a_play(1, Policy(preemption=rules))
     sim.submit(job("long", checkpointed=True), seconds=3_000)
@@ -224,7 +224,7 @@ def test_kueue_6861_nobody_is_preempted_a_hundred_times():
     assert sim.job("long").state is JobState.COMPLETED
 
 
-def test_kueue_12541_a_queue_in_which_nobody_may_be_displaced_makes_an_end():
+def test_kueue_12541_a_queue_in_which_no_job_may_be_displaced_ends():
     sim = a_play(2, Policy(shares=shares(only=2)))
     sim.submit(*(job(f"j{index}", share="only") for index in range(6)), seconds=100)
     sim.run_until_ended()
@@ -292,7 +292,7 @@ def test_kueue_13320_a_large_job_is_not_put_off_because_others_have_the_same_vic
     sim.run(120)
     assert "hero" in sim.running()
     assert len(sim.victims()) == 12
-    assert nobody_twice(sim)
+    assert none_twice(sim)
 
 
 @pytest.mark.parametrize("order", [Order.FIFO, Order.BACKFILL, Order.FAIR])
@@ -319,13 +319,13 @@ def test_kueue_8826_a_hero_has_the_whole_pool_at_once_where_it_outranks_all():
     sim.run(161)
     assert sim.running() == {"hero"}
     sim.run_until_ended()
-    assert nobody_twice(sim)
+    assert none_twice(sim)
 
 
-# -- progress before anybody steps aside ----------------------------------------------------------------------------
+# -- progress before a preemption -------------------------------------------------------------------------------------
 
 
-def test_kueue_8522_and_8646_nobody_steps_aside_before_the_minimum_run_time():
+def test_kueue_8522_and_8646_no_job_is_preempted_before_the_minimum_run_time():
     sim = a_play(1, Policy(preemption=Preemption(min_runtime=timedelta(minutes=30))))
     sim.submit(job("low"), seconds=9_000)
     sim.run(60)
@@ -373,7 +373,7 @@ def test_kueue_8522_a_resumed_job_gets_on_before_it_steps_aside_again():
 # -- few victims, and no work for nothing ---------------------------------------------------------------------------
 
 
-def test_kueue_1974_nobody_steps_aside_who_is_not_needed():
+def test_kueue_1974_no_job_is_preempted_needlessly():
     sim = a_play(10)
     sim.submit(*(job(f"j{index}") for index in range(8)), job("big", 2), seconds=9_000)
     sim.run(60)
@@ -383,7 +383,7 @@ def test_kueue_1974_nobody_steps_aside_who_is_not_needed():
 
 
 def test_kueue_9232_and_9715_who_can_start_does_although_thousands_before_it_cannot():
-    """There the scheduler began anew before it came to a job deep in the queue that had room."""
+    """There the scheduler started over before it came to a job deep in the queue that had room."""
     sim = PlannerSim(a_pool(P5, 1), a_pool(G5, 1))
     sim.submit(job("busy", priority=9), seconds=9_000)
     sim.run(60)

@@ -1,4 +1,4 @@
-"""Least attained service: levels, the longest wait inside one, and who displaces whom."""
+"""Least attained service: levels, the longest wait inside one, and preemption between levels."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def running(name="x", *, since=0.0, units=1, **fields):
 
 
 def remembered(*waits, seconds=HOUR):
-    """What is known after large jobs had waited so long and run for so many seconds."""
+    """Return the history after large jobs waited so long and ran for so many seconds."""
     history = History()
     for number, wait in enumerate(waits):
         job = a_running_job(f"past{number}", now=at(wait), entry_time=at(0), units={P5: 8})
@@ -89,7 +89,7 @@ def test_all_attempts_count_as_service():
     assert level(at(2 * HOUR), replace(job, attempt=past)) == SERVED
 
 
-def test_inside_a_level_the_longest_wait_goes_first_whoever_came_first():
+def test_inside_a_level_the_longest_wait_goes_first_not_the_first_arrival():
     """The older job has worked all the time but for an hour; the younger one has waited for three."""
     old = a_preempted_job("old", now=at(0), entry_time=at(0), units={P5: 8})
     old = replace(old, attempt=replace(old.attempt, started_at=at(0), ended_at=at(9 * HOUR)))
@@ -147,7 +147,7 @@ def test_seven_in_a_thousand_of_the_large_jobs_may_be_set_back():
     now = at(10 * HOUR)
     known = remembered(*[60.0] * 150)
     assert ranking(now, heavy, *others, records=known).heaviest() == {"heavy"}
-    assert level(now, heavy, records=known) == SERVED, "nobody else waits"
+    assert level(now, heavy, records=known) == SERVED, "no other job waits"
     assert ranking(now, heavy, *others, records=remembered(*[60.0] * 100)).heaviest() == frozenset()
     # One that has ended had waited longer than all others wait now: it used the allowance up.
     assert ranking(now, heavy, *others, records=remembered(*[60.0] * 150, 90 * HOUR)).heaviest() == frozenset()

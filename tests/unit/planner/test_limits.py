@@ -202,4 +202,4 @@ class TestBudgets:
 def test_without_any_rule_nothing_is_refused():
     limits = limits_of(active=[running(f"r{i}") for i in range(5)])
     assert limits.refusal(a_vision_job(), {P5: 50}) is None
-    assert limits.refusal(a_job(share="nobody knows it"), {P5: 50}) is None
+    assert limits.refusal(a_job(share="unknown"), {P5: 50}) is None

@@ -1,4 +1,4 @@
-"""Which alternatives a job starts on, and where it waits: its own choice, its share's, the policy's, or SageMaker's."""
+"""Choice of the alternative for a start and for a wait: by the job, its share, the policy, or SageMaker."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_weights_are_parts_of_the_most_so_that_memory_drowns_nothing():
     assert weights["b"] == pytest.approx(0.9 * (0.25 * 1 + 0.75 * (2 / 32)) + 0.1 * 1)
 
 
-def test_what_nobody_has_counts_for_nobody():
+def test_accelerators_that_no_candidate_has_do_not_count():
     snapshot = a_snapshot(pools=[a_type("a", gpus=0), a_type("b", gpus=0)], policy=Policy(cpu_weight=0.0))
     assert PoolSelector(snapshot, random.Random(1)).weights("ab") == pytest.approx({"a": 0.1, "b": 0.1})
 

@@ -177,7 +177,7 @@ def test_a_pool_without_weight_has_no_turn_beside_others():
 # -- going round -------------------------------------------------------------------------------------------------------
 
 
-def test_round_robin_goes_by_name_and_begins_anew():
+def test_round_robin_goes_by_name_and_starts_over():
     names, cursors = turns(Placement.ROUND_ROBIN, article_nodes(), 6)
     assert names == ["n0", "n1", "n2", "n3", "n0", "n1"]
     assert cursors == Cursors("n1")

@@ -1,4 +1,4 @@
-"""Who steps aside, by example: cutoff, lost work, the rules against thrashing, chains, shares, and large pools."""
+"""Choice of victims by example: cutoff, lost work, the rules against thrashing, chains, shares, and large pools."""
 
 from __future__ import annotations
 
@@ -122,12 +122,12 @@ def test_jobs_that_hold_several_pools_count_in_each_of_them():
     assert choice.cost == 300 * 9
 
 
-def test_nobody_steps_aside_where_all_together_do_not_suffice():
+def test_no_job_is_preempted_where_all_together_do_not_suffice():
     assert candidates(running("a"), running("b")).victims(new_job(), {P5: 3}) == VictimChoice()
     assert candidates(running("a")).victims(new_job(), {P5: 1, G5: 1}) == VictimChoice()
 
 
-def test_whom_a_victim_would_displace_next_steps_aside_in_its_place():
+def test_a_job_that_a_victim_would_displace_next_is_preempted_in_its_place():
     """The dear low job is spared by cost alone; but then `mid2` would displace it a moment later: three would stop."""
     active = [running("low", priority=1, ago=50_000)]
     active += [running("mid1", priority=5, ago=60), running("mid2", priority=5, ago=90)]
@@ -140,7 +140,7 @@ def test_a_low_job_is_spared_where_it_could_not_take_the_place_of_a_better_one()
     assert names(candidates(*active).victims(new_job(), {P5: 4})) == ["mid"]
 
 
-def test_a_low_job_of_another_pool_takes_nobodys_place():
+def test_a_low_job_of_another_pool_takes_no_victims_place():
     """Two pools are short; what replaces a victim in one of them has to be there."""
     active = [running("p1", priority=5, ago=60), running("p2", priority=5, ago=90)]
     active += [running("low", priority=1, ago=90_000), running("elsewhere", priority=1, units={G5: 1}, ago=90)]
@@ -187,7 +187,7 @@ def test_history_tells_what_a_restart_costs():
     assert choice.cost == 400 * 8
 
 
-# -- whom the rules protect -----------------------------------------------------------------------------------------
+# -- jobs that the rules protect ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_after_the_most_preemptions_a_job_is_protected_for_good_but_never_killed
 
 
 def test_an_attempt_that_is_not_at_work_yet_is_protected_as_long_as_its_start_is_expected_to_take():
-    """Else a job could be put aside again and again before it has begun; but not for ever where AWS has nothing."""
+    """Else a job could be put aside again and again before it has begun; but not forever where AWS has nothing."""
     rules = Preemption(cooldown=10 * MINUTE)
     starting = resumed(a_launched_job("starting", now=at(-200)))
     assert protected_until(starting, rules, 300, NOW) == at(700)
@@ -253,8 +253,8 @@ def test_an_attempt_that_is_not_at_work_yet_is_protected_as_long_as_its_start_is
     assert protected_until(a_launched_job("first", now=NOW), rules, 300, NOW) is None
 
 
-def test_whom_the_rules_protect_is_told_where_they_alone_are_in_the_way():
-    """Of those whom it could have, the ones that are free soonest; and nobody of a standing that it may not touch."""
+def test_protected_jobs_are_named_where_they_alone_are_in_the_way():
+    """The protected candidates that are free soonest are named, and none of a rank that it may not preempt."""
     rules = Preemption(min_runtime=10 * MINUTE)
     young = [running("a", ago=100), running("b", ago=300), running("c", ago=200), running("equal", priority=9, ago=590)]
     found = candidates(*young, running("open", ago=900), rules=rules)
@@ -397,7 +397,7 @@ def test_removed_victims_are_not_counted_on_again():
     assert found.victims(new_job(), {G5: 1}) == VictimChoice()
 
 
-def test_a_large_gang_takes_nearly_the_cheapest_and_nobody_needless():
+def test_a_large_gang_takes_nearly_the_cheapest_and_no_needless_victim():
     """Beyond what is searched exactly: within a tenth of a bound from below, at once."""
     rng = random.Random(1)
     active = [running(f"j{i:04}", units={P5: rng.choice((1, 2, 4, 8))}, ago=rng.randrange(9_000)) for i in range(2_000)]
@@ -411,7 +411,7 @@ def test_a_large_gang_takes_nearly_the_cheapest_and_nobody_needless():
 
 
 def at_least(items, count):
-    """What units would cost by the cheapest rates, if jobs could be cut."""
+    """Cost of the units at the cheapest rates, if jobs could be cut."""
     cost = 0.0
     for item in sorted(items, key=lambda one: one.cost / one.units[P5]):
         take = min(count, item.units[P5])

@@ -1,4 +1,4 @@
-"""Who gives instances for whom, and who gets what is idle, by example: the planner's dealings with elastic jobs."""
+"""Resizes by example: the elastic jobs that give instances to other jobs, and those that get idle ones."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_where_shrinking_does_not_suffice_the_fewest_step_aside_besides():
     assert made.waits[0].reason == Preempts(("a",), at(HOUR), ("wide",))
 
 
-def test_nobody_shrinks_who_need_not_once_a_wide_job_steps_aside():
+def test_no_job_shrinks_needlessly_once_a_wide_job_is_preempted():
     made = plan(running("wide", 2), rigid("gang", 6), new_job(6))
     assert victims(made) == ["gang"]
     assert not shrinks(made)
@@ -167,12 +167,12 @@ def test_who_steps_aside_whole_is_not_shrunk_as_well():
     assert not shrinks(made)
 
 
-def test_nobody_is_touched_for_a_job_that_would_not_fit_even_then():
+def test_no_job_is_touched_for_one_that_would_not_fit_even_then():
     made = plan(running("wide", 4), rigid("high", 4, priority=9), new_job(6))
     assert not made.preemptions
 
 
-def test_nobody_whose_own_training_job_has_ended_steps_aside_since_what_it_holds_is_coming_anyway():
+def test_a_job_whose_own_training_job_has_ended_is_not_preempted_since_its_units_are_coming_anyway():
     """Stopped, it would have counted twice: for what its members give back, and for what they hold."""
     ending = running("ends", 2)
     ending = replace(ending, attempt=replace(ending.attempt, base_ended_at=NOW))
@@ -260,7 +260,7 @@ def test_an_owner_has_borrowers_shrink_whatever_their_priority_and_no_further_th
     assert shrinks(made) == {"wide": 5}
 
 
-def test_nobody_takes_what_another_share_owns():
+def test_no_job_takes_what_another_share_owns():
     made = plan(
         running("wide", 4, share="b"), rigid("mine", 4, share="a", priority=9), new_job(2, share="a"), shares=TEAMS
     )
@@ -272,7 +272,7 @@ def test_a_share_does_not_grow_beyond_its_bounds():
     assert grown(plan(running("wide", 2, share="a"), shares=bound))["wide"] == (5, Cause.GROW)
 
 
-def test_nobody_grows_on_a_spent_budget():
+def test_no_job_grows_on_a_spent_budget():
     spent = {"a": replace(TEAMS["a"], budget=Budget(gpu_hours=1))}
     assert not plan(running("wide", 2, share="a"), shares=spent).resizes
 
@@ -291,13 +291,13 @@ def test_of_equals_the_one_grows_that_has_most_work_before_it():
 
 
 @pytest.mark.parametrize("ago", [0, 59])
-def test_nobody_grows_before_the_scaling_timeout_and_the_plan_says_when_to_look_again(ago):
+def test_no_job_grows_before_the_scaling_timeout_and_the_plan_says_when_to_look_again(ago):
     made = plan(running("job", 1, ago=ago))
     assert not made.resizes
     assert made.recheck_at == at(60 - ago)
 
 
-def test_nobody_grows_within_the_snooze_after_a_resize():
+def test_no_job_grows_within_the_snooze_after_a_resize():
     bounds = elastic(scale_up_snooze=timedelta(minutes=10))
     job = running("job", 2, bounds)
     job = replace(job, attempt=replace(job.attempt, sized_at=at(-300)))
@@ -359,7 +359,7 @@ def test_a_job_grows_for_as_long_as_a_better_one_waits_for_others_in_any_case_if
     assert growth(31) == {"job": (3, Cause.GROW)}
 
 
-def test_nobody_grows_while_a_better_job_waits_that_may_start_at_any_moment():
+def test_no_job_grows_while_a_better_job_waits_that_may_start_at_any_moment():
     leaves = lifecycle.preempt(rigid("leaves", 5), "x", NOW)
     made = plan(running("job", 1), leaves, new_job(7, priority=5))
     assert isinstance(made.waits[0].reason, WaitsForRelease)
@@ -410,7 +410,7 @@ def test_what_one_pass_may_do_bounds_growth_too():
     assert len(plan(running("a", 1), running("b", 1, elastic(max_instances=2)), max_actions=1).resizes) == 1
 
 
-def test_nobody_grows_where_resizes_are_off():
+def test_no_job_grows_where_resizes_are_off():
     assert not plan(running("job", 1), resizes=Resizes(enabled=False)).resizes
 
 
@@ -442,7 +442,7 @@ def test_what_is_left_may_be_a_legal_size():
     assert not plan(lacking(4, elastic(), ago=30), rigid("others", 5, priority=9)).resizes
 
 
-def test_whom_a_job_would_have_to_give_back_to_is_worked_out_once_for_each_that_may_grow():
+def test_the_jobs_to_give_back_to_are_worked_out_once_for_each_job_that_may_grow():
     class Counting(ScaleUp):
         def _reclaimable_at(self, job, pool):
             asked.append(job.name)

@@ -186,7 +186,7 @@ def test_an_equal_that_came_earlier_does_not_take_what_was_freed_for_another():
 
 
 def test_a_job_of_higher_priority_may_take_what_was_freed_for_a_lower_one():
-    """It could preempt the holder the moment it started; taking the hold costs nobody work (ADR 0005)."""
+    """It could preempt the holder the moment it started; taking the hold costs no job its work (ADR 0005)."""
     holder = lifecycle.reserve(a_job("holder"), Reservation({P5: 1}, at(3600)))
     made = plan(active=[a_running_job("x", priority=9)], waiting=[holder, a_job("top", priority=5)])
     assert started(made) == ["top"]
@@ -198,7 +198,7 @@ def test_a_hold_that_expired_keeps_nothing():
     assert started(made) == ["earlier"]
 
 
-def test_nobody_waits_for_a_stop_that_never_ends():
+def test_no_job_waits_for_a_stop_that_never_ends():
     stuck = a_preempting_job("stuck", now=at(-7200))
     made = plan(active=[stuck, a_running_job("other")], waiting=[a_job("new", priority=5)])
     assert victims(made) == ["other"]
@@ -253,7 +253,7 @@ def test_a_later_equal_uses_what_the_blocked_job_leaves_over_however_long_it_run
 
 
 def test_a_blocked_job_is_reserved_for_though_units_are_kept_for_one_that_is_made_way_for():
-    """The urgent job will end one day, too: its units are not out of the blocked one's reach for ever."""
+    """The urgent job will end one day, too: its units are not out of the blocked one's reach forever."""
     running = [a_running_job("x", priority=9, units={P5: 2}), a_running_job("v", priority=0, units={P5: 3})]
     waiting = [
         a_job("urgent", priority=5, max_runtime=timedelta(hours=30)),
@@ -297,7 +297,7 @@ def test_a_near_deadline_goes_before_equals_that_came_earlier():
     assert started(plan(active=active, waiting=waiting, now=at(2 * 86_400 - 7_200))) == ["urgent"]
 
 
-def test_a_deadline_that_cannot_be_met_any_more_moves_nobody():
+def test_a_deadline_that_cannot_be_met_any_more_moves_no_job():
     lost = a_job("lost", entry_time=at(10), deadline=at(2 * 86_400), max_runtime=timedelta(hours=1))
     made = plan(active=[a_running_job("x", priority=9)], waiting=[a_job("first"), lost], now=at(2 * 86_400 + 1))
     assert started(made) == ["first"]
@@ -336,7 +336,7 @@ def test_a_blocked_job_in_one_pool_does_not_hold_up_another_pool():
     assert started(plan(active=[a_running_job("x")], waiting=waiting, pools=pools)) == ["g"]
 
 
-def test_a_job_that_can_never_fit_says_so_and_blocks_nobody():
+def test_a_job_that_can_never_fit_says_so_and_blocks_no_other():
     made = plan(waiting=[a_job("huge", priority=9, units={P5: 3}), a_job("small")])
     assert started(made) == ["small"]
     assert reason(made, "huge") == CanNeverFit(P5, 3, 2)
@@ -348,7 +348,7 @@ def test_a_job_without_a_pool_says_so():
     assert reason(made, "other").message() == f"can never fit: there is no pool for {G5}"
 
 
-def test_a_job_that_backs_off_waits_until_its_time_and_blocks_nobody():
+def test_a_job_that_backs_off_waits_until_its_time_and_blocks_no_other():
     off = replace(a_job("off", priority=9), retry_at=at(60), capacity_failures=1)
     made = plan(waiting=[off, a_job("next")], pools=pools_of(a_pool(cap=1)))
     assert started(made) == ["next"]

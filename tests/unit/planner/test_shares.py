@@ -1,4 +1,4 @@
-"""What a share may have, whose turn it is, and who may take from whom. Kueue's issues are named where one is met."""
+"""Entitlements, turns and preemption between shares. Tests for a defect that Kueue had name its issue."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class TestRefusal:
         assert shares.refusal(new("b"), {P5: 1}) == ShareFull("vision", P5, 3, "cap")
         assert shares.excess(new("b"), {P5: 1}) == {}
 
-    def test_what_was_taken_counts_once_and_not_for_whom_it_was_taken(self):
+    def test_units_that_were_taken_count_once_and_not_for_the_beneficiary(self):
         shares = shares_of(a_share(nominal=1, max={P5: 3}))
         shares.take(new("a"), {P5: 1})
         shares.take(new("a"), {P5: 2})
@@ -177,7 +177,7 @@ class TestRefusal:
         shares.release(new("a"))
         assert shares.refusal(new("b"), {P5: 3}) is None
 
-    def test_a_share_without_bounds_and_a_queue_without_shares_refuse_nobody(self):
+    def test_a_share_without_bounds_and_a_queue_without_shares_refuse_no_job(self):
         assert shares_of(a_share(nominal=0)).refusal(new("b"), {P5: 99}) is None
         assert shares_of(active=[old("a", "x", 8)]).refusal(new("b", "x"), {P5: 99}) is None
 
@@ -201,7 +201,7 @@ class TestRefusal:
 
 
 class TestWithheld:
-    def test_reserved_units_are_kept_from_all_others_and_lent_ones_from_nobody(self):
+    def test_reserved_units_are_kept_from_all_others_and_lent_ones_from_none(self):
         shares = shares_of(
             a_share("vision", 3, lending=Lending.RESERVE), a_share("speech", 2), active=[old("a", "vision", 1)]
         )
@@ -222,7 +222,7 @@ class TestWithheld:
         assert shares.withheld(new("b", "speech"), P5, soon=True) == 3
 
     def test_what_is_promised_to_a_waiting_owner_is_kept_until_it_starts(self):
-        """Else its idle units went to others, and the owner would wait for somebody who stops instead."""
+        """Else its idle units went to others, and the owner would wait for a job that stops instead."""
         shares = shares_of(a_share("vision", 3, lending=Lending.RESERVE))
         shares.promise(new("a", "vision", 2), {P5: 2})
         assert shares.withheld(new("b", "speech"), P5) == 3
@@ -282,7 +282,7 @@ class TestMayTake:
         takes = {v.name: shares.may_preempt(new("a"), {P5: 1}, v, (), outranks=True) for v in held}
         assert takes == {"large": True, "late": False, "better": False}, "beside those two there is no room for four"
 
-    def test_a_job_that_nobody_may_stop_takes_of_what_its_share_owns_first(self):
+    def test_a_non_preemptible_job_takes_of_what_its_share_owns_first(self):
         held = [old("fixed", "speech", 4, preemptible=False), old("other", "speech", 1, priority=5)]
         shares = shares_of(self.owner, self.borrower, active=held)
         assert shares.may_preempt(new("a"), {P5: 1}, held[1], (), outranks=False)
@@ -409,7 +409,7 @@ class TestTurns:
         snapshot = snapshot_of(a_share("vision"), a_share("speech"), a_share(DEFAULT_SHARE), waiting=waiting)
         assert self.considered(snapshot) == ["old", "n"]
 
-    def test_whoever_gives_units_back_may_be_an_owner_again(self):
+    def test_a_share_that_gives_units_back_may_be_an_owner_again(self):
         held, shares_ = [old("h", "vision", 2)], (a_share("vision", 2), a_share("speech", 0))
         waiting = [new("v", "vision"), new("s1", "speech", priority=2), new("s2", "speech", priority=1)]
         snapshot = snapshot_of(*shares_, active=held, waiting=waiting)
@@ -539,7 +539,7 @@ class TestPasses:
         plan = plan_of(self.vision, self.speech, active=held, waiting=[new(f"a{i}", count=2) for i in range(3)])
         assert victims(plan) == {"a0": ["s6", "s7"], "a1": ["s4", "s5"]}
 
-    def test_a_borrower_of_the_highest_priority_displaces_nobody(self):
+    def test_a_borrower_of_the_highest_priority_displaces_no_job(self):
         held = [old("v", "vision", 4), old("s", "speech", 4)]
         plan = plan_of(self.vision, self.speech, active=held, waiting=[new("x", "stranger", priority=99)])
         assert not plan.preemptions
@@ -608,7 +608,7 @@ class TestPasses:
             assert isinstance(reasons(plan)["s"], WaitsForRelease)
 
     def test_reserved_units_are_not_given_to_others_while_their_owner_waits_for_more(self):
-        """It waits for another pool, where somebody is stopping."""
+        """It waits for another pool, in which a job is stopping."""
         owns = Share(name="vision", nominal={P5: 1, G5: 1}, lending=Lending.RESERVE)
         stopping = a_preempting_job("g", share="stranger", units={G5: 16})
         both = a_job("both", share="vision", units={P5: 1, G5: 1}, priority=1)
@@ -639,7 +639,7 @@ class TestPasses:
         holder = replace(new("a", count=4, priority=1), reservation=a_reservation({P5: 4}))
         others = [old("s", "speech", 4), stopping]
         plan = plan_of(lend, self.speech, active=others, waiting=[holder, new("x", "speech", 2)])
-        assert started(plan) == [], "what is free already is kept, or its jobs would step aside for it anew"
+        assert started(plan) == [], "what is free already is kept, or jobs would be preempted for it again"
         assert set(reasons(plan)) == {"a", "x"}
 
 

@@ -1,4 +1,4 @@
-"""Warm pools in a plan: what counts, who starts on them, which are ended and for whom."""
+"""Warm pools in a plan: eligibility, the jobs that start on them, and the ones that are ended for a job."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_job_matches_a_pool_of_its_fit_and_units():
 
 
 @pytest.mark.parametrize("change", [{"used_by": "x"}, {"ending_since": NOW}, {"until": at(60)}])
-def test_a_pool_that_is_used_ends_or_is_about_to_matches_nobody(change):
+def test_a_pool_that_is_used_ends_or_is_about_to_matches_no_job(change):
     assert among(replace(a_warm(), **change)).match(a_job(warm_pool_key="same"), {P5: 1}) is None
 
 
@@ -140,7 +140,7 @@ def test_among_equals_those_that_match_go_first_one_for_each_pool():
     assert [job.name for job in among().matching_first([plain, *fitting])] == ["a", "b", "c", "d"]
 
 
-def test_nobody_is_passed_who_has_waited_for_an_hour():
+def test_a_job_that_has_waited_for_an_hour_is_not_passed():
     old, young, fitting = (
         a_job("a", entry_time=at(-3600)),
         a_job("b", entry_time=at(-3599)),

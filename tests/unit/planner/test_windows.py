@@ -31,7 +31,7 @@ def a_short(**fields):
 
 
 def taught(*seconds, **fields):
-    """What ended jobs of that kind teach."""
+    """Return the history of ended jobs of that kind."""
     history = History()
     for index, length in enumerate(seconds):
         job = an_ended_job(f"old{index}", now=NOW, units={"plan": 1}, **fields)

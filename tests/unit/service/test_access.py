@@ -36,7 +36,7 @@ def test_a_principal_that_may_update_the_stack_is_an_admin(action):
 
 
 @pytest.mark.parametrize("caller", [UNKNOWN, OTHER, Caller("arn:aws:iam::444455556666:user/ops")])
-def test_nobody_else_is_one(caller):
+def test_no_other_caller_is_one(caller):
     assert not asked(UPDATES).may(caller, Action.ADMINISTER, policy)
 
 

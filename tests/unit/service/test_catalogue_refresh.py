@@ -317,7 +317,7 @@ class TestHarm:
 
 
 class Context:
-    """What the manager looks at of Lambda's context."""
+    """Lambda's context, as far as the manager reads it."""
 
     def __init__(self, milliseconds=60_000):
         self.milliseconds = milliseconds

@@ -1,4 +1,4 @@
-"""Which action each operator names in each situation: the tables of the article, and what ours add to them."""
+"""Actions that each operator names in each situation: the tables of the article, and the rows that ours add."""
 
 from __future__ import annotations
 

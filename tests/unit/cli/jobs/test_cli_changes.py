@@ -29,7 +29,7 @@ def test_submit_sends_the_request_and_says_what_becomes_of_it(world: FakeApi, ru
     assert result.stdout == (
         "Submitted job1: Waiting in the queue; position 1; waits for 1 x ml.p5.48xlarge: 0 free for it now.\n"
     )
-    assert result.stderr == "Warning: The job has no CheckpointConfig: preempted, it would begin anew.\n"
+    assert result.stderr == "Warning: The job has no CheckpointConfig: preempted, it would start from the beginning.\n"
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])

@@ -135,7 +135,7 @@ def test_submit_and_wait_as_json_is_one_document(world: FakeApi, run: Terminal, 
 
 
 def _drawn(width: int, *jobs: dict[str, object]) -> list[str]:
-    """What a terminal of this width would show of the table."""
+    """Output of the table on a terminal of this width."""
     console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
     with console.capture() as captured:
         display = LiveTable(console, lambda: NOW)

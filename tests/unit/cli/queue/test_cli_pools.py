@@ -223,21 +223,21 @@ def test_set_says_whether_external_jobs_count(world: FakeApi, run: Terminal, fla
 
 
 def test_set_keeps_concurrent_changes(world: FakeApi, run: Terminal) -> None:
-    def somebody_else() -> None:
+    def another_writer() -> None:
         world.on_set_pools = lambda: None
         world.pools = {"pools": [*world.pools["pools"], a_pool(G5, 8)], "version": 2}
 
-    world.on_set_pools = somebody_else
+    world.on_set_pools = another_writer
 
     assert run("pools", "set", f"{P5}=5").exit_code == 0
     assert {pool["name"]: pool["cap"] for pool in world.pools["pools"]} == {P5: 5, G5: 8}
 
 
 def test_set_gives_up_after_repeated_conflicts(world: FakeApi, run: Terminal) -> None:
-    def somebody_else() -> None:
+    def another_writer() -> None:
         world.pools["version"] += 1
 
-    world.on_set_pools = somebody_else
+    world.on_set_pools = another_writer
 
     result = run("pools", "set", f"{P5}=5")
     assert (result.exit_code, result.stderr) == (

@@ -18,7 +18,7 @@ SHARE = some_settings()["shares"]["vision"]
 
 
 def sent(world: FakeApi) -> dict[str, Any]:
-    """What was last put."""
+    """Return the settings of the last PUT."""
     method, path, body = world.calls[-1]
     assert (method, path) == ("PUT", "/settings")
     return dict(body)
@@ -83,11 +83,11 @@ def test_a_version_of_a_file_that_is_not_in_force_any_more_is_a_conflict(world: 
 
 
 def test_concurrent_changes_are_kept(world: FakeApi, run: Terminal) -> None:
-    def somebody_else() -> None:
+    def another_writer() -> None:
         world.on_set_settings = lambda: None
         world.settings = {**world.settings, "order": "fair", "version": 5}
 
-    world.on_set_settings = somebody_else
+    world.on_set_settings = another_writer
     assert run("settings", "set", "preemption.maxPreemptions=3").exit_code == 0
     assert (world.settings["order"], world.settings["preemption"]["maxPreemptions"], world.settings["version"]) == (
         "fair",

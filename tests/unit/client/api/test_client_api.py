@@ -148,8 +148,8 @@ def test_an_error_keeps_all_that_the_api_said(status: int, kind: type[ApiError],
 
 
 def test_only_a_missing_job_is_not_found(api: ApiClient, client_on: Make) -> None:
-    with pytest.raises(NotFound, match="JobNotFound: no job nobody"):
-        api.job("nobody")
+    with pytest.raises(NotFound, match="JobNotFound: no job missing"):
+        api.job("missing")
     missing = httpx.Response(404, json={"error": {"type": "RouteNotFound", "message": "There is no such route."}})
     with pytest.raises(Unreachable, match="RouteNotFound"):
         client_on(Recorder(missing)).job("job1")

@@ -1,4 +1,4 @@
-"""Where the API's address comes from."""
+"""Sources of the API's address."""
 
 import json
 import uuid

@@ -157,7 +157,7 @@ def test_a_preempted_job_never_looks_ended_and_keeps_its_name(sagemaker: Any, wo
 
 
 def test_a_preemption_between_the_two_questions_is_noticed(sagemaker: Any, world: World) -> None:
-    """The queue said `running`; SageMaker, asked a moment later, says Stopping: only the queue knows for whom."""
+    """The queue said `running`; SageMaker, asked a moment later, says Stopping; only the queue knows for which job."""
     sagemaker.create_training_job(**request_for("job1"))
     world.start("job1")
     tell = world.sagemaker_describe_training_job
@@ -323,7 +323,7 @@ def test_calls_for_unknown_jobs_pass_through_unchanged(sagemaker: Any, world: Wo
     sagemaker.stop_training_job(TrainingJobName="other")
     assert describe(sagemaker, "other")["TrainingJobStatus"] == "Stopped"
     with pytest.raises(ClientError, match="not found"):
-        describe(sagemaker, "nobody")
+        describe(sagemaker, "missing")
 
 
 def test_a_job_of_another_kind_is_nothing_that_sagemaker_describes(sagemaker: Any, world: World) -> None:

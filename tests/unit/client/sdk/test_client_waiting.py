@@ -89,7 +89,7 @@ def test_on_a_terminal_one_line_changes(api: ApiClient, world: World, time: Time
 
 def test_a_job_that_was_never_queued_is_not_waited_for(api: ApiClient, time: Time) -> None:
     out = io.StringIO()
-    assert waits(api, time, out).wait("nobody") == 0.0
+    assert waits(api, time, out).wait("missing") == 0.0
     assert out.getvalue() == ""
 
 

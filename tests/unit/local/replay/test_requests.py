@@ -1,4 +1,4 @@
-"""What a job of a trace submits, and what the queue may know of it."""
+"""Requests of the jobs of a trace, and the facts of it that the queue may know."""
 
 from __future__ import annotations
 
