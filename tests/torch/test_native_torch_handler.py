@@ -72,8 +72,8 @@ def test_all_nodes_join_one_world_and_close_it_for_good(handlers):
 
 
 def test_a_node_without_room_is_spare_and_joins_once_a_node_is_lost(handlers, monkeypatch):
-    # With the shared store torch 2.13 publishes its address under the first round's prefix alone: newcomers wait for it
-    # in vain. Our own handler has no such trouble.
+    # With the shared store torch 2.13 publishes its address under the first round's prefix alone: later nodes wait
+    # for it forever. Our own handler has no such trouble.
     monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
     first, second = Joining(handlers(1, 1, 2)), Joining(handlers(2, 1, 2))
     assert {first.world(), second.world()} == {(0, 2), (1, 2)}

@@ -40,7 +40,7 @@ def test_requests_are_limited_in_all():
 
 
 TOKEN = {"Name": "x-amz-security-token", "TextTransformations": [{"Priority": 0, "Type": "NONE"}]}
-"""What SigV4 sends with temporary credentials; WAF requires a transformation."""
+"""Header of SigV4 for temporary credentials; WAF requires a transformation."""
 BY_ADDRESS = [("requests-of-address", "IP", None, "300")]
 BY_SESSION = [
     ("requests-of-session", "CUSTOM_KEYS", [{"Header": TOKEN}], "60"),

@@ -9,7 +9,7 @@ import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "prose.py"
 PAGE = "# Title\n\nA job that nobody wants.\n\n```sh\nnobody here\n```\n\n`whoever` is a name.\n"
-MODULE = '"""Whom to ask."""\n\nNAME = "nobody"\n# computed anew\n\n\ndef f():\n    """What is free."""\n'
+MODULE = '"""Ask nobody."""\n\nNAME = "nobody"\n# computed anew\n\n\ndef f():\n    """What is free."""\n'
 
 
 @pytest.fixture

@@ -176,7 +176,7 @@ def test_parameters_that_cannot_work_together_are_refused_with_what_to_set(given
     ("admins", "asks", "there_is_one"), [("", "true", True), ("", "false", False), ("*", "false", True)]
 )
 def test_the_refused_combination_is_the_one_without_a_queue_admin(admins, asks, there_is_one):
-    """As the API decides about a caller to whom IAM allows everything."""
+    """As the API decides about a caller with every IAM permission."""
     settings = Settings.from_env({
         "TRAINMASTER_QUEUE": "q",
         "TRAINMASTER_TABLE": "t",
