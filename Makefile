@@ -21,6 +21,8 @@ BIN := .venv/bin
 # side would each compile all of it.
 UV := $(BIN)/uv pip install --quiet --compile-bytecode
 SAM := SAM_CLI_TELEMETRY=0 .venv-sam/bin/sam
+# It asks no server for guidelines.
+CHECKOV := .venv-checkov/bin/checkov --framework cloudformation --compact --quiet --skip-download
 STACK := .venv/.stamp .venv-ministack/.stamp .venv-sam/.stamp
 DYNOXIDE := .local/dynoxide/.stamp
 IAM_SIMULATE := .local/iam-simulate/.stamp
@@ -207,11 +209,16 @@ lint-prose: .venv/.stamp ## Check the words of docs, docstrings and comments
 	$(BIN)/python scripts/prose.py
 
 .PHONY: lint-template
-lint-template: .venv-sam/.stamp .venv-checkov/.stamp ## Check both templates with SAM, cfn-lint and checkov
+lint-template: .venv/.stamp .venv-sam/.stamp .venv-checkov/.stamp ## Check both templates with SAM, cfn-lint and checkov
 	$(SAM) validate --lint --region us-east-1
 	$(SAM) validate --lint --region us-east-1 --template images/template.yaml
 	.venv-sam/bin/cfn-lint template.yaml images/template.yaml
-	.venv-checkov/bin/checkov --config-file .checkov.yaml
+	@# Access logs need a role that is set for a whole account, so by default there are none. Other checks that do not
+	@# apply are skipped in the templates, each with its reason.
+	$(CHECKOV) --skip-check CKV_AWS_76 --file template.yaml images/template.yaml
+	@# The hardened profile, rendered: checkov reads no conditions.
+	$(BIN)/python scripts/render_template.py build/hardened
+	$(CHECKOV) --file build/hardened/template.json build/hardened/images/template.json
 
 LOCKS = $(wildcard src/locks/*.txt images/layer/locks/*.txt)
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rendered import ACCOUNT, Stack
+from scripts.render_template import HARDENED, Stack
 
-BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/boundary"
-HARDENED = {
-    "CustomerManagedKey": "true",
-    "PermissionsBoundaryArn": BOUNDARY,
-    "SecurityGroupIds": "sg-0123456789abcdef0",
-    "SubnetIds": "subnet-0123456789abcdef0,subnet-0fedcba9876543210",
-}
-"""Parameters of both templates."""
+BOUNDARY = HARDENED["PermissionsBoundaryArn"]
 NETWORK = {"SubnetIds": HARDENED["SubnetIds"].split(","), "SecurityGroupIds": [HARDENED["SecurityGroupIds"]]}
 
 

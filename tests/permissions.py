@@ -75,7 +75,7 @@ def conditional_statements(role: str, *, images: bool = False) -> Iterator[tuple
         images: include the policies that `images/template.yaml` attaches to roles of `template.yaml`.
     """
     own = template()["Resources"].get(role) or images_template()["Resources"][role]
-    policies = [_conditional(policy) for policy in own["Properties"]["Policies"]]
+    policies = [_conditional(policy) for policy in own["Properties"].get("Policies", [])]
     if images:
         resources = [each for each in images_template()["Resources"].values() if each["Type"] == "AWS::IAM::Policy"]
         policies += [(each.get("Condition"), each["Properties"]) for each in resources if _is_attached(each, role)]

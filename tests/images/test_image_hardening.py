@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from hardening_checks import HARDENED, check_hardened, check_lean
-from rendered import beside, core_stack, document_of
+from scripts.render_template import beside, document_of, hardened
 
-DOCUMENT = document_of("images/template.yaml")
+from hardening_checks import check_hardened, check_lean
+from rendered import core_stack
 
 
 def test_nothing_of_the_profile_is_there_by_default():
-    check_lean(beside(core_stack(), DOCUMENT))
+    check_lean(beside(core_stack(), document_of("images/template.yaml")))
 
 
 def test_every_part_of_the_profile_reaches_everything_that_it_is_for():
-    core = core_stack(**HARDENED)
-    stack = beside(core, DOCUMENT, **HARDENED, IntakeReservedConcurrency="10", RegionReservedConcurrency="100")
+    core, stack = hardened().values()
     check_hardened(stack, core.attribute("Key"), {"IntakeFunction": "10", "RegionFunction": "100"})

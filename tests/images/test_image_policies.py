@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from scripts.render_template import ACCOUNT, REGIONS, beside, document_of
 
 from permissions import listed
 from policy_evaluator import EVERYTHING, Request, allowed
-from rendered import ACCOUNT, REGIONS, beside, core_stack, document_of, policies_of
+from rendered import core_stack, policies_of
 
 KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 PARAMETERS = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from scripts.render_template import ACCOUNT
 
 from policy_evaluator import Request
-from rendered import ACCOUNT, core_stack
+from rendered import core_stack
 from trainmaster.domain.access.rules import MAY, Action, Role
 from trainmaster.handlers.api.app import OPERATIONS
 

@@ -6,20 +6,13 @@ import json
 import re
 
 import pytest
+from scripts.render_template import ACCOUNT, HARDENED, HARDENED_CORE, URL_SUFFIXES, Stack, hardened
 
-from hardening_checks import BOUNDARY, HARDENED, check_hardened, check_lean, properties
+from hardening_checks import BOUNDARY, check_hardened, check_lean, properties
 from policy_evaluator import EVERYTHING, Request, allowed
-from rendered import ACCOUNT, URL_SUFFIXES, Stack, core_stack, policies_of
+from rendered import core_stack, policies_of
 
-STACK = core_stack(
-    **HARDENED,
-    ApiAccessLogs="true",
-    ApiReservedConcurrency="20",
-    ManagerReservedConcurrency="2",
-    RequestsPerMinuteOfAddress="300",
-    RequestsPerMinuteOfCaller="60",
-    RequestsPerSecond="10",
-)
+STACK = core_stack(**HARDENED_CORE)
 KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 
 
@@ -31,7 +24,35 @@ def test_nothing_of_the_profile_is_there_by_default():
 def test_every_part_of_the_profile_reaches_everything_that_it_is_for():
     check_hardened(STACK, STACK.attribute("Key"), {"ApiFunction": "20", "ManagerFunction": "2"})
     assert STACK.exports["trainmaster:sagemaker-queue:KeyArn"] == STACK.attribute("Key")
-    assert "AccessLogGroup" in STACK.resources
+
+
+def test_access_logs_are_written_with_the_role_of_the_account_which_stays():
+    logs = STACK.resources["QueueApi"]["Properties"]["AccessLogSetting"]
+    account = STACK.resources["ApiLogSetting"]["Properties"]
+    assert logs["DestinationArn"] == STACK.attribute("AccessLogGroup")
+    assert account == {"CloudWatchRoleArn": STACK.attribute("ApiLogRole")}
+    written = STACK.document["Resources"]
+    assert {written[name]["DeletionPolicy"] for name in ("ApiLogRole", "ApiLogSetting")} == {"Retain"}
+
+
+@pytest.mark.parametrize(("logs", "creates"), [("true", "false"), ("false", "true"), ("false", "false")])
+def test_a_setting_of_the_account_is_not_changed_unasked(logs, creates):
+    stack = core_stack(ApiAccessLogs=logs, CreateApiLogRole=creates)
+    assert not {"ApiLogRole", "ApiLogSetting"} & stack.resources.keys()
+    assert ("AccessLogSetting" in stack.resources["QueueApi"]["Properties"]) == (logs == "true")
+    if logs == "true":
+        logged = stack.resources["QueueApi"]["Properties"]["AccessLogSetting"]["DestinationArn"]
+        assert logged == stack.attribute("AccessLogGroup")
+
+
+@pytest.mark.parametrize("name", hardened())
+def test_checkov_sees_the_hardened_profile_without_conditions_and_functions(name):
+    rendered = hardened()[name].template
+    text = json.dumps(rendered)
+    assert not re.search(r'"(Fn::\w+|Ref|Condition)": ("|\[)', text)
+    skipped = set(re.findall(r'"id": "(CKV_AWS_\d+)"', text))
+    assert not skipped & {"CKV_AWS_76", "CKV_AWS_115", "CKV_AWS_117"}
+    assert rendered["Globals"]["Function"]["VpcConfig"]
 
 
 def test_requests_are_limited_in_all():

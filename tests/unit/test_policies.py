@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from botocore import xform_name
+from scripts.render_template import ACCOUNT, REGIONS, Stack
 
 from builders import NOW
 from permissions import IAM_NAMES, listed
 from policy_evaluator import EVERYTHING, Request, allowed
-from rendered import ACCOUNT, REGIONS, Stack, core_stack, policies_of
+from rendered import core_stack, policies_of
 from template_checks import calls_of, of_type
 from trainmaster.adapters.dynamodb.access.audit import partition
 from trainmaster.adapters.dynamodb.rendezvous.control import row_of_run
@@ -116,7 +117,7 @@ def test_a_role_may_do_what_it_needs(evaluator, role, request_):
 
 
 def test_the_needs_are_those_of_every_role_of_the_template():
-    assert NEEDS.keys() == of_type(STACK.document, "AWS::IAM::Role").keys()
+    assert NEEDS.keys() | {"ApiLogRole"} == of_type(STACK.document, "AWS::IAM::Role").keys()
 
 
 @pytest.mark.parametrize("role", NEEDS)
@@ -371,10 +372,12 @@ def test_only_the_queues_own_roles_send_to_the_wake_queue(evaluator):
         ("ApiRole", "lambda", {}),
         ("ManagerRole", "lambda", {}),
         ("TickRole", "scheduler", {"aws:SourceAccount": ACCOUNT}),
+        ("ApiLogRole", "apigateway", {}),
     ],
 )
 def test_a_role_is_assumed_by_its_service_alone(evaluator, role, service, context):
-    trust = STACK.resources[role]["Properties"]["AssumeRolePolicyDocument"]
+    stack = core_stack(ApiAccessLogs="true", CreateApiLogRole="true")
+    trust = stack.resources[role]["Properties"]["AssumeRolePolicyDocument"]
 
     def assumed(principal: str, of: Mapping[str, Any] = context) -> bool:
         own = [EVERYTHING] if principal.startswith("arn:") else []

@@ -227,7 +227,17 @@ def test_the_api_may_not_call_sagemaker_nor_pass_roles():
     assert "iam:PassRole" not in actions("ApiRole", "iam")
 
 
-@pytest.mark.parametrize("role", of_type(TEMPLATE, "AWS::IAM::Role"))
+def test_the_role_of_the_accounts_logs_is_the_only_one_without_a_policy_of_the_template():
+    without = {
+        name: each["Properties"].get("ManagedPolicyArns")
+        for name, each in of_type(TEMPLATE, "AWS::IAM::Role").items()
+        if "Policies" not in each["Properties"]
+    }
+    policy = "arn:${AWS::Partition}:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs"
+    assert without == {"ApiLogRole": [{"Fn::Sub": policy}]}
+
+
+@pytest.mark.parametrize("role", sorted(of_type(TEMPLATE, "AWS::IAM::Role").keys() - {"ApiLogRole"}))
 def test_no_permission_is_wide(role):
     check_permissions(role)
 
