@@ -1,5 +1,6 @@
 """Real estimators of the SageMaker SDK 2 against a scripted queue: real HTTP, no patching."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from botocore.exceptions import ClientError
 from client_docs import example, run
 from client_stage import BUCKET, Stage, meanwhile
 from client_world import ROLE
+from sagemaker.analytics import TrainingJobAnalytics
 from sagemaker.estimator import Estimator
 from sagemaker.exceptions import UnexpectedStatusException
 from sagemaker.pytorch import PyTorch
@@ -200,6 +202,81 @@ def test_attach_finds_a_waiting_job_and_waits_for_it(session: Any, stage: Stage)
     assert attached.hyperparameters() == {"lr": "0.1"}
     assert attached.tags == [{"Key": "priority", "Value": "100"}]
     assert attached.model_data == "s3://bucket/out/job1/output/model.tar.gz"
+
+
+def completed(stage: Stage) -> None:
+    stage.world.start("job1")
+    stage.world.end("job1")
+
+
+def completed_after_a_preemption(stage: Stage) -> None:
+    stage.world.start("job1")
+    stage.world.preempt("job1")
+    stage.world.settle("job1")
+    completed(stage)
+
+
+def completed_and_deleted(stage: Stage) -> None:
+    completed_after_a_preemption(stage)
+    stage.world.trainings.clear()
+
+
+def stopped(stage: Stage) -> None:
+    stage.world.start("job1")
+    stage.world.end("job1", "Stopped")
+
+
+def cancelled(stage: Stage) -> None:
+    stage.world.jobs["job1"]["jobState"] = "cancelled"
+
+
+@pytest.mark.parametrize("end", [completed, completed_after_a_preemption, completed_and_deleted, stopped, cancelled])
+def test_attach_to_a_job_that_has_ended(session: Any, stage: Stage, end: Callable[[Stage], None]) -> None:
+    metrics = [{"Name": "loss", "Regex": "loss=(.*)"}]
+    an_estimator(session, hyperparameters={"lr": 0.1}, metric_definitions=metrics).fit(
+        {"train": f"s3://{BUCKET}/data"}, job_name="job1", wait=False
+    )
+    end(stage)
+    attached = Estimator.attach("job1", sagemaker_session=session)
+    assert attached.output_kms_key == ""
+    assert attached.hyperparameters() == {"lr": "0.1"}
+    assert attached.instance_type == "ml.m5.large"
+    assert {"Key": "priority", "Value": "100"} in attached.tags
+    assert session.describe_training_job("job1")["TrainingJobName"] == "job1"
+    if end is completed_and_deleted:
+        assert attached.model_data.endswith("/job1-qstamp-2/output/model.tar.gz")
+    if end is not cancelled:
+        assert TrainingJobAnalytics("job1", sagemaker_session=session)._metric_names == ["loss"]
+
+
+@pytest.mark.parametrize("launched", [True, False])
+def test_attach_to_a_failed_job_raises_as_the_sdk_does(session: Any, stage: Stage, launched: bool) -> None:
+    an_estimator(session).fit(job_name="job1", wait=False)
+    if launched:
+        stage.world.start("job1")
+        stage.world.end("job1", "Failed", "AlgorithmError: exit code 1")
+    else:
+        stage.world.jobs["job1"] |= {"jobState": "failed", "failureReason": "AlgorithmError: exit code 1"}
+    with pytest.raises(UnexpectedStatusException, match="AlgorithmError: exit code 1"):
+        Estimator.attach("job1", sagemaker_session=session)
+
+
+def test_a_framework_attaches_to_a_job_that_was_deleted(session: Any, stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    estimator = PyTorch(
+        role=ROLE,
+        entry_point="train.py",
+        source_dir=str(tmp_path),
+        instance_type="ml.m5.large",
+        instance_count=1,
+        framework_version="2.0.1",
+        py_version="py310",
+        sagemaker_session=session,
+    )
+    estimator.fit(job_name="job1", wait=False)
+    completed_and_deleted(stage)
+    attached = PyTorch.attach("job1", sagemaker_session=session)
+    assert (attached.entry_point, attached.framework_version) == ("train.py", "2.0.1")
 
 
 def test_a_refused_job_is_a_client_error_with_our_hint(session: Any, stage: Stage) -> None:

@@ -184,3 +184,47 @@ def test_a_job_is_found_again_by_its_name(session: Any, stage: Stage) -> None:
     assert found.training_job_name == name
     assert found.secondary_status == "Training"
     assert [job["jobName"] for job in session.queue.all_jobs("running")] == [name]
+
+
+def completed(stage: Stage, name: str) -> None:
+    stage.world.start(name)
+    stage.world.end(name)
+
+
+def completed_and_deleted(stage: Stage, name: str) -> None:
+    stage.world.start(name)
+    stage.world.preempt(name)
+    stage.world.settle(name)
+    completed(stage, name)
+    stage.world.trainings.clear()
+
+
+def failed_before_launch(stage: Stage, name: str) -> None:
+    stage.world.jobs[name] |= {"jobState": "failed", "failureReason": "ValidationException: no such image"}
+
+
+def cancelled(stage: Stage, name: str) -> None:
+    stage.world.jobs[name]["jobState"] = "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (completed, "Completed"),
+        (completed_and_deleted, "Completed"),
+        (failed_before_launch, "Failed"),
+        (cancelled, "Stopped"),
+    ],
+)
+def test_a_job_that_has_ended_is_found_by_its_name(session: Any, stage: Stage, end: Any, status: str) -> None:
+    trainer = a_trainer(session)
+    trainer.train(wait=False)
+    name = trainer._latest_training_job.training_job_name
+    end(stage, name)
+
+    found = TrainingJob.get(name, session=session.boto_session)
+
+    assert (found.training_job_name, found.training_job_status) == (name, status)
+    assert found.output_data_config.kms_key_id == ""
+    if end is completed_and_deleted:
+        assert found.model_artifacts.s3_model_artifacts.endswith("-qstamp-2/output/model.tar.gz")

@@ -141,7 +141,7 @@ class World:
         arn = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/{name}"
         now = time.time()
         told = {"TrainingJobArn": arn, "CreationTime": now, "TrainingStartTime": now}
-        self.trainings[name] = request | told | {"ModelArtifacts": {"S3ModelArtifacts": ""}}
+        self.trainings[name] = _filled(request) | told | {"ModelArtifacts": {"S3ModelArtifacts": ""}}
         self.tell(name, "InProgress", "Training", "Training in progress")
         return {"TrainingJobArn": arn}
 
@@ -257,8 +257,12 @@ class World:
             "nextCursor": f"after +/={after}" if after < len(found) else None,
         }
 
-    def delete_jobs(self, name: str, _: object, __: None) -> Reply:
+    def delete_jobs(self, name: str, query: dict[str, list[str]], __: None) -> Reply:
         job = self._job(name)
+        if query.get("purge") == ["true"]:
+            if job["jobState"] not in ENDED:
+                raise refuse(409, "IllegalTransition", f"{name} has not ended")
+            return 200, self.jobs.pop(name)
         if job["jobState"] in ENDED:
             raise refuse(409, "IllegalTransition", f"{name} has ended: {job['jobState']}")
         if job["jobState"] in WAITING:
@@ -335,6 +339,25 @@ class World:
     def sagemaker_update_training_job(self, request: dict[str, Any]) -> dict[str, Any]:
         return {"TrainingJobArn": self._training(request["TrainingJobName"])["TrainingJobArn"]}
 
+    def sagemaker_delete_training_job(self, request: dict[str, Any]) -> dict[str, Any]:
+        job = self._training(request["TrainingJobName"])
+        if job["TrainingJobStatus"] not in ("Completed", "Failed", "Stopped"):
+            raise sagemaker_error("ResourceInUse", "The training job has not ended.")
+        if job.get("WarmPoolStatus") == {"Status": "Available"}:
+            raise sagemaker_error("ValidationException", "The training job retains a warm pool.")
+        del self.trainings[request["TrainingJobName"]]
+        return {}
+
+    def sagemaker_add_tags(self, request: dict[str, Any]) -> dict[str, Any]:
+        job = self._training(request["ResourceArn"].rpartition("/")[2])
+        job["Tags"] = [*job.get("Tags", []), *request["Tags"]]
+        return {"Tags": job["Tags"]}
+
+    def sagemaker_delete_tags(self, request: dict[str, Any]) -> dict[str, Any]:
+        job = self._training(request["ResourceArn"].rpartition("/")[2])
+        job["Tags"] = [tag for tag in job.get("Tags", []) if tag["Key"] not in request["TagKeys"]]
+        return {}
+
     def sagemaker_list_tags(self, request: dict[str, Any]) -> dict[str, Any]:
         job = self._training(request["ResourceArn"].rpartition("/")[2])
         return {"Tags": [*job.get("Tags", []), {"Key": "trainmaster:job", "Value": "set by the queue"}]}
@@ -403,6 +426,13 @@ def served(world: World) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def _filled(request: dict[str, Any]) -> dict[str, Any]:
+    """The request with what SageMaker fills in."""
+    algorithm = {"EnableSageMakerMetricsTimeSeries": False} | request["AlgorithmSpecification"]
+    output = {"KmsKeyId": "", "CompressionType": "GZIP"} | request["OutputDataConfig"]
+    return request | {"AlgorithmSpecification": algorithm, "OutputDataConfig": output}
 
 
 def _iso() -> str:

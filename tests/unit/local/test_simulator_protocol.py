@@ -142,7 +142,19 @@ def test_describe_gives_back_what_was_asked_for():
     account.client.create_training_job(**request)
     seen = account.describe()
     kept = {key: value for key, value in request.items() if key != "Tags"}
+    kept["AlgorithmSpecification"] |= {"EnableSageMakerMetricsTimeSeries": False}
+    kept["OutputDataConfig"] |= {"KmsKeyId": "", "CompressionType": "GZIP"}
     assert {key: seen[key] for key in kept} == kept
+    assert seen["ProfilingStatus"] == "Disabled"
+
+
+def test_describe_fills_in_what_published_responses_have_of_a_channel():
+    account = Account()
+    source = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://bucket/data"}}
+    channels = [{"ChannelName": "train", "DataSource": source, "CompressionType": "Gzip"}]
+    account.client.create_training_job(**a_request("job1", InputDataConfig=channels))
+    (channel,) = account.describe()["InputDataConfig"]
+    assert (channel["CompressionType"], channel["RecordWrapperType"]) == ("Gzip", "None")
 
 
 def test_tags_are_added_listed_and_deleted_but_not_described():

@@ -6,6 +6,7 @@ mislead a waiter: the name becomes the job's, and a preempted attempt does not l
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,17 +17,25 @@ from trainmaster.domain.compat import UTC
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from trainmaster.client.views.types import JobDetailView
+    from trainmaster.client.views.types import JobDetailView, JobView
 
 _END_STATUS = {"completed": "Completed", "failed": "Failed", "stopped": "Stopped", "cancelled": "Stopped"}
-# Defaults that SageMaker fills in; SDK 2's `attach` relies on them.
+# Defaults that SageMaker fills in, as published responses show; SDK 2's `attach` relies on them.
 _DEFAULTS: dict[str, Any] = {
     "StoppingCondition": {"MaxRuntimeInSeconds": 86_400},
     "EnableNetworkIsolation": False,
     "EnableInterContainerTrafficEncryption": False,
     "EnableManagedSpotTraining": False,
+    "ProfilingStatus": "Disabled",
 }
-_OUTPUT_DEFAULTS = {"KmsKeyId": "", "CompressionType": "GZIP"}
+_MEMBER_DEFAULTS: dict[str, dict[str, Any]] = {
+    "AlgorithmSpecification": {"EnableSageMakerMetricsTimeSeries": False},
+    "OutputDataConfig": {"KmsKeyId": "", "CompressionType": "GZIP"},
+    "StoppingCondition": _DEFAULTS["StoppingCondition"],
+}
+_CHANNEL_DEFAULTS = {"CompressionType": "None", "RecordWrapperType": "None"}
+# Default names of pools begin with their instance type.
+_POOL_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 # Statuses that waiters take for the end: SDK 2's wait_for_job stops at anything but InProgress.
 _LOOKS_ENDED = frozenset({"Stopping", "Stopped", "Failed"})
 
@@ -46,23 +55,32 @@ def description_of(job: JobDetailView, region: str, members: Collection[str]) ->
     """Return the DescribeTrainingJob response from the stored request; `members` are those of the response shape."""
     request = job["jobDetails"]
     status, secondary = _status_of(job)
-    entered = _seconds(job["entryTime"])
-    transition = {"Status": secondary, "StartTime": entered, "StatusMessage": sentence_of(job)}
-    description = _DEFAULTS | {name: value for name, value in request.items() if name in members}
+    transition = {"Status": secondary, "StartTime": _seconds(job["entryTime"]), "StatusMessage": sentence_of(job)}
+    description = _with_defaults({name: value for name, value in request.items() if name in members}, job)
     description |= {
-        "OutputDataConfig": _OUTPUT_DEFAULTS | request["OutputDataConfig"],
         "TrainingJobArn": arn_of(request, region),
-        # The service model requires it; there are no artifacts before an attempt has completed.
-        "ModelArtifacts": {"S3ModelArtifacts": ""},
+        "ModelArtifacts": {"S3ModelArtifacts": _artifacts(description, job)},
         "TrainingJobStatus": status,
         "SecondaryStatus": secondary,
         "SecondaryStatusTransitions": [transition],
-        "CreationTime": entered,
         "LastModifiedTime": _last_change(job),
     }
     if status == "Failed" and job["failureReason"]:
         description["FailureReason"] = job["failureReason"]
-    return description
+    return description | times_of(job)
+
+
+def times_of(job: JobView) -> dict[str, float]:
+    """Return the creation of the job, or of its newest attempt if that ran last, with its start and end."""
+    if job["jobState"] in WAITING or not job["attempts"]:
+        return {"CreationTime": _seconds(job["entryTime"])}
+    attempt = job["attempts"][-1]
+    times = {
+        "CreationTime": attempt["createdAt"],
+        "TrainingStartTime": attempt["startedAt"],
+        "TrainingEndTime": attempt["endedAt"] if attempt["startedAt"] else None,
+    }
+    return {name: _seconds(time) for name, time in times.items() if time is not None}
 
 
 def correct_description(description: dict[str, Any], job: JobDetailView) -> dict[str, Any]:
@@ -91,6 +109,35 @@ def looks_ended(description: dict[str, Any], job: JobDetailView) -> bool:
     if status not in _LOOKS_ENDED or job["jobState"] in ENDED:
         return False
     return status != "Stopping" or job["jobState"] in ("preempting", *WAITING)
+
+
+def _with_defaults(request: dict[str, Any], job: JobDetailView) -> dict[str, Any]:
+    """Return the members of a request with what SageMaker fills in."""
+    description = _DEFAULTS | request
+    for member, defaults in _MEMBER_DEFAULTS.items():
+        description[member] = defaults | description.get(member, {})
+    if "InputDataConfig" in request:
+        description["InputDataConfig"] = [_CHANNEL_DEFAULTS | channel for channel in request["InputDataConfig"]]
+    if "ResourceConfig" in request:
+        description["ResourceConfig"] = _chosen_type(job) | request["ResourceConfig"]
+    return description
+
+
+def _chosen_type(job: JobDetailView) -> dict[str, Any]:
+    """Return the instance type of a job that requests resources: the newest attempt's, else the first it may get."""
+    attempt_type = job["attempts"][-1].get("instanceType") if job["attempts"] else None
+    pool_types = (found[0] for pool in job["pools"] if (found := _POOL_TYPE.match(pool)))
+    chosen = attempt_type or next(pool_types, None)
+    return {"InstanceType": chosen} if chosen and job.get("resources") else {}
+
+
+def _artifacts(description: dict[str, Any], job: JobDetailView) -> str:
+    """Return the location of the model; empty before the job has completed, as the member is required."""
+    if job["jobState"] != "completed" or not job["trainingJobName"]:
+        return ""
+    output = description["OutputDataConfig"]
+    folder = f"{output['S3OutputPath'].rstrip('/')}/{job['trainingJobName']}/output/model"
+    return folder + ("/" if output["CompressionType"] == "NONE" else ".tar.gz")
 
 
 def _status_of(job: JobDetailView) -> tuple[str, str]:

@@ -1,8 +1,8 @@
 """Routes a boto3 session's training jobs to the queue, through botocore's `before-call` and `after-call` events.
 
-CreateTrainingJob goes to the queue. Describe, Stop, Update and ListTags of a job of the queue apply to the job instead
-of one of its attempts. All other calls, and those for jobs that the queue does not have, pass through unchanged.
-botocore provides these events for this use, so nothing is patched.
+CreateTrainingJob goes to the queue. Describe, Stop, Update, Delete and the operations on tags of a job of the queue
+apply to the job instead of one of its attempts. All other calls, and those for jobs that the queue does not have, pass
+through unchanged. botocore provides these events for this use, so nothing is patched.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ import logging
 import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from botocore.exceptions import ClientError
 
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import ApiError, Conflict, NotFound
 from trainmaster.client.kinds import is_training_job
 from trainmaster.client.sdk.attempt_logs import AttemptLogs
 from trainmaster.client.sdk.describe import arn_of, correct_description, description_of, is_unstarted, looks_ended
-from trainmaster.client.sdk.job_cache import JobCache, TransitionLog
+from trainmaster.client.sdk.job_cache import JobCache, TransitionLog, all_attempt_names
 from trainmaster.client.sdk.request_defaults import with_session_defaults
 from trainmaster.client.sdk.response_codec import (
     BotoResponse,
@@ -27,6 +30,8 @@ from trainmaster.client.sdk.response_codec import (
     request_of,
     rewrite_request,
 )
+from trainmaster.client.sdk.tags import priority_in, tags_of
+from trainmaster.client.views.states import ENDED, WAITING
 from trainmaster.client.views.wording import sentence_of
 from trainmaster.domain.text import one_line
 
@@ -41,8 +46,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trainmaster")
 
-_JOB = "trainmaster_job"
+_AFTER = "trainmaster_after"
 _TRAINING_JOB_ARN = ":training-job/"
+_SUBMIT_AGAIN = "Cancel it and submit it again under another name to change its request."
+
+_Change = Callable[["AWSResponse", dict[str, Any]], BotoResponse | None]
 
 
 class Route:
@@ -58,6 +66,7 @@ class Route:
         self.elastic: ElasticOptions | None = None
         self.on_describe: Callable[[JobView], None] = _ignore
         self.cache = JobCache(api)
+        self._session = weakref.ref(session)
         self._transitions = TransitionLog()
         self._logs = AttemptLogs(self, weakref.ref(session))
         self._handlers_by_operation: dict[
@@ -67,7 +76,10 @@ class Route:
             "DescribeTrainingJob": self._describe,
             "StopTrainingJob": self._stop,
             "UpdateTrainingJob": self._update,
-            "ListTags": self._tags,
+            "DeleteTrainingJob": self._delete,
+            "ListTags": self._list_tags,
+            "AddTags": self._add_tags,
+            "DeleteTags": self._delete_tags,
         }
 
     @property
@@ -112,7 +124,7 @@ class Route:
     def _events(self) -> Iterable[tuple[str, Callable[..., Any]]]:
         for operation in self._handlers_by_operation:
             yield f"before-call.sagemaker.{operation}", self._before
-        yield "after-call.sagemaker.DescribeTrainingJob", self._after_describe
+            yield f"after-call.sagemaker.{operation}", self._after
 
     def _before(
         self, model: OperationModel, params: dict[str, Any], context: dict[str, Any], **_: object
@@ -123,6 +135,25 @@ class Route:
             return self._handlers_by_operation[model.name](model, params, context)
         except ApiError as error:
             return make_error_response(model, error)
+
+    def _after(
+        self,
+        http_response: AWSResponse,
+        parsed: dict[str, Any],
+        model: OperationModel,
+        context: dict[str, Any],
+        **_: object,
+    ) -> None:
+        """Have the handler that let the call pass change SageMaker's response."""
+        change: _Change | None = context.pop(_AFTER, None)
+        if change is None:
+            return
+        try:
+            new = change(http_response, parsed)
+        except ApiError as error:
+            new = make_error_response(model, error)
+        if new is not None:
+            overwrite_response(http_response, parsed, new)
 
     def _create(self, model: OperationModel, params: dict[str, Any], context: dict[str, Any]) -> BotoResponse | None:
         request = request_of(params)
@@ -138,7 +169,7 @@ class Route:
         self.on_describe(job)
         if is_unstarted(job):
             return self._description(model, job, context)
-        context[_JOB] = job
+        context[_AFTER] = lambda http, parsed: self._corrected(model, job, context, (http, parsed))
         rewrite_request(params, TrainingJobName=_newest(job))
         return None
 
@@ -147,27 +178,17 @@ class Route:
         job = self.cache.look_up(name)
         return job if job is not None and is_training_job(job) else None
 
-    def _after_describe(
-        self,
-        http_response: AWSResponse,
-        parsed: dict[str, Any],
-        model: OperationModel,
-        context: dict[str, Any],
-        **_: object,
-    ) -> None:
-        job: JobDetailView | None = context.pop(_JOB, None)
-        if job is None:
-            return
-        if http_response.status_code >= 300:
+    def _corrected(
+        self, model: OperationModel, job: JobDetailView, context: dict[str, Any], response: BotoResponse
+    ) -> BotoResponse | None:
+        """Return SageMaker's description of the newest attempt as one of the job."""
+        http, parsed = response
+        if http.status_code >= 300:
             # The queue commits the name before it calls SageMaker, and a job may end in between: describe it from the
             # queue.
-            if _is_missing(parsed):
-                overwrite_response(http_response, parsed, self._description(model, job, context))
-            return
+            return self._description(model, job, context) if _is_missing(parsed) else None
         job = self._refreshed(parsed, job)
-        overwrite_response(
-            http_response, parsed, self._with_transitions(job, (http_response, correct_description(parsed, job)))
-        )
+        return self._with_transitions(job, (http, correct_description(parsed, job)))
 
     def _description(self, model: OperationModel, job: JobDetailView, context: dict[str, Any]) -> BotoResponse:
         members = model.output_shape.members if model.output_shape else {}
@@ -197,25 +218,114 @@ class Route:
             return None
         except Conflict as error:
             # SageMaker returns the same error for a job that has ended.
-            return make_response(model, {"__type": "ValidationException", "message": str(error)}, 400)
+            return _refusal(model, str(error))
         return make_response(model, {})
 
-    def _update(self, _: OperationModel, params: dict[str, Any], __: dict[str, Any]) -> BotoResponse | None:
+    def _update(self, model: OperationModel, params: dict[str, Any], _: dict[str, Any]) -> BotoResponse | None:
         job = self._training_job(request_of(params)["TrainingJobName"])
-        if job is not None and not is_unstarted(job):
-            rewrite_request(params, TrainingJobName=_newest(job))
-        return None
-
-    def _tags(self, model: OperationModel, params: dict[str, Any], _: dict[str, Any]) -> BotoResponse | None:
-        arn: str = request_of(params)["ResourceArn"]
-        prefix, is_training_job, name = arn.partition(_TRAINING_JOB_ARN)
-        job = self._training_job(name) if is_training_job else None
         if job is None:
             return None
         if is_unstarted(job):
-            return make_response(model, {"Tags": job["jobDetails"].get("Tags", [])})
-        rewrite_request(params, ResourceArn=prefix + _TRAINING_JOB_ARN + _newest(job))
+            return _refusal(model, f"{_state(job)} It has no instances to update. {_SUBMIT_AGAIN}")
+        rewrite_request(params, TrainingJobName=_newest(job))
         return None
+
+    def _delete(self, model: OperationModel, params: dict[str, Any], context: dict[str, Any]) -> BotoResponse | None:
+        """Delete the attempts of a job that has ended, the newest last, and then the job from the queue."""
+        job = self._training_job(request_of(params)["TrainingJobName"])
+        if job is None:
+            return None
+        if job["jobState"] not in ENDED:
+            message = f"{_state(job)} You can delete it when it has ended."
+            return make_response(model, {"__type": "ResourceInUse", "message": message}, 400)
+        if is_unstarted(job):
+            self._purge(job)
+            return make_response(model, {})
+        self._delete_earlier(job, params, context)
+        rewrite_request(params, TrainingJobName=_newest(job))
+        context[_AFTER] = lambda http, parsed: self._purged(model, job, (http, parsed))
+        return None
+
+    def _delete_earlier(self, job: JobDetailView, params: dict[str, Any], context: dict[str, Any]) -> None:
+        earlier = [name for name in all_attempt_names(job) if name != _newest(job)]
+        if not earlier:
+            return
+        sagemaker = self._plain_client(params, context)
+        for name in earlier:
+            try:
+                sagemaker.delete_training_job(TrainingJobName=name)
+            except ClientError as error:
+                if not _is_missing(error.response):
+                    raise
+
+    def _purged(self, model: OperationModel, job: JobDetailView, response: BotoResponse) -> BotoResponse | None:
+        http, parsed = response
+        if http.status_code >= 300 and not _is_missing(parsed):
+            return None
+        self._purge(job)
+        return make_response(model, {})
+
+    def _purge(self, job: JobDetailView) -> None:
+        self.api.purge(job["jobName"])
+        self.cache.forget(job["jobName"])
+
+    def _plain_client(self, params: dict[str, Any], context: dict[str, Any]) -> Any:
+        """Return a SageMaker client of the same session without these handlers. Raises ApiError without a session."""
+        session = self._session()
+        if session is None:
+            raise ApiError("The boto3 session of this client no longer exists.")
+        url = urlsplit(params["url"])
+        region = context["client_region"]
+        client: Any = session.client("sagemaker", region_name=region, endpoint_url=f"{url.scheme}://{url.netloc}")
+        self.detach(client.meta.events)
+        return client
+
+    def _list_tags(self, model: OperationModel, params: dict[str, Any], context: dict[str, Any]) -> BotoResponse | None:
+        job = self._tagged(params)
+        shown = job or self._attempted(params)
+        if shown is None:
+            return None
+        own = make_response(model, {"Tags": tags_of(shown)})
+        if job is not None and is_unstarted(job):
+            return own
+        if job is not None:
+            _name_newest(params, job)
+        context[_AFTER] = lambda _, parsed: own if _is_missing(parsed) else None
+        return None
+
+    def _add_tags(self, model: OperationModel, params: dict[str, Any], _: dict[str, Any]) -> BotoResponse | None:
+        """Pass tags on to the newest attempt; a job that waits takes its priority alone."""
+        job = self._tagged(params)
+        if job is None:
+            return None
+        if not is_unstarted(job):
+            _name_newest(params, job)
+            return None
+        tags = request_of(params)["Tags"]
+        priority = priority_in(tags)
+        if isinstance(priority, str):
+            return _refusal(model, f"{_state(job)} {priority}")
+        self.api.change(job["jobName"], priority=priority)
+        return make_response(model, {"Tags": tags})
+
+    def _delete_tags(self, model: OperationModel, params: dict[str, Any], _: dict[str, Any]) -> BotoResponse | None:
+        job = self._tagged(params)
+        if job is None:
+            return None
+        if is_unstarted(job):
+            return _refusal(model, f"{_state(job)} Its tags cannot be deleted. {_SUBMIT_AGAIN}")
+        _name_newest(params, job)
+        return None
+
+    def _tagged(self, params: dict[str, Any]) -> JobDetailView | None:
+        """Return the training job of the queue whose ARN is in a request; None for other resources."""
+        name = _name_in(params)
+        return self._training_job(name) if name else None
+
+    def _attempted(self, params: dict[str, Any]) -> JobDetailView | None:
+        """Return the job, if known, of the attempt whose ARN is in a request: SageMaker may no longer have it."""
+        name = _name_in(params)
+        return self.cache.cached(name) if name else None
 
 
 # The session's events keep its route alive; a strong reference here would leak both.
@@ -277,11 +387,33 @@ def _newest(job: JobDetailView) -> str:
     return job["trainingJobName"] or job["jobName"]
 
 
+def _name_in(params: dict[str, Any]) -> str | None:
+    """Return the training job's name in the ARN of a request; None for other resources."""
+    _, is_training_job, name = request_of(params)["ResourceArn"].partition(_TRAINING_JOB_ARN)
+    return name if is_training_job else None
+
+
+def _name_newest(params: dict[str, Any], job: JobDetailView) -> None:
+    """Replace the name in the ARN of a request by the newest attempt's."""
+    prefix, separator, _ = request_of(params)["ResourceArn"].partition(_TRAINING_JOB_ARN)
+    rewrite_request(params, ResourceArn=prefix + separator + _newest(job))
+
+
+def _state(job: JobDetailView) -> str:
+    state = "waits in the queue" if job["jobState"] in WAITING else f"is {job['jobState']}"
+    return f"Training job {job['jobName']} {state}."
+
+
+def _refusal(model: OperationModel, message: str) -> BotoResponse:
+    """Return the error that SageMaker returns for a change that a job's status does not allow."""
+    return make_response(model, {"__type": "ValidationException", "message": message}, 400)
+
+
 def _ignore(_: JobView) -> None:
     """Ignore the job: plain boto3 prints nothing."""
 
 
-def _is_missing(parsed: dict[str, Any]) -> bool:
+def _is_missing(parsed: Any) -> bool:
     error = parsed.get("Error", {})
     return error.get("Code") == "ResourceNotFound" or "not found" in error.get("Message", "")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.api.errors import NotFound, Unreachable
 from trainmaster.client.views.states import WAITING
 from trainmaster.client.views.wording import attempt_count
+from trainmaster.domain.jobs.names import attempt_name
 
 if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
@@ -40,7 +41,7 @@ class JobCache:
         try:
             job = self.api.job(name)
         except NotFound:
-            self._evict(name)
+            self.forget(name)
             return None
         except Unreachable as error:
             return self._cached_or_raise(name, error)
@@ -61,7 +62,8 @@ class JobCache:
             while len(self._views) > _MAX_JOBS:
                 self._views.popitem(last=False)
 
-    def _evict(self, name: str) -> None:
+    def forget(self, name: str) -> None:
+        """Drop the job's view."""
         with self._lock:
             self._views.pop(name, None)
 
@@ -79,6 +81,12 @@ def attempt_names(job: JobDetailView) -> list[str]:
     names = [attempt["trainingJobName"] for attempt in job["attempts"]]
     newest = job["trainingJobName"]
     return [*names, newest] if names and newest and newest not in names else names
+
+
+def all_attempt_names(job: JobDetailView) -> list[str]:
+    """Return the names of all the job's attempts, also of those that are not listed."""
+    unlisted = range(1, attempt_count(job) - len(job["attempts"]) + 1)
+    return [*(attempt_name(job["jobName"], number) for number in unlisted), *attempt_names(job)]
 
 
 @dataclass

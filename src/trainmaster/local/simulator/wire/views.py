@@ -16,6 +16,12 @@ ECHOED = (
     "RemoteDebugConfig", "InfraCheckConfig", "ServerlessJobConfig", "MlflowConfig", "ModelPackageConfig",
 )  # fmt: skip
 """Members of the request that Describe returns unchanged."""
+FILLED: dict[str, dict[str, Any]] = {
+    "AlgorithmSpecification": {"EnableSageMakerMetricsTimeSeries": False},
+    "OutputDataConfig": {"KmsKeyId": "", "CompressionType": "GZIP"},
+}
+"""Members of members that Describe fills in, as published responses show."""
+CHANNEL_FILLED = {"CompressionType": "None", "RecordWrapperType": "None"}
 FLAGS = ("EnableNetworkIsolation", "EnableInterContainerTrafficEncryption", "EnableManagedSpotTraining")
 EVENT_MEMBERS = (
     "TrainingJobName", "TrainingJobArn", "TrainingJobStatus", "SecondaryStatus", "FailureReason",
@@ -29,9 +35,17 @@ EVENT_MEMBERS = (
 
 def describe(job: TrainingJob, now: datetime) -> dict[str, Any]:
     """Return the DescribeTrainingJob response."""
-    given = {name: job.request[name] for name in ECHOED if name in job.request}
+    given = {name: job.request[name] for name in ECHOED if name in job.request} | _filled(job.request)
     flags = {name: bool(job.request.get(name)) for name in FLAGS}
     return given | flags | _status(job) | _configuration(job) | _times(job) | _warm_pool(job, now)
+
+
+def _filled(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members that have members of their own filled in."""
+    filled: dict[str, Any] = {name: FILLED[name] | request[name] for name in FILLED if name in request}
+    if "InputDataConfig" in request:
+        filled["InputDataConfig"] = [CHANNEL_FILLED | channel for channel in request["InputDataConfig"]]
+    return filled | {"ProfilingStatus": "Enabled" if "ProfilerConfig" in request else "Disabled"}
 
 
 def summary(job: TrainingJob, now: datetime) -> dict[str, Any]:
