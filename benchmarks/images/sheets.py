@@ -1,4 +1,4 @@
-"""The figures as sheets: goals, passes, starts, and lives. It must not round in anybody's favour."""
+"""The figures as sheets: goals, passes, starts, and lives. It must not round in favour of either queue."""
 
 from __future__ import annotations
 
@@ -12,6 +12,23 @@ from trainmaster.domain.capacity.read_limits import FIRST_OF_FULL, FIRST_OF_SERV
 
 Figures = dict[str, Any]
 STARTS_PER_S = 100
+PLACE = ("waiting", "endpoints")
+PASS_COLUMNS = (
+    "a pass",
+    "pass time, ms",
+    "decisions",
+    "units a decision",
+    "decisions a second",
+    "ModelRunner's scan",
+)
+START_COLUMNS = (
+    "starts a second",
+    "starts a CPU second",
+    "passes",
+    "a start",
+    "ModelRunner's scan for one start",
+    "read units, ratio",
+)
 EXPECTED = {
     "goals": (
         "Units and calls are counted and are the same on any machine; times are those of this machine and its "
@@ -41,9 +58,8 @@ EXPECTED = {
 
 
 def sheets(found: Figures) -> list[ReportTable]:
-    """All of them."""
+    """Return all tables of the report."""
     sizes = found["sizes"]
-    place = ("waiting", "endpoints")
     return [
         ReportTable(
             "Image jobs: goals",
@@ -54,35 +70,19 @@ def sheets(found: Figures) -> list[ReportTable]:
         ),
         ReportTable(
             "Image jobs: a pass while 100 run and no more can start",
-            (
-                *place,
-                "a pass",
-                "pass time, ms",
-                "decisions",
-                "units a decision",
-                "decisions a second",
-                "ModelRunner's scan",
-            ),
+            (*PLACE, *PASS_COLUMNS),
             list(_passes(sizes)),
             EXPECTED["pass"],
         ),
         ReportTable(
             "Image jobs: starts with capacity for 100",
-            (
-                *place,
-                "starts a second",
-                "starts a CPU second",
-                "passes",
-                "a start",
-                "ModelRunner's scan for one start",
-                "read units, ratio",
-            ),
+            (*PLACE, *START_COLUMNS),
             list(_starts(sizes)),
             EXPECTED["starts"],
         ),
         ReportTable(
             "Image jobs: 100 jobs end and the next 100 start",
-            (*place, "images a second", "passes", "an end and a start"),
+            (*PLACE, "images a second", "passes", "an end and a start"),
             list(_turns(sizes)),
             EXPECTED["turn"],
         ),

@@ -6,6 +6,7 @@ of a run may have them do so, and only they may tell the queue that they have.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import threading
@@ -31,6 +32,8 @@ ROLE = "arn:aws:iam::111122223333:role/training"
 RUN, MINE = Run("bert", ROLE), Run("attacker", ROLE)
 DRAIN = Control(epoch=10**9, min_nodes=1, max_nodes=2, drain=("bert",), grace=0.0)
 KEEP = Control(epoch=2, min_nodes=1, max_nodes=2)
+STEP = 0.002
+"""Seconds between two looks at the clock."""
 
 
 @pytest.fixture
@@ -53,11 +56,17 @@ def node(table, groups):
 def a_node(table, key):
     store = DynamoStateStore(table.client, table.name, worker.Run(RUN.name, key, RUN.role))
     me = Identity(training_job_name="bert", host="algo-1", incarnation="a1b2", addr="10.0.0.1", slots=8)
-    clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=random.Random(1))
-    quick = Settings(min_nodes=1, max_nodes=2, last_call_timeout=0.0, poll_interval=0.001, close_timeout=0.1)
-    made = Engine(Executor(store, me, quick, clocks), time.sleep)
+    quick = Settings(min_nodes=1, max_nodes=2, last_call_timeout=0.0, poll_interval=STEP / 2, close_timeout=0.1)
+    made = an_engine(store, me, quick)
     made.join()
     return made
+
+
+def an_engine(store, me, settings):
+    """Return an engine whose clock moves by a step with each look, so that each status is read from the table."""
+    looks = (number * STEP for number in itertools.count())
+    clocks = Clocks(monotonic=lambda: next(looks), wall=time.time, rng=random.Random(1))
+    return Engine(Executor(store, me, settings, clocks), lambda seconds: None)
 
 
 def forged_closed(row):
@@ -68,7 +77,6 @@ def forged_closed(row):
 def works_on(node):
     """Return True if a node sees no reason to leave in three reads."""
     for _ in range(3):
-        time.sleep(0.002)
         status = node.status()
         if status.drain or status.rejoin or status.closed is not None:
             return False
@@ -140,10 +148,9 @@ def test_a_node_that_comes_to_a_row_of_others_reports_that_it_cannot_join(table,
     table.set(row_of_run(RUN), st=b"{}", rev=1, mac=b"forged")
     store = DynamoStateStore(table.client, table.name, worker.Run(RUN.name, groups.key(RUN), ROLE))
     me = Identity(training_job_name="bert", host="algo-1", incarnation="a1b2", addr="10.0.0.1")
-    clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=random.Random(1))
     quick = Settings(min_nodes=1, max_nodes=2, join_timeout=0.05, max_backoff=0.01)
     with pytest.raises(Unreachable, match="not signed with the secret of this run"):
-        Engine(Executor(store, me, quick, clocks), time.sleep).join()
+        an_engine(store, me, quick).join()
 
 
 def test_the_secret_is_made_once_and_differs_by_run_and_role(table):

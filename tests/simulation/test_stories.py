@@ -7,9 +7,8 @@ from simulation.acts import Cancel, ConsoleStop, External, Kill, Quota, RemovePo
 from simulation.play import play
 from simulation.story import Configuration, Pools, Story, draw
 
-
-def test_a_warm_pool_that_describe_still_calls_available_is_not_given_twice():
-    story = Story(
+STORIES = {
+    "a warm pool that describe still calls available is not given twice": Story(
         seed=10080,
         hours=2.2,
         configuration=Configuration(pools=(Pools(P5, cap=1),), hostility=(("describe_lag", 120.0),)),
@@ -18,16 +17,9 @@ def test_a_warm_pool_that_describe_still_calls_available_is_not_given_twice():
             Submit(at=4269.7, name="job8"),
             Submit(at=4316.0, name="job0", priority=5, keep_alive=1800),
         ),
-    )
-    assert not play(story).findings
-
-
-def test_a_stop_of_the_queue_that_was_accepted_between_calls_without_answers_is_its_own():
-    assert not play(draw(30022)).findings
-
-
-def test_a_start_that_is_refused_in_doubt_ends_before_its_pool_is_long_gone():
-    story = Story(
+    ),
+    "a stop of the queue that was accepted between calls without answers is its own": draw(30022),
+    "a start that is refused in doubt ends before its pool is long gone": Story(
         seed=3000725,
         hours=1.5,
         configuration=Configuration(
@@ -41,24 +33,16 @@ def test_a_start_that_is_refused_in_doubt_ends_before_its_pool_is_long_gone():
             RemovePool(at=4191.7, pool=G5, force=True),
             Quota(at=5179.9, instance_type=G5, limit=50),
         ),
-    )
-    assert not play(story).findings
-
-
-def test_a_member_that_became_the_base_may_not_be_visible_yet():
-    story = Story(
+    ),
+    "a member that became the base may not be visible yet": Story(
         seed=1004243,
         hours=2.3,
         configuration=Configuration(
             pools=(Pools(name=G5, cap=2, count_external=True),), hostility=(("describe_lag", 120.0),)
         ),
         acts=(Submit(at=4655.1, name="job9", instance_type=G5, internal_errors=2, hook="members", most=2),),
-    )
-    assert not play(story).findings
-
-
-def test_a_persons_stop_before_the_queue_could_call_is_the_persons():
-    story = Story(
+    ),
+    "a persons stop before the queue could call is the persons": Story(
         seed=1004260,
         hours=1.3,
         configuration=Configuration(pools=(Pools(name=G5, cap=2, count_external=True),)),
@@ -69,12 +53,8 @@ def test_a_persons_stop_before_the_queue_could_call_is_the_persons():
             Kill(at=4294.3, call=7),
             ConsoleStop(at=4438.0, name="job1"),
         ),
-    )
-    assert not play(story).findings
-
-
-def test_a_persons_stop_that_describe_does_not_show_yet_is_the_persons():
-    story = Story(
+    ),
+    "a persons stop that describe does not show yet is the persons": Story(
         seed=1001141,
         hours=1.2,
         configuration=Configuration(
@@ -85,12 +65,8 @@ def test_a_persons_stop_that_describe_does_not_show_yet_is_the_persons():
             ConsoleStop(at=3819.9, name="job6"),
             Submit(at=3847.1, name="job2", instance_type=G5, priority=5, hook="members"),
         ),
-    )
-    assert not play(story).findings
-
-
-def test_a_warm_pool_whose_user_has_ended_is_not_given_twice():
-    story = Story(
+    ),
+    "a warm pool whose user has ended is not given twice": Story(
         seed=10080,
         hours=3.8,
         configuration=Configuration(
@@ -122,7 +98,13 @@ def test_a_warm_pool_whose_user_has_ended_is_not_given_twice():
             Submit(at=4316.0, name="job0", seconds=1200, priority=5, keep_alive=1800),
             Submit(at=9966.7, name="job5"),
         ),
-    )
+    ),
+}
+"""Stories by the rule that they broke once."""
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
+def test_a_rule_that_a_story_broke_once_holds(story):
     assert not play(story).findings
 
 

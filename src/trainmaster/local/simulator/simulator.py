@@ -26,6 +26,7 @@ from trainmaster.local.simulator.hostility.layer import HostileLayer, Operation
 from trainmaster.local.simulator.service.capacity import Ec2, Quotas
 from trainmaster.local.simulator.service.demand import Market
 from trainmaster.local.simulator.service.engine import Account, Engine
+from trainmaster.local.simulator.service.job import TrainingJob
 from trainmaster.local.simulator.service.profiles import Profile, Profiles
 from trainmaster.local.simulator.service.state import GRACE, AccountState
 from trainmaster.local.simulator.ticker import Ticker
@@ -93,19 +94,13 @@ class SageMakerSimulator:
         containers: Containers | None = None,
         check_responses: bool = False,
     ) -> None:
-        self.clock = clock or VirtualClock()
-        self.account = account or Account()
-        self.on_call = on_call
+        self.clock, self.account, self.on_call = clock or VirtualClock(), account or Account(), on_call
         self._check_responses = check_responses
         self.profiles = Profiles(profile or Profile(), speed)
-        self.faults = Faults()
-        self.throttle = Throttle(_rates(rates or {}))
+        self.faults, self.throttle = Faults(), Throttle(_rates(rates or {}))
         self.quotas = Quotas(limits or {}, limits or {} if spot_limits is None else spot_limits, warm_limits or {})
         self._ec2 = Ec2(capacity or {}, spot_capacity or {})
-        runs_commands = lambda job: containers is not None and bool(job.argv)  # noqa: E731 -- one line of glue
-        state = AccountState(
-            self.quotas, self._ec2, runs_commands, grace, self.profiles.current_pace, with_details=on_change is None
-        )
+        state = self._new_state(containers, grace, with_details=on_change is None)
         self._engine = Engine(state, self.account, self.profiles.profile_for)
         self._lock = threading.Lock()
         self._layer: HostileLayer | None = None
@@ -113,8 +108,7 @@ class SageMakerSimulator:
         self._carry_out = self._call
         self._containers = containers
         self._rng = rng or random.Random(0)  # noqa: S311 - ids, not secrets
-        envelope = Envelope(self.account, self._rng, source)
-        self._outbox = Outbox(state.outbox, envelope, sink, containers, on_change)
+        self._outbox = Outbox(state.outbox, Envelope(self.account, self._rng, source), sink, containers, on_change)
         if containers is not None:
             containers.set_exit_handler(self.exited)
         self._ticker = None if isinstance(self.clock, VirtualClock) else Ticker(self._seconds_left, self.tick)
@@ -259,6 +253,13 @@ class SageMakerSimulator:
         self.close()
 
     # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _new_state(self, containers: Containers | None, grace: timedelta, *, with_details: bool) -> AccountState:
+        def runs_commands(job: TrainingJob) -> bool:
+            return containers is not None and bool(job.argv)
+
+        pace = self.profiles.current_pace
+        return AccountState(self.quotas, self._ec2, runs_commands, grace, pace, with_details=with_details)
 
     def _call(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
         try:
