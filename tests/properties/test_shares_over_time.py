@@ -1,6 +1,6 @@
 """On any list of arrivals preemptions between shares end, and every job comes to its end.
 
-Nothing protects anybody here (no minimum run time, no bound on preemptions), so that what ends is ended by the rules
+Nothing protects jobs here (no minimum run time, no bound on preemptions), so that what ends is ended by the rules
 of shares alone.
 """
 

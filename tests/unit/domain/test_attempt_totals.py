@@ -1,4 +1,4 @@
-"""A job keeps its newest attempts one by one and sums of the others: nothing that anybody decides by is lost."""
+"""A job keeps its newest attempts one by one and sums of the others: nothing that decisions depend on is lost."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Attempt:
         stopped_outside: whether SageMaker was stopping it before it accepted a stop of the queue.
         end_reported_at: when an event reported its end, or its stop, that Describe did not confirm yet.
         freed_for: the job for which it is preempted.
-        saved_at: when its newest checkpoint was written, as far as anybody has looked; of another kind's job when parts
+        saved_at: when its newest checkpoint was written, as last observed; of another kind's job when parts
             were last told to be done.
         saves_every: the shortest known time between two of its checkpoints; None before two are known.
         interruptions: how often SageMaker reclaimed its spot instances and continued later.
