@@ -32,7 +32,10 @@ Written by scripts/client_types.py from docs/reference/openapi.json; do not edit
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
 '''
 
 

@@ -437,8 +437,9 @@ class FakeApi:
     def post_restore(self, wanted: dict[str, Any]) -> tuple[int, Any]:
         if self.manager["pause"] is None:
             raise Refusal(409, "IllegalTransition", "The manager is not paused.", None, "Pause it first.")
-        report = {"askedAt": "2026-11-21T12:00:00Z", "adopt": wanted["adopt"], "comparedAt": None}
-        self.manager["restore"] = report | {"differences": [], "adopted": [], "failed": []}
+        by = "arn:aws:iam::111122223333:user/ann"
+        report = {"askedAt": "2026-11-21T12:00:00Z", "askedBy": by, "adopt": wanted["adopt"], "comparedAt": None}
+        self.manager["restore"] = report | {"differences": [], "leftOut": 0, "adopted": [], "failed": []}
         return 202, self.manager
 
     def get_openapi_json(self, _: object) -> tuple[int, Any]:

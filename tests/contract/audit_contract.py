@@ -117,6 +117,14 @@ class AuditContract:
         for limit in (1, 2, 50):
             assert [entry.at for entry in listed(store, limit=limit)] == times[::-1]
 
+    def test_adoptions_are_listed_among_the_others(self, store):
+        times = [b.NOW + timedelta(days=days) for days in (-31, -30, -1, 0, 1)]
+        actions = (AuditAction.HOLD, AuditAction.ADOPT, AuditAction.HOLD, AuditAction.ADOPT, AuditAction.ADOPT)
+        given = [replace(ENTRY, at=at, action=action) for at, action in zip(times, actions, strict=True)]
+        record(store, *given)
+        for limit in (1, 2, 50):
+            assert listed(store, limit=limit) == given[::-1]
+
     def test_a_time_span_includes_its_beginning_and_not_its_end(self, store):
         times = [b.at(minute) for minute in range(5)]
         record(store, *(replace(ENTRY, at=at) for at in times))

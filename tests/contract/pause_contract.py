@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from audit_contract import ENTRY, listed
 
 import builders as b
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import Fenced, Paused
 from trainmaster.domain.jobs import lifecycle
-from trainmaster.domain.restore import Difference, DifferenceKind, Restore
+from trainmaster.domain.restore import MAX_LISTED, Difference, DifferenceKind, Restore
 from trainmaster.ports.store import Pause
 
+DIFFERENCE = Difference(
+    job="job1", training_job="job1", kind=DifferenceKind.LOST, stored="", status="InProgress", action="adopt"
+)
 PAUSE = Pause("restore", "arn:aws:iam::111122223333:user/ann", b.NOW)
 
 
@@ -59,9 +66,24 @@ class PauseContract:
         store = engine.open()
         assert store.restore() is None
         store.save_restore(Restore(asked_at=b.NOW))
-        difference = Difference(
-            job="job1", training_job="job1", kind=DifferenceKind.LOST, stored="", status="InProgress", action="adopt"
-        )
-        newest = Restore(asked_at=b.at(1), adopt=True, compared_at=b.at(2), differences=(difference,), failed=("x",))
+        asked = Restore(asked_at=b.at(1), asked_by=Caller(PAUSE.by, "10.0.0.7"), adopt=True, since=b.at(-9))
+        newest = replace(asked, compared_at=b.at(2), differences=(DIFFERENCE,), left_out=3, failed=("x",))
         store.save_restore(newest)
         assert engine.open().restore() == newest
+
+    def test_a_comparison_of_the_greatest_size_is_kept(self, engine):
+        store = engine.open()
+        names = [f"{number:04d}-" + "x" * 58 for number in range(MAX_LISTED)]
+        differences = tuple(replace(DIFFERENCE, job=name, training_job=name) for name in names)
+        newest = Restore(asked_at=b.NOW, differences=differences, adopted=tuple(names), failed=tuple(names))
+        store.save_restore(newest)
+        assert store.restore() == newest
+
+    def test_pauses_and_comparisons_are_stored_with_their_entries(self, engine):
+        store = engine.open()
+        store.set_pause(PAUSE, audit=[ENTRY])
+        store.save_restore(Restore(asked_at=b.NOW), audit=[replace(ENTRY, at=b.at(1))])
+        store.set_pause(None, audit=[replace(ENTRY, at=b.at(2))])
+        store.add_audit(replace(ENTRY, at=b.at(3)))
+        assert [entry.at for entry in listed(engine.open())] == [b.at(minute) for minute in (3, 2, 1, 0)]
+        assert (store.pause(), store.restore()) == (None, Restore(asked_at=b.NOW))

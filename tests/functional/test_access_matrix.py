@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import string
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,11 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api_world import ApiWorld, Reply
-from builders import P5, ROLE, a_job, a_request
-from trainmaster.domain.access.rules import Action
+from builders import NOW, P5, ROLE, a_job, a_request
+from trainmaster.domain.access.audit_listing import AuditFilter
+from trainmaster.domain.access.rules import WITHOUT_SUBJECT, Action
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.policy.settings import Policy, Share
 from trainmaster.handlers.api.app import OPERATIONS
+from trainmaster.service.access import Access
 
 ACCOUNT = "111122223333"
 
@@ -43,6 +46,7 @@ SHARES = {
     "speech": Share(name="speech", admins=(role("other-lead"),), submitters=(role("other-*"),)),
 }
 
+EVER = AuditFilter(since=NOW - timedelta(days=1), until=NOW + timedelta(days=1))
 ALL = frozenset(ACTORS)
 KNOWN = ALL - {"unknown"}
 """All that can own a job."""
@@ -102,8 +106,10 @@ CHANGES = [route for route in MATRIX if route[0] != "GET"]
 class Matrix(ApiWorld):
     """An API with two shares and one job of another person, `theirs`, in vision."""
 
-    def __init__(self, owner: str | None = session("owner")) -> None:
+    def __init__(self, owner: str | None = session("owner"), access: Access | None = None) -> None:
         super().__init__(pools={P5: Pool(P5, 2), "spare": Pool("spare", 1, type_=P5)}, settings=DEPLOYMENT)
+        if access is not None:
+            self.application.__dict__["access"] = access
         stored = self.memory.settings()
         self.memory.set_settings(policy=Policy(shares=SHARES), version=stored.version)
         self.seed(a_job("theirs", share="vision", submitted_by=None if owner is None else owner.rpartition("/")[0]))
@@ -113,7 +119,9 @@ class Matrix(ApiWorld):
         """All that a request could change."""
         now = self.memory.settings()
         jobs = {name: self.memory.find(name) for name in ("theirs", "new")}
-        return jobs, now.pools, now.policy, now.version, self.memory.request_of("theirs"), len(self.publisher.wakes)
+        table = (self.memory.pause(), self.memory.restore(), len(self.memory.list_audit(EVER, limit=100).entries))
+        settings = now.pools, now.policy, now.version
+        return jobs, *settings, self.memory.request_of("theirs"), len(self.publisher.wakes), table
 
     def ask(self, route: tuple[str, str], caller: str | None) -> Reply:
         method, path = route
@@ -152,6 +160,25 @@ def assert_decided(world: Matrix, reply: Reply, *, allowed: bool) -> None:
     assert reply.error["type"] in {"AccessDenied", "ShareNotAllowed"}
     assert reply.error["hint"]
     assert world.state() == world.before
+
+
+class RouteOnly(Access):
+    """Grants the first decision of a request, which is the route's, and no further one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        object.__setattr__(self, "asked", [])
+
+    def may(self, caller, action, policy, *, job=None, share=None):
+        self.asked.append(action)
+        return action in WITHOUT_SUBJECT and len(self.asked) == 1
+
+
+@pytest.mark.parametrize("route", [route for route in MATRIX if route[1] != "/openapi.json"], ids=" ".join)
+def test_each_use_case_decides_for_itself(route):
+    """A route that forgot its guard, or another caller of a use case, reaches nothing without a decision."""
+    world = Matrix(access=RouteOnly())
+    assert_decided(world, world.ask(route, session("admin")), allowed=False)
 
 
 @pytest.mark.parametrize("actor", ACTORS)

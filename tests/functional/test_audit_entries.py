@@ -118,6 +118,58 @@ def test_pools_leave_what_changed_in_them(world, change, before, after):
     assert [value for path, value in now.items() if path.endswith(".cap")] == [after][: after is not None]
 
 
+def test_pauses_leave_who_paused_and_why_and_a_resume_of_nothing_leaves_none(world):
+    world.delete("/pause")
+    world.put("/pause", {"reason": "restore"})
+    world.put("/pause", {"reason": "upgrade"})
+    world.delete("/pause")
+    world.delete("/pause")
+    at = "2026-11-21T12:00:00+00:00"
+    whole = [{"reason": reason, "by": RESEARCH, "at": at} for reason in ("restore", "upgrade")]
+    assert sorted(recorded(world), key=str) == [
+        ("pause", None, {"reason": "restore"}, {"reason": "upgrade"}),
+        ("pause", None, {}, whole[0]),
+        ("resume", None, whole[1], {}),
+    ]
+
+
+def test_a_request_for_a_restore_leaves_an_entry(world):
+    assert world.post("/restore", {"adopt": True}).status == 409
+    world.put("/pause", {"reason": "restore"})
+    assert world.post("/restore", {"adopt": True}).body["restore"]["askedBy"] == RESEARCH
+    assert recorded(world, action="restore") == [("restore", None, {}, {"adopt": True})]
+
+
+def test_each_page_of_an_export_leaves_an_entry(world):
+    for number in range(3):
+        world.submit(f"job{number}", Environment={"API_TOKEN": "hush"})
+    cursor = world.get("/export", limit="2").body["nextCursor"]
+    world.get("/export", limit="2", cursor=cursor)
+    pages = [after for _, _, _, after in recorded(world, action="export")]
+    assert sorted(pages, key=str) == [
+        {"jobs": 1, "first": "job2", "last": "job2"},
+        {"jobs": 2, "first": "job0", "last": "job1"},
+    ]
+    assert entries(world, action="export")[0]["principal"] == RESEARCH
+
+
+def test_nothing_is_exported_if_its_entry_cannot_be_stored(world):
+    world.submit("job1")
+    world.store.failing["add_audit"] = Throttled("busy")
+    assert world.get("/export").status == 429
+
+
+def test_an_import_leaves_an_entry_for_each_part(world):
+    world.submit("job1", priority=3)
+    document = world.get("/export").body
+    other = ApiWorld(pools=pools_of(a_pool(P5, 1)))
+    part = {"trainmasterExport": 1, "settings": {"order": "fair"}, "pools": document["pools"], "jobs": document["jobs"]}
+    assert other.post("/import", part).body["done"], "the import itself"
+    assert sorted(action for action, *_ in recorded(other)) == ["import", "pools", "settings"]
+    ((_, job, before, after),) = recorded(other, action="import")
+    assert (job, before, after["priority"], after["submittedBy"]) == ("job1", {}, 3, RESEARCH)
+
+
 def test_a_refused_change_leaves_no_entry(world):
     assert world.delete("/jobs/nothing").status == 404
     assert world.put("/settings", {"order": "odd"}).status == 400

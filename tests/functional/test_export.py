@@ -15,6 +15,7 @@ from builders import P5, ROLE, a_job, a_request
 from cli_terminal import Terminal
 from other_kind import BatchWork
 from trainmaster.client.api.client import ApiClient
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.ceilings import Ceilings
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.policy.settings import Policy, Share
@@ -253,7 +254,7 @@ def test_the_name_of_a_purged_job_is_a_conflict(new):
 def test_pages_end_after_many_characters_and_continue(old):
     context, found, cursor = old.application.api_context, [], None
     while cursor is not None or not found:
-        page = export_page(context, 50, cursor, characters=10)
+        page = export_page(context, Caller(ADMIN), 50, cursor, characters=10)
         assert len(page.jobs) == 1
         found.append(page.jobs[0][0].name)
         cursor = page.cursor

@@ -16,6 +16,7 @@ from api_world import CONTEXT, read, rest_event
 from builders import G5, P5
 from tables import new_table
 from trainmaster.adapters.dynamodb.catalogue import CATALOGUE, CURSORS
+from trainmaster.adapters.dynamodb.control.restore import RESTORE
 from trainmaster.adapters.dynamodb.reading import readable_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS
 from trainmaster.adapters.dynamodb.rows import (
@@ -31,6 +32,7 @@ from trainmaster.adapters.dynamodb.rows import (
 )
 from trainmaster.adapters.dynamodb.settings import EVENTS, SETTINGS
 from trainmaster.domain.errors import UnreadableRow
+from trainmaster.domain.restore import Restore
 from trainmaster.handlers.api.app import build_app
 from trainmaster.service.run_pass import run_pass
 from world import TABLE, World, a_request
@@ -254,6 +256,24 @@ def test_a_pass_counts_the_rows_that_it_left_out_as_faults(world):
         report = run_pass(world.application().manager_context)
     left_out = [key for key in report.faults if key.startswith(("WAIT/", "STATE/warm#"))]
     assert len(left_out) == len(report.faults) == 2
+
+
+@pytest.mark.parametrize("garbage", [{"B": BOMB}, {"B": zlib.compress(b"{}")}, {"S": "text"}, {"BOOL": False}])
+def test_a_damaged_comparison_counts_as_none_and_is_replaced(world, garbage):
+    with stored(world, [at(RESTORE, restore=garbage)]):
+        store = world.api_context.store
+        tracemalloc.start()
+        try:
+            assert store.restore() is None
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 10_000_000
+        app = build_app(world.application())
+        assert read(app.resolve(rest_event("GET", "/manager"), CONTEXT)).status == 200
+        asked = Restore(asked_at=world.now())
+        store.save_restore(asked)
+        assert store.restore() == asked
 
 
 @pytest.mark.parametrize("key", [RECORDS, CATALOGUE, CURSORS])

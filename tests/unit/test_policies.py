@@ -17,7 +17,7 @@ from permissions import IAM_NAMES, listed
 from policy_evaluator import EVERYTHING, Request, allowed
 from rendered import core_stack, policies_of
 from template_checks import calls_of, of_type
-from trainmaster.adapters.dynamodb.access.audit import partition
+from trainmaster.adapters.dynamodb.access.audit import ADOPTED, partition
 from trainmaster.adapters.dynamodb.rendezvous.control import row_of_run
 from trainmaster.domain.elastic.rendezvous import Run
 
@@ -37,7 +37,7 @@ VOLUME_KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-55555
 RESERVED_CAPACITY = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:reserved-capacity/1"
 """A part of a training plan (developer guide, "IAM for SageMaker training plans")."""
 EVENT_BUS = f"arn:aws:events:us-east-1:{ACCOUNT}:event-bus/default"
-AUDIT = partition(NOW)
+AUDIT, ADOPTIONS = partition(NOW), partition(NOW, ADOPTED)
 SECURE = {"aws:SecureTransport": "true"}
 
 
@@ -77,6 +77,7 @@ NEEDS = {
     "ManagerRole": [
         *(on_table(each) for each in ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem")),
         *(on_table(each) for each in ("Query", "UpdateItem")),
+        on_table("PutItem", ADOPTIONS),
         on_table("Query", "2026-11", FINISHED),
         *(on_table(each, "any", RENDEZVOUS) for each in ("GetItem", "UpdateItem")),
         *(Request(f"sqs:{each}", WAKE) for each in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")),
@@ -153,6 +154,8 @@ DENIED = {
     "the manager deletes an audit entry": ("ManagerRole", on_table("DeleteItem", AUDIT)),
     "the manager changes an audit entry": ("ManagerRole", on_table("UpdateItem", AUDIT)),
     "the manager writes an audit entry": ("ManagerRole", on_table("PutItem", AUDIT)),
+    "the manager deletes the entry of an adoption": ("ManagerRole", on_table("DeleteItem", ADOPTIONS)),
+    "the manager changes the entry of an adoption": ("ManagerRole", on_table("UpdateItem", ADOPTIONS)),
     "the manager writes an audit entry with SQL": ("ManagerRole", on_table("PartiQLInsert", AUDIT)),
     "the API writes a rendezvous": ("ApiRole", on_table("UpdateItem", "any", RENDEZVOUS)),
     "the manager deletes a rendezvous": ("ManagerRole", on_table("DeleteItem", "any", RENDEZVOUS)),

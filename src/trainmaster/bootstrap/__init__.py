@@ -72,6 +72,7 @@ class Application:
             manager_context,
             checkpoints=self.checkpoints,
             job_retention=timedelta(days=self.settings.job_retention_days),
+            audit_retention=timedelta(days=self.settings.audit_retention_days),
             rendezvous=self.rendezvous,
             resize_requesters=self.resize_requesters,
             kinds=self.runs,

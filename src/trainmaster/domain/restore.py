@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from trainmaster.domain.access.caller import UNKNOWN, Caller
 from trainmaster.domain.compat import StrEnum
+
+MAX_LISTED = 1_000
+"""Differences, and names of jobs, that a stored comparison has at most; a row has 400 KB."""
 
 
 class DifferenceKind(StrEnum):
@@ -49,16 +53,23 @@ class Restore:
 
     Attributes:
         asked_at: when.
+        asked_by: the administrator; entries of the audit name them for each adoption.
         adopt: whether to adopt the differences, not only to list them.
+        since: training jobs created from then on are compared; None before the first try. It stays the same until the
+            manager resumes: adopted attempts are newer than the table was.
         compared_at: when the manager did it; None before.
-        differences: as found then.
-        adopted: names of the jobs that were changed.
-        failed: names of the jobs that could not be, with the reasons.
+        differences: as found then, the first `MAX_LISTED`.
+        left_out: number of further ones; they are adopted as well.
+        adopted: names of the jobs that were changed, the first `MAX_LISTED`.
+        failed: names of the jobs that could not be, with the reasons, the first `MAX_LISTED`.
     """
 
     asked_at: datetime
+    asked_by: Caller = UNKNOWN
     adopt: bool = False
+    since: datetime | None = None
     compared_at: datetime | None = None
     differences: tuple[Difference, ...] = ()
+    left_out: int = 0
     adopted: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()

@@ -113,16 +113,16 @@ class Store(CatalogueStore, Protocol):
         """Return the pause of the manager, strongly consistent; None if it is not paused."""
         ...
 
-    def set_pause(self, pause: Pause | None) -> None:
-        """Pause the manager and fence the running pass; None resumes it. Idempotent."""
+    def set_pause(self, pause: Pause | None, *, audit: Sequence[AuditEntry] = ()) -> None:
+        """Pause the manager and fence the running pass, with audit entries, in one transaction; None resumes it."""
         ...
 
     def restore(self) -> Restore | None:
         """Return the newest comparison with SageMaker that was asked for, strongly consistent; None if none was."""
         ...
 
-    def save_restore(self, restore: Restore) -> None:
-        """Replace it."""
+    def save_restore(self, restore: Restore, *, audit: Sequence[AuditEntry] = ()) -> None:
+        """Replace it, with audit entries, in one transaction."""
         ...
 
     def is_paused(self) -> bool:
@@ -210,6 +210,10 @@ class Store(CatalogueStore, Protocol):
 
         Raises `VersionConflict` if another version is in force.
         """
+        ...
+
+    def add_audit(self, entry: AuditEntry) -> None:
+        """Add the audit entry of a read; changes bring their own."""
         ...
 
     def list_audit(self, which: AuditFilter, *, limit: int, cursor: str | None = None) -> AuditPage:

@@ -120,6 +120,12 @@ def change(
     return change_job(context, caller, name, lambda job: _changed(context, caller, job, priority=priority, hold=hold))
 
 
+def settings_in_force(context: ApiContext, caller: Caller, *, history: bool = False) -> QueueSettings:
+    """Return the settings in force, with the history of the pools if asked. Raises `AccessDenied`."""
+    context.require(caller, Action.READ)
+    return context.store.settings(history=history)
+
+
 def set_policy(
     context: ApiContext,
     caller: Caller,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from trainmaster.domain.access.audit import AuditAction
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import Fenced, ServiceError, Throttled
 from trainmaster.domain.jobs import lifecycle
@@ -21,6 +22,7 @@ from trainmaster.ports.sagemaker import Checkpoints, Launcher
 from trainmaster.ports.store import Store
 from trainmaster.service import dependencies
 from trainmaster.service.admission.caller_rules import CallerRules
+from trainmaster.service.auditing.audit import DEFAULT_RETENTION, Recorder
 from trainmaster.service.auditing.retention import DEFAULT_JOB_RETENTION
 from trainmaster.service.faults import isolate_fault
 from trainmaster.service.throttling import VerbThrottled
@@ -47,6 +49,8 @@ class ManagerContext:
         faults: receives the names of jobs for which an action raised an unexpected exception.
         job_retention: how long ended jobs are kept.
         orphans: receives the names of orphaned training jobs that were stopped.
+        audit_retention: how long audit entries are kept.
+        adopter: makes the audit entries of commits while differences are adopted for an administrator; None otherwise.
     """
 
     store: Store
@@ -63,6 +67,8 @@ class ManagerContext:
     faults: list[str] | None = None
     orphans: list[str] | None = None
     job_retention: timedelta = DEFAULT_JOB_RETENTION
+    audit_retention: timedelta = DEFAULT_RETENTION
+    adopter: Recorder | None = None
 
     @property
     def retries(self) -> lifecycle.Retries:
@@ -86,7 +92,8 @@ def commit(context: ManagerContext, before: Job, after: Job) -> Job:
     runs = context.kinds.get(after.work.kind) if after.work is not None and after.state in ENDED else None
     if runs is not None:
         runs.ending(after)
-    if not context.store.transition([(before, after)]):
+    audit = () if context.adopter is None else context.adopter.of_job(before, after, AuditAction.ADOPT)
+    if not context.store.transition([(before, after)], audit=audit):
         return context.store.find(before.name) or before
     if after.state in ENDED:
         dependencies.release_dependents(context.store, after, context.clock.now(), context.faults)

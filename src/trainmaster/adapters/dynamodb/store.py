@@ -25,7 +25,7 @@ from trainmaster.adapters.dynamodb.control.restore import RESTORE, restore_of, r
 from trainmaster.adapters.dynamodb.finding import find
 from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs
-from trainmaster.adapters.dynamodb.reading import read, readable, readable_jobs
+from trainmaster.adapters.dynamodb.reading import read, read_or, readable, readable_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of
 from trainmaster.adapters.dynamodb.requests import read_request, request_rows
 from trainmaster.adapters.dynamodb.rows import (
@@ -149,24 +149,27 @@ class DynamoStore:
         self._paused = control is not None and PAUSED in control
         return pause_of(control[PAUSED]) if control is not None and self._paused else None
 
-    def set_pause(self, pause: Pause | None) -> None:
+    def set_pause(self, pause: Pause | None, *, audit: Sequence[AuditEntry] = ()) -> None:
         """Pause or resume the manager; see `ports.Store`."""
         # Raises UnsupportedSchema, before the row would get an older version.
         self.pause()
+        table = self._table
         if pause is None:
-            self._table.update(keyed(CONTROL), remove=[PAUSED])
+            action = table.update_action(keyed(CONTROL), remove=[PAUSED])
         else:
-            self._table.update(keyed(CONTROL, **{PAUSED: pause_text(pause)}))
-            self._table.add(CONTROL, "pass", 1)
+            action = table.update_action(keyed(CONTROL, **{PAUSED: pause_text(pause)}), add={"pass": 1})
+        table.commit([action, *audit_actions(table, audit)])
 
     def restore(self) -> Restore | None:
         """Return the newest comparison that was asked for; see `ports.Store`."""
         row = self._table.get(RESTORE)
-        return None if row is None else restore_of(row)
+        # One that cannot be read is logged, and as good as none: the next one replaces it.
+        return read_or(row, restore_of, None)
 
-    def save_restore(self, restore: Restore) -> None:
+    def save_restore(self, restore: Restore, *, audit: Sequence[AuditEntry] = ()) -> None:
         """Replace it; see `ports.Store`."""
-        self._table.put(restore_row(restore))
+        table = self._table
+        table.commit([table.update_action(restore_row(restore)), *audit_actions(table, audit)])
 
     def is_paused(self) -> bool:
         """Return whether the manager was paused when last seen; see `ports.Store`."""
@@ -264,6 +267,10 @@ class DynamoStore:
 
         changed = self._deployed.change(self._table, pools, policy, version, others)
         return replace(changed, catalogue=catalogue_of(self._table.get(CATALOGUE)))
+
+    def add_audit(self, entry: AuditEntry) -> None:
+        """Add the audit entry of a read; see `ports.Store`."""
+        self._table.commit(audit_actions(self._table, [entry]))
 
     def list_audit(self, which: AuditFilter, *, limit: int, cursor: str | None = None) -> AuditPage:
         """Return a page of audit entries; see `ports.Store`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -92,9 +92,17 @@ class Table:
         """Return the action of a transaction that writes the row."""
         return {"Put": {"TableName": self.name, "Item": self._stamped(row), **(guard.condition() if guard else {})}}
 
-    def update_action(self, row: Row, *, remove: Sequence[str] = ()) -> Action:
-        """Return the action of a transaction that sets the row's attributes and keeps others, but for `remove`."""
-        return {"Update": self._update(row, remove)}
+    def update_action(self, row: Row, *, remove: Sequence[str] = (), add: Mapping[str, int] | None = None) -> Action:
+        """Return the action of a transaction that sets the row's attributes and keeps others, but for `remove`.
+
+        Numbers of `add` are added to those of the row, which are 0 if they do not exist.
+        """
+        update = self._update(row, remove)
+        for name, number in (add or {}).items():
+            update["UpdateExpression"] += f" ADD #{name} :{name}"
+            update["ExpressionAttributeNames"][f"#{name}"] = name
+            update["ExpressionAttributeValues"][f":{name}"] = {"N": str(number)}
+        return {"Update": update}
 
     def update(self, row: Row, *, remove: Sequence[str] = ()) -> None:
         """Set the row's attributes, and keep others, but for `remove`; the row need not exist."""
@@ -212,18 +220,6 @@ class Table:
             return int(answer["Attributes"][attribute]["N"])
 
         return self._with_retries(add)
-
-    def add(self, key: Key, attribute: str, number: int) -> None:
-        """Add to a number, from 0 if it does not exist. A retried request may add it twice."""
-        self._with_retries(
-            lambda: self.client.update_item(
-                TableName=self.name,
-                Key=_key(key),
-                UpdateExpression="ADD #counted :number",
-                ExpressionAttributeNames={"#counted": attribute},
-                ExpressionAttributeValues={":number": {"N": str(number)}},
-            )
-        )
 
     def get(self, key: Key) -> Row | None:
         """Return one row, strongly consistent."""

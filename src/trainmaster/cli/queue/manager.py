@@ -107,6 +107,8 @@ def _print(report: RestoreReportView, *, json: bool) -> None:
         typer.echo(as_json(report))
     elif report["differences"]:
         typer.echo(table([_row(each) for each in sanitize(report["differences"])], _HEADERS))
+        if report["leftOut"]:
+            typer.echo(f"{report['leftOut']} more are not listed.")
     else:
         typer.echo("The table and SageMaker agree.")
 

@@ -10,9 +10,22 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
 
-
 AuditAction = Literal[
-    "submit", "import", "cancel", "purge", "priority", "hold", "release", "resize-answer", "settings", "pools"
+    "submit",
+    "import",
+    "cancel",
+    "purge",
+    "priority",
+    "hold",
+    "release",
+    "resize-answer",
+    "settings",
+    "pools",
+    "pause",
+    "resume",
+    "restore",
+    "adopt",
+    "export",
 ]
 """The recorded changes."""
 
@@ -621,9 +634,11 @@ class RestoreReportView(TypedDict):
     """A comparison of the table with SageMaker."""
 
     askedAt: str
+    askedBy: str
     adopt: bool
     comparedAt: str | None
     differences: list[RestoreDifferenceView]
+    leftOut: int
     adopted: list[str]
     failed: list[str]
 

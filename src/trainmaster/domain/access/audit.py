@@ -1,4 +1,4 @@
-"""Audit entries: who changed a job, the settings or a pool, when, from where, and what changed.
+"""Audit entries: who changed a job, a setting, a pool or the pause, or exported the queue, when, and from where.
 
 An entry is written in the transaction of its change and never again. What the manager does by itself is in the history
 of jobs and pools instead.
@@ -40,6 +40,11 @@ class AuditAction(StrEnum):
     RESIZE_ANSWER = "resize-answer"
     SETTINGS = "settings"
     POOLS = "pools"
+    PAUSE = "pause"
+    RESUME = "resume"
+    RESTORE = "restore"
+    ADOPT = "adopt"
+    EXPORT = "export"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +57,7 @@ class AuditEntry:
         source_ip: "" if unknown.
         user_agent: the client's own name; "" if unknown.
         request_id: API Gateway's id of the request; "" if unknown.
-        job: the changed job; "" for a change of settings or pools.
+        job: the changed job; "" for an entry that concerns no single job.
         before: the changed values before.
         after: the same values after.
         expires: when the entry may be deleted; None for never.

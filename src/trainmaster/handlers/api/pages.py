@@ -33,13 +33,16 @@ from trainmaster.service.explain.explain import explain, is_run_active, not_cons
 from trainmaster.service.explain.why import WaitDiagnosis, diagnose
 
 
-def jobs_page(
-    context: ApiContext, states: Collection[str], which: Filter, limit: int, cursor: str | None
+def jobs_page(  # noqa: PLR0913, PLR0917 -- the parameters of the query
+    context: ApiContext, caller: Caller, states: Collection[str], which: Filter, limit: int, cursor: str | None
 ) -> job_models.JobsPage:
-    """Return matching jobs, each with its status in the queue. Raises `InvalidRequest` for a wrong cursor.
+    """Return matching jobs, each with its status in the queue.
+
+    Raises `InvalidRequest` for a wrong cursor; `AccessDenied`.
 
     Infeasible ones are picked from those that wait, once the plan has told which they are: such a page may be short.
     """
+    context.require(caller, Action.READ)
     stored = frozenset(JobState(state) for state in states if state != INFEASIBLE)
     which = replace(which, states=stored if INFEASIBLE not in states else stored | WAITING)
     page = context.store.list_jobs(_offering(context, which), limit=limit, cursor=cursor)
@@ -54,8 +57,12 @@ def _is_infeasible(status: QueueStatus | None) -> bool:
     return reason is not None and reason.type in NEVER_FIT
 
 
-def queue_page(context: ApiContext, limit: int, cursor: str | None) -> job_models.QueuePage:
-    """Return waiting jobs in queue order, and the pools. Raises `InvalidRequest` for a wrong cursor."""
+def queue_page(context: ApiContext, caller: Caller, limit: int, cursor: str | None) -> job_models.QueuePage:
+    """Return waiting jobs in queue order, and the pools.
+
+    Raises `InvalidRequest` for a wrong cursor; `AccessDenied`.
+    """
+    context.require(caller, Action.READ)
     page = context.store.list_jobs(Filter(states=WAITING), limit=limit, cursor=cursor)
     in_force, snapshot = context.store.settings(), context.store.read_snapshot()
     statuses = _statuses_in(snapshot, context, page.jobs)

@@ -57,9 +57,9 @@ from trainmaster.handlers.views.audit import audit_page_view
 from trainmaster.handlers.views.export import export_view, import_asked, import_view
 from trainmaster.handlers.views.manager import manager_view
 from trainmaster.ports.resizing import RendezvousControl
-from trainmaster.service.auditing.audit import AuditQuery, list_audit
+from trainmaster.service.auditing.listing import AuditQuery, list_audit
 from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
-from trainmaster.service.change import cancel, change, purge, set_policy
+from trainmaster.service.change import cancel, change, purge, set_policy, settings_in_force
 from trainmaster.service.resizing.contract import HookAnswer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
 from trainmaster.service.restoring.export import export_page, import_part
@@ -118,7 +118,7 @@ class Routes:
     ) -> Response[str]:
         """Return jobs that hold capacity, waiting jobs in queue order, held jobs, then the newest ended ones."""
         return json_response(
-            pages.jobs_page(self._parts.api_context, state, Filter(share=share, pool=pool), limit, cursor)
+            pages.jobs_page(self._parts.api_context, self._caller, state, Filter(share=share, pool=pool), limit, cursor)
         )
 
     @operation("GET", "/jobs/<name>", Action.READ_JOB, "Show a job", {200: ("The job.", job_models.JobDetail)}, (404,))
@@ -211,12 +211,12 @@ class Routes:
 
         Held jobs are not in the queue: see GET /jobs?state=held.
         """
-        return json_response(pages.queue_page(self._parts.api_context, limit, cursor))
+        return json_response(pages.queue_page(self._parts.api_context, self._caller, limit, cursor))
 
     @operation("GET", "/pools", Action.READ, "Show the pools", {200: ("All pools.", pool_models.Pools)})
     def get_pools(self, history: History = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """Return the pools with their caps and their use, in instances."""
-        in_force = self._parts.api_context.store.settings(history=history)
+        in_force = settings_in_force(self._parts.api_context, self._caller, history=history)
         return json_response(pool_views.pools(self._parts.api_context, in_force, history=history))
 
     @operation(
@@ -286,7 +286,7 @@ class Routes:
     @operation("GET", "/settings", Action.READ, "Show the settings", {200: ("The settings in force.", SettingsInForce)})
     def get_settings(self) -> Response[str]:
         """Return all settings but the pools, default values included."""
-        return _document(in_force(self._parts.api_context.store.settings()))
+        return _document(in_force(settings_in_force(self._parts.api_context, self._caller)))
 
     @operation(
         "PUT",
@@ -329,14 +329,12 @@ class Routes:
         A page may have fewer entries than its limit, or none, and still name a next one.
         """
         query = AuditQuery(since=since, until=until, job=job, who=who, action=action, limit=limit, cursor=cursor)
-        context = self._parts.api_context
-        page = list_audit(context.store, query, context.clock.now(), context.audit_retention)
-        return json_response(audit_page_view(page))
+        return json_response(audit_page_view(list_audit(self._parts.api_context, self._caller, query)))
 
     @operation("GET", "/manager", Action.READ, "Show the state of the manager", {200: ("Its state.", ManagerState)})
     def get_manager(self) -> Response[str]:
         """Return whether the manager is paused, and the newest comparison of the table with SageMaker."""
-        return json_response(manager_view(manager_status(self._parts.api_context)))
+        return json_response(manager_view(manager_status(self._parts.api_context, self._caller)))
 
     @operation(
         "PUT", "/pause", Action.ADMINISTER, "Pause the manager", {200: ("The manager is paused.", ManagerState)}, (415,)
@@ -348,7 +346,7 @@ class Routes:
     @operation("DELETE", "/pause", Action.ADMINISTER, "Resume the manager", {200: ("It goes on.", ManagerState)})
     def resume(self) -> Response[str]:
         """Resume the manager; nothing changes if it is not paused."""
-        return json_response(manager_view(resume(self._parts.api_context)))
+        return json_response(manager_view(resume(self._parts.api_context, self._caller)))
 
     @operation(
         "POST",
@@ -360,7 +358,7 @@ class Routes:
     )
     def restore(self, request: Annotated[RestoreRequest, Body()]) -> Response[str]:
         """Ask the paused manager to list how the table differs from SageMaker, and to adopt the differences."""
-        done = ask_restore(self._parts.api_context, adopt=request.adopt)
+        done = ask_restore(self._parts.api_context, self._caller, adopt=request.adopt)
         return json_response(manager_view(done), HTTPStatus.ACCEPTED)
 
     @operation("GET", "/export", Action.ADMINISTER, "Export the queue", {200: ("One page.", ExportPage)})
@@ -370,7 +368,7 @@ class Routes:
         A page may have fewer jobs than its limit, or none, and still name a next one.
         """
         context = self._parts.api_context
-        page = export_page(context, limit, cursor)
+        page = export_page(context, self._caller, limit, cursor)
         return json_response(export_view(page, self._parts.queue, context.clock.now()))
 
     @operation(

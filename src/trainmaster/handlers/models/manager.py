@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from trainmaster.domain.restore import DifferenceKind
+from trainmaster.domain.restore import MAX_LISTED, DifferenceKind
 from trainmaster.handlers.models.base import RequestModel, ResponseModel
 
 
@@ -55,11 +55,15 @@ class RestoreReport(ResponseModel):
     """A comparison of the table with SageMaker."""
 
     asked_at: datetime
+    asked_by: Annotated[str, Field(description="Role or user that asked for it; empty if unknown.")]
     adopt: bool
     compared_at: Annotated[datetime | None, Field(description="Null until the manager has compared.")]
-    differences: list[RestoreDifference]
-    adopted: Annotated[list[str], Field(description="Jobs that were changed.")]
-    failed: Annotated[list[str], Field(description="Jobs that could not be changed, each with the reason.")]
+    differences: Annotated[list[RestoreDifference], Field(description=f"The first {MAX_LISTED}.")]
+    left_out: Annotated[int, Field(description="Number of further differences; an adoption includes them.")]
+    adopted: Annotated[list[str], Field(description=f"Jobs that were changed, the first {MAX_LISTED}.")]
+    failed: Annotated[
+        list[str], Field(description=f"Jobs that could not be changed, each with the reason, the first {MAX_LISTED}.")
+    ]
 
 
 class ManagerState(ResponseModel):

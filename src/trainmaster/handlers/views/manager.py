@@ -19,6 +19,7 @@ def manager_view(status: ManagerStatus) -> models.ManagerState:
 def _report(restore: Restore) -> models.RestoreReport:
     return models.RestoreReport(
         asked_at=restore.asked_at,
+        asked_by=restore.asked_by.principal,
         adopt=restore.adopt,
         compared_at=restore.compared_at,
         differences=[
@@ -32,6 +33,7 @@ def _report(restore: Restore) -> models.RestoreReport:
             )
             for each in restore.differences
         ],
+        left_out=restore.left_out,
         adopted=list(restore.adopted),
         failed=list(restore.failed),
     )

@@ -5,7 +5,10 @@ Written by scripts/client_types.py from docs/reference/openapi.json; do not edit
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    pass
 
 
 class ImageDetailsView(TypedDict):

@@ -116,21 +116,23 @@ class MemoryStore:
         with self._lock:
             return self._table.pause
 
-    def set_pause(self, pause: Pause | None) -> None:
+    def set_pause(self, pause: Pause | None, *, audit: Sequence[AuditEntry] = ()) -> None:
         """Pause or resume the manager; see `ports.Store`."""
         with self._lock:
             self._table.pause = pause
             self._table.passes += pause is not None
+            self._table.add_audit_entries(audit)
 
     def restore(self) -> Restore | None:
         """Return the newest comparison that was asked for; see `ports.Store`."""
         with self._lock:
             return self._table.restore
 
-    def save_restore(self, restore: Restore) -> None:
+    def save_restore(self, restore: Restore, *, audit: Sequence[AuditEntry] = ()) -> None:
         """Replace it; see `ports.Store`."""
         with self._lock:
             self._table.restore = restore
+            self._table.add_audit_entries(audit)
 
     def is_paused(self) -> bool:
         """Return whether the manager is paused; see `ports.Store`."""
@@ -293,6 +295,11 @@ class MemoryStore:
             table.pool_events = (*table.pool_events, *events)[-MAX_EVENTS:]
             table.add_audit_entries(audit)
             return self.settings()
+
+    def add_audit(self, entry: AuditEntry) -> None:
+        """Add the audit entry of a read; see `ports.Store`."""
+        with self._lock:
+            self._table.add_audit_entries([entry])
 
     def list_audit(self, which: AuditFilter, *, limit: int, cursor: str | None = None) -> AuditPage:
         """Return a page of audit entries; see `ports.Store`."""

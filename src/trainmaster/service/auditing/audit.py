@@ -1,4 +1,4 @@
-"""Audit entries of the commands, and their listing."""
+"""Audit entries of the commands."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from trainmaster.domain.access.audit import AuditAction, AuditEntry, changed_values, short
-from trainmaster.domain.access.audit_listing import AuditFilter, AuditPage
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.document import document
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.policy.document import settings_document
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.ports.store import QueueSettings, Store
+from trainmaster.ports.store import Pause, QueueSettings
 
 DEFAULT_RETENTION = timedelta(days=400)
-_SKEW = timedelta(minutes=5)
-"""Clocks of two functions may differ by this much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +40,10 @@ class Recorder:
         """Return the entry of a job that the caller imported for its submitter."""
         after = _identity(job) | {"submittedBy": job.submitted_by}
         return self._entry(AuditAction.IMPORT, job.name, {}, {name: each for name, each in after.items() if each})
+
+    def adopted(self, job: Job) -> AuditEntry:
+        """Return the entry of a job that was made for its training job when the caller restored the table."""
+        return self._entry(AuditAction.ADOPT, job.name, {}, _identity(job))
 
     def purge(self, job: Job) -> AuditEntry:
         """Return the entry of a deleted job."""
@@ -75,6 +76,20 @@ class Recorder:
             entries.append(self._entry(AuditAction.SETTINGS, "", *values))
         return tuple(entries)
 
+    def of_pause(self, before: Pause | None, after: Pause | None) -> AuditEntry:
+        """Return the entry of a pause, or of its end."""
+        values = changed_values(*(({} if each is None else document(each)) for each in (before, after)))
+        return self._entry(AuditAction.RESUME if after is None else AuditAction.PAUSE, "", *values)
+
+    def restore(self, *, adopt: bool) -> AuditEntry:
+        """Return the entry of a request to compare the table with SageMaker; adoptions have entries of their own."""
+        return self._entry(AuditAction.RESTORE, "", {}, {"adopt": adopt})
+
+    def export(self, names: Sequence[str]) -> AuditEntry:
+        """Return the entry of a page of an export, with the first and the last of the jobs whose requests it has."""
+        ends = {"first": names[0], "last": names[-1]} if names else {}
+        return self._entry(AuditAction.EXPORT, "", {}, {"jobs": len(names), **ends})
+
     def _entry(self, action: AuditAction, job: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> AuditEntry:
         return AuditEntry(
             at=self.at,
@@ -89,31 +104,6 @@ class Recorder:
             after=after,
             expires=self.at + self.retention,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditQuery:
-    """The entries that a caller asks for; None leaves a bound or a filter open."""
-
-    limit: int
-    cursor: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    job: str | None = None
-    who: str | None = None
-    action: AuditAction | None = None
-
-
-def list_audit(store: Store, query: AuditQuery, now: datetime, retention: timedelta) -> AuditPage:
-    """Return a page of audit entries, newest first; none is older than their retention.
-
-    Raises `InvalidRequest` for an invalid cursor, or for an empty time span.
-    """
-    oldest, newest = now - retention, now + _SKEW
-    since = oldest if query.since is None else max(query.since, oldest)
-    until = newest if query.until is None else min(query.until, newest)
-    which = AuditFilter(since=since, until=until, job=query.job, who=query.who, action=query.action)
-    return store.list_audit(which, limit=query.limit, cursor=query.cursor)
 
 
 def _identity(job: Job) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -16,7 +16,7 @@ from trainmaster.ports.store import Store
 from trainmaster.service.context import ManagerContext
 
 MARGIN = timedelta(hours=1)
-"""Training jobs are compared from so long before the newest change in the table, for clocks that differ."""
+"""Training jobs are compared from so long before the newest attempt in the table, for clocks that differ."""
 MAX_AGE = timedelta(days=30)
 """They are compared for so long if the table has no jobs: no open one is older."""
 _PAGE = 100
@@ -47,11 +47,16 @@ class Found:
     seen: Observation | None = None
 
 
-def compare(context: ManagerContext, inventory: Inventory) -> list[Found]:
-    """Return the differences, those of active attempts first. Raises `ServiceError`."""
-    active = [job for job in _jobs(context.store, Filter(states=ACTIVE)) if job.work is None]
-    ended = [found for job in active for found in _ended(context, job)]
-    created = _created(context, inventory, _newest_change(context, active) - MARGIN)
+def compare(context: ManagerContext, inventory: Inventory, since: datetime) -> list[Found]:
+    """Return the differences, those of active attempts first. Raises `ServiceError`.
+
+    Args:
+        context: the dependencies.
+        inventory: lists the training jobs.
+        since: training jobs created from then on are compared; see `first_unknown`.
+    """
+    ended = [found for job in _active(context.store) for found in _ended(context, job)]
+    created = _created(context, inventory, since)
     newest: dict[str, StartedJob] = {}
     for started in created:
         known = newest.get(started.job_name)
@@ -72,11 +77,19 @@ def _jobs(store: Store, which: Filter) -> Iterator[Job]:
             return
 
 
-def _newest_change(context: ManagerContext, active: Iterable[Job]) -> datetime:
-    """Return the time of the newest change of a job: all training jobs created before it are in the table."""
-    ended = context.store.list_jobs(Filter(states=ENDED), limit=1).jobs
-    lines = (line.at for job in (*active, *ended) for line in job.history[-1:])
-    return max(lines, default=context.clock.now() - MAX_AGE)
+def first_unknown(store: Store, now: datetime) -> datetime:
+    """Return a time before which no training job was created that the table does not know.
+
+    The table has all attempts before its newest one. Changes of jobs do not tell: people may cancel jobs while the
+    manager is paused.
+    """
+    ended = store.list_jobs(Filter(states=ENDED), limit=_PAGE).jobs
+    attempts = (attempt.created_at for job in (*_active(store), *ended) for attempt in job.attempts[-1:])
+    return max(now - MAX_AGE, max(attempts, default=now - MAX_AGE) - MARGIN)
+
+
+def _active(store: Store) -> list[Job]:
+    return [job for job in _jobs(store, Filter(states=ACTIVE)) if job.work is None]
 
 
 def _ended(context: ManagerContext, job: Job) -> Iterator[Found]:

@@ -123,9 +123,13 @@ class ImportReport:
 
 
 def export_page(
-    context: ApiContext, limit: int, cursor: str | None, *, characters: int = MAX_PAGE_CHARACTERS
+    context: ApiContext, caller: Caller, limit: int, cursor: str | None, *, characters: int = MAX_PAGE_CHARACTERS
 ) -> ExportPage:
-    """Return a page of the export, which ends after so many characters. Raises `InvalidRequest` for a wrong cursor."""
+    """Return a page of the export, which ends after so many characters, and leave an audit entry of it.
+
+    Raises `InvalidRequest` for a wrong cursor; `AccessDenied`.
+    """
+    context.require(caller, Action.ADMINISTER)
     page = context.store.list_jobs(Filter(states=_STATES), limit=limit, cursor=cursor)
     found, skipped, read = [], [], 0
     next_cursor = page.cursor
@@ -139,6 +143,7 @@ def export_page(
         request = context.store.request_of(job.name)
         read += len(json.dumps(request))
         found.append((job, request))
+    context.store.add_audit(context.recorder(caller).export([job.name for job, _ in found]))
     return ExportPage(context.store.settings(), tuple(found), tuple(skipped), next_cursor)
 
 

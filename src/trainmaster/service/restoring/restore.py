@@ -12,12 +12,13 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Change, Job, JobState
 from trainmaster.domain.jobs.lifecycle import adoption
 from trainmaster.domain.policy.settings import FailureClass
-from trainmaster.domain.restore import DifferenceKind, Restore
+from trainmaster.domain.restore import MAX_LISTED, DifferenceKind, Restore
 from trainmaster.ports.sagemaker import Inventory, StartedJob
+from trainmaster.service.auditing.audit import Recorder
 from trainmaster.service.context import ManagerContext, commit
 from trainmaster.service.faults import isolate_fault
 from trainmaster.service.observe import poll
-from trainmaster.service.restoring.compare import Found, compare
+from trainmaster.service.restoring.compare import Found, compare, first_unknown
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,13 @@ def restore_if_asked(context: ManagerContext, inventory: Inventory) -> Restore |
     asked = context.store.restore()
     if asked is None or asked.compared_at is not None:
         return None
-    differences = compare(context, inventory)
+    since = asked.since
+    if since is None:
+        since = first_unknown(context.store, context.clock.now())
+        asked = replace(asked, since=since)
+        context.store.save_restore(asked)
+    context = replace(context, adopter=Recorder(asked.asked_by, context.clock.now(), context.audit_retention))
+    differences = compare(context, inventory, since)
     adopted: list[str] = []
     failed: list[str] = []
     for found in differences if asked.adopt else ():
@@ -38,9 +45,10 @@ def restore_if_asked(context: ManagerContext, inventory: Inventory) -> Restore |
     done = replace(
         asked,
         compared_at=context.clock.now(),
-        differences=tuple(found.difference for found in differences),
-        adopted=tuple(adopted),
-        failed=tuple(failed),
+        differences=tuple(found.difference for found in differences[:MAX_LISTED]),
+        left_out=len(differences[MAX_LISTED:]),
+        adopted=tuple(adopted[:MAX_LISTED]),
+        failed=tuple(failed[:MAX_LISTED]),
     )
     context.store.save_restore(done)
     return done
@@ -108,4 +116,5 @@ def _rebuilt(context: ManagerContext, started: StartedJob) -> Job:
         retries=dict.fromkeys(FailureClass, 0),
         history=(Change(now, None, JobState.PENDING, "made for its training job: the table was restored"),),
     )
-    return context.store.submit(job, {"TrainingJobName": started.job_name, "restored": True})
+    entry = None if context.adopter is None else context.adopter.adopted(job)
+    return context.store.submit(job, {"TrainingJobName": started.job_name, "restored": True}, audit=entry)

@@ -1,7 +1,11 @@
-"""Audit entries as rows: one partition for each month, in the order of time. No row is ever written twice."""
+"""Audit entries as rows: two partitions for each month, in the order of time. No row is ever written twice.
+
+The manager may write only to the partitions of adoptions, and so cannot replace an entry of a caller.
+"""
 
 from __future__ import annotations
 
+import heapq
 import json
 import logging
 from collections.abc import Iterator, Sequence
@@ -9,7 +13,7 @@ from datetime import datetime, timedelta
 
 from trainmaster.adapters.dynamodb.rows import Row, keyed, moment
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Table
-from trainmaster.domain.access.audit import AuditEntry
+from trainmaster.domain.access.audit import AuditAction, AuditEntry
 from trainmaster.domain.access.audit_listing import (
     AuditFilter,
     AuditPage,
@@ -24,6 +28,8 @@ from trainmaster.domain.paging import MAX_EXAMINED
 
 AUDIT = "AUDIT#"
 """Prefix of the partitions; the functions' policies name it."""
+ADOPTED = f"{AUDIT}adopted#"
+"""Prefix of the partitions of what the manager adopts during a restore."""
 _FIRST_PAGE = 100
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 """Errors from rows of a later version, or from damaged ones."""
@@ -41,13 +47,13 @@ def audit_row(entry: AuditEntry, id_: str) -> Row:
     values = document(entry, sparse=True)
     values.pop("expires", None)
     time = {} if entry.expires is None else {"expires": int(entry.expires.timestamp())}
-    key = (partition(entry.at), _key((entry.at, id_)))
+    key = (partition(entry.at, ADOPTED if entry.action is AuditAction.ADOPT else AUDIT), _key((entry.at, id_)))
     return keyed(key, entry=json.dumps(values, separators=(",", ":")), **time)
 
 
-def partition(at: datetime) -> str:
+def partition(at: datetime, prefix: str = AUDIT) -> str:
     """Return the partition of the entries of a month."""
-    return f"{AUDIT}{at.astimezone(UTC):%Y-%m}"
+    return f"{prefix}{at.astimezone(UTC):%Y-%m}"
 
 
 def list_audit(table: Table, which: AuditFilter, limit: int, cursor: str | None) -> AuditPage:
@@ -66,26 +72,27 @@ def _entries(
         return
     size = limit + 1 if which.job == which.who == which.action else max(limit + 1, _FIRST_PAGE)
     for month in _months(newest, which.since):
-        for row in _rows(table, month, moment(which.since), top, size):
+        parts = (_rows(table, partition(month, each), moment(which.since), top, size) for each in (AUDIT, ADOPTED))
+        for row in heapq.merge(*parts, key=lambda row: str(row["sk"]["S"]), reverse=True):
             yield _place_of(row), _entry_of(row)
 
 
-def _rows(table: Table, month: str, since: str, until: str, size: int) -> Iterator[Row]:
-    """Yield the rows of a month between two keys, newest first; the key `until` may exist and is left out."""
+def _rows(table: Table, part: str, since: str, until: str, size: int) -> Iterator[Row]:
+    """Yield the rows of a partition between two keys, newest first; the key `until` may exist and is left out."""
     more = True
     while more:
-        rows, more = table.query(month, after=since, until=until, limit=size, newest_first=True)
+        rows, more = table.query(part, after=since, until=until, limit=size, newest_first=True)
         yield from (row for row in rows if row["sk"]["S"] != until)
         until = rows[-1]["sk"]["S"] if rows else until
         size = min(size * 2, MAX_EXAMINED)
 
 
-def _months(newest: datetime, oldest: datetime) -> Iterator[str]:
-    """Yield the partitions from the newest time back to the oldest."""
+def _months(newest: datetime, oldest: datetime) -> Iterator[datetime]:
+    """Yield the months from the newest time back to the oldest, each as a time in it."""
     month = newest.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     last = partition(oldest)
     while partition(month) >= last:
-        yield partition(month)
+        yield month
         month = (month - timedelta(days=1)).replace(day=1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 
-from trainmaster.adapters.dynamodb.rows import Key, Row, keyed
+from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, Key, Row, inflate, keyed
 from trainmaster.domain.document import document, value_of
 from trainmaster.domain.restore import Restore
 
@@ -20,4 +20,4 @@ def restore_row(restore: Restore) -> Row:
 
 def restore_of(row: Row) -> Restore:
     """Return the comparison of the row."""
-    return value_of(Restore, json.loads(zlib.decompress(bytes(row["restore"]["B"]))))
+    return value_of(Restore, json.loads(inflate(row["restore"]["B"], MAX_TEXT_BYTES)))
