@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from builders import ADA, P5, ROLE
 from elastic_world import BY_DECREE, ElasticWorld
+from other_kind import a_batch
 from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.local.memory.permissions import Grant, MemoryPermissions
 from trainmaster.service.admission.caller_rules import CallerRules
+from trainmaster.service.admission.launch_check import LaunchNotAllowedError, check_launch
 from trainmaster.service.change import change
 from world import World
 
@@ -156,3 +160,14 @@ def test_the_questions_name_the_principal_and_the_job():
     asked = [(caller, action, resource) for caller, action, resource, _ in world.permissions.asked]
     ada = ADA.principal
     assert asked == [(ada, "iam:PassRole", ROLE), (ada, "sagemaker:CreateTrainingJob", f"{JOBS}job1")]
+
+
+@pytest.mark.parametrize("objection", [None, "its submitter has left"])
+def test_a_job_of_another_kind_is_checked_by_its_kind(objection):
+    world = CheckedWorld()
+    world.rules = replace(world.rules, allowed_roles=())
+    context = replace(
+        world.application().manager_context, kinds={"batch": SimpleNamespace(objection=lambda _: objection)}
+    )
+    with nullcontext() if objection is None else pytest.raises(LaunchNotAllowedError, match="has left"):
+        check_launch(context, a_batch(), {})

@@ -209,6 +209,7 @@ class ImageRunsWorld(Workers, World):
     """
 
     stores = (MemoryImageStore, DynamoImageStore)
+    job_kinds = QUEUES
 
     def __init__(self, *, takes: int = 8, **options: Any) -> None:
         employed = {name: options.pop(name) for name in EMPLOYED if name in options}
@@ -218,13 +219,13 @@ class ImageRunsWorld(Workers, World):
         store = self._store()
         assert store.remember(Endpoint(key="ships", variants=(Variant(name="blue", max_concurrency=takes),)), None)
 
-    def enter(self, name: str, count: int = 2, **fields: Any) -> Job:
+    def enter(self, name: str, count: int = 2, *, request: dict[str, Any] | None = None, **fields: Any) -> Job:
         """An image job of so many regions enters the queue, and the manager is woken."""
         part = Window(0, 0, 100 * count, 100)
         work = work_of("ships", "blue", part, CUT, self.each)
         fields = {"priority": 0, "demand": work.demand(), "work": work, "checkpointed": True, **fields}
         job = self.api_context.store.submit(
-            Job(name=name, entry_time=self.now(), digest=name, **fields), {"jobId": name, "ours": "kept"}
+            Job(name=name, entry_time=self.now(), digest=name, **fields), request or {"jobId": name, "ours": "kept"}
         )
         self.queue.wake(self.api_context.store.read_snapshot().pass_number)
         return job
@@ -233,7 +234,7 @@ class ImageRunsWorld(Workers, World):
         """A fresh process, whose calls are watched."""
         watched = partial(Watched, around=self.faults.around)
         application = Application(
-            Settings(queue=QUEUE, table=TABLE, pools=self.pools, allowed_roles=("*",), job_kinds=QUEUES)
+            Settings(queue=QUEUE, table=TABLE, pools=self.pools, allowed_roles=("*",), job_kinds=self.job_kinds)
         )
         store = watched(self._store())
         application.clock = self

@@ -71,8 +71,8 @@ class ImageParts:
             return None
         from trainmaster.images.service.launcher import ImageLauncher
 
-        limits = self.settings.limits
-        return ImageLauncher(self.store, self.runs, self.region_queue, self.image_queue, self.clock, limits)
+        settings, queues = self.settings, (self.region_queue, self.image_queue)
+        return ImageLauncher(self.store, self.runs, *queues, self.clock, settings.limits, settings.resources)
 
     @cached_property
     def runs(self) -> Runs:

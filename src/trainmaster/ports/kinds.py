@@ -15,6 +15,10 @@ from trainmaster.ports.sagemaker import CreateResult
 class Runs(Protocol):
     """The runs of one kind of job; names of runs begin with the kind and a colon."""
 
+    def objection(self, job: Job) -> str | None:
+        """Return why the deployment does not allow the job's submitter a run, now that it is to start; else None."""
+        ...
+
     def create(self, job: Job, attempt: Attempt) -> CreateResult:
         """Create the attempt's run; see `Launcher.create`."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,9 +12,8 @@ from hypothesis import strategies as st
 from image_world import an_image_request
 from trainmaster.domain.access.caller import UNKNOWN, Caller
 from trainmaster.domain.errors import AccessDenied, InvalidRequest
-from trainmaster.images.domain.request import ImageRequest
 from trainmaster.images.handlers.models import read_request
-from trainmaster.images.service.resource_access import EVERYTHING, parse_access
+from trainmaster.images.service.resource_access import EVERYTHING, parse_access, resources_of
 
 VISION = Caller("arn:aws:sts::111122223333:assumed-role/vision/ann")
 OTHER = Caller("arn:aws:sts::111122223333:assumed-role/other/vision")
@@ -25,10 +25,12 @@ RULES = parse_access(
 )
 
 
-def a_request(image: str = "s3://scenes/vision/a.tif", **members: Any) -> ImageRequest:
+def a_request(image: str = "s3://scenes/vision/a.tif", **members: Any) -> dict[str, Any]:
     outputs = [{"type": "S3", "bucket": "results", "prefix": "vision/ships"}]
     usual = {"imageProcessor": {"name": "ships-1"}, "imageUrls": [image], "outputs": outputs}
-    return read_request(an_image_request(**(usual | members))).request
+    body = an_image_request(**(usual | members))
+    read_request(body)
+    return body
 
 
 def an_output(bucket: str, prefix: str | None) -> list[dict[str, Any]]:
@@ -109,6 +111,37 @@ def test_a_rule_that_can_match_nothing_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         parse_access(text)
     assert caught.value.field == "IMAGE_ACCESS"
+
+
+@pytest.mark.parametrize("name", [None, "imageProcessor", "imageUrls", "outputs", "imageReadRole", "outputBucket"])
+@given(value=st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=2)))
+def test_a_body_that_is_no_request_is_refused_and_nothing_else_is_raised(name: str | None, value: Any) -> None:
+    body = value if name is None else a_request() | {name: value}
+    with suppress(AccessDenied, InvalidRequest):
+        RULES.check(body, VISION)
+
+
+def test_every_resource_that_a_request_names_is_read_from_its_body() -> None:
+    body = a_request(
+        imageProcessor={"name": "ships-1", "assumedRole": ROLE}, imageReadRole=ROLE, outputs=an_output("results", "/a/")
+    )
+    request = read_request(body).request
+    assert [(each.kind, each.name) for each in resources_of(body)] == [
+        ("model", request.processor.name),
+        ("role", request.processor.assumed_role),
+        ("role", request.image_read_role),
+        ("image", request.image_url),
+        ("output", f"s3://{request.outputs[0].bucket}/a/"),
+    ]
+
+
+@pytest.mark.parametrize("prefix", ["vision", None, ""])
+@pytest.mark.parametrize("outputs", [None, []])
+def test_an_output_of_the_older_form_is_one(outputs: list[Any] | None, prefix: str | None) -> None:
+    body = a_request(outputs=outputs, outputBucket="results", outputPrefix=prefix)
+    (output,) = read_request(body).request.outputs
+    place = f"s3://{output.bucket}/{output.prefix}/" if output.prefix else f"s3://{output.bucket}/"
+    assert [each.name for each in resources_of(body) if each.kind == "output"] == [place]
 
 
 @given(st.text(st.sampled_from("visonater./%2eE\\@:"), max_size=24))

@@ -76,7 +76,7 @@ def foresee(
         job = there
     else:
         check_share_of(context.access, asked, policy)
-        dry_run.checks.resources.check(asked.request, asked.caller)
+        dry_run.checks.resources.check(asked.body, asked.caller)
         check_model(dry_run.checks.reachable, asked.request)
         job, advice = _build_job(dry_run, asked, size, now)
         snapshot = check_budget(context.store, context.clock, job, asked.body, policy, field=SHARE_FIELD)

@@ -137,7 +137,7 @@ def prepare(
         return IntakeResult(there, new=False)
     request = asked.request
     check_share_of(intake.access, asked, policy)
-    intake.resources.check(request, asked.caller)
+    intake.resources.check(asked.body, asked.caller)
     check_model(intake.reachable, request)
     key = key_of(request.processor.name, role=request.processor.assumed_role, account=intake.account)
     endpoint = _endpoint(intake, request, key, failed)
@@ -194,7 +194,7 @@ def receive(
     there = existing_job(context.store, asked)
     if there is None:
         check_share_of(context.access, asked, policy)
-        checks.resources.check(asked.request, asked.caller)
+        checks.resources.check(asked.body, asked.caller)
         check_model(checks.reachable, asked.request)
         queue.send(json.dumps(asked.body, separators=(",", ":")), caller=asked.caller.arn)
     return there

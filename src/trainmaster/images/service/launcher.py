@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from trainmaster.domain.errors import NotPermitted, RequestRefused, ServiceError
+from trainmaster.domain.access.caller import Caller
+from trainmaster.domain.errors import AccessDenied, InvalidRequest, NotPermitted, RequestRefused, ServiceError
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.observation import Observation
@@ -23,6 +24,7 @@ from trainmaster.images.domain.progress import DEAD_AFTER, begun, dispatchable, 
 from trainmaster.images.domain.tiling import regions
 from trainmaster.images.domain.work import Claim, ImageWork, Run, image_work, run_parts
 from trainmaster.images.ports import ImageIntake, RegionQueue, Runs
+from trainmaster.images.service.resource_access import EVERYTHING, ResourceAccess
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.ports.store import Store
@@ -44,6 +46,7 @@ class ImageLauncher:
         intake: the dead-letter queue for requests of failed jobs.
         clock: the time.
         limits: the deployment's settings.
+        resources: the models, roles, images and outputs that each caller may use.
     """
 
     store: Store
@@ -52,6 +55,20 @@ class ImageLauncher:
     intake: ImageIntake
     clock: Clock
     limits: Limits
+    resources: ResourceAccess = EVERYTHING
+
+    def objection(self, job: Job) -> str | None:
+        """Return what of the request the job's submitter may not use, or no longer; None if they may use all of it.
+
+        Raises `Throttled`, `Unavailable`.
+        """
+        if not self.resources.rules:
+            return None
+        try:
+            self.resources.check(self.store.request_of(job.name), Caller(job.submitted_by))
+        except (AccessDenied, InvalidRequest) as error:
+            return error.message
+        return None
 
     def create(self, job: Job, attempt: Attempt) -> CreateResult:
         """Create the run and dispatch its regions, at most as many at once as the held requests allow.

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote
 
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.patterns import glob, matches, pattern_problem
 from trainmaster.domain.errors import AccessDenied, InvalidRequest
 from trainmaster.images.domain.endpoint import key_of
-from trainmaster.images.domain.request import ImageRequest
 from trainmaster.images.domain.urls import without_secrets
 
 ACCESS_SETTING = "IMAGE_ACCESS"
@@ -42,8 +42,11 @@ class ResourceAccess:
 
     rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def check(self, request: ImageRequest, caller: Caller) -> None:
-        """Raise `AccessDenied` for the first resource that a rule would have to allow to the caller, and none does."""
+    def check(self, request: Mapping[str, Any], caller: Caller) -> None:
+        """Raise `AccessDenied` for the first resource that a rule would have to allow to the caller, and none does.
+
+        Raises `InvalidRequest` for a body that is not a valid request.
+        """
         if not self.rules:
             return
         granted = [one for who, patterns in self.rules.items() if matches(caller.principal, (who,)) for one in patterns]
@@ -78,18 +81,42 @@ def parse_access(text: str) -> ResourceAccess:
     return ResourceAccess(rules)
 
 
-def resources_of(request: ImageRequest) -> Iterator[Resource]:
-    """Yield what a request uses; URLs without credentials and signatures."""
-    yield Resource("model", key_of(request.processor.name), "imageProcessor.name")
-    if request.processor.assumed_role is not None:
-        yield Resource("role", request.processor.assumed_role, "imageProcessor.assumedRole")
-    if request.image_read_role is not None:
-        yield Resource("role", request.image_read_role, "imageReadRole")
-    yield Resource("image", without_secrets(request.image_url), "imageUrls[0]")
-    for number, output in enumerate(request.outputs):
-        prefix = output.prefix.strip("/")
-        place = f"s3://{output.bucket}/{prefix}/" if prefix else f"s3://{output.bucket}/"
-        yield Resource("output", place, f"outputs[{number}]")
+def resources_of(request: Mapping[str, Any]) -> Iterator[Resource]:
+    """Yield what a request uses, as `images/handlers/models.py` reads it; URLs without credentials and signatures.
+
+    The manager checks stored requests, and its bundle has no parser of requests. Raises `InvalidRequest` for a body
+    that is not a valid request.
+    """
+    try:
+        names = list(_names(request))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidRequest("The request is not one of an image job.") from error
+    for kind, name, where in names:
+        if not isinstance(name, str):
+            raise InvalidRequest("This must be text.", field=where)
+        yield Resource(kind, name, where)
+
+
+def _names(request: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
+    """Yield the kind, the name and the field of each resource."""
+    processor = request["imageProcessor"]
+    yield "model", key_of(processor["name"]), "imageProcessor.name"
+    if processor.get("assumedRole"):
+        yield "role", processor["assumedRole"], "imageProcessor.assumedRole"
+    if request.get("imageReadRole"):
+        yield "role", request["imageReadRole"], "imageReadRole"
+    for number, url in enumerate(request["imageUrls"]):
+        yield "image", without_secrets(url), f"imageUrls[{number}]"
+    for number, (bucket, prefix) in enumerate(_outputs(request)):
+        yield "output", f"s3://{bucket}/{prefix}/" if prefix else f"s3://{bucket}/", f"outputs[{number}]"
+
+
+def _outputs(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield bucket and prefix of each output; ModelRunner's older form has one output."""
+    if outputs := request.get("outputs"):
+        yield from ((output["bucket"], (output.get("prefix") or "").strip("/")) for output in outputs)
+    elif bucket := request.get("outputBucket"):
+        yield bucket, (request.get("outputPrefix") or "").strip("/")
 
 
 def _climbs(resource: Resource) -> bool:

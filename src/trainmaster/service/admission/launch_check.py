@@ -29,11 +29,16 @@ def check_launch(context: ManagerContext, job: Job, request: Request) -> None:
     """Raise `LaunchNotAllowedError` for an objection to the job's launch; `NotPermitted` if IAM cannot answer for long.
 
     Args:
-        context: the manager's dependencies; without `caller_rules`, every launch is allowed.
-        job: the job; those of other kinds than training jobs have checks of their own.
-        request: the request that goes to SageMaker.
+        context: the manager's dependencies; without `caller_rules`, every training job is allowed.
+        job: the job; its kind checks it if it is not a training job.
+        request: the request that goes to SageMaker; empty for other kinds.
     """
-    if context.caller_rules is None or job.work is not None:
+    if job.work is not None:
+        runs = context.kinds.get(job.work.kind)
+        if runs is not None and (reason := runs.objection(job)) is not None:
+            raise LaunchNotAllowedError(reason)
+        return
+    if context.caller_rules is None:
         return
     found = list(context.caller_rules.objections(request, job.submitted_by or "", [request]))
     for objection in found:
