@@ -137,6 +137,9 @@ def check_event_sources_are_bounded(template: Template) -> None:
 def check_samconfig(template: Template, folder: str) -> dict[str, str]:
     """Return the parameters of samconfig's environment `local`, after a check that the template accepts them."""
     samconfig = tomllib.loads((ROOT / folder / "samconfig.toml").read_text())
+    for name in ("default", "local"):
+        settings = samconfig[name]["deploy"]["parameters"]
+        assert (settings["confirm_changeset"], settings["fail_on_empty_changeset"]) == (False, False), "it asks nothing"
     given = dict(pair.split("=", 1) for pair in samconfig["local"]["deploy"]["parameters"]["parameter_overrides"])
     for name, value in given.items():
         parameter = template["Parameters"][name]

@@ -1,13 +1,22 @@
-"""SAM itself: the functions and the layer that `sam build` makes."""
+"""SAM itself: the functions and the layer that `sam build` makes, and the deployments that the docs describe."""
 
+import contextlib
 import json
 import os
+import re
+import shutil
+import subprocess
 import sys
 
 import pytest
 from cfnlint.decode import decode
 
-from trainmaster.local.stack.processes import run
+from doc_pages import DOCS
+from permissions import template as template_of_the_queue
+from trainmaster.local.stack import LocalStack
+from trainmaster.local.stack.address import aws_environment, clean_environment
+from trainmaster.local.stack.processes import free_port, listening, run
+from trainmaster.local.stack.signed import client
 
 
 @pytest.fixture
@@ -70,3 +79,59 @@ def test_plain_sam_build_makes_a_compiled_bundle_for_each_function_and_its_platf
         assert not {"client", "cli", "local", "worker"} & {path.name for path in (bundle / "trainmaster").iterdir()}
         assert len([*bundle.rglob("*.py")]) == len([*bundle.rglob("*.pyc")])
         assert all("aarch64" in path.name for path in bundle.rglob("*.so"))
+
+
+@pytest.fixture
+def shell(checkout, tmp_path):
+    """Runs a command in a copy of the checkout, before an AWS account without stacks; it reads only what is given."""
+    for name in ("template.yaml", "samconfig.toml"):
+        shutil.copyfile(checkout.root / name, tmp_path / name)
+    for name in ("src", "platforms"):
+        shutil.copytree(checkout.root / name, tmp_path / name, symlinks=True)
+    (tmp_path / "aws").mkdir()
+    port = free_port()
+    endpoint = f"http://127.0.0.1:{port}"
+    environment = {**clean_environment(os.environ), **aws_environment(endpoint, endpoint), "SAM_CLI_TELEMETRY": "0"}
+    environment["PATH"] = f"{checkout.sam.parent}:{environment['PATH']}"
+
+    def ran(command, given=None):
+        stdin = {"input": given} if given else {"stdin": subprocess.DEVNULL}
+        bash = ["bash", "-e", "-o", "pipefail", "-c", command]
+        done = subprocess.run(
+            bash, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300, **stdin
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def parameters():
+        (stack,) = client("cloudformation", endpoint).describe_stacks(StackName="trainmaster")["Stacks"]
+        return {each["ParameterKey"]: each["ParameterValue"] for each in stack["Parameters"]}
+
+    with contextlib.ExitStack() as opening:
+        stack = LocalStack(label="sam-deploy")
+        stack.logs.mkdir(parents=True, exist_ok=True)
+        ministack = stack._ministack(opening, environment, port, tmp_path / "aws")
+        ministack.wait_until(lambda: listening(port), 60)
+        ran.parameters = parameters
+        yield ran
+
+
+@pytest.mark.slow
+def test_the_documented_commands_deploy_without_a_terminal(shell):
+    blocks = re.findall(r"```sh\n(.*?)```", (DOCS / "how-to" / "deploy.md").read_text(), re.DOTALL)
+    (block,) = [each for each in blocks if "sam build" in each and "Pools=" in each]
+    code, told = shell(block)
+    assert (code, "Successfully created/updated stack" in told) == (0, True), told
+    first = shell.parameters()
+    assert first["Pools"] == "ml.p5.48xlarge=2,ml.g5.2xlarge=8"
+    code, told = shell("sam build && sam deploy")
+    assert (code, "is up to date" in told) == (0, True), told
+    assert shell.parameters() == first
+    code, told = shell("sam deploy --parameter-overrides CheckPassRole=false")
+    assert (code != 0, "Name them in Admins" in told) == (True, True), told
+
+    answers = {"Admins": "arn:aws:iam::111122223333:role/ops", "CheckPassRole": "false", "EndpointType": "REGIONAL"}
+    answers |= {"Pools": "ml.g5.xlarge=1", "AllowedRoles": "arn:aws:iam::111122223333:role/training"}
+    asked = [answers.get(name, "") for name in template_of_the_queue()["Parameters"]]
+    code, told = shell("sam deploy --guided", "\n".join(["", "", *asked, *[""] * 9]))
+    assert (code, "Parameter Admins []" in told) == (0, True), told
+    assert shell.parameters().items() >= answers.items()
