@@ -26,6 +26,7 @@ CHECKOV := .venv-checkov/bin/checkov --framework cloudformation --compact --quie
 STACK := .venv/.stamp .venv-ministack/.stamp .venv-sam/.stamp
 DYNOXIDE := .local/dynoxide/.stamp
 IAM_SIMULATE := .local/iam-simulate/.stamp
+PYTHON310 := .local/python310/.stamp
 
 .PHONY: help
 help: ## Show this list
@@ -37,7 +38,7 @@ help: ## Show this list
 install: .venv/.stamp ## Make .venv, the environment to develop in
 
 .PHONY: install-all
-install-all: $(STACK) $(DYNOXIDE) $(IAM_SIMULATE) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-jax/.stamp ## Make every environment that demo and test use
+install-all: $(STACK) $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-jax/.stamp ## Make every environment that demo and test use
 
 .PHONY: install-demo
 install-demo: $(STACK) .venv-sdk2/.stamp ## Make the environments that the demo uses
@@ -121,6 +122,16 @@ $(IAM_SIMULATE):
 	    "@cloud-copilot/iam-simulate@0.1.173"
 	touch $@
 
+# The oldest Python that client, command line and worker support, as WebAssembly for Node.js, with the oldest releases of
+# what they depend on.
+$(PYTHON310): pyproject.toml | .venv/.stamp
+	mkdir -p .local/python310
+	@echo "Setting up .local/python310, in which the tests run client and command line on Python 3.10"
+	@command -v $(NPM) > /dev/null || { echo "npm is missing: install Node.js" >&2; exit 1; }
+	$(NPM) install --prefix .local/python310 --no-save --no-audit --no-fund --ignore-scripts --loglevel=error pyodide@0.22.1
+	$(BIN)/uv pip install --quiet --target .local/python310/site --python-version 3.10 --only-binary :all: --resolution lowest-direct -r pyproject.toml
+	touch $@
+
 # ---------------------------------------------------------------- run
 
 .PHONY: demo
@@ -174,7 +185,7 @@ test-all: ## Run the tests and the longer proofs
 MARKED = $(if $(SLOW),,-m "not slow")
 
 .PHONY: test-unit
-test-unit: .venv/.stamp $(DYNOXIDE) $(IAM_SIMULATE) ## Run the tests that need no deployed stack
+test-unit: .venv/.stamp $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) ## Run the tests that need no deployed stack
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax $(ARGS)
 
 .PHONY: test-stack

@@ -1,14 +1,20 @@
 """Contents of the distributions: `trainmaster-worker` for training containers, `trainmaster` for everything else."""
 
+import email
 import json
+import re
 import subprocess
 import sys
 import venv
+import zipfile
 
 import pytest
 
 WORKER = "packaging/trainmaster-worker"
 INSTALLER = {"pip", "setuptools"}
+IN_REPOSITORY = re.compile(
+    r"https://(?:github|raw\.githubusercontent)\.com/trainmaster/trainmaster/(?:blob/)?main/([^#]+)"
+)
 INSTALLED = """
 import json, re
 from importlib.metadata import distributions, requires
@@ -94,3 +100,25 @@ def test_one_command_brings_the_command_line_and_the_client_with_the_worker_in_i
     assert "submit" in output(desk, "trainmaster", "--help")
     assert output(desk, "python", "-c", "from trainmaster import ApiClient; print(ApiClient.__name__)") == "ApiClient\n"
     assert json.loads(output(desk, "python", "-c", IMPORT_ALL)).keys()
+
+
+def metadata(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return email.message_from_bytes(archive.read(name))
+
+
+@pytest.mark.parametrize("name", ["trainmaster", "trainmaster_worker"])
+def test_the_index_page_has_authors_classifiers_and_links_that_lead_somewhere(checkout, wheels, name):
+    found = metadata(wheels[name])
+    assert found["Author"]
+    assert found["License-Expression"] == "Apache-2.0"
+    assert found["Requires-Python"] == ">=3.10"
+    assert {"Typing :: Typed", "Programming Language :: Python :: 3.10"} <= set(found.get_all("Classifier"))
+    urls = dict(line.split(", ") for line in found.get_all("Project-URL"))
+    assert {"Homepage", "Documentation", "Source", "Changelog", "Issues"} == set(urls)
+    links = [*urls.values(), *re.findall(r"\]\(([^)\s]+)\)", found.get_payload())]
+    assert not [link for link in links if not link.startswith("https://")]
+    in_checkout = [found[1] for link in links if (found := IN_REPOSITORY.match(link))]
+    assert "docs/README.md" in in_checkout
+    assert not [path for path in in_checkout if not (checkout.root / path).exists()]

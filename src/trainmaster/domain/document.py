@@ -14,6 +14,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from trainmaster.domain.compat import parse_iso
+
 Document = dict[str, Any]
 T = TypeVar("T")
 _NAME = "name"
@@ -138,5 +140,5 @@ def _named(kind: Any, name: str, value: Any) -> Any:
 
 _READERS: Mapping[Any, Any] = {
     timedelta: lambda value: timedelta(seconds=value),
-    datetime: datetime.fromisoformat,
+    datetime: parse_iso,
 }

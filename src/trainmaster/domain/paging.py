@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from trainmaster.domain.compat import UTC
+from trainmaster.domain.compat import UTC, parse_iso
 from trainmaster.domain.errors import InvalidRequest
 
 MAX_EXAMINED = 1_000
@@ -72,7 +72,7 @@ def read_cursor(text: str, read: Callable[[list[Any]], Place]) -> Place:
 
 def read_moment(value: Any) -> datetime:
     """Return the time that a cursor contains. Raises ValueError or TypeError."""
-    moment = datetime.fromisoformat(value)
+    moment = parse_iso(value)
     if moment.tzinfo is None:
         raise ValueError("not a moment")
     return moment.astimezone(UTC)

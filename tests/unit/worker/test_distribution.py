@@ -36,7 +36,7 @@ def test_it_holds_what_the_worker_imports_and_no_more():
 
 def test_both_distributions_are_of_one_version_and_agree_on_what_they_share():
     assert WORKER["dynamic"] == ["version"]
-    assert WHOLE["dynamic"] == ["version"], "src/trainmaster/__init__.py has it"
+    assert "version" in WHOLE["dynamic"], "src/trainmaster/__init__.py has it"
     assert __version__ == VERSION
     assert set(WORKER["dependencies"]) == {line for line in WHOLE["dependencies"] if line.startswith("boto3")}
     assert WORKER["requires-python"] == WHOLE["requires-python"]

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import typer
 
-from trainmaster.domain.compat import UTC
+from trainmaster.domain.compat import UTC, parse_iso
 
 WHEN = "a time such as 2030-01-31 or 2030-01-31T12:00, local unless it names its zone, or a duration before now, as 2h"
 """The forms of such an option, for its help."""
@@ -25,7 +25,7 @@ def moment_option(text: str | None, now: datetime) -> str | None:
     if (ago := _AGO.fullmatch(text.lower())) is not None:
         return (now - timedelta(seconds=int(ago[1]) * _SECONDS[ago[2]])).astimezone(UTC).isoformat()
     try:
-        moment = datetime.fromisoformat(text)
+        moment = parse_iso(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).astimezone(UTC).isoformat()
     except (ValueError, OverflowError):
         raise typer.BadParameter(f"{text!r} is not a time: use {WHEN}.") from None

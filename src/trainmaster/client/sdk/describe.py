@@ -7,12 +7,11 @@ mislead a waiter: the name becomes the job's, and a preempted attempt does not l
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.views.states import ENDED, WAITING
 from trainmaster.client.views.wording import sentence_of
-from trainmaster.domain.compat import UTC
+from trainmaster.domain.compat import UTC, parse_iso
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -153,5 +152,5 @@ def _last_change(job: JobDetailView) -> float:
 
 
 def _seconds(iso: str) -> float:
-    moment = datetime.fromisoformat(iso)
+    moment = parse_iso(iso)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, tzinfo
 
-from trainmaster.domain.compat import UTC
+from trainmaster.domain.compat import UTC, parse_iso
 
 _MAX_NAME = 6
 """Longer names of zones, as Windows has them, are replaced by the offset."""
@@ -41,7 +41,7 @@ def _local(moment: datetime | None) -> datetime:
 
 def parse_timestamp(iso: str) -> datetime:
     """Parse a timestamp of the API; without an offset it is UTC."""
-    moment = datetime.fromisoformat(iso)
+    moment = parse_iso(iso)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from trainmaster.domain.compat import UTC
+from trainmaster.domain.compat import UTC, parse_iso
 from trainmaster.domain.jobs.names import MAX_NAME, STAMP
 from trainmaster.domain.policy.declaration import MAX_COUNT
 
@@ -58,7 +58,7 @@ def moment(text: str) -> datetime | None:
     if not _MOMENT.fullmatch(text) or int(text[:4]) not in _YEARS:
         return None
     try:
-        return datetime.fromisoformat(text).astimezone(UTC)
+        return parse_iso(text).astimezone(UTC)
     except ValueError:
         return None
 
