@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builders import a_request
@@ -204,3 +204,15 @@ PIECES = [
 @given(st.lists(st.one_of(st.sampled_from([*PIECES, *SIGNED]), st.text(max_size=9)), max_size=8).map("".join))
 def test_any_text_is_redacted_once(text):
     assert redacted_text(redacted_text(text)) == redacted_text(text)
+
+
+URLS = [url.format(HUSH) for url in SIGNED]
+JOINS = ["", " ", ",", "/", "?u=", "&u=", "#", ";", ")", "%20"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(URLS), st.sampled_from(JOINS)), min_size=1, max_size=4))
+@example([(f"https://user:{HUSH}@host/path", ""), (f"https://user:{HUSH}@host/path", "")])
+def test_urls_inside_urls_keep_no_secret(parts):
+    text = "".join(url + join for url, join in parts)
+    assert HUSH not in redacted_text(text)
+    assert HUSH not in json.dumps(redacted_request({"ModelUrl": text}, private=False))

@@ -185,10 +185,10 @@ def _text(text: str, *, private: bool) -> str:
 
 
 def _url(url: str) -> str:
-    """Return a URL without its password and without signatures and secrets in its query."""
+    """Return a URL, and those inside it, without passwords and without signatures and secrets in queries."""
     scheme, _, rest = url.partition("://")
     end = min((rest.find(mark) for mark in "/?#" if mark in rest), default=len(rest))
-    authority, tail = rest[:end], rest[end:]
+    authority, tail = rest[:end], _URL.sub(lambda found: _url(found[0]), rest[end:])
     if "@" in authority:
         authority = f"{REDACTED}@{authority.rpartition('@')[2]}"
     start = min((tail.find(mark) for mark in "?#" if mark in tail), default=len(tail))
