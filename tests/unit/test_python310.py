@@ -93,7 +93,8 @@ def test_every_module_can_be_imported(on_python_310):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     }
     missing = expected - set(on_python_310["modules"])
-    assert {name for name in missing if ".worker.torch." not in name} == {"trainmaster.client.sdk.v2", "trainmaster.client.sdk.v3"}
+    beside_an_sdk = {"trainmaster.client.sdk.v2", "trainmaster.client.sdk.v3"}
+    assert {name for name in missing if ".worker.torch." not in name} == beside_an_sdk
 
 
 @pytest.mark.parametrize("number", range(len(COMMANDS)), ids=[" ".join(each) for each in COMMANDS])
