@@ -162,6 +162,38 @@ def assert_decided(world: Matrix, reply: Reply, *, allowed: bool) -> None:
     assert world.state() == world.before
 
 
+MALFORMED = {
+    "no JSON": {"body": "{"},
+    "a list": {"body": "[]"},
+    "an unknown member": {"body": {"colour": "red"}},
+    "bytes that are no text": {"body": "/w==", "isBase64Encoded": True},
+    "an unknown parameter": {"query": {"colour": "red"}},
+}
+WITH_SHARE = {"/add-job", "/plan"}
+"""Their roles depend on the share, which the request names, so it is read first."""
+
+
+@pytest.mark.parametrize("malformed", MALFORMED.values(), ids=list(MALFORMED))
+@pytest.mark.parametrize("actor", ["stranger", "viewer", "admin"])
+@pytest.mark.parametrize("route", [route for route in MATRIX if route[1] not in WITH_SHARE], ids=" ".join)
+def test_a_caller_without_the_role_learns_nothing_from_a_malformed_request(route, actor, malformed):
+    world, row = Matrix(), MATRIX[route]
+    reply = world.event(route[0], route[1].format(name="theirs"), **malformed, caller=session(actor))
+    if actor in row.others:
+        takes_body = row.body is not None or "isBase64Encoded" in malformed
+        assert reply.status == (400 if takes_body or "query" in malformed else reply.status)
+    else:
+        assert (reply.status, reply.error["type"]) == (403, "AccessDenied")
+    assert world.state() == world.before or reply.status == 200
+
+
+@pytest.mark.parametrize("actor", ["stranger", "viewer", "admin"])
+@pytest.mark.parametrize("name", ["no-job", "_", "x" * 3_000, "%23", "a%20b"])
+def test_a_malformed_request_for_a_name_of_no_job_tells_readers_only(actor, name):
+    reply = Matrix().event("PATCH", f"/jobs/{name}", "{", caller=session(actor))
+    assert reply.status == (400 if actor in READERS else 403)
+
+
 class RouteOnly(Access):
     """Grants the first decision of a request, which is the route's, and no further one."""
 

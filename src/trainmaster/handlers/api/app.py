@@ -6,7 +6,7 @@ The log never contains the contents of a request, since hyperparameters and envi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
 from inspect import getdoc
@@ -71,7 +71,7 @@ def build_app(application: Parts) -> Resolver:
     """Return the API over an application's parts: `resolve(event, context)` answers a REST proxy event."""
     kinds = api_kinds(application, lambda: caller_of(app.current_event.raw_event))
     operations = [*OPERATIONS.values(), *(found for kind in kinds for found in kind.operations.values())]
-    app = Resolver(_methods_by_rule([operation for _, operation in operations]))
+    app = Resolver([operation for _, operation in operations], lambda: application.api_context)
     _add(app, application, Routes(app, application, kinds), OPERATIONS)
     for kind in kinds:
         _add(app, application, kind, kind.operations, documented=kind.document is not None)
@@ -97,16 +97,8 @@ def _add(
             responses=operation.for_powertools(),
             operation_id=name,
             include_in_schema=documented,
-            middlewares=[permitted(lambda: application.api_context, operation.action), known_parameters_only],
+            middlewares=[known_parameters_only, permitted(lambda: application.api_context, operation.action)],
         )(route)
-
-
-def _methods_by_rule(declared: Sequence[Operation]) -> dict[str, tuple[str, ...]]:
-    """Return the methods that each path takes."""
-    return {
-        rule: tuple(each.method for each in declared if each.rule == rule)
-        for rule in dict.fromkeys(each.rule for each in declared)
-    }
 
 
 def _note(event: dict[str, Any], status: int) -> None:

@@ -30,9 +30,14 @@ _NAME = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?")
 
 def _name(text: str) -> str:
     name = unquote(text)
-    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+    if not is_name(name):
         raise wrong_name(name)
     return name
+
+
+def is_name(text: str) -> bool:
+    """Return whether a job can have this name."""
+    return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
 
 
 def wrong_name(name: str) -> InvalidRequest:
