@@ -34,6 +34,7 @@ MEASURED = {
 }
 """Benchmarks of which figures are kept, and what writes their pages."""
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+FILE = re.compile(r"`((?:[\w.-]+/)+[\w-]+\.(?:py|md))`")
 SECTION = re.compile(r"\[[^\]]*\]\(([^)#\s]*)#([^)\s]+)\)")
 
 
@@ -46,6 +47,21 @@ def test_every_relative_link_leads_somewhere(page):
     for target in LINK.findall(page.read_text()):
         if "://" not in target and not target.startswith("mailto:"):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_files_that_pages_and_docstrings_name_exist():
+    """A path may begin at any folder, as `domain/access/rules.py` does."""
+    folders = ("src", "tests", "benchmarks", "scripts", "examples", "docs", "images")
+    sources = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    there = {f"/{path.relative_to(ROOT)}" for path in [*PAGES, *sources]}
+    named = {(path, name) for path in [*PAGES, *sources] for name in FILE.findall(path.read_text())}
+    missing = {(str(path.relative_to(ROOT)), name) for path, name in named if not _stands(name, there)}
+    assert missing == set()
+    assert len(named) > 100
+
+
+def _stands(name: str, there: set[str]) -> bool:
+    return any(each.endswith(f"/{name}") for each in there)
 
 
 def anchors_of(page: Path) -> set[str]:

@@ -15,7 +15,7 @@ PUBLISHED = (
     *("Kueue at ff69552e (0.20-devel), as published: API server and etcd, 50 requests a second", "15,000", "included"),
     *("42.7", "", "16.5", "76.8", "215.5", "351.1", "0.559 (the lowest of its queues)", "", ""),
 )
-"""Kueue, `test/performance/scheduler/README.md` and `configs/baseline`: means of its own runs."""
+"""`kubernetes-sigs/kueue: test/performance/scheduler/README.md` and `configs/baseline`: means of its own runs."""
 EXPECTED = (
     "Jobs arrive at 250 a second for a minute, at first 1.18 times what the pools can process: at best the last job "
     "ends after 66 s, and small jobs wait, since they have the lowest priority. Where the queue's own time is "

@@ -1,4 +1,4 @@
-"""Contract of every implementation of `ports.resizing.RendezvousControl`.
+"""Contract of every implementation of `ports.RendezvousControl`.
 
 A subclass gives `groups`, `written(run, text)`, which writes as nodes do, and `asked(run)`, which reads the control.
 """

@@ -1,4 +1,4 @@
-"""Contract of every implementation of `ports.permissions.Permissions`."""
+"""Contract of every implementation of `ports.Permissions`."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ from trainmaster.domain.access.rules import Action
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled, VersionConflict
 from trainmaster.domain.jobs import lifecycle
-from trainmaster.domain.jobs.job import ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
+from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.policy.document import policy_of
 from trainmaster.domain.policy.problems import policy_problems
-from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.policy.settings import MAX_PRIORITY, Policy
 from trainmaster.ports.runtime import Clock, Publisher
 from trainmaster.ports.store import QueueSettings, Store
 from trainmaster.service import dependencies
@@ -111,11 +111,11 @@ def change(
     """
     if priority is None and hold is None:
         raise InvalidRequest("nothing to change", hint="give `priority`, `hold`, or both")
-    if priority is not None and abs(priority) > PRIORITY_LIMIT:
+    if priority is not None and abs(priority) > MAX_PRIORITY:
         raise InvalidRequest(
             f"priority {priority} is out of range",
             field="priority",
-            hint=f"use an integer from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}",
+            hint=f"use an integer from -{MAX_PRIORITY} to {MAX_PRIORITY}",
         )
     return change_job(context, caller, name, lambda job: _changed(context, caller, job, priority=priority, hold=hold))
 

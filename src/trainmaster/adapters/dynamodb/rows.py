@@ -17,9 +17,10 @@ from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import InvalidRequest, TooLarge
-from trainmaster.domain.jobs.job import ACTIVE, ENDED, PRIORITY_LIMIT, Change, Job, JobState
+from trainmaster.domain.jobs.job import ACTIVE, ENDED, Change, Job, JobState
 from trainmaster.domain.jobs.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
 from trainmaster.domain.jobs.work import Work
+from trainmaster.domain.policy.settings import MAX_PRIORITY
 from trainmaster.domain.times import NEVER
 
 Row: TypeAlias = dict[str, Any]
@@ -106,9 +107,9 @@ def lane_end(lane: str) -> str:
 def waiting_key(lane: str, order: QueuePlace) -> str:
     """Return the sort key that orders a lane's rows by `Job.order`. Raises `InvalidRequest` beyond the limit."""
     rank, entry_time, name = order
-    if abs(rank) > PRIORITY_LIMIT:
-        raise InvalidRequest(f"Specify a priority from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}.", field="priority")
-    return f"{lane}#{PRIORITY_LIMIT + rank:07d}#{moment(entry_time)}#{name}"
+    if abs(rank) > MAX_PRIORITY:
+        raise InvalidRequest(f"Specify a priority from -{MAX_PRIORITY} to {MAX_PRIORITY}.", field="priority")
+    return f"{lane}#{MAX_PRIORITY + rank:07d}#{moment(entry_time)}#{name}"
 
 
 def held_key(place: HeldPlace) -> str:

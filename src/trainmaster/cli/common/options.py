@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from trainmaster.domain.jobs.job import PRIORITY_LIMIT
+from trainmaster.domain.policy.settings import MAX_PRIORITY
 
 Json = Annotated[bool, typer.Option("--json", help="Print the API's response as JSON.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the job.")]
@@ -33,8 +33,8 @@ Priority = Annotated[
     typer.Option(
         "--priority",
         metavar="INTEGER",
-        min=-PRIORITY_LIMIT,
-        max=PRIORITY_LIMIT,
+        min=-MAX_PRIORITY,
+        max=MAX_PRIORITY,
         help="Set the tag `priority`; higher values start first. Default: 0.",
     ),
 ]

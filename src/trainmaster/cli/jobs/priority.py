@@ -10,12 +10,12 @@ from trainmaster.cli.common.bulk import state_line
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Name
 from trainmaster.cli.output.render import as_json
-from trainmaster.domain.jobs.job import PRIORITY_LIMIT
+from trainmaster.domain.policy.settings import MAX_PRIORITY
 from trainmaster.domain.text import sanitize
 
 Value = Annotated[
     int,
-    typer.Argument(metavar="VALUE", min=-PRIORITY_LIMIT, max=PRIORITY_LIMIT, help="An integer; may be negative."),
+    typer.Argument(metavar="VALUE", min=-MAX_PRIORITY, max=MAX_PRIORITY, help="An integer; may be negative."),
 ]
 
 

@@ -12,8 +12,8 @@ from math import inf, isfinite
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resolve import Offers, resolved
 from trainmaster.domain.capacity.units import Kind, Pool, Units
-from trainmaster.domain.jobs.job import PRIORITY_LIMIT, Job
-from trainmaster.domain.policy.settings import Expansion, Share
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.policy.settings import MAX_PRIORITY, Expansion, Share
 from trainmaster.domain.requests.fields import Problem
 
 
@@ -46,7 +46,7 @@ class Ceilings:
             instances=int(given["instances"]) if "instances" in given else None,
             dollars_per_hour=float(given["dollarsPerHour"]) if "dollarsPerHour" in given else None,
         )
-        if abs(found.priority or 0) > PRIORITY_LIMIT or (found.instances or 0) < 0:
+        if abs(found.priority or 0) > MAX_PRIORITY or (found.instances or 0) < 0:
             raise ValueError(f"{text!r} has a number out of range")
         if not (isfinite(found.dollars_per_hour or 0) and (found.dollars_per_hour or 0) >= 0):
             raise ValueError(f"{text!r} has a number out of range")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from fnmatch import fnmatchcase
 from typing import Any
 
+from trainmaster.domain.access.patterns import glob
 from trainmaster.domain.errors import RequestNotAllowed
 from trainmaster.domain.requests.fields import entries, part, shown, text
 
@@ -93,7 +93,7 @@ _READERS: Mapping[str, Callable[[str, object], Any]] = {
 
 
 def _matches(value: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(value, each.replace("[", "[[]").replace("?", "[?]")) for each in patterns)
+    return any(glob(value, each) for each in patterns)
 
 
 def _not_allowed(path: str, value: str, patterns: Sequence[str]) -> RequestNotAllowed:

@@ -19,10 +19,7 @@ from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import NO_TOTALS, AttemptTotals
 from trainmaster.domain.jobs.lane import LaneParts, lane_name
 from trainmaster.domain.jobs.work import Work
-from trainmaster.domain.policy.settings import MAX_PRIORITY, FailureClass, PreemptionOverrides
-
-PRIORITY_LIMIT = MAX_PRIORITY
-"""Priorities are integers within plus and minus this."""
+from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
 
 
 class JobState(StrEnum):

@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 from trainmaster.domain import paging
 from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.compat import StrEnum
-from trainmaster.domain.jobs.job import ACTIVE, ENDED, PRIORITY_LIMIT, WAITING, Job, JobState
+from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job, JobState
 from trainmaster.domain.jobs.names import MAX_NAME
+from trainmaster.domain.policy.settings import MAX_PRIORITY
 from trainmaster.domain.times import NEVER
 
 INFEASIBLE = "infeasible"
@@ -130,7 +131,7 @@ def _read(place: list[Any]) -> Cursor:
 
 
 def _rank(value: Any) -> int:
-    if type(value) is not int or abs(value) > PRIORITY_LIMIT:
+    if type(value) is not int or abs(value) > MAX_PRIORITY:
         raise ValueError("not a priority")
     return value
 

@@ -31,7 +31,7 @@ MAX_SHARES = 200
 """All settings are one row of the table, which holds at most 400 KB."""
 MAX_ROLES = 100
 MAX_PRIORITY = 1_000_000
-"""Highest priority of a job, and its lowest one below zero."""
+"""Highest priority of a job; the lowest is its negative."""
 MAX_PATTERNS = 100
 
 

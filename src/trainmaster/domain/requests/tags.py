@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from trainmaster.domain.errors import UnknownOption
-from trainmaster.domain.jobs.job import PRIORITY_LIMIT
+from trainmaster.domain.policy.settings import MAX_PRIORITY
 from trainmaster.domain.requests.fields import Problem, did_you_mean, entries, repeated, shown, text
 from trainmaster.domain.requests.options import OPTIONS, Option, Options, options_from
 from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS, OPTION_PREFIX, PRIORITY_TAG
@@ -101,10 +101,10 @@ def _each(tags: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
 
 def _priority_problems(tag: Mapping[str, object], field: str) -> Iterator[Problem]:
     value = text(tag, "Value")
-    if value is None or not _INTEGER.fullmatch(value) or abs(int(value)) > PRIORITY_LIMIT:
+    if value is None or not _INTEGER.fullmatch(value) or abs(int(value)) > MAX_PRIORITY:
         yield Problem(
             field,
-            f"The priority {shown(tag.get('Value'))} is not an integer from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}.",
+            f"The priority {shown(tag.get('Value'))} is not an integer from -{MAX_PRIORITY} to {MAX_PRIORITY}.",
             "Write plain digits such as '100' or '-5'; jobs of higher priority run first, and without this tag "
             "the priority is 0.",
         )

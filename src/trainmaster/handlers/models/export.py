@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, Field
 
-from trainmaster.domain.jobs.job import PRIORITY_LIMIT
 from trainmaster.domain.jobs.names import MAX_NAME
+from trainmaster.domain.policy.settings import MAX_PRIORITY
 from trainmaster.domain.release import EXPORT_VERSION
 from trainmaster.handlers.models.base import RequestModel, ResponseModel
 from trainmaster.handlers.models.pools import MAX_POOLS, PoolSetting
@@ -51,7 +51,7 @@ class JobToImport(RequestModel):
     """Job of an export."""
 
     request: Annotated[dict[str, Any], Field(description=_REQUEST)]
-    priority: Annotated[int, Field(ge=-PRIORITY_LIMIT, le=PRIORITY_LIMIT)]
+    priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
     entry_time: Annotated[AwareDatetime, Field(strict=False)]
     submitted_by: Annotated[str | None, Field(max_length=2048)] = None
     held_by: Annotated[str | None, Field(max_length=2048, description=_HELD_BY)] = None

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, RootModel
 
 from trainmaster.domain.jobs.attempt import Outcome
-from trainmaster.domain.jobs.job import PRIORITY_LIMIT, JobState
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.policy.settings import MAX_PRIORITY
 from trainmaster.handlers.models.base import RequestModel, ResponseModel
 from trainmaster.handlers.models.elastic import Elastic
 from trainmaster.handlers.models.forecast import AtLeast, Deadline, Earliest, Expected, Latest, Position, Why
@@ -72,7 +73,7 @@ class JobChange(RequestModel):
     """Change of a job; at least one of the two."""
 
     priority: Annotated[
-        int | None, Field(ge=-PRIORITY_LIMIT, le=PRIORITY_LIMIT, description="Higher runs first; the entry time stays.")
+        int | None, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY, description="Higher runs first; the entry time stays.")
     ] = None
     hold: Annotated[
         bool | None, Field(description="True keeps a waiting job out of consideration, false releases it.")

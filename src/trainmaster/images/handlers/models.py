@@ -15,8 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, ValidationError, model_validator
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.jobs.job import PRIORITY_LIMIT
-from trainmaster.domain.policy.settings import DEFAULT_SHARE
+from trainmaster.domain.policy.settings import DEFAULT_SHARE, MAX_PRIORITY
 from trainmaster.domain.requests import OPTIONS, shown
 from trainmaster.domain.requests.values import label
 from trainmaster.handlers.api.errors import first_problem
@@ -118,7 +117,7 @@ class _Step(_Given):
 
 
 class _Ours(RequestModel):
-    priority: Annotated[int, Field(ge=-PRIORITY_LIMIT, le=PRIORITY_LIMIT)] = 0
+    priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
     share: str = DEFAULT_SHARE
 
 

@@ -105,7 +105,7 @@ class MemoryRuns:
         return self._changed(claim, lambda record: leases.left(record, now, reason=reason, final=final, pauses=pauses))
 
     def forget(self, job: str) -> None:
-        """Remove all records of a job that has ended; see `ports.image.Runs`."""
+        """Remove all records of a job that has ended; see `images.ports.Runs`."""
         with self._lock:
             if job in self._runs:
                 self._runs[job] = _MemoryRun(self._runs[job].attempt, stopped=True)

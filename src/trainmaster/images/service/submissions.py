@@ -18,8 +18,8 @@ from trainmaster.domain.access.ceilings import priority_problem
 from trainmaster.domain.access.redaction import check_shown
 from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import InvalidRequest, NameTaken, Refused, ServiceError
-from trainmaster.domain.jobs.job import PRIORITY_LIMIT, Change, Job, JobState
-from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.jobs.job import Change, Job, JobState
+from trainmaster.domain.policy.settings import MAX_PRIORITY, Policy
 from trainmaster.domain.requests.values import job_names
 from trainmaster.images.domain.refusal import Refusal
 from trainmaster.images.domain.request import is_image_request
@@ -106,7 +106,7 @@ def submission_of(message: Mapping[str, Any]) -> Submission:
     given = isinstance(name, str) and isinstance(share, str) and isinstance(arn, str | None) and type(priority) is int
     if not given or not isinstance(body, dict) or not is_image_request(body) or body.get("jobId") != name:
         raise InvalidRequest("the submission is not of an image job", field=MEMBER)
-    if job_names(name) != (name,) or abs(priority) > PRIORITY_LIMIT:
+    if job_names(name) != (name,) or abs(priority) > MAX_PRIORITY:
         raise InvalidRequest("the submission has a wrong name or priority", field=MEMBER)
     return Submission(name=name, body=body, work=work, priority=priority, share=share, caller=Caller(arn), since=since)
 

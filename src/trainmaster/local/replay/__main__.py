@@ -25,7 +25,7 @@ from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, read_trace,
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient
 
-# The same values as in `cli.exits`.
+# The same values as in `cli.common.exit_codes`.
 OK, INVALID, NOT_ALLOWED, UNREACHABLE, BUG, INTERRUPTED, BROKEN_PIPE = 0, 2, 5, 6, 70, 130, 141
 _FORBIDDEN = ("AccessDenied", "UnrecognizedClient", "ExpiredToken", "InvalidSignature", "InvalidClientTokenId")
 

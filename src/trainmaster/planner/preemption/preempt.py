@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from trainmaster.domain.capacity.units import Units
-from trainmaster.domain.jobs.job import PRIORITY_LIMIT, Job, JobState
+from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy.settings import Preemption
+from trainmaster.domain.policy.settings import MAX_PRIORITY, Preemption
 from trainmaster.domain.shares.usage import accelerators_of
 from trainmaster.domain.times import NEVER
 from trainmaster.planner.orders.ranking import PreemptionRank
@@ -44,7 +44,7 @@ class VictimChoice:
 
 NO_VICTIMS = VictimChoice()
 _STOPPABLE = (JobState.STARTING, JobState.RUNNING, JobState.RESIZING)
-_ABOVE_ALL: PreemptionRank = (PRIORITY_LIMIT + 1,)
+_ABOVE_ALL: PreemptionRank = (MAX_PRIORITY + 1,)
 
 
 def may_be_preempted(job: Job) -> bool:

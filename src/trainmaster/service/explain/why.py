@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from trainmaster.domain.capacity.units import Demand, Pool, in_settings
-from trainmaster.domain.jobs.job import PRIORITY_LIMIT, Job
+from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, PlannedReservation, Snapshot
+from trainmaster.domain.policy.settings import MAX_PRIORITY
 from trainmaster.domain.reasons.capacity import (
     Behind,
     Infeasible,
@@ -174,7 +175,7 @@ def _higher_priority(what_if: _WhatIf) -> Iterator[Advice]:
     """Yield the lowest priority above that of other jobs with which the job gets its capacity."""
     job, snapshot = what_if.job, what_if.snapshot
     others = {other.priority for other in (*snapshot.active, *snapshot.waiting) if other.name != job.name}
-    levels = sorted(level for level in others if job.priority <= level < PRIORITY_LIMIT)
+    levels = sorted(level for level in others if job.priority <= level < MAX_PRIORITY)
     found: Advice | None = None
     for _ in range(MAX_TRIES):
         if not levels:

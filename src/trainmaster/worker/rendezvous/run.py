@@ -1,7 +1,7 @@
 """Identity of a run, the key of its row, and the signatures of what the row contains.
 
 Other jobs with the same execution role can write the row, but do not know the run's secret. The queue's side of the
-same signatures is `adapters/dynamodb/rendezvous.py`; a contract test compares the two.
+same signatures is `adapters/dynamodb/rendezvous/control.py`; a contract test compares the two.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The schema of the table, and the pause of the manager."""
+"""The schema of the table, the pause of the manager, and comparisons after a restore."""

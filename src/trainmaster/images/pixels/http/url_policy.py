@@ -100,7 +100,7 @@ def check_model(url: str, *, s3_endpoint: str, hosts: Collection[str], resolve: 
     Args:
         url: the model's.
         s3_endpoint: of boto3; a loopback address means a local stack, where all URLs are allowed.
-        hosts: the listed hosts with their ports (`domain.urls`).
+        hosts: the listed hosts with their ports (`images/domain/urls.py`).
         resolve: returns the addresses of a host.
     """
     loopback, field = is_loopback(urlsplit(s3_endpoint).hostname), "imageProcessor.name"
