@@ -129,6 +129,7 @@ class ImageParts:
             access=self.application.access,
             account=self.settings.account,
             vouching=self.settings.api_role_id,
+            senders=self.settings.senders,
             resources=self.settings.resources,
             submissions=self._submissions,
             audit_retention=timedelta(days=self.application.settings.audit_retention_days),

@@ -11,10 +11,12 @@ from trainmaster.images.domain.endpoint import Limits
 from trainmaster.images.domain.limits import VARIABLES, limits_of
 from trainmaster.images.domain.urls import HOSTS_SETTING, parse_hosts
 from trainmaster.images.service.resource_access import ACCESS_SETTING, EVERYTHING, ResourceAccess, parse_access
+from trainmaster.images.service.senders import SENDERS_SETTING, Senders, parse_senders
 
 PREFIX = "TRAINMASTER_"
 NAMES = ("IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID")
 ROLES = ("REPORTERS", "REGION_SENDERS")
+_PARSED = (HOSTS_SETTING, ACCESS_SETTING, SENDERS_SETTING)
 """The settings besides those of `Limits`; as environment variables they may begin with `PREFIX`.
 
 Those in `ROLES` are unique IDs of IAM roles, separated by commas.
@@ -35,6 +37,7 @@ class ImageSettings:
             not tell senders, as a simulator does not.
         model_hosts: hosts with ports whose models image jobs may call by URL; empty for none.
         resources: the models, roles, images and outputs that each caller may use.
+        senders: those that may send requests to the image queue besides the API, and the callers that they are.
         limits: defaults for the capacity of endpoints, and limits of processing.
     """
 
@@ -46,12 +49,13 @@ class ImageSettings:
     region_senders: tuple[str, ...] = ()
     model_hosts: frozenset[str] = frozenset()
     resources: ResourceAccess = EVERYTHING
+    senders: Senders = field(default_factory=Senders)
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
     def of_values(cls, values: Mapping[str, str]) -> ImageSettings:
         """Return the settings of these values. Raises `InvalidRequest` naming one that is unknown or wrong."""
-        known = (*NAMES, *ROLES, HOSTS_SETTING, ACCESS_SETTING, *VARIABLES)
+        known = (*NAMES, *ROLES, *_PARSED, *VARIABLES)
         unknown = sorted(values.keys() - {*known})
         if unknown:
             hint = f"known: {', '.join(known)}"
@@ -60,6 +64,7 @@ class ImageSettings:
         given |= {name.lower(): tuple(filter(None, values.get(name, "").split(","))) for name in ROLES}
         given["model_hosts"] = parse_hosts(values.get(HOSTS_SETTING, ""))
         given["resources"] = parse_access(values.get(ACCESS_SETTING, ""))
+        given["senders"] = parse_senders(values.get(SENDERS_SETTING, ""))
         return cls(**given, limits=limits_of(values))
 
     @property
@@ -70,7 +75,7 @@ class ImageSettings:
 
 def split_environment(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the values of image jobs in the environment of one of their functions, and the rest of it."""
-    ours = (*NAMES, *ROLES, HOSTS_SETTING, ACCESS_SETTING)
+    ours = (*NAMES, *ROLES, *_PARSED)
     own = {name: name for name in (*ours, *VARIABLES)} | {PREFIX + name: name for name in ours}
     values = {own[name]: text for name, text in environ.items() if name in own}
     return values, {name: text for name, text in environ.items() if name not in own}

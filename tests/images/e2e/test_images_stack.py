@@ -39,6 +39,7 @@ WORKERS = 2
 """Requests that a region makes at once."""
 PARAMETERS = {
     "ImageBucketArns": f"arn:aws:s3:::{IMAGES}",
+    "ImageSenders": "*",
     "ImageOutputBucketArns": f"arn:aws:s3:::{RESULTS}",
     "ImageRoleArns": f"{READER},{INVOKER}",
     "RegionSize": "(256,256)",

@@ -34,6 +34,7 @@ from trainmaster.domain.policy.settings import Policy, Share
 from trainmaster.images.domain.endpoint import Limits, Pressure, Variant
 from trainmaster.images.handlers.models import read_request
 from trainmaster.images.service.resource_access import parse_access
+from trainmaster.images.service.senders import parse_senders
 
 EVENTS = Path(__file__).parents[3] / "events"
 POOL = "endpoint/ships/AllTraffic"
@@ -661,6 +662,35 @@ def test_a_request_for_what_its_sender_may_not_use_is_set_aside_with_the_field()
     assert world.deliver(*records) == []
     assert world.names() == ["vouched"]
     assert [field for _, field in world.reasons()] == ["imageProcessor.name"]
+
+
+UPLOADER = "AROAUPLOADERUPLOADER1"
+
+
+def test_a_sender_that_the_deployment_names_passes_the_same_checks_as_a_caller_of_the_api():
+    world = ImageWorld(policy=VISION)
+    rules = f"{Caller(ALICE).principal} model:ships image:s3://* output:s3://results/*"
+    senders = parse_senders(f"{UPLOADER}={Caller(ALICE).principal}")
+    world.intake = replace(world.intake, resources=parse_access(rules), senders=senders)
+    mine = {"trainmaster": {"share": "vision"}}
+    other = {"imageProcessor": {"name": "planes", "type": "SM_ENDPOINT"}}
+    assert world.deliver(
+        a_record(0, an_image_request("ours", **mine), f"{UPLOADER}:session", Caller="forged"),
+        a_record(1, an_image_request("another-model", **mine, **other), UPLOADER),
+    ) == []  # fmt: skip
+    assert world.names() == ["ours"]
+    assert world.store.find("ours").submitted_by == Caller(ALICE).principal
+    assert [field for _, field in world.reasons()] == ["imageProcessor.name"]
+
+
+@pytest.mark.parametrize("sender", ["AROAOTHER:x", f"{UPLOADER}X", "", API_ROLE, f"x:{API_ROLE}:y"])
+def test_a_sender_that_the_deployment_does_not_name_is_refused(sender):
+    world = ImageWorld()
+    world.intake = replace(world.intake, senders=parse_senders(f"{UPLOADER}={Caller(ALICE).principal}"))
+    assert world.deliver(a_record(0, an_image_request(), sender, Caller=ALICE)) == []
+    assert (world.names(), world.images.reads) == ([], [])
+    ((reason, field),) = world.reasons()
+    assert (field, "may not send requests to the image queue" in reason) == ("SenderId", True)
 
 
 # ---------------------------------------------------------------- the events

@@ -81,12 +81,12 @@ def _is_for(pattern: str, principal: str) -> bool:
     """Match part by part, so that `*` stays within a part; a wrong pattern matches nothing."""
     if pattern_problem(pattern) is not None or "*" in principal:
         return False
-    parts, patterns = re.split("[:/]", principal), re.split("[:/]", _of_principals(pattern))
+    parts, patterns = re.split("[:/]", principal), re.split("[:/]", in_form_of_principals(pattern))
     return len(parts) == len(patterns) and all(map(glob, parts, patterns))
 
 
-def _of_principals(pattern: str) -> str:
-    """Return the pattern in the form of principals."""
+def in_form_of_principals(pattern: str) -> str:
+    """Return a pattern, or an ARN, in the form of principals (`caller.principal_of`)."""
     if found := _ROLE.fullmatch(pattern) or _SESSIONS.fullmatch(pattern):
         return f"arn:{found['partition']}:sts::{found['account']}:assumed-role/{found['name']}"
     if found := _FEDERATED.fullmatch(pattern):

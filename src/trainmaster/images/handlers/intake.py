@@ -17,7 +17,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from trainmaster.domain.access.caller import UNKNOWN, Caller
 from trainmaster.domain.compat import UTC
-from trainmaster.domain.errors import Refused, ServiceError
+from trainmaster.domain.errors import AccessDenied, Refused, ServiceError
 from trainmaster.domain.requests.values import job_names
 from trainmaster.handlers.api.body import parse_body
 from trainmaster.handlers.api.errors import unexpected
@@ -171,12 +171,26 @@ class Batch:
         return IncomingRequest(reading.request, body, self._caller(record), _sent_at(record), again, record.message_id)
 
     def _caller(self, record: SQSRecord) -> Caller:
-        """Return the caller that our own API names: a sender can write any attribute, but only its own SenderId."""
-        role = self.parts.intake.vouching
-        if not role or not str(record.attributes.get("SenderId")).startswith(f"{role}:"):
+        """Return the caller that our own API names, or the sender: it can write any attribute, but not its SenderId.
+
+        Raises `AccessDenied` for a sender that the deployment does not name.
+        """
+        intake, sender = self.parts.intake, str(record.attributes.get("SenderId") or "")
+        if not intake.vouching:
             return UNKNOWN
-        given = record.message_attributes[CALLER]
-        return Caller(given.string_value or None) if given is not None else UNKNOWN
+        if sender.startswith(f"{intake.vouching}:"):
+            given = record.message_attributes[CALLER]
+            return Caller(given.string_value or None) if given is not None else UNKNOWN
+        caller = intake.senders.caller(sender)
+        if caller is None:
+            wrong = (
+                f"The sender {sender.partition(':')[0] or 'without an ID'} may not send requests to the image queue."
+            )
+            hint = (
+                "Send the request through the API, or name the sender in the parameter ImageSenders of the deployment."
+            )
+            raise AccessDenied(wrong, field="SenderId", hint=hint)
+        return caller
 
     def _set_aside(self, record: SQSRecord, error: Refused) -> bool:
         """Move a message to the dead-letter queue, where operators can correct and resend it.

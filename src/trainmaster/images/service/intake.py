@@ -27,6 +27,7 @@ from trainmaster.images.domain.work import ImageWork, image_work, work_of
 from trainmaster.images.ports import Endpoints, Header, Headers, ImageIntake, KnownEndpoints, Submissions
 from trainmaster.images.service.endpoints import described, is_fresh
 from trainmaster.images.service.resource_access import EVERYTHING, ResourceAccess
+from trainmaster.images.service.senders import Senders
 from trainmaster.images.service.submissions import (
     SHARE_FIELD,
     Submission,
@@ -59,6 +60,8 @@ class Intake:
         account: AWS account of the deployment; keys of endpoints in other accounts include theirs.
         reachable: checks models' URLs.
         vouching: unique id of the IAM role whose statement of a request's caller is trusted, the API's; "" for none.
+        senders: those that may send requests themselves, and the callers that they are; without `vouching`, as in a
+            simulator, senders are not told, and all may.
         audit_retention: how long audit entries are kept.
         submissions: sends jobs to the manager; None to store them here.
         asking: held while an endpoint is described, so that many requests for one endpoint cause one call.
@@ -74,6 +77,7 @@ class Intake:
     access: Access = NO_ADMINS
     account: str = ""
     vouching: str = ""
+    senders: Senders = field(default_factory=Senders)
     audit_retention: timedelta = DEFAULT_RETENTION
     resources: ResourceAccess = EVERYTHING
     submissions: Submissions | None = None
