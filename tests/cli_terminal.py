@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
 
 from typer.testing import CliRunner, Result
 
@@ -26,10 +27,13 @@ class Terminal:
     missing: set[str] = field(default_factory=set)
     seconds: float = 0.0
     zone: tzinfo = UTC
+    s3: dict[str, dict[str, Any]] = field(default_factory=dict)
+    s3_error: Exception | None = None
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> Result:
         cli = CliContext(
             connect=lambda target, environ: self.api,
+            connect_s3=lambda target: self,
             environ=self.environ,
             now=lambda: (NOW + timedelta(seconds=self.seconds)).astimezone(self.zone),
             clock=lambda: self.seconds,
@@ -41,6 +45,12 @@ class Terminal:
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result
+
+    def put_object(self, **arguments: Any) -> None:
+        """Be the S3 client: keep the arguments by the name of the file."""
+        if self.s3_error is not None:
+            raise self.s3_error
+        self.s3[arguments["Key"].rpartition("/")[2]] = arguments
 
     def _sleep(self, seconds: float) -> None:
         self.seconds += seconds

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -41,6 +41,13 @@ def connect(target: ApiTarget, environ: Mapping[str, str]) -> ApiClient:
     return ApiClient(target.api_url, api_id=target.api_id, session=_session(target), environ=_environ(target, environ))
 
 
+def connect_s3(target: ApiTarget) -> Any:
+    """Return a client for S3 with the identity that the options select. Raises NotConfigured."""
+    import boto3
+
+    return (_session(target) or boto3.session.Session()).client("s3")
+
+
 def exec_program(arguments: Sequence[str]) -> None:
     """Replace this process with another program, so that each signal reaches it exactly once."""
     sys.stdout.flush()
@@ -54,6 +61,7 @@ class CliContext:
 
     Attributes:
         connect: creates the API client.
+        connect_s3: creates the S3 client.
         environ: environment variables.
         now: the time of day, in the zone in which commands show times.
         clock: seconds, for waiting.
@@ -64,6 +72,7 @@ class CliContext:
     """
 
     connect: Callable[[ApiTarget, Mapping[str, str]], ApiClient] = connect
+    connect_s3: Callable[[ApiTarget], Any] = connect_s3
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     now: Callable[[], datetime] = lambda: datetime.now(LOCAL)
     clock: Callable[[], float] = time.monotonic

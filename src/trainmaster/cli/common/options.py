@@ -15,7 +15,7 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="A CreateTrainingJob request in JSON, a HyperPodPyTorchJob manifest in YAML or JSON, or a "
+        help="A CreateTrainingJob request in JSON, a manifest of HyperPod or Kubernetes in YAML or JSON, or a "
         "request for a job of another kind in JSON; - reads standard input.",
     ),
 ]

@@ -7,18 +7,24 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from trainmaster.client.api.errors import Refused
-from trainmaster.client.hyperpod.manifest import ConvertedManifest, convert_manifest, is_manifest
-from trainmaster.client.hyperpod.yaml_reader import parse_yaml
+from trainmaster.client.hyperpod.kinds import check_kind, is_manifest, the_job
+from trainmaster.client.hyperpod.manifest import ConvertedManifest, convert_manifest
+from trainmaster.client.hyperpod.placeholders import check_placeholders, check_text
+from trainmaster.client.hyperpod.uploads import upload
+from trainmaster.client.hyperpod.yaml_reader import parse_documents
 from trainmaster.client.sdk.elastic import ElasticOptions
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX, PRIORITY_TAG
 
-_MANIFEST_LINE = re.compile(r"^(apiVersion|kind)[ \t]*:", re.MULTILINE)
-"""The beginning of a line in a YAML manifest; no line of a JSON request begins like this."""
+if TYPE_CHECKING:
+    from trainmaster.cli.common.context import CliContext
+
+_MANIFEST_LINE = re.compile(r"^(apiVersion|kind)[ \t]*:|^---|^\{\{|^\{%", re.MULTILINE)
+"""The beginning of a line in a YAML manifest or a template of one; no line of a JSON request begins like this."""
 _HINT = "Use the format of `aws sagemaker create-training-job --generate-cli-skeleton`."
 _JOB_HINT = f"{_HINT} A manifest, in YAML or JSON, needs apiVersion and kind."
 
@@ -29,14 +35,18 @@ def read_job(file: str, base: str | None = None) -> ConvertedManifest:
     `base` is a file with members that a manifest lacks. Raises Refused, typer.BadParameter.
     """
     text = _read_text(file, "request")
-    value = _parse_yaml(text, file) if _MANIFEST_LINE.search(text) else _parse_json(text, file, _JOB_HINT)
-    if is_manifest(value):
-        return convert_manifest(value, None if base is None else read_object(base, "part of a request", _HINT))
-    if base is not None:
-        raise typer.BadParameter(
-            f"{_display_name(file)} is a request, not a manifest: put all members into it", param_hint="'--with'"
-        )
-    return ConvertedManifest(value, ())
+    documents = _parse_yaml(text, file) if _MANIFEST_LINE.search(text) else [_parse_json(text, file, _JOB_HINT)]
+    if not is_manifest(documents[0]):
+        if base is not None:
+            raise typer.BadParameter(
+                f"{_display_name(file)} is a request, not a manifest: put all members into it", param_hint="'--with'"
+            )
+        return ConvertedManifest(documents[0])
+    manifest, companions = the_job(documents)
+    members = {} if base is None else read_object(base, "part of a request", _HINT)
+    check_kind(manifest)
+    check_placeholders(manifest, file, members)
+    return convert_manifest(manifest, members, companions)
 
 
 def read_object(file: str, noun: str, hint: str) -> dict[str, Any]:
@@ -44,15 +54,27 @@ def read_object(file: str, noun: str, hint: str) -> dict[str, Any]:
     return _parse_json(_read_text(file, noun), file, hint)
 
 
-def not_honoured_member(job: ConvertedManifest) -> dict[str, Any]:
-    """Return the manifest's fields that are not honoured, for `--json`; empty for a request."""
-    fields = [{"field": field, "why": why} for field, why in job.not_honoured]
-    return {"notHonoured": fields} if fields else {}
+def upload_command(cli: CliContext, job: ConvertedManifest) -> None:
+    """Upload the files that the job's command needs, if any. Raises Refused."""
+    if job.uploads:
+        upload(cli.connect_s3(cli.target), job.uploads, job.request)
 
 
-def conversion_warnings(job: ConvertedManifest) -> list[str]:
-    """Return a warning for each field that is not honoured."""
-    return [f"{field} is not honoured: {why}." for field, why in job.not_honoured]
+def conversion_members(job: ConvertedManifest) -> dict[str, Any]:
+    """Return the manifest's fields that are not honoured and the uploaded files, for `--json`; empty for a request."""
+    fields = [{"field": each.field, "why": each.why, "changesResult": each.changes_result} for each in job.not_honoured]
+    return ({"notHonoured": fields} if fields else {}) | ({"uploads": [*job.uploads]} if job.uploads else {})
+
+
+def conversion_warnings(job: ConvertedManifest, uploads: str = "The command is uploaded to") -> list[str]:
+    """Return a warning for each field without which the job can end otherwise, and one for all others."""
+    warnings = [f"{each.field} is not honoured: {each.why}." for each in job.not_honoured if each.changes_result]
+    others = [each.field.rpartition("template.spec.")[2] for each in job.not_honoured if not each.changes_result]
+    if others:
+        warnings.append(f"Without effect on the result (reasons with --json): {', '.join(others)}.")
+    if job.uploads:
+        warnings.append(f"{uploads} {next(iter(job.uploads)).rpartition('/')[0]}/, which RoleArn must be able to read.")
+    return warnings
 
 
 def _parse_json(text: str, file: str, hint: str) -> dict[str, Any]:
@@ -65,14 +87,17 @@ def _parse_json(text: str, file: str, hint: str) -> dict[str, Any]:
     return value
 
 
-def _parse_yaml(text: str, file: str) -> dict[str, Any]:
+def _parse_yaml(text: str, file: str) -> list[Any]:
+    """Return the documents of a text, at least one manifest among them."""
     try:
-        value = parse_yaml(text)
+        documents = parse_documents(text)
     except ValueError as error:
-        raise _invalid(f"{_display_name(file)} is not valid YAML: {error}", "Use one manifest per file") from error
-    if not isinstance(value, dict) or not is_manifest(value):
+        check_text(text, file)
+        raise _invalid(f"{_display_name(file)} is not valid YAML: {error}", "Correct it there") from error
+    if not documents or not all(map(is_manifest, documents)):
+        check_text(text, file)
         raise _invalid(f"{_display_name(file)} does not contain a manifest", "Set apiVersion and kind")
-    return value
+    return documents
 
 
 def option_tags(

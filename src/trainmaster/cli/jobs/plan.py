@@ -9,7 +9,7 @@ import typer
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.elastic_options import elastic_options
 from trainmaster.cli.common.options import Base, File, Instances, Json, Options, Priority, Resources
-from trainmaster.cli.common.request import conversion_warnings, not_honoured_member, option_tags, read_job, with_tags
+from trainmaster.cli.common.request import conversion_members, conversion_warnings, option_tags, read_job, with_tags
 from trainmaster.cli.kinds import PlanOptions, kind_of_request, plan_options, with_help
 from trainmaster.cli.output.outlook import deadline_sentence, join_names, start_sentence
 from trainmaster.cli.output.render import as_json, print_warnings, reason_text
@@ -44,8 +44,8 @@ def plan(  # noqa: PLR0913 - one parameter per option
     """Show what would happen if a request were submitted now.
 
     The queue applies the same checks as for submit, and stores nothing. The output says when the job would start, which
-    jobs it would preempt, and which jobs would start later. For a HyperPodPyTorchJob manifest, the command lists every
-    field that is not honoured.
+    jobs it would preempt, and which jobs would start later. For a Kubernetes manifest, the command lists the
+    fields that are not honoured.
     """
     job = read_job(file, base)
     options = option_tags(option or (), resources, instances, elastic)
@@ -54,11 +54,11 @@ def plan(  # noqa: PLR0913 - one parameter per option
         request = kind.with_plan_options(kind.with_options(job.request, priority, options), of_kinds)
     else:
         request = with_tags(job.request, priority, options)
-    print_warnings(conversion_warnings(job))
+    print_warnings(conversion_warnings(job, "`trainmaster submit` uploads the command to"))
     cli = cli_context(context)
     with cli.api() as api:
         answer = api.plan(request)
-    typer.echo(as_json(answer | not_honoured_member(job)) if json else _plan_text(sanitize(answer), request, cli.now()))
+    typer.echo(as_json(answer | conversion_members(job)) if json else _plan_text(sanitize(answer), request, cli.now()))
     print_warnings(answer["warnings"])
 
 

@@ -9,7 +9,14 @@ import typer
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.elastic_options import elastic_options
 from trainmaster.cli.common.options import Base, File, Instances, Json, Options, Priority, Resources
-from trainmaster.cli.common.request import conversion_warnings, not_honoured_member, option_tags, read_job, with_tags
+from trainmaster.cli.common.request import (
+    conversion_members,
+    conversion_warnings,
+    option_tags,
+    read_job,
+    upload_command,
+    with_tags,
+)
 from trainmaster.cli.common.waiting import (
     INTERVAL_SECONDS,
     Interval,
@@ -58,8 +65,8 @@ def submit(  # noqa: PLR0913 - one parameter per option
     """Submit a job to the queue.
 
     Submitting the same request again returns the same answer; a different request under the same name is refused.
-    Command-line tags replace tags of the request. For a HyperPodPyTorchJob manifest, the command lists every field that
-    is not honoured.
+    Command-line tags replace tags of the request. For a Kubernetes manifest, the command lists the fields that
+    are not honoured, and uploads a command that is too long for a request.
     """
     job = read_job(file, base)
     options = option_tags(option or (), resources, instances, elastic)
@@ -71,13 +78,14 @@ def submit(  # noqa: PLR0913 - one parameter per option
         return
     request = with_tags(job.request, priority, options)
     print_warnings(conversion_warnings(job))
+    upload_command(cli, job)
     with cli.api() as api:
         submission = api.submit(request)
         if not json:
             typer.echo(_submission_line(sanitize(submission), cli.now()))
         print_warnings(submission["warnings"])
         _finish(
-            cli, api, submission, WaitOptions(interval, timeout) if wait else None, not_honoured_member(job), json=json
+            cli, api, submission, WaitOptions(interval, timeout) if wait else None, conversion_members(job), json=json
         )
 
 

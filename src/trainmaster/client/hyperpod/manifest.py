@@ -1,32 +1,35 @@
-"""Converts a HyperPodPyTorchJob manifest to a CreateTrainingJob request, and lists the fields that are not honoured.
+"""Converts a Kubernetes manifest of a training job to a CreateTrainingJob request, and lists what is not honoured.
 
-Fields have the meaning of the training operator's custom resource, `sagemaker.amazonaws.com/v1`. The queue validates
-the request.
+Fields have the meaning of their operators: HyperPod's training operator (`sagemaker.amazonaws.com`), Kubeflow's
+(`kubeflow.org/v1`), Kubernetes' Jobs and JobSets. The queue validates the request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainmaster.client.api.errors import Refused
+from trainmaster.client.hyperpod.command import Command, has_reference, oversized, read_command
+from trainmaster.client.hyperpod.environment import Environment, one_host_variables, read_environment
+from trainmaster.client.hyperpod.kinds import HYPERPOD, JOB, JOB_SET, Layout, check_templates, layout_of
+from trainmaster.client.hyperpod.launch_script import ENTRY_POINT, LaunchScript, channel_of, prefix_of
+from trainmaster.client.hyperpod.node_types import instance_type_of
 from trainmaster.client.hyperpod.resources import resources_of
-from trainmaster.client.hyperpod.unsupported import DEFAULT_REASON, REASONS
-from trainmaster.client.hyperpod.yaml_reader import ManifestReader, Path, invalid_field
+from trainmaster.client.hyperpod.unsupported import reason_for
+from trainmaster.client.hyperpod.volumes import Mounts, read_mounts
+from trainmaster.client.hyperpod.yaml_reader import ManifestReader, Path, format_path, invalid_field
 from trainmaster.domain.requests.fields import part
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX, PRIORITY_TAG, RESOURCES_TAG
 
-KIND = "HyperPodPyTorchJob"
-VERSION = "sagemaker.amazonaws.com/v1"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
-TYPE_LABEL = "node.kubernetes.io/instance-type"
 _POLICY: Path = ("spec", "elasticPolicy")
 _RUN: Path = ("spec", "runPolicy")
 _RESTARTS: Path = (*_RUN, "restartPolicy")
-_POD: Path = ("spec", "replicaSpecs", 0, "template", "spec")
-_CONTAINER: Path = (*_POD, "containers", 0)
 _TIMEOUTS = {
     "scalingTimeoutInSeconds": "scaling-timeout",
     "gracefulShutdownTimeoutInSeconds": "graceful-shutdown-timeout",
@@ -35,7 +38,25 @@ _TIMEOUTS = {
 _REQUIRED = {"RoleArn": (), "OutputDataConfig": ("S3OutputPath",)}
 _EXAMPLE = '{"RoleArn": "arn:aws:iam::111122223333:role/training", "OutputDataConfig": {"S3OutputPath": "s3://..."}}'
 _NOT_ELASTIC = "the job is not elastic: it has neither maxReplicas nor replicaDiscreteValues"
-_RUNNER = "hyperpodrun"
+_NO_COMMAND = (
+    "the image's own entry point starts without the variables of the operator, such as NNODES and MASTER_ADDR: set "
+    "`command`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """A field that has no effect, or less effect than on a cluster.
+
+    Attributes:
+        field: its path.
+        why: the reason.
+        changes_result: whether the job can end differently without it.
+    """
+
+    field: str
+    why: str
+    changes_result: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,47 +65,49 @@ class ConvertedManifest:
 
     Attributes:
         request: a CreateTrainingJob request.
-        not_honoured: path and reason of each field that has no effect, or less effect than on HyperPod.
+        not_honoured: fields without their full effect; those that can change the result come first.
+        uploads: texts by S3 URI that must be uploaded before the job starts; empty if the request contains all.
     """
 
     request: dict[str, Any]
-    not_honoured: tuple[tuple[str, str], ...]
+    not_honoured: tuple[Unsupported, ...] = ()
+    uploads: Mapping[str, str] = field(default_factory=dict)
 
 
-def is_manifest(value: Mapping[str, Any]) -> bool:
-    """Return whether the value is a Kubernetes manifest of any kind, rather than a request."""
-    return "apiVersion" in value and "kind" in value
-
-
-def convert_manifest(manifest: Mapping[str, Any], base: Mapping[str, Any] | None = None) -> ConvertedManifest:
+def convert_manifest(
+    manifest: Mapping[str, Any],
+    base: Mapping[str, Any] | None = None,
+    companions: Sequence[Mapping[str, Any]] = (),
+) -> ConvertedManifest:
     """Convert a manifest to a request.
 
     Args:
-        manifest: a HyperPodPyTorchJob.
+        manifest: a job of a supported kind.
         base: a part of a CreateTrainingJob request with members that a manifest lacks. It takes precedence over the
             manifest; tags and environment variables are merged by name.
+        companions: other documents of the same file; ConfigMaps among them are used.
 
-    Raises Refused for another kind, a field of the wrong type, and a job without role or output.
+    Raises Refused for another kind, a field of the wrong type, two commands, and a job without role, output or image.
     """
     reader, base = ManifestReader(manifest), base or {}
-    if (reader.take(str, "apiVersion"), reader.take(str, "kind")) != (VERSION, KIND):
-        actual = f"{manifest.get('kind')} of {manifest.get('apiVersion')}"
-        raise invalid_field(
-            ("kind",), f"is {actual}, not {KIND} of {VERSION}", f"Provide a {KIND}, or a request in JSON."
-        )
+    layout = layout_of(reader)
+    check_templates(reader, layout)
     tags = _labels(reader)
-    sizes, count = _elastic_options(reader)
+    sizes, count = _sizes(reader, layout)
     tags |= {OPTION_PREFIX + name: str(value) for name, value in sizes.items()}
-    request = _job(reader) | {"ResourceConfig": {"InstanceCount": count}}
-    instance_type = reader.take(str, *_POD, "nodeSelector", TYPE_LABEL)
+    request = _job(reader, layout, manifest) | {"ResourceConfig": {"InstanceCount": count}}
+    instance_type = instance_type_of(reader, layout.pod)
     if instance_type is not None:
-        request["ResourceConfig"]["InstanceType"] = instance_type
-    elif "InstanceType" not in part(base, "ResourceConfig") and (resources := resources_of(reader, _CONTAINER)):
+        request["ResourceConfig"]["InstanceType"] = instance_type[0]
+    elif "InstanceType" not in part(base, "ResourceConfig") and (resources := resources_of(reader, layout.container)):
         tags[RESOURCES_TAG] = resources
-    merged = merge_requests({**request, "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}, base)
-    _require_members(merged)
-    _note_unsupported_commands(reader, part(merged, "AlgorithmSpecification"))
-    return ConvertedManifest(merged, tuple(reader.unused(REASONS, DEFAULT_REASON)))
+    request["Tags"] = [{"Key": key, "Value": value} for key, value in tags.items()]
+    is_distributed = count > 1 or bool(sizes)
+    script = _add_command(reader, layout, request, base, companions, is_distributed=is_distributed)
+    merged = _merged(reader, layout, request, base, None if instance_type is None else instance_type[1])
+    _require_members(merged, layout)
+    uploads = _add_script(merged, script) if script is not None else {}
+    return ConvertedManifest(merged, _not_honoured(reader, layout, companions), uploads)
 
 
 def merge_requests(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,18 +144,15 @@ def _label(key: str) -> Path:
     return ("metadata", "labels", key)
 
 
-def _elastic_options(reader: ManifestReader) -> tuple[dict[str, Any], int]:
+def _sizes(reader: ManifestReader, layout: Layout) -> tuple[dict[str, Any], int]:
     """Return the options for sizes, timeouts and restarts, and the initial instance count."""
-    specs = reader.items("spec", "replicaSpecs")
-    if not specs:
-        raise invalid_field(
-            ("spec", "replicaSpecs"), "is missing", "Specify at least one replica spec with replicas and a template."
-        )
-    replicas = [reader.take(int, "spec", "replicaSpecs", index, "replicas") or 0 for index in range(len(specs))]
+    if layout.kind != HYPERPOD:
+        return {}, sum(layout.replicas)
+    replicas = list(layout.replicas)
     values = _discrete_values(reader)
     maximum = _max_replicas(reader, replicas)
     minimum = reader.take(int, *_POLICY, "minReplicas") if values or maximum else None
-    for index in range(len(specs)):
+    for index in range(len(replicas)):
         reader.take(str, "spec", "replicaSpecs", index, "name")
         _accept_default(reader, 0, "spec", "replicaSpecs", index, "spares")
     if not values and maximum is None:
@@ -207,44 +227,177 @@ def _restarts(reader: ManifestReader) -> dict[str, int | None]:
     return options
 
 
-def _job(reader: ManifestReader) -> dict[str, Any]:
-    """Return name, image, command, environment and time limit."""
-    limit = reader.take(int, *_RUN, "activeDeadlineSeconds")
-    _accept_default(reader, False, *_RUN, "suspend")  # noqa: FBT003 - a value, no switch
-    reader.items(*_POD, "containers")
-    reader.take(str, *_CONTAINER, "name")
-    algorithm = {
-        "TrainingImage": reader.take(str, *_CONTAINER, "image"),
-        "TrainingInputMode": "File",
-        "ContainerEntrypoint": _strings(reader, "command"),
-        "ContainerArguments": _strings(reader, "args"),
-    }
+def _job(reader: ManifestReader, layout: Layout, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return name, image and time limit."""
+    limit = reader.take(int, *layout.run_policy, "activeDeadlineSeconds")
+    _accept_default(reader, False, *layout.run_policy, "suspend")  # noqa: FBT003 - a value, no switch
+    reader.items(*layout.pod, "containers")
+    reader.take(str, *layout.container, "name")
+    image = reader.take(str, *layout.container, "image")
     job = {
-        "TrainingJobName": reader.take(str, "metadata", "name"),
-        "AlgorithmSpecification": {name: value for name, value in algorithm.items() if value},
-        "Environment": _environment(reader),
+        "TrainingJobName": _name(reader, manifest),
+        "AlgorithmSpecification": {"TrainingInputMode": "File"} | ({"TrainingImage": image} if image else {}),
         "StoppingCondition": {} if limit is None else {"MaxRuntimeInSeconds": limit},
     }
     return {name: value for name, value in job.items() if value}
 
 
-def _strings(reader: ManifestReader, name: str) -> list[str]:
-    strings = [reader.take(str, *_CONTAINER, name, index) for index in range(len(reader.items(*_CONTAINER, name)))]
-    return [text for text in strings if text is not None]
+def _name(reader: ManifestReader, manifest: Mapping[str, Any]) -> str | None:
+    """Return the job's name; for `generateName` the same name for the same manifest."""
+    name = reader.take(str, "metadata", "name")
+    prefix = reader.take(str, "metadata", "generateName")
+    if name is not None or prefix is None:
+        return name
+    digest = hashlib.sha256(json.dumps(manifest, sort_keys=True, default=str).encode()).hexdigest()
+    return f"{prefix}{digest[:8]}"
 
 
-def _environment(reader: ManifestReader) -> dict[str, str]:
-    environment = {}
-    for index in range(len(reader.items(*_CONTAINER, "env"))):
-        path = (*_CONTAINER, "env", index)
-        name = reader.take(str, *path, "name")
-        if name is not None and reader.peek(*path, "valueFrom") is None:
-            environment[name] = reader.take(str, *path, "value") or ""
-    processes = reader.peek("spec", "nprocPerNode")
-    if processes is not None:
-        whole = isinstance(processes, int)
-        environment["PET_NPROC_PER_NODE"] = str(reader.take(int if whole else str, "spec", "nprocPerNode"))
-    return environment
+def _add_command(  # noqa: PLR0913 - one parameter per source
+    reader: ManifestReader,
+    layout: Layout,
+    request: dict[str, Any],
+    base: Mapping[str, Any],
+    companions: Sequence[Mapping[str, Any]],
+    *,
+    is_distributed: bool,
+) -> LaunchScript | None:
+    """Put command and environment into the request, or return the script that has them."""
+    environment = read_environment(reader, layout, companions, part(base, "Environment"))
+    processes = environment.values.get("PET_NPROC_PER_NODE")
+    if not is_distributed:
+        environment.known |= one_host_variables(layout, processes)
+    command = read_command(reader, layout, environment, part(base, "AlgorithmSpecification"))
+    mounts = read_mounts(reader, layout, companions, base, has_command=bool(command.command))
+    directory = reader.peek(*layout.container, "workingDir") if command.command else None
+    script = _script(layout, command, environment, mounts, directory, is_distributed=is_distributed)
+    if directory is not None:
+        reader.mark_used(*layout.container, "workingDir")
+    if not command.command:
+        _check_without_command(reader, layout, command, environment, is_distributed=is_distributed)
+    outside = script.environment if script is not None else {}
+    if not is_distributed and layout.kind not in (JOB, JOB_SET) and command.command:
+        environment.values = one_host_variables(layout, processes) | environment.values
+    values = {name: value for name, value in environment.values.items() if name not in outside}
+    if values:
+        request["Environment"] = values
+    entry = (*command.wrapper, *ENTRY_POINT) if script is not None else (*command.wrapper, *command.command)
+    members = {"ContainerEntrypoint": list(entry), "ContainerArguments": [] if script is not None else [*command.args]}
+    request["AlgorithmSpecification"] |= {name: words for name, words in members.items() if words}
+    return script
+
+
+def _script(  # noqa: PLR0913 - one parameter per source
+    layout: Layout,
+    command: Command,
+    environment: Environment,
+    mounts: Mounts,
+    directory: str | None,
+    *,
+    is_distributed: bool,
+) -> LaunchScript | None:
+    """Return the launch script if the command needs one and is known."""
+    values = oversized(environment.values)
+    needs_script = (
+        not command.fits
+        or command.uses_hyperpodrun
+        or has_reference(command.argv)
+        or directory is not None
+        or bool(values or mounts.directories or mounts.links or mounts.files)
+        or (is_distributed and layout.variables)
+    )
+    if not command.command or not needs_script:
+        return None
+    return LaunchScript(
+        argv=command.argv,
+        operator_variables=layout.variables if is_distributed else (),
+        environment=values,
+        directory=directory,
+        replaces_hyperpodrun=command.uses_hyperpodrun,
+        directories=mounts.directories,
+        links=mounts.links,
+        files=mounts.files,
+    )
+
+
+def _check_without_command(
+    reader: ManifestReader,
+    layout: Layout,
+    command: Command,
+    environment: Environment,
+    *,
+    is_distributed: bool,
+) -> None:
+    """Check a job that runs the entry point of its image, which no script can start.
+
+    Raises Refused if its arguments or variables cannot be in a request.
+    """
+    if not command.fits or has_reference(command.args):
+        raise invalid_field(
+            (*layout.container, "args"),
+            "is longer than SageMaker accepts, or refers to variables of the container",
+            "Set `command` too: then the queue can start both from a script.",
+        )
+    for name in oversized(environment.values):
+        index = next(
+            (i for i, each in enumerate(reader.items(*layout.container, "env")) if each.get("name") == name), 0
+        )
+        reader.note("SageMaker accepts no such variable: set `command`, so that a script can set it",
+                    *layout.container, "env", index, "value")  # fmt: skip
+        del environment.values[name]
+    if is_distributed and layout.variables and not command.args:
+        reader.note(_NO_COMMAND, *layout.container, "image")
+
+
+def _add_script(request: dict[str, Any], script: LaunchScript) -> dict[str, str]:
+    """Add the script's channel to a request; return its files by S3 URI."""
+    files = script.uploads()
+    prefix = prefix_of(str(request["OutputDataConfig"]["S3OutputPath"]), files)
+    request["InputDataConfig"] = [*request.get("InputDataConfig", []), channel_of(prefix)]
+    return {prefix + name: text for name, text in files.items()}
+
+
+def _merged(
+    reader: ManifestReader,
+    layout: Layout,
+    request: dict[str, Any],
+    base: Mapping[str, Any],
+    type_path: Path | None,
+) -> dict[str, Any]:
+    """Return the request with the base request's members, and note the fields that those replace."""
+    paths: list[tuple[tuple[str, ...], Path | None]] = [
+        (("TrainingJobName",), ("metadata", "name")),
+        (("AlgorithmSpecification", "TrainingImage"), (*layout.container, "image")),
+        (("ResourceConfig", "InstanceType"), type_path),
+        (("StoppingCondition", "MaxRuntimeInSeconds"), (*layout.run_policy, "activeDeadlineSeconds")),
+    ]
+    for (*parents, member), path in paths:
+        ours, theirs = part(request, *parents).get(member), part(base, *parents).get(member)
+        if path is not None and None not in (ours, theirs) and ours != theirs:
+            reader.note(f"--with sets {member}", *path)
+    # The entry points are already combined.
+    algorithm = {
+        name: value
+        for name, value in part(base, "AlgorithmSpecification").items()
+        if name not in ("ContainerEntrypoint", "ContainerArguments")
+    }
+    others = {name: value for name, value in base.items() if name != "AlgorithmSpecification"}
+    return merge_requests(request, others | ({"AlgorithmSpecification": algorithm} if algorithm else {}))
+
+
+def _not_honoured(
+    reader: ManifestReader, layout: Layout, companions: Sequence[Mapping[str, Any]]
+) -> tuple[Unsupported, ...]:
+    """Return the fields and documents without effect; those that can change the result first."""
+    found = []
+    for path, note in reader.unused():
+        why, changes = reason_for(path, layout)
+        is_replaced = note is not None and note.startswith("--with sets")
+        found.append(Unsupported(format_path(path), note or why, (changes or note is not None) and not is_replaced))
+    for document in companions:
+        if document.get("kind") != "ConfigMap":
+            name = f"{document.get('kind')} {part(document, 'metadata').get('name')}"
+            found.append(Unsupported(name, "the queue converts only the job", document.get("kind") == "Service"))
+    return tuple(sorted(found, key=lambda each: not each.changes_result))
 
 
 def _accept_default(reader: ManifestReader, default: object, *path: str | int) -> None:
@@ -253,7 +406,7 @@ def _accept_default(reader: ManifestReader, default: object, *path: str | int) -
         reader.take(type(default), *path)
 
 
-def _require_members(request: Mapping[str, Any]) -> None:
+def _require_members(request: Mapping[str, Any], layout: Layout) -> None:
     """Raise Refused, naming all required members that neither the manifest nor `base` has."""
     missing = []
     for name, members in _REQUIRED.items():
@@ -267,19 +420,7 @@ def _require_members(request: Mapping[str, Any]) -> None:
             field=missing[0],
             hint=f"Provide them in a file with --with base.json: {_EXAMPLE}",
         )
-
-
-def _note_unsupported_commands(reader: ManifestReader, algorithm: Mapping[str, Any]) -> None:
-    """Note parts of the command that work only on HyperPod or Kubernetes, unless `base` replaces them."""
-    for name, member in (("command", "ContainerEntrypoint"), ("args", "ContainerArguments")):
-        command = algorithm.get(member)
-        entries = reader.items(*_CONTAINER, name) if isinstance(command, list) else ()
-        for index, text in enumerate(entries):
-            if text not in (command or ()):
-                continue
-            if _RUNNER in text:
-                reason = f"{_RUNNER} needs HyperPod's operator, which is not available"
-                reader.note(f"{reason}: start the script with trainmaster-run instead", *_CONTAINER, name, index)
-            elif "$(" in text:
-                reason = "SageMaker does not expand $(NAME) as Kubernetes does: expand it in a shell"
-                reader.note(reason, *_CONTAINER, name, index)
+    if not {"TrainingImage", "AlgorithmName"} & part(request, "AlgorithmSpecification").keys():
+        raise invalid_field(
+            (*layout.container, "image"), "is empty", "Set it, or AlgorithmSpecification.TrainingImage in --with."
+        )

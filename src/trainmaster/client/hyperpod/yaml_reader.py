@@ -15,8 +15,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _EXPECTED = {str: "a string, quoted where YAML would read another type", int: "a non-negative integer"}
 
 
-def parse_yaml(text: str) -> object:
-    """Return the value of a text's single YAML document (YAML includes JSON). Raises ValueError.
+def parse_documents(text: str) -> list[object]:
+    """Return the values of a text's YAML documents that are not empty (YAML includes JSON). Raises ValueError.
 
     Only plain values are constructed (`SafeLoader`). A duplicate key is an error, as in Kubernetes.
     """
@@ -31,12 +31,9 @@ def parse_yaml(text: str) -> object:
             return super().construct_mapping(node, deep=deep)
 
     try:
-        documents = [value for value in yaml.load_all(text, Loader=StrictLoader) if value is not None]
+        return [value for value in yaml.load_all(text, Loader=StrictLoader) if value is not None]
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from error
-    if len(documents) != 1:
-        raise ValueError(f"there are {len(documents)} documents; expected one")
-    return documents[0]
 
 
 class ManifestReader:
@@ -91,17 +88,14 @@ class ManifestReader:
         if self.peek(*path) is not None:
             self._notes[path] = reason
 
-    def unused(self, reasons: Mapping[str, str], default: str) -> Iterator[tuple[str, str]]:
-        """Iterate over path and reason of all fields that are not honoured; of unknown objects only the topmost.
-
-        `reasons` are by path without indexes; a path's reason also applies to paths below it without their own.
-        """
+    def unused(self) -> Iterator[tuple[Path, str | None]]:
+        """Iterate over path and note of all fields that are not honoured; of unknown objects only the topmost."""
         partial = [path for path in self._notes if path in self._used]
         for path in dict.fromkeys([*self._unused_paths((), self._root), *partial]):
-            noted = next(
-                (self._notes[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self._notes), None
+            yield (
+                path,
+                next((self._notes[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self._notes), None),
             )
-            yield format_path(path), noted or _reason_for(path, reasons) or default
 
     def _unused_paths(self, path: Path, value: object) -> Iterator[Path]:
         if path in self._used or _is_empty(value):
@@ -138,8 +132,3 @@ def _is_empty(value: object) -> bool:
     if isinstance(value, Mapping):
         return all(map(_is_empty, value.values()))
     return all(map(_is_empty, value)) if isinstance(value, list) else value is None
-
-
-def _reason_for(path: Path, reasons: Mapping[str, str]) -> str | None:
-    names = [str(key) for key in path if not isinstance(key, int)]
-    return next((reasons[key] for end in range(len(names), 0, -1) if (key := ".".join(names[:end])) in reasons), None)

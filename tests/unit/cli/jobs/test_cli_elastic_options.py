@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cli_terminal import Terminal
 from fake_api import ROLE, FakeApi, a_request
@@ -30,6 +31,7 @@ spec:
         nodeSelector: {node.kubernetes.io/instance-type: ml.p5.48xlarge}
         containers:
         - image: my/image:1
+          command: [python, train.py]
 """
 NAMESPACE = "the queue has shares instead: set one with the label kueue.x-k8s.io/queue-name"
 
@@ -88,8 +90,9 @@ class TestManifests:
         assert sent(world)["TrainingJobName"] == "llama"
         assert sent(world)["RoleArn"] == ROLE
         assert tags(world) == {"min-instances": "1", "max-instances": "4"}
-        named = [line for line in done.stderr.splitlines() if "not honoured" in line]
-        assert named == [f"Warning: metadata.namespace is not honoured: {NAMESPACE}."]
+        assert "Warning: Without effect on the result (reasons with --json): metadata.namespace.\n" in done.stderr
+        assert "not honoured" not in done.stderr
+        assert run.s3.keys() == {"run.sh"}
 
     @pytest.mark.parametrize("command", [["submit"], ["plan"], ["submit", "--wait"]])
     def test_scripts_get_the_list_too(self, world: FakeApi, run: Terminal, files: Any, command: list[str]) -> None:
@@ -99,14 +102,17 @@ class TestManifests:
             run.meanwhile.append(lambda: world.end("llama"))
         path, base = files("job.yaml", MANIFEST), files("base.json", BASE)
         answer = json.loads(run(name, path, "--with", base, "--json", *wait).stdout)
-        assert answer["notHonoured"] == [{"field": "metadata.namespace", "why": NAMESPACE}]
+        assert answer["notHonoured"] == [{"field": "metadata.namespace", "why": NAMESPACE, "changesResult": False}]
+        assert [uri.rpartition("/")[2] for uri in answer["uploads"]] == ["run.sh"]
+        assert bool(run.s3) == (name == "submit")
 
     def test_of_a_request_there_is_no_such_list(self, run: Terminal, files: Any) -> None:
         answer = json.loads(run("submit", files("request.json", a_request("job1")), "--json").stdout)
         assert "notHonoured" not in answer
 
     def test_come_on_standard_input_and_in_json(self, world: FakeApi, run: Terminal, files: Any) -> None:
-        spec = {"replicaSpecs": [{"replicas": 1}]}
+        pod = {"spec": {"containers": [{"image": "my/image:1"}]}}
+        spec = {"replicaSpecs": [{"replicas": 1, "template": pod}]}
         job = {"apiVersion": "sagemaker.amazonaws.com/v1", "kind": "HyperPodPyTorchJob", "spec": spec}
         base = files("base.json", BASE | {"TrainingJobName": "b"})
         assert run("submit", "-", "--with", base, stdin=json.dumps(job)).exit_code == 0
@@ -126,7 +132,10 @@ class TestManifests:
             (MANIFEST.replace("kind: HyperPodPyTorchJob", "kind: Pod"), "kind is Pod of"),
             ("kind: [", "is not valid YAML"),
             ("kind: Pod", "does not contain a manifest"),
-            (f"{MANIFEST}---\n{MANIFEST}", "there are 2 documents"),
+            (
+                f"{MANIFEST}---\n{MANIFEST}",
+                "The file contains 2 jobs: HyperPodPyTorchJob llama, HyperPodPyTorchJob llama.",
+            ),
             (MANIFEST.replace("  name: llama", "  name: llama\n  name: lama"), "'name' is a duplicate key"),
             (MANIFEST.replace("replicas: 2", "replicas: two"), "spec.replicaSpecs[0].replicas is 'two'"),
         ],
@@ -140,3 +149,38 @@ class TestManifests:
         done = run("submit", files("request.json", a_request("job1")), "--with", files("base.json", BASE))
         assert done.exit_code == 2
         assert "is a request, not a manifest" in done.stderr
+
+    def test_that_cannot_be_uploaded_are_not_submitted(self, world: FakeApi, run: Terminal, files: Any) -> None:
+        run.s3_error = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "PutObject")
+        done = run("submit", files("job.yaml", MANIFEST), "--with", files("base.json", BASE))
+        assert done.exit_code != 0
+        assert "You need s3:PutObject there" in done.stderr
+        assert world.calls == []
+
+    def test_are_encrypted_as_the_output_of_the_job_is(self, run: Terminal, files: Any) -> None:
+        base = BASE | {"OutputDataConfig": BASE["OutputDataConfig"] | {"KmsKeyId": "alias/mine"}}  # type: ignore[operator]
+        assert run("submit", files("job.yaml", MANIFEST), "--with", files("base.json", base)).exit_code == 0
+        assert run.s3["run.sh"]["SSEKMSKeyId"] == "alias/mine"
+
+    def test_warnings_that_matter_come_first_one_by_one(self, run: Terminal, files: Any) -> None:
+        container = "          imagePullPolicy: Always\n          envFrom: [{secretRef: {name: s}}]\n"
+        done = run("submit", files("job.yaml", MANIFEST + container), "--with", files("base.json", BASE))
+        first, second, third = [line for line in done.stderr.splitlines() if line.startswith("Warning")][:3]
+        assert "containers[0].envFrom[0] is not honoured" in first
+        assert second.endswith(": metadata.namespace, containers[0].imagePullPolicy.")
+        assert third.startswith("Warning: The command is uploaded to s3://bucket/out/trainmaster-command/")
+
+    @pytest.mark.parametrize("folder", ["templates", "."])
+    def test_a_helm_template_names_the_command_that_renders_it(
+        self, run: Terminal, tmp_path: Path, folder: str
+    ) -> None:
+        chart = tmp_path / "chart"
+        (chart / folder).mkdir(parents=True, exist_ok=True)
+        (chart / "Chart.yaml").touch()
+        (chart / folder / "job.yaml").write_text(MANIFEST.replace("replicas: 2", "replicas: {{ .Values.nodes }}"))
+        done = run("submit", str(chart / folder / "job.yaml"))
+        assert done.exit_code != 0
+        assert "is a Helm template" in done.stderr
+        assert f"helm template NAME {chart} --show-only templates/job.yaml > rendered.yaml" in " ".join(
+            done.stderr.split()
+        )

@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.client.api.errors import Refused
-from trainmaster.client.hyperpod.manifest import ConvertedManifest, convert_manifest, is_manifest, merge_requests
-from trainmaster.client.hyperpod.yaml_reader import parse_yaml
+from trainmaster.client.hyperpod.kinds import is_manifest
+from trainmaster.client.hyperpod.manifest import ConvertedManifest, convert_manifest, merge_requests
+from trainmaster.client.hyperpod.yaml_reader import parse_documents
 from trainmaster.domain.requests import meaning_problems, option_problems, options_of
 
 BASE = {
     "RoleArn": "arn:aws:iam::111122223333:role/training",
     "OutputDataConfig": {"S3OutputPath": "s3://bucket/out"},
 }
+COMMAND = ["python", "train.py"]
 IMAGE = "111122223333.dkr.ecr.us-east-1.amazonaws.com/train:1"
 EVERY_FIELD = f"""
 apiVersion: sagemaker.amazonaws.com/v1
@@ -102,19 +104,21 @@ NOT_HONOURED = [
     "spec.replicaSpecs[0].template.spec.serviceAccountName",
     "spec.replicaSpecs[0].template.spec.priorityClassName",
     "spec.replicaSpecs[0].template.spec.tolerations",
-    "spec.replicaSpecs[0].template.spec.volumes",
+    "spec.replicaSpecs[0].template.spec.volumes[0]",
     "spec.replicaSpecs[0].template.spec.initContainers",
-    "spec.replicaSpecs[0].template.spec.containers[0].env[1].valueFrom",
-    "spec.replicaSpecs[0].template.spec.containers[0].envFrom",
+    "spec.replicaSpecs[0].template.spec.containers[0].envFrom[0]",
     "spec.replicaSpecs[0].template.spec.containers[0].resources",
-    "spec.replicaSpecs[0].template.spec.containers[0].volumeMounts",
+    "spec.replicaSpecs[0].template.spec.containers[0].volumeMounts[0]",
     "spec.replicaSpecs[0].template.spec.containers[1]",
 ]
 
 
 def manifest(**spec: Any) -> dict[str, Any]:
     """A small one; `spec` replaces members of its spec."""
-    pod = {"containers": [{"image": IMAGE}], "nodeSelector": {"node.kubernetes.io/instance-type": "ml.p5.48xlarge"}}
+    pod = {
+        "containers": [{"image": IMAGE, "command": COMMAND}],
+        "nodeSelector": {"node.kubernetes.io/instance-type": "ml.p5.48xlarge"},
+    }
     plain = {"replicaSpecs": [{"replicas": 2, "template": {"spec": pod}}]}
     return {
         "apiVersion": "sagemaker.amazonaws.com/v1",
@@ -126,7 +130,9 @@ def manifest(**spec: Any) -> dict[str, Any]:
 
 def with_container(**members: Any) -> dict[str, Any]:
     job = manifest()
-    job["spec"]["replicaSpecs"][0]["template"]["spec"] = {"containers": [{"image": IMAGE} | members]}
+    job["spec"]["replicaSpecs"][0]["template"]["spec"] = {
+        "containers": [{"image": IMAGE, "command": COMMAND} | members]
+    }
     return job
 
 
@@ -135,11 +141,11 @@ def tags(made: ConvertedManifest) -> dict[str, str]:
 
 
 def named(made: ConvertedManifest) -> dict[str, str]:
-    return dict(made.not_honoured)
+    return {each.field: each.why for each in made.not_honoured}
 
 
 def every_field() -> dict[str, Any]:
-    found = parse_yaml(EVERY_FIELD)
+    (found,) = parse_documents(EVERY_FIELD)
     assert isinstance(found, dict)
     return found
 
@@ -152,9 +158,9 @@ class TestEveryField:
             "AlgorithmSpecification": {
                 "TrainingImage": IMAGE,
                 "TrainingInputMode": "File",
-                "ContainerEntrypoint": ["python"],
-                "ContainerArguments": ["train.py", "--epochs=3"],
+                "ContainerEntrypoint": ["/bin/sh", "/opt/ml/input/data/trainmaster-command/run.sh"],
             },
+            "InputDataConfig": made.request["InputDataConfig"],
             "Environment": {"A": "1", "PET_NPROC_PER_NODE": "8"},
             "StoppingCondition": {"MaxRuntimeInSeconds": 7200},
             "ResourceConfig": {"InstanceCount": 4, "InstanceType": "ml.p5.48xlarge"},
@@ -187,6 +193,7 @@ class TestEveryField:
 Path = tuple[str | int, ...]
 WITHOUT_EFFECT = ("apiVersion", "kind", "name", "suspend", "spares")
 """Last words of paths that are honoured by doing nothing."""
+REQUIRED = ("apiVersion", "kind", "image")
 
 
 def leaves(value: Any, path: Path = ()) -> list[Path]:
@@ -207,7 +214,7 @@ def changed(job: dict[str, Any], path: Path) -> dict[str, Any]:
     for key in path[:-1]:
         inside = inside[key]
     before = inside[path[-1]]
-    other = "7Gi" if path[-1] == "memory" else "other"
+    other = {"memory": "7Gi", "node.kubernetes.io/instance-type": "ml.g5.xlarge"}.get(str(path[-1]), "other")
     inside[path[-1]] = not before if isinstance(before, bool) else before + 1 if isinstance(before, int) else other
     return copy
 
@@ -223,10 +230,17 @@ def without(job: dict[str, Any], gone: list[Path]) -> dict[str, Any]:
     return copy
 
 
+def converted_or_refused(job: dict[str, Any]) -> ConvertedManifest | str:
+    try:
+        return convert_manifest(job, BASE)
+    except Refused as refused:
+        return refused.message
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(leaves(every_field())), unique=True), st.booleans())
 def test_each_field_has_an_effect_or_is_named(gone, by_values):
-    job = without(every_field(), [path for path in gone if path[-1] not in ("apiVersion", "kind")])
+    job = without(every_field(), [path for path in gone if path[-1] not in REQUIRED])
     if by_values:
         job["spec"]["elasticPolicy"]["replicaDiscreteValues"] = [2, 4, 8]
     made = convert_manifest(job, BASE)
@@ -236,7 +250,7 @@ def test_each_field_has_an_effect_or_is_named(gone, by_values):
             continue
         if path[-1] not in WITHOUT_EFFECT or path == ("metadata", "name"):
             # Where another value is honoured otherwise, that shows in what is named.
-            assert convert_manifest(changed(job, path), BASE) != made, text
+            assert converted_or_refused(changed(job, path)) != made, text
 
 
 class TestSizes:
@@ -258,8 +272,13 @@ class TestSizes:
         assert tags(made) == {"min-instances": "2", "max-instances": "8"}
         assert base["replicas"] == made.request["ResourceConfig"]["InstanceCount"] == 2
         assert named(made) == {}
-        job["spec"]["replicaSpecs"][1]["template"] = base["template"]
+        job["spec"]["replicaSpecs"][1]["template"] = deepcopy(base["template"])
+        assert named(convert_manifest(job, BASE)) == {}
+        job["spec"]["replicaSpecs"][1]["template"]["spec"]["nodeSelector"] = {}
         assert list(named(convert_manifest(job, BASE))) == ["spec.replicaSpecs[1].template"]
+        job["spec"]["replicaSpecs"][1]["template"]["spec"]["containers"][0]["command"] = ["sleep"]
+        with pytest.raises(Refused, match="differs from that of the first pods"):
+            convert_manifest(job, BASE)
 
     def test_hyperpods_own_values_need_not_have_the_bounds_in_them(self):
         policy = {"minReplicas": 1, "maxReplicas": 9, "replicaDiscreteValues": [4, 8]}
@@ -335,27 +354,11 @@ class TestTheContainer:
             convert_manifest(with_container(resources={"limits": {"cpu": amount}}), BASE)
         assert refused.value.field == "spec.replicaSpecs[0].template.spec.containers[0].resources.limits.cpu"
 
-    def test_features_only_of_hyperpod_and_kubernetes_are_named(self):
-        job = with_container(command=["bash", "-c", "exec hyperpodrun train.py"], args=["--rank=$(RANK)"])
-        found = named(convert_manifest(job, BASE))
-        path = "spec.replicaSpecs[0].template.spec.containers[0]"
-        assert "trainmaster-run" in found[f"{path}.command[2]"]
-        assert "$(NAME)" in found[f"{path}.args[0]"]
-        base = BASE | {"AlgorithmSpecification": {"ContainerEntrypoint": ["trainmaster-run"]}}
-        made = convert_manifest(job, base)
-        assert list(named(made)) == [f"{path}.args[0]"]
-        assert made.request["AlgorithmSpecification"]["TrainingImage"] == IMAGE
-
 
 class TestAround:
     def test_a_request_is_no_manifest(self):
         assert is_manifest(manifest())
         assert not is_manifest({"TrainingJobName": "a"})
-
-    @pytest.mark.parametrize("other", [{"kind": "PyTorchJob"}, {"apiVersion": "kubeflow.org/v1"}])
-    def test_other_kinds_are_refused(self, other):
-        with pytest.raises(Refused, match="not HyperPodPyTorchJob"):
-            convert_manifest(manifest() | other, BASE)
 
     def test_no_replicas_are_refused(self):
         with pytest.raises(Refused) as refused:
@@ -378,5 +381,5 @@ class TestAround:
 
     def test_yaml_makes_plain_values_only(self):
         with pytest.raises(ValueError, match="python/object"):
-            parse_yaml("!!python/object/apply:os.system ['true']")
-        assert parse_yaml("a: &x {b: 1}\nc:\n  <<: *x\n  d: 2") == {"a": {"b": 1}, "c": {"b": 1, "d": 2}}
+            parse_documents("!!python/object/apply:os.system ['true']")
+        assert parse_documents("a: &x {b: 1}\nc:\n  <<: *x\n  d: 2") == [{"a": {"b": 1}, "c": {"b": 1, "d": 2}}]

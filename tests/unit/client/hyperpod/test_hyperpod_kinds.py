@@ -1,0 +1,282 @@
+"""Kinds of manifests, their pods and instance types, and templates that have to be filled in first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.client.api.errors import Refused
+from trainmaster.client.hyperpod.kinds import the_job
+from trainmaster.client.hyperpod.manifest import ConvertedManifest, convert_manifest
+from trainmaster.client.hyperpod.placeholders import check_placeholders, check_text
+from trainmaster.client.hyperpod.yaml_reader import parse_documents
+
+BASE = {
+    "RoleArn": "arn:aws:iam::111122223333:role/training",
+    "OutputDataConfig": {"S3OutputPath": "s3://bucket/out"},
+}
+POD = {"containers": [{"image": "my/image:1", "command": ["python", "train.py"]}]}
+
+
+def job_of(kind: str, version: str, spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "llama"} | metadata, "spec": spec}
+
+
+def hyperpod(pod: dict[str, Any], kind: str = "HyperPodPyTorchJob", version: str = "v1") -> dict[str, Any]:
+    specs = [{"replicas": 1, "template": {"spec": POD | pod}}]
+    return job_of(kind, f"sagemaker.amazonaws.com/{version}", {"replicaSpecs": specs})
+
+
+def pytorch(**roles: Any) -> dict[str, Any]:
+    specs = {name: {"template": {"spec": POD}} | role for name, role in roles.items()}
+    return job_of("PyTorchJob", "kubeflow.org/v1", {"pytorchReplicaSpecs": specs})
+
+
+def batch(**spec: Any) -> dict[str, Any]:
+    return job_of("Job", "batch/v1", {"template": {"spec": POD}} | spec)
+
+
+def job_set(*jobs: dict[str, Any]) -> dict[str, Any]:
+    return job_of("JobSet", "jobset.x-k8s.io/v1alpha2", {"replicatedJobs": list(jobs)})
+
+
+def replicated(replicas: int = 1, **spec: Any) -> dict[str, Any]:
+    return {"name": "w", "replicas": replicas, "template": {"spec": {"template": {"spec": POD}} | spec}}
+
+
+def count(made: ConvertedManifest) -> int:
+    return int(made.request["ResourceConfig"]["InstanceCount"])
+
+
+def script(made: ConvertedManifest) -> str:
+    return next(iter(made.uploads.values()))
+
+
+class TestKinds:
+    @pytest.mark.parametrize("kind", ["HyperPodPyTorchJob", "HyperPodPytorchJob"])
+    @pytest.mark.parametrize("version", ["v1", "v1alpha1", "v2"])
+    def test_hyperpods_has_two_spellings(self, kind, version):
+        made = convert_manifest(hyperpod({}, kind, version), BASE)
+        assert made.request["AlgorithmSpecification"]["ContainerEntrypoint"] == ["python", "train.py"]
+
+    @pytest.mark.parametrize(
+        ("job", "instances"),
+        [
+            (pytorch(Worker={"replicas": 3}), 3),
+            (pytorch(Master={"replicas": 1}, Worker={"replicas": 3}), 4),
+            (pytorch(Master={}, Worker={"replicas": 0}), 1),
+            (batch(), 1),
+            (batch(parallelism=4, completions=4, completionMode="Indexed"), 4),
+            (batch(parallelism=4), 4),
+            (job_set(replicated(2, parallelism=2, completions=2)), 4),
+            (job_set(replicated()), 1),
+        ],
+    )
+    def test_run_all_their_pods(self, job, instances):
+        made = convert_manifest(job, BASE)
+        assert count(made) == instances
+        assert problems(made.request) == []
+
+    def test_set_the_variables_of_their_operators(self):
+        assert "export RANK=$rank" in script(convert_manifest(pytorch(Worker={"replicas": 2}), BASE))
+        indexed = batch(parallelism=2, completions=2, completionMode="Indexed")
+        assert "export JOB_COMPLETION_INDEX=$rank" in script(convert_manifest(indexed, BASE))
+        assert convert_manifest(batch(parallelism=2), BASE).uploads == {}
+        one = convert_manifest(pytorch(Worker={"replicas": 1}), BASE)
+        assert one.uploads == {}
+        assert (
+            one.request["Environment"].items() >= {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost"}.items()
+        )
+
+    @pytest.mark.parametrize(
+        ("job", "words"),
+        [
+            (job_of("MPIJob", "kubeflow.org/v2beta1", {}), "kind is MPIJob of kubeflow.org/v2beta1: its launcher"),
+            (job_of("RayJob", "ray.io/v1", {}), "a training job has no Ray cluster"),
+            (job_of("TrainJob", "trainer.kubeflow.org/v1alpha1", {}), "a runtime of the cluster"),
+            (job_of("PyTorchJob", "example.com/v1", {}), "kind is PyTorchJob of example.com/v1"),
+            (job_of("CronTab", "example.com/v1", {}), "the queue cannot convert it"),
+            (pytorch(), "pytorchReplicaSpecs has no replicas"),
+            (pytorch(Worker={"replicas": 0}), "pytorchReplicaSpecs has no replicas"),
+            (batch(parallelism=2, completions=5), "spec.completions is 5, but parallelism is 2"),
+            (batch(completions=5), "spec.completions is 5, but parallelism is 1"),
+            (job_set(replicated(), replicated()), "spec.replicatedJobs has 2 entries"),
+        ],
+    )
+    def test_that_one_training_job_cannot_run_are_refused(self, job, words):
+        with pytest.raises(Refused) as refused:
+            convert_manifest(job, BASE)
+        assert words in refused.value.message
+        assert refused.value.hint
+
+    def test_run_one_command(self):
+        other = {"spec": {"containers": [{"image": "my/image:1", "command": ["python", "other.py"]}]}}
+        with pytest.raises(Refused, match="differs from that of the first pods") as refused:
+            convert_manifest(pytorch(Master={"replicas": 1}, Worker={"replicas": 1, "template": other}), BASE)
+        assert refused.value.field == "spec.pytorchReplicaSpecs.Worker.template.spec.containers[0].command"
+
+    def test_keep_their_size_whatever_kubeflows_policy_says(self):
+        job = pytorch(Worker={"replicas": 2})
+        job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 64}
+        made = convert_manifest(job, BASE)
+        assert (count(made), made.request["Tags"]) == (2, [])
+        assert "--min-instances" in {each.field: each.why for each in made.not_honoured}["spec.elasticPolicy"]
+
+    def test_get_the_same_generated_name_every_time(self):
+        job = batch()
+        job["metadata"] = {"generateName": "llama-"}
+        name = convert_manifest(job, BASE).request["TrainingJobName"]
+        assert name.startswith("llama-")
+        assert name == convert_manifest(job, BASE).request["TrainingJobName"]
+        job["spec"]["backoffLimit"] = 3
+        assert name != convert_manifest(job, BASE).request["TrainingJobName"]
+
+    def test_need_an_image(self):
+        job = hyperpod({"containers": [{"image": "", "command": ["ls"]}]})
+        with pytest.raises(Refused, match="image is empty"):
+            convert_manifest(job, BASE)
+        made = convert_manifest(job, BASE | {"AlgorithmSpecification": {"TrainingImage": "other"}})
+        assert made.request["AlgorithmSpecification"]["TrainingImage"] == "other"
+
+
+def affinity(*expressions: dict[str, Any], preferred: bool = False) -> dict[str, Any]:
+    terms = {"matchExpressions": list(expressions)}
+    if preferred:
+        return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": terms}]}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [terms]}}
+
+
+def among(*values: str, key: str = "node.kubernetes.io/instance-type") -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+class TestInstanceTypes:
+    @pytest.mark.parametrize(
+        "pod",
+        [
+            {"nodeSelector": {"node.kubernetes.io/instance-type": "ml.p5.48xlarge"}},
+            {"nodeSelector": {"beta.kubernetes.io/instance-type": "ml.p5.48xlarge"}},
+            {"nodeSelector": {"sagemaker.amazonaws.com/instance-type": "ml.p5.48xlarge"}},
+            {"nodeSelector": {"node.kubernetes.io/instance-type": "p5.48xlarge"}},
+            {"nodeSelector": dict.fromkeys(("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+                                           "p5.48xlarge")},
+            {"affinity": {"nodeAffinity": affinity(among("ml.p5.48xlarge"))}},
+            {"affinity": {"nodeAffinity": affinity(among("p5.48xlarge", key="beta.kubernetes.io/instance-type"))}},
+            {"affinity": {"nodeAffinity": affinity(among("x", key="other"), among("ml.p5.48xlarge"))}},
+            {"affinity": {"nodeAffinity": affinity(among("ml.p5.48xlarge"), preferred=True)}},
+        ],
+    )  # fmt: skip
+    def test_come_from_selectors_and_affinity(self, pod):
+        made = convert_manifest(hyperpod(pod), BASE)
+        assert made.request["ResourceConfig"] == {"InstanceCount": 1, "InstanceType": "ml.p5.48xlarge"}
+        assert not [each for each in made.not_honoured if "instance-type" in each.field or each.changes_result]
+
+    def test_of_which_there_are_several_are_named(self):
+        pod = {"affinity": {"nodeAffinity": affinity(among("ml.p5.48xlarge", "ml.p4d.24xlarge"))}}
+        made = convert_manifest(hyperpod(pod), BASE)
+        assert "InstanceType" not in made.request["ResourceConfig"]
+        assert made.not_honoured[0].why.startswith("several instance types")
+        pod = {"nodeSelector": {"node.kubernetes.io/instance-type": "g5.xlarge",
+                                "beta.kubernetes.io/instance-type": "g5.2xlarge"}}  # fmt: skip
+        made = convert_manifest(hyperpod(pod), BASE)
+        assert made.request["ResourceConfig"]["InstanceType"] == "ml.g5.xlarge"
+        assert made.not_honoured[0].why == "another label sets the instance type ml.g5.xlarge"
+
+    def test_that_are_none_are_refused(self):
+        pod = {"nodeSelector": {"node.kubernetes.io/instance-type": "large"}}
+        with pytest.raises(Refused, match="is 'large'"):
+            convert_manifest(hyperpod(pod), BASE)
+
+    def test_of_the_base_request_go_before_and_are_named(self):
+        pod = {"nodeSelector": {"node.kubernetes.io/instance-type": "ml.p5.48xlarge"}}
+        made = convert_manifest(hyperpod(pod), BASE | {"ResourceConfig": {"InstanceType": "ml.g5.xlarge"}})
+        assert made.request["ResourceConfig"]["InstanceType"] == "ml.g5.xlarge"
+        (found,) = made.not_honoured
+        assert (found.why, found.changes_result) == ("--with sets InstanceType", False)
+
+
+SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "etcd"}}
+
+
+class TestFiles:
+    def test_have_one_job_among_other_documents(self):
+        listed = {"apiVersion": "v1", "kind": "List", "items": [SERVICE, batch()]}
+        assert the_job([SERVICE, batch()]) == the_job([listed]) == (batch(), [SERVICE])
+        made = convert_manifest(batch(), BASE, [SERVICE])
+        assert [(each.field, each.why) for each in made.not_honoured] == [
+            ("Service etcd", "the queue converts only the job")
+        ]
+
+    def test_with_two_jobs_or_none_are_refused(self):
+        with pytest.raises(Refused, match="contains 2 jobs: Job llama, JobSet llama"):
+            the_job([batch(), job_set(replicated())])
+        with pytest.raises(Refused, match="contains 0 jobs"):
+            the_job([SERVICE, SERVICE])
+        with pytest.raises(Refused, match="kind is Service of v1"):
+            the_job([SERVICE])
+
+    def test_give_their_config_maps_to_the_environment(self):
+        data = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"LR": "0.1"}}
+        container = POD["containers"][0] | {
+            "envFrom": [{"configMapRef": {"name": "c"}, "prefix": "X_"}],
+            "env": [{"name": "RATE", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "LR"}}}],
+            "args": ["--lr=$(X_LR)"],
+        }
+        made = convert_manifest(hyperpod({"containers": [container]}), BASE, [data])
+        assert made.request["Environment"].items() >= {"X_LR": "0.1", "RATE": "0.1"}.items()
+        assert made.request["AlgorithmSpecification"]["ContainerArguments"] == ["--lr=0.1"]
+        assert made.not_honoured == ()
+        missing = convert_manifest(hyperpod({"containers": [container]}), BASE)
+        reasons = [each.why.partition(":")[0] for each in missing.not_honoured if each.changes_result]
+        assert reasons == ["the ConfigMap is not in the file"] * 2
+
+
+class TestTemplates:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "metadata:\n  name: {{ .Values.name }}",
+            "{{- if .Values.on }}\nkind: Job\n{{- end }}",
+            "{{ $config := .Values }}",
+            'labels:\n{{- include "chart.labels" . | nindent 4 }}',
+            "labels:\n{{- toYaml .Values.labels | nindent 4 }}",
+            "{{/* a comment */}}",
+        ],
+    )
+    def test_of_helm_are_recognized(self, text):
+        with pytest.raises(Refused, match="is a Helm template") as refused:
+            check_text(text, "-")
+        assert (
+            refused.value.hint == "Render it first: helm template NAME CHART --show-only templates/FILE > rendered.yaml"
+        )
+
+    @pytest.mark.parametrize("text", ["replicas: {{ nodes }}", "{% if x %}", "{{workflow.parameters.nodes}}"])
+    def test_of_other_programs_are_recognized(self, text):
+        with pytest.raises(Refused, match="has a placeholder"):
+            check_text(text, "job.yaml")
+
+    def test_of_envsubst_name_all_variables(self):
+        job = hyperpod({"containers": [{"image": "${IMAGE}", "command": ["torchrun", "--nnodes=$NODES", "$$(A)"],
+                                        "env": [{"name": "T", "value": "${TOKEN}"}]}]})  # fmt: skip
+        with pytest.raises(Refused, match="has placeholders: IMAGE, NODES, TOKEN") as refused:
+            check_placeholders(job, "job.yaml")
+        assert str(refused.value.hint).endswith("envsubst '$IMAGE $NODES $TOKEN' < job.yaml > rendered.yaml")
+
+    def test_in_angle_brackets_are_recognized_unless_the_base_request_sets_the_value(self):
+        job = hyperpod({"containers": [{"image": "<account>.dkr.ecr.us-east-1.amazonaws.com/x"}]})
+        with pytest.raises(Refused, match="has a placeholder: <account>"):
+            check_placeholders(job, "job.yaml")
+        check_placeholders(job, "job.yaml", {"AlgorithmSpecification": {"TrainingImage": "i"}})
+
+    @pytest.mark.parametrize(
+        "word", ["echo $HOME ${X:-1}", "docker inspect --format '{{.Id}}'", "cat <input >output", "{% raw %}"]
+    )
+    def test_scripts_have_such_texts_as_well(self, word):
+        container = {"image": "i", "command": ["bash", "-c", word], "env": [{"name": "A", "value": word}]}
+        check_placeholders(hyperpod({"containers": [container]}), "job.yaml")
+
+
+def test_documents_that_are_empty_do_not_count():
+    assert parse_documents("---\na: 1\n---\n---\nb: 2\n") == [{"a": 1}, {"b": 2}]
