@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trainmaster.images.service.external_load import ExternalLoadMonitor
     from trainmaster.images.service.intake import Intake, RequestChecks
     from trainmaster.images.service.launcher import ImageLauncher
-    from trainmaster.images.service.submissions import Entry
+    from trainmaster.images.service.submissions import SubmissionEntry
     from trainmaster.ports.runtime import Clock, Publisher
     from trainmaster.ports.store import Store
 
@@ -142,15 +142,15 @@ class ImageParts:
         return SqsSubmissions(self.application.clients.of("sqs"), self.application.settings.wake_queue_url)
 
     @cached_property
-    def entry(self) -> Entry | None:
+    def entry(self) -> SubmissionEntry | None:
         """Stores the jobs of submissions; None in a function that starts no image jobs."""
         if self.launcher is None or self.image_queue is None:
             return None
-        from trainmaster.images.service.submissions import Entry
+        from trainmaster.images.service.submissions import SubmissionEntry
 
         application = self.application
         retention = timedelta(days=application.settings.audit_retention_days)
-        return Entry(self.store, application.access, self.clock, self.image_queue, self.refusals, retention)
+        return SubmissionEntry(self.store, application.access, self.clock, self.image_queue, self.refusals, retention)
 
     @cached_property
     def refresher(self) -> Refresher | None:

@@ -218,9 +218,11 @@ def _changed(context: ApiContext, caller: Caller, job: Job, *, priority: int | N
 
 def _check_priority(context: ApiContext, job: Job, priority: int) -> None:
     """Raise `InvalidRequest` for a priority above a ceiling; lowering one that is above it is allowed."""
-    share = context.store.settings(catalogue=False).policy.shares.get(job.share) if priority > job.priority else None
+    if priority <= job.priority:
+        return
+    share = context.store.settings(catalogue=False).policy.shares.get(job.share)
     problem = priority_problem(priority, "priority", context.access.ceilings, share)
-    if problem is not None and priority > job.priority:
+    if problem is not None:
         raise problem.refusal()
 
 

@@ -16,7 +16,7 @@ from trainmaster.domain.errors import InvalidRequest, TooLarge, Unavailable
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.policy.settings import Policy, Share
 from trainmaster.images.adapters.sqs_submissions import SqsSubmissions
-from trainmaster.images.service.submissions import Entry, submission_of
+from trainmaster.images.service.submissions import SubmissionEntry, submission_of
 from trainmaster.service.access import Access
 
 ALICE = "arn:aws:sts::111122223333:assumed-role/research/alice"
@@ -41,7 +41,7 @@ class Apart:
         sends: Any = SqsSubmissions(self.sqs, "https://progress")  # type: ignore[arg-type]
         self.world.intake = replace(self.world.intake, submissions=sends)
         world = self.world
-        self.entry = Entry(
+        self.entry = SubmissionEntry(
             store=world.store,
             access=Access(),
             clock=world.clock,

@@ -32,15 +32,15 @@ from trainmaster.cli.output.times import format_moment, format_moments, timestam
 from trainmaster.client.views.moments import zone_name
 from trainmaster.domain.text import sanitize
 
-_MAX_NAMED = 3
-"""Redacted values that the warning names; it counts the others."""
-
 if TYPE_CHECKING:
     from datetime import datetime
 
     from trainmaster.cli.common.context import CliContext
     from trainmaster.cli.output.render import Paint
     from trainmaster.client.views.types import JobDetailView, RendezvousView
+
+_MAX_NAMED = 3
+"""Redacted values that the warning names; it counts the others."""
 
 
 def show(

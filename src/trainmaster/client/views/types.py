@@ -111,7 +111,7 @@ class AttemptView(TypedDict):
 
 
 class AuditEntryView(TypedDict):
-    """A change through the API: who made it, from where, and what it changed."""
+    """A recorded change or export: who made it, from where, and what it changed."""
 
     at: str
     action: AuditAction

@@ -60,7 +60,10 @@ _REFUSALS = {
     426: "`ClientTooOld`: the version in the header `x-trainmaster-version` is too old for this service.",
     429: "`Throttled`: nothing was done; retry after the seconds in `Retry-After`.",
     500: "`InternalError`: an unexpected error; the hint has the request's id.",
-    503: "`Unavailable` or `ServiceError`: the request may have been done or not; every request can be repeated.",
+    503: (
+        "`Unavailable` or `ServiceError`: the request may have been done or not; every request can be repeated. "
+        "`UnsupportedSchema`: another release wrote the table; nothing was done."
+    ),
 }
 SUBMIT_ERRORS = (409, 413, 415, 422)
 

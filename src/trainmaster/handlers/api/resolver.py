@@ -30,9 +30,8 @@ from trainmaster.service.change import ApiContext, find_job
 _FORM_ERRORS = (Refused, RequestValidationError, RequestUnsupportedContentType)
 Middleware = Callable[[APIGatewayRestResolver, NextMiddleware], Response[Any]]
 
-
 _DECIDED = "decided"
-"""Member of Powertools' context: the form of the request is right, and the caller is decided about from here on."""
+"""Member of Powertools' context: the form of the request is right, and the route decides about the caller."""
 
 
 class Resolver(APIGatewayRestResolver):

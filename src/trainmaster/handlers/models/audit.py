@@ -12,7 +12,7 @@ from trainmaster.handlers.models.base import ResponseModel
 
 
 class AuditEntry(ResponseModel):
-    """A change through the API: who made it, from where, and what it changed."""
+    """A recorded change or export: who made it, from where, and what it changed."""
 
     at: datetime
     action: AuditAction
@@ -21,7 +21,7 @@ class AuditEntry(ResponseModel):
     source_ip: str | None
     user_agent: str | None
     request_id: Annotated[str | None, Field(description="API Gateway's id of the request.")]
-    job: Annotated[str | None, Field(description="The changed job; null for a change of settings or pools.")]
+    job: Annotated[str | None, Field(description="The changed job; null for an entry that concerns no single job.")]
     before: Annotated[dict[str, Any], Field(description="The changed values before, by path.")]
     after: Annotated[dict[str, Any], Field(description="The changed values after, by path.")]
 

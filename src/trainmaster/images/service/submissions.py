@@ -143,7 +143,7 @@ def store_submission(
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SubmissionEntry:
     """Stores the jobs of submissions, in the manager.
 
     Attributes:

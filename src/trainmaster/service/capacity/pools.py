@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from trainmaster.domain.access.caller import Caller
@@ -116,8 +117,7 @@ def replace_all(
         for problem in policy_problems(policy, {pool.name: pool for pool in after}, now.catalogue):
             raise problem.refusal()
         _check_type(reader, after, now.pools)
-        made = with_raises(as_made(with_windows(after, now.pools), now.pools), now.pools, at)
-        return None if pools is None else made, None if document is None else policy
+        return None if pools is None else _completed(after, now.pools, at), None if document is None else policy
 
     if dry_run:
         now = context.store.settings()
@@ -126,6 +126,11 @@ def replace_all(
         kept = now.pools if found is None else {pool.name: pool for pool in found}
         return replace(now, pools=kept, policy=now.policy if policy is None else policy)
     return change_settings(context, caller, change, None)
+
+
+def _completed(pools: Iterable[Pool], before: Mapping[str, Pool], at: datetime) -> list[Pool]:
+    """Return the pools with what only the manager sets: windows of plans, and why a pool was made."""
+    return with_raises(as_made(with_windows(pools, before), before), before, at)
 
 
 def _with_made(pools: Sequence[Pool], before: Mapping[str, Pool]) -> list[Pool]:
@@ -216,13 +221,8 @@ def _change(
     version: int | None,
     reader: _Reader,
 ) -> PoolsChange:
-    """Commit a change of the pools, and keep what only the manager sets: windows of plans, and why a pool was made."""
     at = context.clock.now()
-
-    def pools(now: QueueSettings) -> list[Pool]:
-        return with_raises(as_made(with_windows(change(now), now.pools), now.pools), now.pools, at)
-
-    settings = change_settings(context, caller, lambda now: (pools(now), None), version)
+    settings = change_settings(context, caller, lambda now: (_completed(change(now), now.pools, at), None), version)
     if reader.snapshot is None:
         return PoolsChange(settings, None)
     # Which external jobs count, and in which pools, depends on the pools in force.
