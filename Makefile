@@ -231,6 +231,7 @@ lint-template: .venv/.stamp .venv-sam/.stamp .venv-checkov/.stamp ## Check both 
 	$(BIN)/python scripts/render_template.py build/hardened
 	$(CHECKOV) --file build/hardened/template.json build/hardened/images/template.json
 
+PIP_AUDIT = .venv-audit/bin/pip-audit
 LOCKS = $(wildcard src/locks/*.txt images/layer/locks/*.txt)
 
 .PHONY: lock
@@ -240,8 +241,11 @@ lock: .venv/.stamp ## Write the locks of the Lambda bundles and layer: the newes
 .PHONY: audit
 audit: .venv-audit/.stamp ## Look for known vulnerabilities in the locked packages; needs the network
 	@# --strict: a package that cannot be looked up is a failure, as when there is no network.
-	@.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip --progress-spinner off $(addprefix -r ,$(LOCKS)) || { \
-	    echo "make audit: a package is vulnerable, or the advisories could not be read (they need the network)" >&2; exit 1; }
+	@told=$$($(PIP_AUDIT) --strict --require-hashes --disable-pip --progress-spinner off $(addprefix -r ,$(LOCKS)) 2>&1) \
+	    && echo "$$told" || { echo "$$told"; case "$$told" in \
+	    *"Found "*) echo "make audit: these packages have known vulnerabilities" ;; \
+	    *) echo "make audit: nothing was audited, because the advisories could not be read: it needs the JSON API of PyPI" ;; \
+	    esac >&2; exit 1; }
 
 .PHONY: reference
 reference: .venv/.stamp ## Write all files that are generated from the code

@@ -188,3 +188,28 @@ def test_the_audit_covers_every_lock_and_fails_where_a_package_cannot_be_looked_
     locks = {f"{folder}/locks/{path.name}" for folder in LISTS for path in (ROOT / folder / "locks").iterdir()}
     assert set(re.findall(r"-r (\S+)", said)) == locks
     assert {"--strict", "--require-hashes"} <= set(said.split())
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "told"),
+    [
+        ("No known vulnerabilities found", 0, ""),
+        ("Found 1 known vulnerability in 1 package", 1, "these packages have known vulnerabilities"),
+        (
+            "ERROR:pip_audit._cli:a: Dependency not found on PyPI and could not be audited: a (1.0)",
+            1,
+            "nothing was audited",
+        ),
+        ("requests.exceptions.ConnectionError: Failed to resolve", 1, "nothing was audited"),
+    ],
+)
+def test_an_audit_says_whether_packages_are_vulnerable_or_could_not_be_looked_up(tmp_path, printed, code, told):
+    audit = tmp_path / "pip-audit"
+    audit.write_text(f"#!/bin/sh\necho '{printed}' >&2\nexit {code}\n")
+    audit.chmod(0o755)
+    command = ["make", "--silent", "--assume-old=.venv-audit/.stamp", f"PIP_AUDIT={audit}", "audit"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
+    assert (done.returncode != 0, done.stdout) == (code != 0, f"{printed}\n")
+    assert told in done.stderr
+    assert not told or done.stderr.startswith(f"make audit: {told}")
