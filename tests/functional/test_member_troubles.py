@@ -96,7 +96,7 @@ def test_a_departed_node_stays_drained_until_its_training_job_ends():
         job = resizing.advance(manager_context, job)
         assert set(world.meeting.controls["elastic"].drain) == {gone, stays}
     assert [member.stop_sent for member in job.attempt.members] == [True, False]
-    # What SageMaker says of its end takes it off the list.
+    # SageMaker's report of its end removes it from the list.
     job = apply_observation(manager_context, job, deleted(gone))
     resizing.advance(manager_context, job)
     assert world.meeting.controls["elastic"].drain == (stays,)

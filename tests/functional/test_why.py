@@ -1,4 +1,4 @@
-"""The whole story of a waiting job through the API: who is in the way, what is reserved, what would help in truth."""
+"""Diagnosis of a waiting job through the API: blocking jobs, reservations, and suggestions that help in truth."""
 
 from __future__ import annotations
 

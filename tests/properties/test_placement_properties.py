@@ -94,7 +94,7 @@ def test_smooth_weighted_round_robin_is_smooth(initial):
     for rounds in range(1, in_all + 1):
         name, current = smooth_round(current, initial)
         chosen[name] += 1
-        # What it has been given and what it was due differ by its weight now: w(n) = n W - (chosen) sum(W).
+        # Its weight now is the difference between its due and its starts: w(n) = n W - (chosen) sum(W).
         assert all(current[each] == rounds * part - chosen[each] * in_all for each, part in initial.items())
     assert max(chosen.values()) == max(initial.values())
 

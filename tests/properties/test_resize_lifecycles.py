@@ -79,7 +79,7 @@ class Story(RuleBasedStateMachine):
         self.job = b.a_job(elastic=elastic, units={b.P5: sizes[0]}, keep_alive=warm)
         self.start(data)
 
-    # What the queue does.
+    # Actions of the queue.
 
     def become(self, after):
         before = self.job
@@ -234,7 +234,7 @@ class Story(RuleBasedStateMachine):
         if self.job.attempt.size < self.job.elastic.min_instances and not self.job.stopping:
             self.become(lifecycle.give_up_attempt(self.job, self.now))
 
-    # What SageMaker does.
+    # Actions of SageMaker.
 
     def live(self):
         return [name for name, each in self.world.items() if each.status in (Status.IN_PROGRESS, Status.STOPPING)]
@@ -271,7 +271,7 @@ class Story(RuleBasedStateMachine):
             there.status = Status.FAILED
             there.failure = FAILURES[how]
 
-    # What is told of it.
+    # Reports about them.
 
     def note(self, name):
         self.reports.append(self.world[name].seen(name, self.now))
@@ -294,7 +294,7 @@ class Story(RuleBasedStateMachine):
             if self.job.units and name in self.world and name in self.job.attempt.training_job_names:
                 self.tell(name)
 
-    # What always holds.
+    # Invariants.
 
     @invariant()
     def the_job_counts_all_that_sagemaker_may_hold(self):

@@ -1,4 +1,4 @@
-"""Back-off after a start for which SageMaker had no capacity: who waits for it, and what ends it early.
+"""Back-off after a start for which SageMaker had no capacity: the jobs that wait for it, and its early end.
 
 A job in back-off keeps its place in the order: no job of lower priority starts in a pool in which it would fit, since
 that job might get the very instances for which it waits. Instances that are given back end its back-off at once.

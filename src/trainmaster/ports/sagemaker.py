@@ -70,7 +70,7 @@ class Unconfirmed(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class OpenJobsPage:
-    """One page of the names of unfinished training jobs; `token` names the next page, None on the last one."""
+    """One page of the names of training jobs; `token` names the next page, None on the last one."""
 
     names: tuple[str, ...]
     token: str | None = None

@@ -265,7 +265,7 @@ class RunsContract:
                     if begin(runs, number, worker) is not None:
                         called.extend(runs.finish(claim(number, worker), NOW, features=1).next)
 
-        # Who finds nothing to do goes home, so some are sent again.
+        # A worker that finds nothing to do ends, so some are started again.
         while called:
             _at_once([lambda worker=f"w{n}": work(worker) for n in range(concurrency)])
         assert states(runs.run("scene")) == [RegionState.DONE] * (count + 1)

@@ -305,7 +305,7 @@ def test_reserved_endpoint_units_are_never_lent():
     policy = Policy(shares=shares)
     assert started(a_queue(waiting=theirs, policy=policy)) == ["a"]
     assert started(a_queue(waiting=[*theirs, an_image_job("mine", 6, share="team")], policy=policy)) == ["mine", "a"]
-    # What is not there is no reason to keep anything: at other endpoints nothing changes.
+    # A missing endpoint is no reason to keep anything: at other endpoints nothing changes.
     gone = {name: replace(share, nominal={pool_name("gone", "blue"): 6}) for name, share in shares.items()}
     assert started(a_queue(waiting=theirs, policy=Policy(shares=gone))) == ["a", "b"]
 
@@ -387,7 +387,7 @@ def test_before_anything_is_known_an_image_takes_a_second_a_tile_of_each_request
     # Neither a day's training jobs nor its own limit, which is never set, bear on it.
     trained = History().after(b.an_ended_job("train", now=b.at(-86_400)))
     assert end_of(job, trained) == pytest.approx(50.5)
-    # Who has outlived that is expected to go on, ever longer.
+    # A job that has outlived that is expected to go on, ever longer.
     waits = [end_of(job, now=b.at(seconds)) for seconds in (60, 600, 6_000, 600_000)]
     assert waits == sorted(waits)
     assert waits[0] > 30

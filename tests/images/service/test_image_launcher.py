@@ -105,7 +105,7 @@ def test_the_tick_keeps_to_the_window_and_sends_what_was_never_sent():
     scene.create()
     assert scene.reconcile(after=60) == []
     assert scene.reconcile(after=60) == [0]
-    scene.finish(0)  # Who did it died before he sent the next.
+    scene.finish(0)  # Its worker died before it dispatched the next.
     assert scene.reconcile(after=60) == []
     assert scene.reconcile(after=60) == [1]
     for worker in ("one", "another"):

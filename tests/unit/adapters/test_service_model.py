@@ -36,7 +36,7 @@ trim = script()
 FILE = service_file()
 committed: dict[str, Any] = json.loads(FILE.read_bytes())
 
-# What the queue reads or sends by name, by operation and side; a botocore without one of these would break it.
+# Members that the queue reads or sends by name, by operation and side; a botocore without one of these would break it.
 RELIED_ON = {
     ("CreateTrainingJob", "input"): {
         "TrainingJobName", "RoleArn", "Tags", "ResourceConfig", "StoppingCondition", "CheckpointConfig",

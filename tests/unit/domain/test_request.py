@@ -184,7 +184,7 @@ class TestAnyValue:
         for problem in found:
             assert problem.field
             assert len(problem.message) < 400
-            # What a response body has to carry.
+            # Text that a response body has to carry.
             json.dumps([problem.field, problem.message, problem.hint]).encode()
         assert all(isinstance(said, str) for said in warnings(request_))
 

@@ -1,4 +1,4 @@
-"""Holds by people, times and parents: who lets go when, and what is handed down."""
+"""Holds by people, times and parents: the conditions of their release, and what is handed down."""
 
 from __future__ import annotations
 

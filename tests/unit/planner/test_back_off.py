@@ -1,4 +1,4 @@
-"""Jobs that found no capacity: who waits for them, what wakes them, and quotas below caps."""
+"""Jobs that found no capacity: the jobs that wait for them, what wakes them, and quotas below caps."""
 
 from __future__ import annotations
 

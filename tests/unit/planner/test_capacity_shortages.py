@@ -1,4 +1,4 @@
-"""Pools that have lately turned out to lack instances: who goes elsewhere, for how long, and who does not."""
+"""Pools that have lately turned out to lack instances: the jobs that avoid them, for how long, and exceptions."""
 
 from __future__ import annotations
 

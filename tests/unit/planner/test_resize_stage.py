@@ -179,7 +179,7 @@ def test_a_job_whose_own_training_job_has_ended_is_not_preempted_since_its_units
     made = plan(ending, rigid("stays", 4, preemptible=False), new_job(5), cap=7)
     assert (victims(made), shrinks(made)) == ([], {})
     assert not made.starts
-    # What is coming counts once: three are enough for one that needs three.
+    # Units that are coming count once: three are enough for a job that needs three.
     small = plan(ending, rigid("stays", 4, preemptible=False), new_job(3), cap=7)
     assert isinstance(small.waits[0].reason, WaitsForRelease)
     assert victims(small) == []

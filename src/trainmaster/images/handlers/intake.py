@@ -88,7 +88,7 @@ def consume(parts: Parts, event: dict[str, Any], context: LambdaContext) -> dict
         batch.look(pool, event["Records"])
         response = settle_messages(event, batch.settle)
     finally:
-        # What is still being looked at is of messages that come again.
+        # Images that are still being read belong to messages that SQS delivers again.
         pool.shutdown(wait=False, cancel_futures=True)
     batch.tell()
     return response

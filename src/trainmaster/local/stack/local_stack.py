@@ -109,7 +109,7 @@ class LocalStack:
     def _simulator(self, opening: contextlib.ExitStack, environment: Mapping[str, str], port: int) -> GuardedProcess:
         limits = [part for kind, limit in self.limits.items() for part in ("--limit", f"{kind}={limit}")]
         aws = environment["AWS_ENDPOINT_URL"]
-        # What training scripts need to meet in the queue's table, or to reach S3: as the stack's own clients do.
+        # Training scripts need these to reach DynamoDB and S3, as the stack's own clients do.
         container_variables = [part for name, text in environment.items() if name.startswith("AWS_")
                   for part in ("--container-env", f"{name}={text}")]  # fmt: skip
         command: list[str | Path] = [

@@ -225,7 +225,7 @@ def _change(
     settings = change_settings(context, caller, lambda now: (_completed(change(now), now.pools, at), None), version)
     if reader.snapshot is None:
         return PoolsChange(settings, None)
-    # Which external jobs count, and in which pools, depends on the pools in force.
+    # The pools in force decide which external jobs count, and in which pools.
     external = external_units(reader.snapshot.external_jobs, settings.pools)
     return PoolsChange(settings, replace(reader.snapshot, external=external))
 

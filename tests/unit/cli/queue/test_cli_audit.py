@@ -1,4 +1,4 @@
-"""`trainmaster audit`: who changed what, as a table or as JSON."""
+"""`trainmaster audit`: changes with their callers, as a table or as JSON."""
 
 from __future__ import annotations
 

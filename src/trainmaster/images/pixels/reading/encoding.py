@@ -78,7 +78,7 @@ def encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
         if placing.rpcs is not None:
             log.warning("tiles are sent without the image's sensor model", extra={"cause": str(error)})
             return encode(replace(chip, placing=Placing()), form, compression)
-        # What GDAL raises here shares no public class.
+        # GDAL's exceptions here share no public class.
         message = f"{len(pixels)} bands of {pixels.dtype.name} cannot be encoded as {form} tiles: {error}"
         raise InvalidRequest(message, field="imageProcessorTileFormat") from error
 
