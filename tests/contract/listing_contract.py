@@ -52,6 +52,7 @@ GARBAGE = [
     cursor_of(["ended", "2026-11-21T12:00:00+00:00", None]),
 ]
 
+ADA = "arn:aws:iam::111122223333:user/ada"
 FILTERS = [
     Filter(states=ACTIVE),
     Filter(states=WAITING),
@@ -65,6 +66,10 @@ FILTERS = [
     Filter(pool=b.G5),
     Filter(pool="ml.none"),
     Filter(states=WAITING, share="research", pool=b.P5),
+    Filter(submitted_by=ADA),
+    Filter(submitted_by="nobody"),
+    *[Filter(since=b.at(seconds)) for seconds in (-9, -2, 0, 1, 15, 25)],
+    Filter(since=b.at(-1), states=WAITING),
 ]
 
 
@@ -88,14 +93,14 @@ def everything(store, which=None, limit=1_000):
 def a_full_queue(store):
     """A few jobs in every part of a listing, in the order in which it shows them."""
     active = [
-        b.a_running_job("run2", priority=5),
+        b.a_running_job("run2", priority=5, submitted_by=ADA),
         b.a_starting_job("run1", priority=1, units={b.G5: 1}),
         b.a_preempting_job("run3", share="research"),
     ]
     waiting = [
         b.a_job("wait4", priority=9, units={b.G5: 2}),
         b.a_preempted_job("wait1", priority=1, entry_time=b.at(-3)),
-        b.a_job("wait3", priority=1, entry_time=b.at(-2), share="research"),
+        b.a_job("wait3", priority=1, entry_time=b.at(-2), share="research", submitted_by=ADA),
         b.a_job("wait2", priority=1, entry_time=b.at(-1), demand=b.a_demand({b.P5: 1}, {b.G5: 4})),
         b.a_job("wait5", priority=1),
         b.a_job("wait0", priority=-1),
@@ -103,7 +108,7 @@ def a_full_queue(store):
     held = [b.a_held_job("held1"), b.a_held_job("held2", priority=7, share="research")]
     ended = [
         b.an_ended_job("end1", now=b.at(30)),
-        b.a_cancelled_job("end3", now=b.at(20)),
+        b.a_cancelled_job("end3", now=b.at(20), entry_time=b.at(15), submitted_by=ADA),
         b.an_ended_job("end2", now=b.at(20), status=Status.FAILED, share="research"),
         b.an_ended_job("end4", now=b.at(10), status=Status.STOPPED, units={b.G5: 1}),
     ]
@@ -177,6 +182,13 @@ class ListingContract:
         names = [job.name for job in everything(store, limit=4)]
         assert sorted(names) == [f"job{n:02d}" for n in range(45)]
         assert names == [job.name for job in store.list_jobs(Filter(), limit=100).jobs]
+
+    def test_ended_jobs_are_read_only_as_far_back_as_they_may_match(self, store):
+        for n in range(30):
+            ended = b.an_ended_job(f"end{n:02d}", entry_time=b.at(n), now=b.at(n + 0.5))
+            store.submit(ended, b.a_request(ended.name))
+        page = store.list_jobs(Filter(states=ENDED, since=b.at(28)), limit=2)
+        assert ([job.name for job in page.jobs], page.cursor) == (["end29", "end28"], None)
 
     @pytest.mark.parametrize("cursor", GARBAGE, ids=range(len(GARBAGE)))
     def test_a_cursor_that_is_not_ours_is_refused(self, store, cursor):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api_world import ApiWorld
+from api_world import RESEARCH, ApiWorld
 from builders import (
     G5,
     P5,
@@ -153,12 +153,12 @@ def test_an_empty_queue_still_shows_its_pools():
 def mixed():
     world = ApiWorld(pools=pools_of(a_pool(P5, 2), a_pool(G5, 1)))
     world.seed(
-        a_starting_job("starting", share="red"),
+        a_starting_job("starting", share="red", submitted_by=RESEARCH),
         a_running_job("running"),
         a_job("pending", units={G5: 1}),
         a_preempted_job("preempted", share="red"),
         a_held_job("held"),
-        an_ended_job("completed", now=at(1)),
+        an_ended_job("completed", now=at(1), entry_time=at(0.5), submitted_by=RESEARCH),
         an_ended_job("older", share="red"),
     )
     return world
@@ -177,6 +177,11 @@ def mixed():
         ({"share": "red"}, ["starting", "preempted", "older"]),
         ({"share": "missing"}, []),
         ({"pool": G5}, ["pending"]),
+        ({"mine": "true"}, ["starting", "completed"]),
+        ({"mine": "true", "share": "red"}, ["starting"]),
+        ({"mine": "false", "share": "red"}, ["starting", "preempted", "older"]),
+        ({"since": at(0.5).isoformat()}, ["completed"]),
+        ({"since": at(9).isoformat()}, []),
         (
             {"pool": P5, "share": "red", "state": "starting,older,completed".replace("older,", "")},
             ["starting", "older"],
@@ -186,6 +191,12 @@ def mixed():
 @pytest.mark.parametrize("limit", ["1", "50"])
 def test_jobs_are_filtered(mixed, query, expected, limit):
     assert [name for page in pages(mixed, "/jobs", limit=limit, **query) for name in names(page["jobs"])] == expected
+
+
+def test_a_caller_without_a_principal_has_no_jobs_of_their_own(mixed):
+    refused = mixed.event("GET", "/jobs", query={"mine": "true"}, caller="arn:aws:sts::111122223333:unknown/x")
+    assert (refused.status, refused.body["error"]["field"]) == (400, "mine")
+    assert "the queue cannot tell which jobs are yours" in refused.body["error"]["message"]
 
 
 @pytest.mark.parametrize("query", [{"state": "pending,running"}, {"state": "held"}])

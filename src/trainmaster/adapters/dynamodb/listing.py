@@ -41,7 +41,7 @@ def list_jobs(table: Table, which: Filter, limit: int, cursor: str | None) -> Pa
     """Return one page. Raises `InvalidRequest`."""
     check_limit(limit)
     jobs = _jobs(table, which, limit, Cursor.read(cursor))
-    return Page(*page_of(jobs, which.matches, limit))
+    return Page(*page_of(jobs, which, limit))
 
 
 def _jobs(table: Table, which: Filter, limit: int, start: Cursor) -> Iterator[Job]:

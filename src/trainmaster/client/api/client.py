@@ -104,25 +104,38 @@ class ApiClient:
         """Return the rendezvous state of the nodes of the job's newest attempt. Raises NotFound."""
         return cast("RendezvousView", self._call("GET", f"{_path(name)}/rendezvous"))
 
-    def jobs(
+    def jobs(  # noqa: PLR0913 -- one parameter for each filter
         self,
         state: str | Iterable[str] | None = None,
         share: str | None = None,
         pool: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
+        *,
+        mine: bool = False,
+        since: str | None = None,
     ) -> JobsPageView:
-        """Return one page of jobs: active, waiting, then finished (newest first). `state` may name several."""
+        """Return one page of jobs: active, waiting, then finished (newest first). `state` may name several.
+
+        `mine` selects the caller's own jobs, `since` those that entered the queue from then on (ISO 8601 with a zone).
+        """
         states = state if isinstance(state, str) or state is None else ",".join(state)
-        query = {"state": states, "share": share, "pool": pool, "limit": limit, "cursor": cursor}
-        return cast("JobsPageView", self._call("GET", "/jobs", query=query))
+        own = "true" if mine else None
+        query = {"state": states, "share": share, "pool": pool, "mine": own, "since": since}
+        return cast("JobsPageView", self._call("GET", "/jobs", query={**query, "limit": limit, "cursor": cursor}))
 
     def all_jobs(
-        self, state: str | Iterable[str] | None = None, share: str | None = None, pool: str | None = None
+        self,
+        state: str | Iterable[str] | None = None,
+        share: str | None = None,
+        pool: str | None = None,
+        *,
+        mine: bool = False,
+        since: str | None = None,
     ) -> Iterator[JobView]:
         """Iterate over all jobs that `jobs` would return, fetching pages as needed."""
         states = [state] if isinstance(state, str) else list(state or ()) or None
-        return _pages(lambda cursor: self.jobs(states, share, pool, cursor=cursor))
+        return _pages(lambda cursor: self.jobs(states, share, pool, cursor=cursor, mine=mine, since=since))
 
     def queue(self, limit: int | None = None, cursor: str | None = None) -> QueuePageView:
         """Return one page of waiting jobs in the order in which passes consider them, and the pools."""

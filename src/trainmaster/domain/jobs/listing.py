@@ -5,9 +5,10 @@ A listing has four parts: active, waiting, held and ended jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, TypeAlias
 
 from trainmaster.domain import paging
@@ -110,9 +111,9 @@ def parts_from(first: Part, states: Collection[JobState]) -> Iterator[Part]:
             yield part
 
 
-def page_of(jobs: Iterable[Job], matches: Callable[[Job], bool], limit: int) -> tuple[tuple[Job, ...], str | None]:
+def page_of(jobs: Iterable[Job], which: Filter, limit: int) -> tuple[tuple[Job, ...], str | None]:
     """Return a page of matching jobs and the cursor that continues after the last examined one; None at the end."""
-    found, last = paging.page_of(jobs, matches, limit)
+    found, last = paging.page_of(takewhile(which.may_follow, jobs), which.matches, limit)
     return found, None if last is None else Cursor.behind(last).text()
 
 
@@ -152,6 +153,8 @@ class Filter:
         pool: only jobs that can run there. Jobs that request resources match if they name it, run there, or `offers`
             covers them.
         offers: resources of an instance of the pool.
+        submitted_by: only jobs that this principal submitted.
+        since: only jobs that entered the queue at this time or later.
         due: only jobs that a start time alone holds, and that are due by then, the earliest first.
         parent: only held jobs that run after the job of this name.
     """
@@ -159,6 +162,8 @@ class Filter:
     states: frozenset[JobState] = frozenset()
     share: str | None = None
     pool: str | None = None
+    submitted_by: str | None = None
+    since: datetime | None = None
     due: datetime | None = None
     parent: str | None = None
     offers: InstanceType | None = None
@@ -171,7 +176,14 @@ class Filter:
     def matches(self, job: Job) -> bool:
         """Return whether the job matches."""
         in_state = not self.states or job.state in self.states
-        return in_state and self.reaches(job) and self._matches_held(job)
+        return in_state and self._matches_submission(job) and self.reaches(job) and self._matches_held(job)
+
+    def may_follow(self, job: Job) -> bool:
+        """Return False if neither the job nor any behind it in the listing matches.
+
+        Ended jobs come last, newest first, and a job ends after it has entered the queue.
+        """
+        return self.since is None or job.state not in ENDED or ended_place(job)[0] >= self.since
 
     def reaches(self, job: Job) -> bool:
         """Return whether share and pool match, which is equal for all jobs of a lane."""
@@ -184,6 +196,9 @@ class Filter:
         named = (units for units in (*demand.alternatives[: demand.listed], job.units))
         covered = self.offers is not None and demand.resources.covered_by(self.offers)
         return covered or any(self.pool in units for units in named)
+
+    def _matches_submission(self, job: Job) -> bool:
+        return self.submitted_by in (None, job.submitted_by) and (self.since is None or job.entry_time >= self.since)
 
     def _matches_held(self, job: Job) -> bool:
         if self.due is None and self.parent is None:

@@ -15,7 +15,7 @@ from trainmaster.domain.access.rules import Action
 from trainmaster.domain.capacity.resolve import Offers, resolved
 from trainmaster.domain.capacity.units import Kind
 from trainmaster.domain.elastic.rendezvous import Run
-from trainmaster.domain.errors import JobNotFound, UnreadableRendezvous
+from trainmaster.domain.errors import InvalidRequest, JobNotFound, UnreadableRendezvous
 from trainmaster.domain.jobs.deadline import outlook
 from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState
 from trainmaster.domain.jobs.listing import INFEASIBLE, NEVER_FIT, Filter
@@ -50,6 +50,17 @@ def jobs_page(  # noqa: PLR0913, PLR0917 -- the parameters of the query
     picked = [job for job in page.jobs if not states or job.state in stored or _is_infeasible(statuses.get(job.name))]
     jobs = [job_views.job_view(job, statuses.get(job.name)) for job in picked]
     return job_models.JobsPage(jobs=jobs, next_cursor=page.cursor)
+
+
+def principal_of(caller: Caller) -> str:
+    """Return the caller's principal. Raises `InvalidRequest` if it is unknown."""
+    if not caller.principal:
+        raise InvalidRequest(
+            f"{caller.name} is no role or user, so the queue cannot tell which jobs are yours.",
+            field="mine",
+            hint="Sign the request with the credentials of a role or user.",
+        )
+    return caller.principal
 
 
 def _is_infeasible(status: QueueStatus | None) -> bool:

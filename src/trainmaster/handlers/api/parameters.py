@@ -102,6 +102,13 @@ Why = Annotated[
     Query(description="Whether to include what blocks a waiting job and what would help; takes longer."),
 ]
 PoolName = Annotated[str | None, Query(description="Only jobs that can run in this pool.", max_length=_MAX_WORD_LENGTH)]
+Mine = Annotated[
+    bool, Query(description="Whether to list only jobs that you submitted: your role or user, in any of its sessions.")
+]
+EnteredSince = Annotated[
+    AwareDatetime | None,
+    Query(alias="since", description="Only jobs that entered the queue from this time on (ISO 8601 with its zone)."),
+]
 Since = Annotated[AwareDatetime | None, Query(description="Only entries from this time on (ISO 8601 with its zone).")]
 Until = Annotated[AwareDatetime | None, Query(description="Only entries before this time.")]
 OfJob = Annotated[str | None, Query(description="Only changes of this job.", max_length=MAX_NAME)]

@@ -24,11 +24,13 @@ from trainmaster.handlers.api.operations import SUBMIT_ERRORS, operation
 from trainmaster.handlers.api.parameters import (
     LISTED,
     Cursor,
+    EnteredSince,
     EntryLimit,
     Force,
     History,
     JobName,
     Limit,
+    Mine,
     OfAction,
     OfJob,
     Pool,
@@ -108,18 +110,20 @@ class Routes:
         return json_response(job_views.submission_view(made), HTTPStatus.ACCEPTED if made.new else HTTPStatus.OK)
 
     @operation("GET", "/jobs", Action.READ, "List jobs", {200: ("One page.", job_models.JobsPage)})
-    def list_jobs(
+    def list_jobs(  # noqa: PLR0913, PLR0917 -- the parameters of the query
         self,
         state: States = [],  # noqa: B006 -- Powertools takes its default from here
         share: Share = None,
         pool: PoolName = None,
+        mine: Mine = False,  # noqa: FBT002 -- a parameter of the query
+        since: EnteredSince = None,
         limit: Limit = LISTED,
         cursor: Cursor = None,
     ) -> Response[str]:
         """Return jobs that hold capacity, waiting jobs in queue order, held jobs, then the newest ended ones."""
-        return json_response(
-            pages.jobs_page(self._parts.api_context, self._caller, state, Filter(share=share, pool=pool), limit, cursor)
-        )
+        submitter = pages.principal_of(self._caller) if mine else None
+        which = Filter(share=share, pool=pool, submitted_by=submitter, since=since)
+        return json_response(pages.jobs_page(self._parts.api_context, self._caller, state, which, limit, cursor))
 
     @operation("GET", "/jobs/<name>", Action.READ_JOB, "Show a job", {200: ("The job.", job_models.JobDetail)}, (404,))
     def get_job(self, name: JobName, why: Why = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query

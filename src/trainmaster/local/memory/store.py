@@ -248,7 +248,7 @@ class MemoryStore:
         check_limit(limit)
         start = Cursor.read(cursor)
         with self._lock:
-            return Page(*page_of(self._jobs_after(which, start), which.matches, limit))
+            return Page(*page_of(self._jobs_after(which, start), which, limit))
 
     def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
         """Return the current settings; see `ports.Store`."""
