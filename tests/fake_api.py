@@ -57,6 +57,7 @@ def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any)
         "reason": None,
         **starts(None),
         "deadline": None,
+        "endedAt": None,
         "submittedBy": ANN,
         "failureReason": None,
         "trainingJobName": None,

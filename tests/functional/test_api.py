@@ -80,6 +80,7 @@ def a_view(name, **changes):
         "reason": None,
         **NO_START,
         "deadline": None,
+        "endedAt": None,
         "submittedBy": None,
         "failureReason": None,
         "trainingJobName": None,
@@ -352,6 +353,7 @@ def test_jobs_are_listed_active_first_then_waiting_held_and_ended(busy):
                 "job0",
                 jobState="completed",
                 entryTime="2026-11-21T11:58:30Z",
+                endedAt="2026-11-21T12:00:00Z",
                 trainingJobName="job0",
                 attempts=ended,
             ),
@@ -394,7 +396,8 @@ def test_the_queue_shows_the_reason_of_each_waiting_job(busy):
 def test_a_waiting_job_is_cancelled_at_once(busy):
     reply = busy.delete("/jobs/job3")
     assert reply.status == 200
-    assert reply.body == JOB3 | {"jobState": "cancelled", "position": None, "reason": None} | NO_START
+    ended = {"jobState": "cancelled", "endedAt": "2026-11-21T12:00:00Z", "position": None, "reason": None}
+    assert reply.body == JOB3 | ended | NO_START
     assert busy.get("/jobs/job3").body["history"][-1]["reason"] == f"cancelled by {ALICE}"
     assert busy.publisher.wakes == [0]
 

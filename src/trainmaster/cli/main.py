@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ from trainmaster.cli.jobs.show import show
 from trainmaster.cli.jobs.submit import submit
 from trainmaster.cli.jobs.wait import wait
 from trainmaster.cli.jobs.why import why
-from trainmaster.cli.output.render import print_error
+from trainmaster.cli.output.render import PRINT_YAML, print_error
 from trainmaster.cli.queue import manager, pools, settings
 from trainmaster.cli.queue.audit import audit
 from trainmaster.cli.queue.export import export, import_
@@ -40,6 +41,7 @@ _GLOBAL_FLAGS: Final = ("--utc",)
 # Without this, click takes `-5` for an option; the number is still validated.
 _NEGATIVE_NUMBERS: Final[Mapping[str, Any]] = {"ignore_unknown_options": True}
 _FORWARD_ALL: Final[Mapping[str, Any]] = {"ignore_unknown_options": True, "allow_extra_args": True}
+_FORM: Final = re.compile(r"\0(?:-o|--output)[\0=]?(json|yaml)(?=\0|$)")
 _EXITS = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
 _EPILOG = f"\b\nGlobal options are also accepted after the command.\n\n\b\nExit codes:\n{_EXITS}"
 
@@ -48,8 +50,22 @@ class CommandGroup(TyperGroup):
     """The commands. Global options may follow the command, and errors become exit codes."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as click does, with the global options moved to the front."""
-        return super().parse_args(ctx, globals_first(args))
+        """Parse as click does, with the global options moved to the front, and `-o json` as `--json`."""
+        return super().parse_args(ctx, self._without_form(globals_first(args)))
+
+    def _without_form(self, arguments: list[str]) -> list[str]:
+        """Replace `-o json` and `-o yaml` by `--json`, for commands without an option `--output` of their own."""
+        command: Any = next((self.commands[word] for word in arguments if word in self.commands), None)
+        PRINT_YAML.set(False)
+        if command is None or any("--output" in param.opts for param in command.params):
+            return arguments
+        text = "\0".join(arguments)
+        before, dashes, behind = text.partition("\0--\0")
+        form = _FORM.search(before)
+        if form is None:
+            return arguments
+        PRINT_YAML.set(form[1] == "yaml")
+        return (_FORM.sub("\0--json", before, count=1) + dashes + behind).split("\0")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; print an expected error in one line and exit with its code."""

@@ -236,6 +236,7 @@ class World:
             "positionAtLeast": None,
             "reason": _reason("WaitsForCapacity", "no free ml.m5.large"),
             "estimatedStart": "2030-01-01T12:00:00Z",
+            "endedAt": None,
             "submittedBy": None,
             "failureReason": None,
             "trainingJobName": None,

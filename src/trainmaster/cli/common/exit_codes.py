@@ -30,7 +30,7 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.OK: "Success; with wait, every job completed.",
     ExitCode.JOB_FAILED: "With wait, a job ended without completing.",
     ExitCode.INVALID: "Invalid usage, no API address, or an invalid request.",
-    ExitCode.NOT_FOUND: "No such job or pool.",
+    ExitCode.NOT_FOUND: "No such job, share or pool.",
     ExitCode.CONFLICT: "The name is taken, or the state of the job or pool does not allow it.",
     ExitCode.NOT_ALLOWED: "Your identity or the job's role is not allowed.",
     ExitCode.UNREACHABLE: "The queue's API is unreachable.",

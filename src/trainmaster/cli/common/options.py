@@ -8,7 +8,9 @@ import typer
 
 from trainmaster.domain.policy.settings import MAX_PRIORITY
 
-Json = Annotated[bool, typer.Option("--json", help="Print the API's response as JSON.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print the API's response as JSON, as -o json does; -o yaml prints it as YAML.")
+]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the job.")]
 Names = Annotated[list[str], typer.Argument(metavar="NAME", help="Names of the jobs.")]
 File = Annotated[

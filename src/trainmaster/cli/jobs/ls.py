@@ -1,34 +1,42 @@
-"""`trainmaster ls`: lists jobs in the article's table."""
+"""`trainmaster ls`: lists jobs in a table, or for programs."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trainmaster.cli.common.context import cli_context
+from trainmaster.cli.common.moments import WHEN, moment_option
 from trainmaster.cli.common.options import Json
-from trainmaster.cli.output.render import (
-    as_json,
-    coloured,
-    jobs_table,
-    plain,
-    screen_table,
-    sort_jobs,
-    terminal_width,
-    wide_table,
-)
+from trainmaster.cli.output.listing import jobs_csv, jobs_table, sort_jobs
+from trainmaster.cli.output.render import as_json, as_yaml, coloured, plain, terminal_width
+from trainmaster.client.api.errors import NotFound
+from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.jobs.job import ENDED, JobState
 from trainmaster.domain.jobs.listing import INFEASIBLE
 from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
+    from trainmaster.client.api.client import ApiClient
     from trainmaster.client.views.types import JobView
 
 _OPEN = tuple(state.value for state in JobState if state not in ENDED)
+_DEFAULT_SHARE = "default"
+
+
+class Form(StrEnum):
+    """Forms of the output."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
 
 
 def _state(word: str) -> str:
@@ -43,6 +51,19 @@ State = Annotated[
     list[str] | None,
     typer.Option("--state", metavar="STATE", parser=_state, help="Only jobs in this state; may be repeated."),
 ]
+Since = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help=f"Only jobs that entered the queue from this time on: {WHEN}."),
+]
+Output = Annotated[
+    Form,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FORM",
+        help="table; wide, with position, share and pools, and nothing shortened; json; yaml; or csv.",
+    ),
+]
 
 
 def ls(  # noqa: PLR0913 - one parameter per option
@@ -51,34 +72,63 @@ def ls(  # noqa: PLR0913 - one parameter per option
     state: State = None,
     share: Annotated[str | None, typer.Option(help="Only jobs of this share.", metavar="SHARE")] = None,
     pool: Annotated[str | None, typer.Option(help="Only jobs that can run in this pool.", metavar="POOL")] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Also list finished jobs, newest first.")] = False,
-    wide: Annotated[
-        bool, typer.Option("--wide", "-w", help="Also show position, pools, start and the full reason.")
-    ] = False,
+    mine: Annotated[bool, typer.Option("--mine", help="Only jobs that your role or user submitted.")] = False,
+    since: Since = None,
+    show_all: Annotated[bool, typer.Option("--all", "-a", help="Also list finished jobs, newest first.")] = False,
+    output: Output = Form.TABLE,
+    wide: Annotated[bool, typer.Option("--wide", "-w", help="The same as -o wide.")] = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of jobs.")] = 100,
     json: Json = False,
 ) -> None:
     """List unfinished jobs by priority.
 
-    On a terminal, the table also shows when waiting jobs are likely to start, and a short reason why they wait.
+    Age is the time since the job entered the queue, Ran the time that its attempts were at work. Start is that of the
+    newest attempt, or when a waiting job is likely to start. Reason says why a job waits or failed. On a terminal,
+    names, users, times and reasons are shortened to its width.
 
     States: pending, starting, running, preempting, preempted, resizing, held (unfinished); completed, failed, stopped,
     cancelled (finished). A waiting job that fits no pool, not even an empty one, is shown as infeasible;
     --state infeasible lists such jobs.
     """
     states = state or (None if show_all else _OPEN)
+    form = Form.JSON if json else Form.WIDE if wide else output
     cli = cli_context(context)
+    entered = moment_option(since, cli.now())
     with cli.api() as api:
-        found = list(islice(api.all_jobs(states, share, pool), limit + 1))
-    jobs = sort_jobs(found[:limit])
-    typer.echo(as_json(jobs) if json else _table(cli, sanitize(jobs), wide=wide))
+        found = list(islice(api.all_jobs(states, share, pool, mine=mine, since=entered), limit + 1))
+        if not found:
+            _check_names(api, share, pool)
+    typer.echo(_text(cli, sort_jobs(found[:limit]), form))
     if len(found) > limit:
         typer.echo(f"Only {limit} jobs are shown; there are more (see --limit).", err=True)
 
 
-def _table(cli: CliContext, jobs: list[JobView], *, wide: bool) -> str:
+def _check_names(api: ApiClient, share: str | None, pool: str | None) -> None:
+    """Raise NotFound for a share or pool that does not exist."""
+    if share not in (None, _DEFAULT_SHARE):
+        _check_name("share", str(share), {_DEFAULT_SHARE, *api.settings()["shares"]})
+    if pool is not None:
+        _check_name("pool", pool, {each["name"] for each in api.pools()["pools"]})
+
+
+def _check_name(kind: str, name: str, known: Collection[str]) -> None:
+    if name in known:
+        return
+    from trainmaster.domain.requests import did_you_mean
+
+    meant = did_you_mean(name, known)
+    guess = f"Did you mean '{meant}'? " if meant else ""
+    listed = f"The {kind}s are: {', '.join(sorted(known))}."
+    raise NotFound(f"There is no {kind} {name}.", type=f"Unknown{kind.title()}", hint=guess + listed)
+
+
+def _text(cli: CliContext, jobs: list[JobView], form: Form) -> str:
+    if form is Form.JSON:
+        return as_json(jobs)
+    if form is Form.YAML:
+        return as_yaml(jobs)
+    if form is Form.CSV:
+        return jobs_csv(sanitize(jobs), cli.now())
     paint = coloured if cli.has_colours(sys.stdout) else plain
-    width = terminal_width() if cli.is_terminal(sys.stdout) else None
-    if wide:
-        return wide_table(jobs, cli.now(), paint, width)
-    return jobs_table(jobs, paint) if width is None else screen_table(jobs, cli.now(), paint, width)
+    width = terminal_width() if form is Form.TABLE and cli.is_terminal(sys.stdout) else None
+    return jobs_table(sanitize(jobs), cli.now(), paint, width=width, wide=form is Form.WIDE)

@@ -88,9 +88,14 @@ def _until(holder: Mapping[str, object]) -> str:
 
 def short_reason(job: JobView) -> str:
     """Return why it waits in a few words, and whether its deadline is at risk."""
-    reason, deadline = job["reason"], job.get("deadline")
-    risk = f"deadline {deadline['prospect']}" if deadline and deadline["prospect"] in ("late", "lost") else ""
-    return "; ".join(part for part in (_format_reason(reason) if reason else "", risk) if part)
+    reason = job["reason"]
+    return "; ".join(part for part in (_format_reason(reason) if reason else "", deadline_risk(job)) if part)
+
+
+def deadline_risk(job: JobView) -> str:
+    """Return in two words that the job's deadline is at risk; empty if it is not."""
+    deadline = job.get("deadline")
+    return f"deadline {deadline['prospect']}" if deadline and deadline["prospect"] in ("late", "lost") else ""
 
 
 def _format_reason(reason: ReasonView) -> str:

@@ -1,11 +1,14 @@
-"""Tables and JSON of commands. Job tables have the form of the article's `print_queue_state`."""
+"""Tables, JSON and YAML of commands."""
 
 from __future__ import annotations
 
 import json
+import math
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -16,13 +19,10 @@ from trainmaster.cli.output.elastic import (
     members_rows,
     nodes_rows,
     rendezvous_line,
-    size_text,
 )
-from trainmaster.cli.output.outlook import short_reason, start_range
+from trainmaster.cli.output.fit import columns_of
 from trainmaster.cli.output.times import elapsed_time, format_duration, format_moment, format_moments, timestamp
-from trainmaster.client.kinds import is_training_job
 from trainmaster.client.views.moments import zone_name
-from trainmaster.client.views.states import ENDED
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.jobs.listing import INFEASIBLE, NEVER_FIT
 from trainmaster.domain.text import one_line
@@ -39,13 +39,11 @@ if TYPE_CHECKING:
         RendezvousView,
     )
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 Paint = Callable[[str], str]
+PRINT_YAML: ContextVar[bool] = ContextVar("PRINT_YAML", default=False)
+"""True if the command prints YAML instead of JSON."""
 
-HEADERS: Final = ("Job Name", "State", "Priority")
-"""Columns of the article's table ("print the queue state")."""
-_SCREEN_HEADERS: Final = ("Starts", "Reason")
-_WIDE_HEADERS: Final = ("Position", "Pools", "Starts", "Reason")
-_MIN_REASON_WIDTH = 20
 _COLOURS: Final[Mapping[str, str]] = {
     "running": "green",
     "starting": "green",
@@ -65,58 +63,14 @@ def plain(text: str) -> str:
     return text
 
 
+def without_colour(text: str) -> str:
+    """Return the text without colours."""
+    return _COLOUR.sub("", text)
+
+
 def coloured(state: str) -> str:
     """Return a state in its colour; waiting states have none."""
     return typer.style(state, fg=_COLOURS[state]) if state in _COLOURS else state
-
-
-def sort_jobs(jobs: Iterable[JobView]) -> list[JobView]:
-    """Sort unfinished jobs by priority and the queue's order, as the article does; then finished jobs as given."""
-    jobs = list(jobs)
-    open_jobs = [job for job in jobs if job["jobState"] not in ENDED]
-    ended = [job for job in jobs if job["jobState"] in ENDED]
-    return [*sorted(open_jobs, key=lambda job: (-job["priority"], job["entryTime"], job["jobName"])), *ended]
-
-
-def jobs_table(jobs: Sequence[JobView], paint: Paint = plain) -> str:
-    """Return the article's table."""
-    return table([_row(job, paint) for job in jobs], HEADERS)
-
-
-def screen_table(jobs: Sequence[JobView], now: datetime, paint: Paint, width: int) -> str:
-    """Return the article's table; if any job waits, with start and reason, cut to the width."""
-    sizes, heading = _sizes(jobs)
-    rows = [[*_row(job, paint), *sizes(job), start_range(job, now), short_reason(job)] for job in jobs]
-    if not any(row[-1] or row[-2] for row in rows):
-        return table([row[:-2] for row in rows], (*HEADERS, *heading))
-    _cut_last(rows, (*HEADERS, *heading, *_SCREEN_HEADERS), width)
-    return table(rows, (*HEADERS, *heading, *_SCREEN_HEADERS))
-
-
-def wide_table(jobs: Sequence[JobView], now: datetime, paint: Paint = plain, width: int | None = None) -> str:
-    """Return the article's table with position, pools, start and reason; reasons are cut to `width` if given."""
-    sizes, heading = _sizes(jobs)
-    rows = [
-        [
-            *_row(job, paint),
-            *sizes(job),
-            position_text(job),
-            _pools_of(job),
-            start_range(job, now),
-            reason_text(job["reason"]),
-        ]
-        for job in jobs
-    ]
-    if width is not None:
-        _cut_last(rows, (*HEADERS, *heading, *_WIDE_HEADERS), width)
-    return table(rows, (*HEADERS, *heading, *_WIDE_HEADERS))
-
-
-def _sizes(jobs: Sequence[JobView]) -> tuple[Callable[[JobView], list[str]], list[str]]:
-    """Return a column of sizes if any job is elastic or has regions: its cells for a job, and its heading."""
-    if not any(job.get("elastic") or not is_training_job(job) for job in jobs):
-        return (lambda _: []), []
-    return (lambda job: [size_text(job)]), ["Size"]
 
 
 def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
@@ -207,7 +161,7 @@ def demand_text(job: JobView) -> str:
     return " or ".join(" + ".join(_units(pool, count) for pool, count in one.items()) for one in job["demand"])
 
 
-def _pools_of(job: JobView) -> str:
+def pools_text(job: JobView) -> str:
     """Return where the job runs, else where it could run; if it fits no pool, the requested resources."""
     at_work = [attempt for attempt in job["attempts"] if attempt["outcome"] == "active"]
     if at_work:
@@ -251,10 +205,28 @@ def reason_text(reason: ReasonView | str | None) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Return JSON for scripts and people, with control characters escaped."""
-    readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(value, indent=2, ensure_ascii=not readable)
-    return text if text.replace("\n", "").isprintable() else json.dumps(value, indent=2)
+    """Return JSON for scripts and people, with control characters escaped; YAML if the command has `-o yaml`."""
+    if PRINT_YAML.get():
+        return as_yaml(value)
+    return _readable(lambda ascii_only: json.dumps(value, indent=2, ensure_ascii=ascii_only))
+
+
+def as_yaml(value: Any) -> str:
+    """Return YAML in the order of the JSON, with control characters escaped."""
+    import yaml
+
+    return _readable(
+        lambda ascii_only: yaml.safe_dump(value, allow_unicode=not ascii_only, sort_keys=False, width=math.inf)
+    ).rstrip("\n")
+
+
+def _readable(dump: Callable[[bool], str]) -> str:
+    """Return the text in ASCII only, if the terminal cannot show others or they may control it."""
+    if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8":
+        text = dump(False)
+        if text.replace("\n", "").isprintable():
+            return text
+    return dump(True)
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
@@ -273,31 +245,31 @@ def terminal_width() -> int:
     return shutil.get_terminal_size().columns
 
 
-def _row(job: JobView, paint: Paint) -> list[Any]:
-    return [job["jobName"], paint(displayed_state(job)), job["priority"]]
-
-
 def _units(pool: str, count: int) -> str:
     return pool if count == 1 else f"{count} x {pool}"
 
 
-def _cut_last(rows: list[list[Any]], headers: Sequence[str], width: int) -> None:
-    """Cut the last column so that lines fit the width, but keep at least a few words."""
-    others = table([row[:-1] for row in rows], headers[:-1]).splitlines()
-    width_left = max(width - len(others[1]) - 2, _MIN_REASON_WIDTH)
-    for row in rows:
-        if len(row[-1]) > width_left:
-            row[-1] = row[-1][: width_left - 1].rstrip() + "…"
-
-
 def table(rows: Sequence[Sequence[Any]], headers: Sequence[str]) -> str:
-    """Format a table. Only columns of integers count as numbers, since tabulate takes a name such as `1e5` for one."""
-    from tabulate import tabulate
-
-    text_columns = [index for index in range(len(headers)) if not all(isinstance(row[index], int) for row in rows)]
+    """Format a table: columns of integers, and positions, are aligned at the right."""
     # Positions are strings because of `1000+`, but align like numbers.
-    right_aligned = {
-        index for index, heading in enumerate(headers) if heading == "Position" or index not in text_columns
-    }
-    align = ["right" if index in right_aligned else "left" for index in range(len(headers))]
-    return tabulate(rows, headers=headers, disable_numparse=text_columns, colalign=align if rows else None)
+    right = [
+        heading == "Position" or (bool(rows) and all(isinstance(row[index], int) for row in rows))
+        for index, heading in enumerate(headers)
+    ]
+    cells = [list(headers), *([_text(cell) for cell in row] for row in rows)]
+    widths = [max(map(_shown_columns, column)) for column in zip(*cells, strict=True)]
+    cells.insert(1, ["-" * width for width in widths])
+    return "\n".join("  ".join(map(_padded, row, widths, right)).rstrip() for row in cells)
+
+
+def _text(cell: object) -> str:
+    return "" if cell is None else str(cell)
+
+
+def _padded(cell: str, width: int, right: bool) -> str:
+    blanks = " " * (width - _shown_columns(cell))
+    return blanks + cell if right else cell + blanks
+
+
+def _shown_columns(cell: str) -> int:
+    return columns_of(without_colour(cell))

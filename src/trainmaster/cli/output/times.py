@@ -18,6 +18,16 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 _SHORT = {"second": "s", "minute": "min", "hour": "h", "day": "d"}
 _UNITS = (("second", 1, 90.0), ("minute", 60, 90.0), ("hour", 3_600, 48.0), ("day", 86_400, math.inf))
 
+# Below so many seconds: the unit, and the smaller unit that is added to it.
+_COMPACT = (
+    (120, 1, "s", 0, ""),
+    (600, 60, "m", 1, "s"),
+    (10_800, 60, "m", 0, ""),
+    (28_800, 3_600, "h", 60, "m"),
+    (172_800, 3_600, "h", 0, ""),
+    (691_200, 86_400, "d", 3_600, "h"),
+)
+
 
 def timestamp(iso: str | None, now: datetime) -> str:
     """Format a timestamp in the zone of `now`, to the second; empty for None."""
@@ -71,6 +81,24 @@ def format_short_duration(seconds: float) -> str:
     """Format a duration in one short unit: `45 s`, `12 min`, `5 h`, `3 d`."""
     name, size = next((name, size) for name, size, below in _UNITS if round(seconds / size) < below)
     return f"{round(seconds / size)} {_SHORT[name]}"
+
+
+def compact_duration(seconds: float) -> str:
+    """Format a duration as kubectl does, in at most five characters: `95s`, `9m59s`, `170m`, `7h5m`, `40h`, `3d4h`."""
+    whole = max(round(seconds), 0)
+    for below, size, unit, small, part in _COMPACT:
+        if whole < below:
+            rest = whole % size // small if small else 0
+            return f"{whole // size}{unit}" + (f"{rest}{part}" if rest else "")
+    return f"{whole // 86_400}d"
+
+
+def compact_moment(iso: str | None, now: datetime) -> str:
+    """Format a timestamp in the zone of `now`, in six characters: `14:05` of today, else `Nov 20`; empty for None."""
+    if not iso:
+        return ""
+    moment = parse_timestamp(iso).astimezone(now.tzinfo)
+    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment:%b %d}"
 
 
 def elapsed_time(start: str | None, end: str | None, now: datetime) -> str:

@@ -281,6 +281,7 @@ class JobView(TypedDict):
     estimatedStartLow: str | None
     estimatedStartHigh: str | None
     deadline: DeadlineView | None
+    endedAt: str | None
     submittedBy: str | None
     failureReason: str | None
     trainingJobName: str | None
@@ -311,6 +312,7 @@ class JobDetailView(TypedDict):
     estimatedStartLow: str | None
     estimatedStartHigh: str | None
     deadline: DeadlineView | None
+    endedAt: str | None
     submittedBy: str | None
     failureReason: str | None
     trainingJobName: str | None
@@ -668,6 +670,7 @@ class SubmissionView(TypedDict):
     estimatedStartLow: str | None
     estimatedStartHigh: str | None
     deadline: DeadlineView | None
+    endedAt: str | None
     submittedBy: str | None
     failureReason: str | None
     trainingJobName: str | None

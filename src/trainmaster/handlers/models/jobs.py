@@ -149,6 +149,7 @@ class Job(ResponseModel):
     estimated_start_low: Earliest
     estimated_start_high: Latest
     deadline: Annotated[Deadline | None, Field(description="Null if it has none or has ended.")]
+    ended_at: Annotated[datetime | None, Field(description="Time of its end; null before it.")]
     submitted_by: Annotated[
         str | None, Field(description="ARN of the role or user that submitted it, without the session's name.")
     ]

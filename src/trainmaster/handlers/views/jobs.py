@@ -200,6 +200,7 @@ def _members(job: Job, status: QueueStatus | None) -> dict[str, Any]:
         "estimated_start_low": status.earliest_start,
         "estimated_start_high": status.latest_start,
         "deadline": status.deadline,
+        "ended_at": job.ended_at,
         "submitted_by": job.submitted_by,
         "failure_reason": None if job.failure is None else redacted_text(job.failure),
         "training_job_name": None if job.attempt is None else job.attempt.base_name,

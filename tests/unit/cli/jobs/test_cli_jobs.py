@@ -1,30 +1,33 @@
 """Reading commands: ls, show, why."""
 
+import csv
 import json
 import re
 from collections.abc import Callable
 
 import pytest
+import yaml
 
 from cli_terminal import NOW, Terminal
-from fake_api import ANN, G5, P5, FakeApi, a_request, a_view, an_attempt, starts, waits_for_capacity
-from trainmaster.cli.output.render import Paint, coloured, jobs_table, plain, screen_table, wide_table
+from fake_api import ANN, G5, P5, FakeApi, a_pool, a_request, a_view, an_attempt, starts, waits_for_capacity
+from trainmaster.cli.output.listing import jobs_table
+from trainmaster.cli.output.render import Paint, coloured, plain
 from trainmaster.domain.jobs.job import JobState
 
 
 def test_ls_prints_the_articles_first_table(world: FakeApi, run: Terminal) -> None:
-    """Article, "use case example": after job1, job2 and job3 were submitted."""
+    """Article, "use case example": after job1, job2 and job3 were submitted; our columns follow the article's."""
     world.add("job1", "running", 1)
     world.add("job2", "running", 2)
     world.add("job3", "pending", 1, entryTime="2026-11-20T12:05:00Z")
 
-    assert run("ls").stdout == (
-        "Job Name    State      Priority\n"
-        "----------  -------  ----------\n"
-        "job2        running           2\n"
-        "job1        running           1\n"
-        "job3        pending           1\n"
-    )
+    assert [line[:29].rstrip() for line in run("ls").stdout.splitlines()] == [
+        "Job Name  State    Priority",
+        "--------  -------  --------",
+        "job2      running         2",
+        "job1      running         1",
+        "job3      pending         1",
+    ]
 
 
 def test_ls_prints_the_articles_second_table(world: FakeApi, run: Terminal) -> None:
@@ -34,14 +37,12 @@ def test_ls_prints_the_articles_second_table(world: FakeApi, run: Terminal) -> N
     world.add("job2", "running", 2)
     world.add("job4", "running", 3, entryTime="2026-11-20T12:10:00Z")
 
-    assert run("ls").stdout == (
-        "Job Name    State        Priority\n"
-        "----------  ---------  ----------\n"
-        "job4        running             3\n"
-        "job2        running             2\n"
-        "job1        preempted           1\n"
-        "job3        pending             1\n"
-    )
+    assert [line.split()[:3] for line in run("ls").stdout.splitlines()[2:]] == [
+        ["job4", "running", "3"],
+        ["job2", "running", "2"],
+        ["job1", "preempted", "1"],
+        ["job3", "pending", "1"],
+    ]
 
 
 def test_ls_orders_equals_by_entry_then_name(world: FakeApi, run: Terminal) -> None:
@@ -62,9 +63,10 @@ def test_colours_do_not_move_columns() -> None:
         a_view("fourth", "failed", priority=-1),
     ]
     tables: list[Callable[[Paint], str]] = [
-        lambda paint: jobs_table(jobs, paint),
-        lambda paint: screen_table(jobs, NOW, paint, 70),
-        lambda paint: wide_table(jobs, NOW, paint, 90),
+        lambda paint: jobs_table(jobs, NOW, paint),
+        lambda paint: jobs_table(jobs, NOW, paint, width=90),
+        lambda paint: jobs_table(jobs, NOW, paint, width=50),
+        lambda paint: jobs_table(jobs, NOW, paint, wide=True),
     ]
     for table in tables:
         in_colour = table(coloured)
@@ -73,13 +75,16 @@ def test_colours_do_not_move_columns() -> None:
 
 
 def test_ls_of_an_empty_queue_has_the_head_of_the_table(run: Terminal) -> None:
-    assert run("ls").stdout == "Job Name    State    Priority\n----------  -------  ----------\n"
+    assert run("ls").stdout == (
+        "Job Name  State  Priority  User  Age  Ran  Start  End  Reason\n"
+        "--------  -----  --------  ----  ---  ---  -----  ---  ------\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["1e5", "007", "nan", "inf", "0x10"])
 def test_ls_prints_names_that_look_like_numbers_as_they_are(world: FakeApi, run: Terminal, name: str) -> None:
     world.add(name)
-    assert run("ls").stdout.splitlines()[2].split() == [name, "pending", "0"]
+    assert run("ls").stdout.splitlines()[2].split()[:3] == [name, "pending", "0"]
 
 
 def test_ls_shows_unfinished_jobs_and_with_all_the_finished_after_them(world: FakeApi, run: Terminal) -> None:
@@ -100,11 +105,69 @@ def test_ls_shows_unfinished_jobs_and_with_all_the_finished_after_them(world: Fa
         (["--share", "vision", "--all"], {"share": "vision"}),
         (["--pool", G5, "--state", "failed"], {"pool": G5, "state": "failed"}),
         (["--state", "infeasible"], {"state": "infeasible"}),
+        (["--mine", "--all"], {"mine": "true"}),
+        (["-a", "--since", "2h"], {"since": "2026-11-20T11:00:00+00:00"}),
+        (["-a", "--since", "2026-11-19"], {"since": "2026-11-19T00:00:00+00:00"}),
     ],
 )
 def test_ls_filters_at_the_api(world: FakeApi, run: Terminal, arguments: list[str], query: dict[str, str]) -> None:
+    world.settings["shares"]["vision"], world.pools["pools"] = {}, [a_pool(G5, 1)]
     assert run("ls", *arguments).exit_code == 0
-    assert world.calls == [("GET", "/jobs", query)]
+    assert world.calls[0] == ("GET", "/jobs", query)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--share", "visoin"], "There is no share visoin. Did you mean 'vision'? The shares are: default, vision."),
+        (["--share", "nosuch"], "There is no share nosuch. The shares are: default, vision."),
+        (["--pool", "ml.p5.48xlage"], f"There is no pool ml.p5.48xlage. Did you mean '{P5}'? The pools are: {P5}."),
+    ],
+)
+def test_ls_refuses_a_share_or_pool_that_does_not_exist(
+    world: FakeApi, run: Terminal, arguments: list[str], told: str
+) -> None:
+    world.add("job1")
+    world.jobs["job1"]["share"], world.jobs["job1"]["pools"] = "vision", [G5]
+    result = run("ls", *arguments)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr.partition(": ")[2].partition(": ")[2] == f"{told}\n"
+
+
+def test_ls_of_a_share_without_jobs_is_an_empty_table(run: Terminal) -> None:
+    for arguments in (["--share", "vision"], ["--share", "default"], ["--pool", P5]):
+        assert run("ls", *arguments).exit_code == 0
+
+
+def test_ls_of_a_removed_share_lists_its_jobs(world: FakeApi, run: Terminal) -> None:
+    world.add("job1", share="gone")
+    assert _names(run("ls", "--share", "gone").stdout) == ["job1"]
+
+
+def test_ls_prints_every_form(world: FakeApi, run: Terminal) -> None:
+    world.add("job1", "failed", failureReason="=HYPERLINK(1)", endedAt="2026-11-20T12:30:00Z")
+    listed = json.loads(run("ls", "--all", "-o", "json").stdout)
+    assert listed == json.loads(run("ls", "--all", "--json").stdout)
+    assert yaml.safe_load(run("ls", "--all", "-o", "yaml").stdout) == listed
+    (row,) = csv.DictReader(run("ls", "--all", "-o", "csv").stdout.splitlines())
+    assert (row["jobName"], row["user"], row["endedAt"]) == ("job1", "ann", "2026-11-20T12:30:00Z")
+    assert row["reason"] == "'=HYPERLINK(1)", "a spreadsheet would take it for a formula"
+    assert run("ls", "-a", "-o", "wide").stdout == run("ls", "-a", "--wide").stdout
+    assert run("ls", "-o", "xml").exit_code == 2
+
+
+@pytest.mark.parametrize("command", [("show", "job1"), ("why", "job1"), ("pools",), ("settings",), ("wait", "job1")])
+def test_every_command_with_json_takes_the_form_as_well(
+    world: FakeApi, run: Terminal, command: tuple[str, ...]
+) -> None:
+    world.add("job1", "completed")
+    answer = json.loads(run(*command, "--json").stdout)
+    for words in (["-o", "json"], ["-ojson"], ["--output", "json"], ["--output=json"]):
+        assert json.loads(run(*command, *words).stdout) == answer
+    printed = run(*command, "-o", "yaml").stdout
+    assert yaml.safe_load(printed) == answer
+    assert printed[0] not in "[{"
+    assert run("show", "job1", "--", "-o").exit_code == 2
 
 
 def test_ls_refuses_a_state_that_does_not_exist_and_lists_those_that_do(run: Terminal) -> None:
@@ -136,9 +199,11 @@ def test_ls_wide_adds_position_pools_start_and_reason(world: FakeApi, run: Termi
 
     head, _, first, second = run("ls", "--wide").stdout.splitlines()
 
-    assert head.split() == ["Job", "Name", "State", "Priority", "Position", "Pools", "Starts", "Reason"]
-    assert f" 1  2 x {P5} + {G5} or 8 x {G5}  in 2 h to 5 h  waits for 1 x {P5}: 0 free for it now" in first
-    assert "1000+  ml.p5.48xlarge" in second
+    assert head.split()[:6] == ["Job", "Name", "State", "Priority", "Position", "Share"]
+    assert head.split()[6:] == ["User", "Age", "Ran", "Start", "End", "Pools", "Reason"]
+    assert f"1  default  ann   60m       in 2 h to 5 h       2 x {P5} + {G5} or 8 x {G5}  waits for 1 x" in first
+    assert "1000+  default" in second
+    assert second.endswith("ml.p5.48xlarge")
 
 
 def test_ls_as_json_is_what_the_api_said_in_the_order_of_the_table(world: FakeApi, run: Terminal) -> None:

@@ -12,7 +12,7 @@ from cli_terminal import Terminal
 from fake_api import P5, FakeApi, a_pool, a_rendezvous, a_request, a_view, an_attempt
 from trainmaster.cli.output.elastic import rendezvous_line, size_text
 from trainmaster.cli.output.explanation import explanation
-from trainmaster.cli.output.render import plain, screen_table, wide_table
+from trainmaster.cli.output.listing import jobs_table
 from trainmaster.client.views.wording import sentence_of
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
@@ -75,8 +75,9 @@ def test_a_size_in_a_few_words(elastic: Any, told: str) -> None:
 def test_ls_has_a_column_of_sizes_only_where_a_job_is_elastic() -> None:
     fixed = cast("Any", a_view("job2"))
     for table in (
-        lambda jobs: wide_table(jobs, NOW, plain, 120),
-        lambda jobs: screen_table(jobs, NOW, plain, 120),
+        lambda jobs: jobs_table(jobs, NOW, wide=True),
+        lambda jobs: jobs_table(jobs, NOW, width=120),
+        lambda jobs: jobs_table(jobs, NOW),
     ):
         assert "Size" not in table([fixed])
         heading, _, first, second = table([job(), fixed]).splitlines()

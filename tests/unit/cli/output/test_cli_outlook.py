@@ -12,7 +12,6 @@ from cli_terminal import NOW, Terminal
 from fake_api import P5, FakeApi, a_request, a_view, starts, waits_for_capacity
 from trainmaster.cli.output.explanation import explanation
 from trainmaster.cli.output.outlook import short_reason, start_range, start_sentence
-from trainmaster.cli.output.render import screen_table
 from trainmaster.domain.reasons import REASONS
 
 
@@ -109,14 +108,6 @@ def test_every_reason_has_a_few_words() -> None:
 def test_a_deadline_at_risk_is_told_beside_the_reason() -> None:
     job = a_view("a", reason={"type": "GroupFull", "message": "", "group": "sweep", "limit": 20}, deadline=A_DEADLINE)
     assert short_reason(job) == "group sweep full (20); deadline late"
-
-
-def test_a_terminal_shows_when_and_why_and_no_line_is_wider() -> None:
-    job = a_view("job3", reason=waits_for_capacity(), **starts(_at(3), _at(2), _at(5)))
-    head, _, line = screen_table([job], NOW, lambda state: state, 70).splitlines()
-    assert head.split() == ["Job", "Name", "State", "Priority", "Starts", "Reason"]
-    assert line.split("  ")[-2:] == ["in 2 h to 5 h", "needs 1 more ml.p5.48…"]
-    assert len(line) <= 70
 
 
 def test_why_tells_the_whole_story() -> None:

@@ -15,6 +15,7 @@ import click
 import httpx
 import pytest
 import typer
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
@@ -24,8 +25,9 @@ from cli_terminal import NOW, Terminal
 from fake_api import G5, P5, STAGE, a_pool, a_rendezvous, a_request, a_view, an_attempt, starts, waits_for_capacity
 from hostile_api import HOSTILE, HostileApi, with_text
 from trainmaster.cli.main import build
+from trainmaster.cli.output.listing import jobs_table
 from trainmaster.cli.output.progress import LiveTable
-from trainmaster.cli.output.render import coloured, history_table, screen_table
+from trainmaster.cli.output.render import coloured, history_table
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import Conflict
 from trainmaster.client.api.retry import Retry
@@ -43,6 +45,7 @@ WITHOUT_FAKE = frozenset({"audit", "pause", "resume", "restore", "version", "pur
 COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "ls": (("ls",), None),
     "ls of all, wide": (("ls", "--all", "--wide"), None),
+    "ls as csv": (("ls", "--all", "-o", "csv"), None),
     **{f"{verb} {state}": ((verb, state), None) for verb in ("show", "why") for state in ("waiting", "held", "failed")},
     **{f"{verb} {state}": ((verb, state), None) for verb in ("show", "why") for state in ("elastic", "resizing")},
     "show of a request": (("show", "waiting", "--request"), None),
@@ -166,6 +169,13 @@ def test_each_command_prints_json_that_has_the_text_unchanged_and_no_controls(na
         assert HOSTILE in _strings(json.loads(result.stdout))
 
 
+@pytest.mark.parametrize("command", [("ls", "--all"), ("show", "failed")])
+def test_yaml_has_the_text_unchanged_and_no_controls(command: tuple[str, ...]) -> None:
+    result = run((command, None), HOSTILE, "-o", "yaml")
+    assert unseen(result.output) == []
+    assert HOSTILE in _strings(yaml.safe_load(result.stdout))
+
+
 def _strings(value: Any) -> str:
     if isinstance(value, dict):
         return "".join(map(_strings, value.values()))
@@ -199,7 +209,7 @@ def _paths(command: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...
 def test_on_a_terminal_only_our_own_words_have_colours() -> None:
     job: Any = sanitize(with_text(a_view("j", "failed", failureReason="bad"), HOSTILE))
     ours = {typer.style("failed", fg="red"), typer.style("pending")}
-    for table in (screen_table([job], NOW, coloured, 200), history_table(job["history"], NOW, coloured)):
+    for table in (jobs_table([job], NOW, coloured, width=200), history_table(job["history"], NOW, coloured)):
         rest = re.sub("|".join(map(re.escape, ours)), "", table)
         assert unseen(rest) == []
 

@@ -1,0 +1,253 @@
+"""The table of `ls`: the article's columns first, then user, age, run time, start, end and reason.
+
+On a terminal, names, users, times and reasons are shortened until the lines fit; elsewhere nothing is.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from trainmaster.cli.output.elastic import size_text
+from trainmaster.cli.output.fit import ELLIPSIS, columns_of, cut, cut_middle
+from trainmaster.cli.output.outlook import deadline_risk, short_reason, start_range
+from trainmaster.cli.output.render import (
+    displayed_state,
+    plain,
+    pools_text,
+    position_text,
+    reason_text,
+    table,
+    without_colour,
+)
+from trainmaster.cli.output.times import compact_duration, compact_moment, format_moments, timestamp
+from trainmaster.client.kinds import is_training_job
+from trainmaster.client.views.moments import parse_timestamp
+from trainmaster.client.views.states import ENDED, WAITING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from trainmaster.cli.output.render import Paint
+    from trainmaster.client.views.types import JobView
+
+_GAP: Final = 2
+_SSO: Final = "AWSReservedSSO_"
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the table.
+
+    Attributes:
+        text: its cell for a job.
+        brief: a shorter cell; None if there is none.
+        cut: how longer cells are shortened; None for cells that stay whole.
+        widths: the fewest columns that it is shortened to, in each step of shortening.
+    """
+
+    heading: str
+    text: Callable[[JobView, datetime], Any]
+    brief: Callable[[JobView, datetime], str] | None = None
+    cut: Callable[[str, int], str] | None = None
+    widths: tuple[int, int, int] = (0, 0, 0)
+
+
+def jobs_table(
+    jobs: Sequence[JobView], now: datetime, paint: Paint = plain, *, width: int | None = None, wide: bool = False
+) -> str:
+    """Return the table; with a width, cells are shortened to it, and lines that are still longer are cut."""
+    columns = _columns(jobs, wide=wide)
+    cells = [[column.text(job, now) for column in columns] for job in jobs]
+    if width is not None:
+        brief = [[(column.brief or column.text)(job, now) for column in columns] for job in jobs]
+        cells = _fitted(columns, cells, brief, width)
+    state = [column.heading for column in columns].index("State")
+    painted = [[paint(cell) if index == state else cell for index, cell in enumerate(row)] for row in cells]
+    text = table(painted, [column.heading for column in columns])
+    return text if width is None else "\n".join(_clipped(line, width) for line in text.splitlines())
+
+
+def _clipped(line: str, width: int) -> str:
+    """Return the line, cut at the width; colours take no columns, and only the state has one."""
+    if columns_of(without_colour(line)) <= width:
+        return line
+    while columns_of(without_colour(line)) >= width:
+        line = line[:-1]
+    return line + ELLIPSIS
+
+
+def sort_jobs(jobs: Iterable[JobView]) -> list[JobView]:
+    """Sort unfinished jobs by priority and the queue's order, as the article does; then finished jobs as given."""
+    jobs = list(jobs)
+    open_jobs = [job for job in jobs if job["jobState"] not in ENDED]
+    ended = [job for job in jobs if job["jobState"] in ENDED]
+    return [*sorted(open_jobs, key=lambda job: (-job["priority"], job["entryTime"], job["jobName"])), *ended]
+
+
+def jobs_csv(jobs: Sequence[JobView], now: datetime) -> str:
+    """Return the jobs as comma-separated values with all columns; times are ISO 8601 in UTC, run times in seconds."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_CSV)
+    for job in jobs:
+        writer.writerow([_csv_cell(value(job, now)) for value in _CSV.values()])
+    return out.getvalue().rstrip("\n")
+
+
+def short_user(principal: str | None) -> str:
+    """Return the name in a principal: `ann` of a user, `research` of a role or of a permission set of SSO."""
+    name = (principal or "").rpartition(":")[2].rpartition("/")[2]
+    return name.removeprefix(_SSO).rpartition("_")[0] if name.startswith(_SSO) else name
+
+
+def run_seconds(job: JobView, now: datetime) -> float:
+    """Return how long the job's attempts were at work, in seconds."""
+    earlier = job.get("earlierAttempts")
+    total = 0.0 if not earlier else earlier["atWorkSeconds"]
+    for attempt in job["attempts"]:
+        if attempt["startedAt"]:
+            end = parse_timestamp(attempt["endedAt"]) if attempt["endedAt"] else now
+            total += max((end - parse_timestamp(attempt["startedAt"])).total_seconds(), 0.0)
+    return total
+
+
+def _fitted(columns: Sequence[_Column], cells: list[list[Any]], brief: list[list[Any]], width: int) -> list[list[Any]]:
+    """Return the cells, shortened step by step until the lines fit the width."""
+    if sum(_widths(columns, cells)) + _GAP * (len(columns) - 1) <= width:
+        return cells
+    last = len(columns) - 1
+    cells = [[*row[:last], short[last]] for row, short in zip(cells, brief, strict=True)]
+    for step in range(3):
+        widths = _shrunk(columns, _widths(columns, cells), width, step)
+        if sum(widths) + _GAP * last <= width or step == 2:
+            break
+        cells = brief
+    return [
+        [
+            column.cut(cell, limit) if column.cut else cell
+            for column, cell, limit in zip(columns, row, widths, strict=True)
+        ]
+        for row in cells
+    ]
+
+
+def _whole(cell: Any, _: int) -> Any:
+    return cell
+
+
+def _shrunk(columns: Sequence[_Column], widths: list[int], width: int, step: int) -> list[int]:
+    """Return the widths after taking from the widest columns that may be cut, until the lines fit or none is left."""
+    widths, excess = list(widths), sum(widths) + _GAP * (len(columns) - 1) - width
+    while excess > 0:
+        spare = [
+            (have - column.widths[step], index)
+            for index, (column, have) in enumerate(zip(columns, widths, strict=True))
+            if column.cut and have > max(column.widths[step], len(column.heading))
+        ]
+        if not spare:
+            break
+        widths[max(spare)[1]] -= 1
+        excess -= 1
+    return widths
+
+
+def _widths(columns: Sequence[_Column], cells: Sequence[Sequence[Any]]) -> list[int]:
+    return [
+        max([len(column.heading), *(columns_of(str(row[index])) for row in cells)])
+        for index, column in enumerate(columns)
+    ]
+
+
+def _columns(jobs: Sequence[JobView], *, wide: bool) -> list[_Column]:
+    sized = any(job.get("elastic") or not is_training_job(job) for job in jobs)
+    return [column for column in (_WIDE if wide else _NORMAL) if sized or column is not _SIZE]
+
+
+def _start(job: JobView, now: datetime) -> str:
+    """Return when the newest attempt started; of a waiting job, when it is likely to start."""
+    if job["jobState"] in WAITING:
+        return start_range(job, now)
+    return timestamp(_started_at(job), now)
+
+
+def _brief_start(job: JobView, now: datetime) -> str:
+    if job["jobState"] in WAITING:
+        expected = job["estimatedStart"]
+        return f"in {compact_duration((parse_timestamp(expected) - now).total_seconds())}" if expected else ""
+    return compact_moment(_started_at(job), now)
+
+
+def _started_at(job: JobView) -> str | None:
+    return job["attempts"][-1]["startedAt"] if job["attempts"] else None
+
+
+def _reason(job: JobView, now: datetime) -> str:
+    """Return why the job waits, or why it failed."""
+    waits = "; ".join(part for part in (reason_text(job["reason"]), deadline_risk(job)) if part)
+    return format_moments(waits, now) or _failure(job)
+
+
+def _brief_reason(job: JobView, now: datetime) -> str:
+    return format_moments(short_reason(job), now) or _failure(job)
+
+
+def _failure(job: JobView) -> str:
+    return (job["failureReason"] or "") if job["jobState"] in ENDED else ""
+
+
+def _ran(job: JobView, now: datetime) -> str:
+    started = job["attempts"] or job.get("earlierAttempts")
+    return compact_duration(run_seconds(job, now)) if started else ""
+
+
+def _age(job: JobView, now: datetime) -> str:
+    return compact_duration((now - parse_timestamp(job["entryTime"])).total_seconds())
+
+
+def _csv_cell(value: object) -> object:
+    """Return a value that spreadsheets do not take for a formula (OWASP, "CSV Injection")."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
+
+
+_NAME = _Column("Job Name", lambda job, _: job["jobName"], cut=cut_middle, widths=(24, 16, 10))
+_STATE = _Column("State", lambda job, _: displayed_state(job))
+_PRIORITY = _Column("Priority", lambda job, _: job["priority"])
+_SIZE = _Column("Size", lambda job, _: size_text(job), lambda job, _: size_text(job).partition(" ")[0])
+_USER = _Column("User", lambda job, _: short_user(job["submittedBy"]), cut=cut_middle, widths=(12, 8, 6))
+_AGE = _Column("Age", _age)
+_RAN = _Column("Ran", _ran)
+_START = _Column("Start", _start, _brief_start)
+_END = _Column(
+    "End", lambda job, now: timestamp(job["endedAt"], now), lambda job, now: compact_moment(job["endedAt"], now)
+)
+_REASON = _Column("Reason", _reason, _brief_reason, cut=cut, widths=(24, 16, 6))
+_NORMAL: Final = (_NAME, _STATE, _PRIORITY, _SIZE, _USER, _AGE, _RAN, _START, _END, _REASON)
+_WIDE: Final = (
+    *(_NAME, _STATE, _PRIORITY, _SIZE),
+    _Column("Position", lambda job, _: position_text(job)),
+    _Column("Share", lambda job, _: job["share"]),
+    *(_USER, _AGE, _RAN, _START, _END),
+    _Column("Pools", lambda job, _: pools_text(job)),
+    _REASON,
+)
+_CSV: Final[dict[str, Callable[[JobView, datetime], object]]] = {
+    "jobName": lambda job, _: job["jobName"],
+    "jobState": lambda job, _: displayed_state(job),
+    "priority": lambda job, _: job["priority"],
+    "share": lambda job, _: job["share"],
+    "user": lambda job, _: short_user(job["submittedBy"]),
+    "entryTime": lambda job, _: job["entryTime"],
+    "startedAt": lambda job, _: _started_at(job),
+    "endedAt": lambda job, _: job["endedAt"],
+    "runSeconds": lambda job, now: round(run_seconds(job, now)),
+    "attempts": lambda job, _: job["attempts"][-1]["number"] if job["attempts"] else 0,
+    "position": lambda job, _: job["position"],
+    "estimatedStart": lambda job, _: job["estimatedStart"],
+    "pools": lambda job, _: pools_text(job),
+    "trainingJobName": lambda job, _: job["trainingJobName"],
+    "reason": lambda job, _: reason_text(job["reason"]) or _failure(job),
+}
