@@ -324,13 +324,13 @@ def test_a_waiting_job_starts_within_the_range_that_it_was_told():
 
 
 def test_suggested_remedies_work():
-    world = World(pools=f"{P5}=2,{G5}=1")
+    world = World(pools=f"{P5}=2,ml.p5e.48xlarge=1")
     world.submit("job1", count=2, training_seconds=5000, priority=3)
     world.run(60)
     world.submit("job2", training_seconds=60)
     world.run(60)
     help_ = diagnose(world.api_context.store.read_snapshot(), world.now(), world.job("job2")).advice
-    assert [(advice.priority, advice.pool) for advice in help_] == [(4, None), (None, G5)]
+    assert [(advice.priority, advice.pool) for advice in help_] == [(4, None), (None, "ml.p5e.48xlarge")]
     change(world.api_context, ADA, "job2", priority=help_[0].priority)
     world.run_until_ended("job2", limit=2000)
     assert outcomes(world, "job1")[0] == "preempted"

@@ -22,10 +22,11 @@ from builders import (
     pools_of,
 )
 from trainmaster.domain.capacity.resources import Resources
-from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.policy.settings import Order, Policy, Share
 
 A_DAY = 86_400
+P5E = "ml.p5e.48xlarge"
 
 
 def a_world(*jobs, pools=None, policy=None):
@@ -40,8 +41,8 @@ def why(world, name):
     return world.get(f"/jobs/{name}", why="true").body["why"]
 
 
-def running(name, count=1, priority=5, **fields):
-    return a_running_job(name, units={P5: count}, priority=priority, **fields)
+def running(name, count=1, priority=5, units=None, **fields):
+    return a_running_job(name, units=units or {P5: count}, priority=priority, **fields)
 
 
 class TestWhoIsInTheWay:
@@ -86,7 +87,6 @@ class TestWhatWouldHelp:
         assert advice == {
             "message": "raise its priority above 2: it preempts r1, r2",
             "priority": 3,
-            "instances": None,
             "pool": None,
         }
 
@@ -103,24 +103,61 @@ class TestWhatWouldHelp:
         world = a_world(running("r", 4, preemptible=False), a_job("waits"), pools=[a_pool(P5, 4)])
         assert self.advice(world) == []
 
-    def test_fewer_instances_where_some_are_free(self):
+    def test_nothing_less_than_its_whole_demand(self):
         world = a_world(running("r", 2, preemptible=False), a_job("waits", units={P5: 3}), pools=[a_pool(P5, 4)])
-        (advice,) = self.advice(world)
-        assert advice["message"] == f"ask for 2 instances of {P5}: it starts with the next pass"
-        assert advice["instances"] == 2
-        assert world.post("/plan", a_request("other", count=2)).body["decision"] == "start"
+        assert self.advice(world) == []
 
-    def test_another_pool_that_has_room(self):
-        world = a_world(running("r", 4, preemptible=False), a_job("waits", units={P5: 3}))
+    def test_another_pool_that_has_room_and_all_that_its_own_has(self):
+        pools = [a_pool(P5, 4), a_pool(P5E, 3), a_pool(G5, 9)]
+        world = a_world(running("r", 4, preemptible=False), a_job("waits", units={P5: 3}), pools=pools)
         (advice,) = self.advice(world)
-        assert advice["message"] == f"ask for 3 x {G5} instead: it starts with the next pass"
-        assert advice["pool"] == G5
+        assert advice["message"] == f"ask for 3 x {P5E} instead: it starts with the next pass"
+        assert advice["pool"] == P5E
+        assert world.post("/plan", a_request("other", instance_type=P5E, count=3)).body["decision"] == "start"
 
-    def test_units_reserved_for_another_job_are_not_suggested(self):
-        ahead = a_job("ahead", units={P5: 4}, priority=1)
-        waits = a_job("waits", units={P5: 3}, max_runtime=timedelta(days=2), preemptible=False)
-        world = a_world(running("r", 2, now=NOW), ahead, waits, pools=[a_pool(P5, 4)])
-        assert all(advice["instances"] is None for advice in self.advice(world))
+    @pytest.mark.parametrize(
+        ("own", "other", "suggested"),
+        [
+            ("ml.p5.48xlarge", "ml.c4.xlarge", False),
+            ("ml.p5.48xlarge", "ml.p4d.24xlarge", False),
+            ("ml.p4d.24xlarge", "ml.p4de.24xlarge", True),
+            ("ml.p4d.24xlarge", "ml.trn1.32xlarge", False),
+            ("ml.c5.xlarge", "ml.c5.2xlarge", True),
+            ("ml.c5.2xlarge", "ml.c5.xlarge", False),
+            ("ml.c5.xlarge", "ml.p5.48xlarge", False),
+            ("ml.unknown.large", "ml.p5.48xlarge", False),
+        ],
+    )
+    def test_a_pool_is_suggested_only_if_it_covers_the_demand(self, own, other, suggested):
+        world = a_world(
+            running("r", 2, units={own: 2}, preemptible=False),
+            a_job("waits", units={own: 2}),
+            pools=[a_pool(own, 2), a_pool(other, 2)],
+        )
+        assert [each["pool"] for each in self.advice(world)] == ([other] if suggested else [])
+
+    def test_no_pool_from_another_source(self):
+        spot = Pool("spot-p5", 4, type_=P5, kind=Kind.SPOT)
+        world = a_world(running("r", 4, preemptible=False), a_job("waits"), pools=[a_pool(P5, 4), spot])
+        assert self.advice(world) == []
+
+    def test_at_most_three_and_the_cheapest_pools_first(self):
+        larger = ["ml.c5.18xlarge", "ml.c5.9xlarge", "ml.c5.4xlarge", "ml.c5.2xlarge"]
+        own = "ml.c5.xlarge"
+        pools = [a_pool(own, 1), *(a_pool(name, 1) for name in larger)]
+        world = a_world(running("r", units={own: 1}, priority=1), a_job("waits", units={own: 1}), pools=pools)
+        priority, *others = self.advice(world)
+        assert (priority["priority"], [each["pool"] for each in others]) == (2, larger[:1:-1])
+
+    def test_what_a_job_needs_that_can_never_fit(self):
+        small = a_world(a_job("waits", units={P5: 6}), pools=[a_pool(P5, 4)])
+        assert [each["message"] for each in self.advice(small)] == [
+            f"raise the cap of {P5} from 4 to 6: it starts with the next pass"
+        ]
+        without = a_world(a_job("waits", units={P5: 2}), pools=[a_pool(G5, 4)])
+        assert [each["message"] for each in self.advice(without)] == [
+            f"add a pool of 2 x {P5}: it starts with the next pass"
+        ]
 
     def test_nothing_that_its_share_does_not_allow(self):
         share = Share(name="vision", nominal={P5: 1}, borrows={P5: 0})
@@ -144,25 +181,24 @@ def asking(name="waits", instances=1, **fields):
 
 class TestWhatWouldHelpAJobThatNoPoolCouldHold:
     def advice(self, world):
-        return [(each["message"], each["instances"], each["pool"]) for each in why(world, "waits")["advice"]]
+        return [(each["message"], each["pool"]) for each in why(world, "waits")["advice"]]
 
     def test_a_new_pool_of_the_cheapest_type_that_has_what_it_asks_for(self):
         world = a_world(asking(instances=2), pools=[a_pool(G5, 4)])
         assert world.get("/jobs/waits").body["reason"]["type"] == "Infeasible"
-        ((message, _, pool),) = self.advice(world)
+        ((message, pool),) = self.advice(world)
         assert message == f"add a pool of 2 x {pool}: it starts with the next pass"
         world.memory.set_settings(pools=[a_pool(G5, 4), a_pool(pool, 2)])
         job = world.get("/jobs/waits", why="true").body
         assert (job["reason"], job["demand"], job["why"]["advice"]) == (None, [{pool: 2}], [])
 
-    def test_fewer_instances_or_a_larger_pool(self):
-        first, second, _ = self.advice(a_world(asking(instances=6), pools=[a_pool(P5, 4)]))
-        assert first == ("ask for 4 instances: it starts with the next pass", 4, None)
-        assert second == (f"raise the cap of {P5} from 4 to 6: it starts with the next pass", None, P5)
+    def test_a_larger_pool(self):
+        first, _ = self.advice(a_world(asking(instances=6), pools=[a_pool(P5, 4)]))
+        assert first == (f"raise the cap of {P5} from 4 to 6: it starts with the next pass", P5)
 
     def test_a_pool_that_is_large_enough_helps_though_it_is_full(self):
         world = a_world(running("r", 4, preemptible=False), asking(instances=6), pools=[a_pool(P5, 4)])
-        messages = [message for message, _, _ in self.advice(world)]
+        messages = [message for message, _ in self.advice(world)]
         assert f"raise the cap of {P5} from 4 to 6: it is no longer infeasible" in messages
 
     def test_holders_are_listed_for_current_pools(self):

@@ -87,11 +87,10 @@ State = Literal["in use", "draining", "drained"]
 
 
 class AdviceView(TypedDict):
-    """Suggestion, verified by re-planning the current queue; one of the last three members is set."""
+    """Suggestion for the whole demand, verified by re-planning the current queue; one of the last members is set."""
 
     message: str
     priority: int | None
-    instances: int | None
     pool: str | None
 
 

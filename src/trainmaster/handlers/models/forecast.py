@@ -68,11 +68,10 @@ class Reserved(ResponseModel):
 
 
 class Advice(ResponseModel):
-    """Suggestion, verified by re-planning the current queue; one of the last three members is set."""
+    """Suggestion for the whole demand, verified by re-planning the current queue; one of the last members is set."""
 
     message: str
     priority: int | None
-    instances: int | None
     pool: str | None
 
 
@@ -82,7 +81,7 @@ class Why(ResponseModel):
     in_the_way: Annotated[list[Holder], Field(description="Jobs that are expected to end first, at most ten.")]
     jobs_in_the_way: Annotated[int, Field(description="Number of all such jobs.")]
     reserved: Annotated[Reserved | None, Field(description="Null if there is none.")]
-    advice: list[Advice]
+    advice: Annotated[list[Advice], Field(description="At most three.")]
 
 
 class Delay(ResponseModel):

@@ -129,9 +129,7 @@ def why_view(story: WaitDiagnosis | None) -> forecast_models.Why | None:
         jobs_in_the_way=story.held_by_jobs,
         reserved=None if reserved is None else forecast_models.Reserved(instances=dict(reserved.units), at=reserved.at),
         advice=[
-            forecast_models.Advice(
-                message=each.message, priority=each.priority, instances=each.instances, pool=each.pool
-            )
+            forecast_models.Advice(message=each.message, priority=each.priority, pool=each.pool)
             for each in story.advice
         ],
     )

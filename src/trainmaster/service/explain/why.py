@@ -5,16 +5,18 @@ Each suggestion was verified by re-planning the current queue. Nothing is stored
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
-from trainmaster.domain.capacity.units import Demand, Pool, in_settings
+from trainmaster.domain.capacity.units import Demand, Kind, Pool, in_settings
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, PlannedReservation, Snapshot
 from trainmaster.domain.policy.settings import MAX_PRIORITY
 from trainmaster.domain.reasons.capacity import (
     Behind,
+    CanNeverFit,
     Infeasible,
     Preempts,
     PreemptsLater,
@@ -34,8 +36,11 @@ from trainmaster.service.explain.explain import with_jobs
 MAX_HOLDERS = 10
 """Jobs to list by name, those first that are expected to end first."""
 MAX_TRIES = 6
-"""Priorities, and other pools, that are what_if."""
+"""Priorities, and other pools, that are tried."""
+MAX_ADVICE = 3
+"""Suggestions to give, those first that change the least."""
 _PRIORITY_HELPS = WaitsForCapacity | ReservedForOther | Behind
+_SOURCES = frozenset({Kind.ON_DEMAND, Kind.SPOT})
 _STARTS = "it starts with the next pass"
 _WAITS = "it is no longer infeasible"
 _SIZE_HELPS = _PRIORITY_HELPS | PreemptsLater | Protected | WaitsForRelease | Preempts | Shrinks
@@ -63,11 +68,10 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A change that lets the job start, or preempt or shrink others, in the next pass; one member names it."""
+    """A change with which the whole job starts, preempts or shrinks others in the next pass; one member names it."""
 
     message: str
     priority: int | None = None
-    instances: int | None = None
     pool: str | None = None
 
 
@@ -108,7 +112,7 @@ def diagnose(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis:
         tuple(holders[:MAX_HOLDERS]),
         len({holder.job for holder in holders}),
         next((reservation for reservation in plan.reservations if reservation.job == job.name), None),
-        tuple(_advice(what_if, reason)),
+        tuple(islice(_advice(what_if, reason), MAX_ADVICE)),
     )
 
 
@@ -157,17 +161,20 @@ def _reason(plan: Plan, job: Job) -> Reason | None:
 
 def _feasible_outcome(plan: Plan, job: Job) -> str | None:
     reason = _reason(plan, job)
-    return None if isinstance(reason, Infeasible) else _STARTS if reason is None else _WAITS
+    return None if isinstance(reason, Infeasible | CanNeverFit) else _STARTS if reason is None else _WAITS
 
 
 def _advice(what_if: _WhatIf, reason: Reason) -> Iterator[Advice]:
     if isinstance(reason, Infeasible):
-        yield from _largest_possible(what_if, reason)
-        yield from _more_capacity(what_if, reason)
+        yield from _larger_pool(what_if, what_if.job.demand.pools, reason.needed)
+        yield from _cheapest_new_pool(what_if, reason.needed)
+    if isinstance(reason, CanNeverFit) and what_if.job.work is None:
+        yield from _larger_pool(what_if, (reason.pool,), reason.needed)
+        if reason.pool not in what_if.snapshot.pools:
+            yield from _new_pool(what_if, reason.pool, reason.needed)
     if isinstance(reason, _PRIORITY_HELPS):
         yield from _higher_priority(what_if)
     if isinstance(reason, _SIZE_HELPS):
-        yield from _fewer_instances(what_if)
         yield from _other_pools(what_if)
 
 
@@ -192,53 +199,64 @@ def _higher_priority(what_if: _WhatIf) -> Iterator[Advice]:
         yield found
 
 
-def _fewer_instances(what_if: _WhatIf) -> Iterator[Advice]:
-    """Yield the free instances of its pool if they are fewer; the work of another kind of job gives its size."""
-    if what_if.job.work is not None:
-        return
-    for pool, needed in _plain(what_if.job):
-        free = min(_free(what_if, pool), needed - 1)
-        if free > 0 and what_if.outcome(_demanding(what_if.job, pool, free)) == _STARTS:
-            plural = "s" if free > 1 else ""
-            yield Advice(f"ask for {free} instance{plural} of {pool}: {_STARTS}", instances=free)
-
-
 def _other_pools(what_if: _WhatIf) -> Iterator[Advice]:
-    """Yield other pools with enough free instances; another kind of job cannot change its service."""
+    """Yield other pools with enough free instances that have all that the job's have, the cheapest first.
+
+    Another kind of job cannot change its service.
+    """
     if what_if.job.work is not None:
         return
-    for _, needed in _plain(what_if.job):
-        pools = [name for name in sorted(in_settings(what_if.snapshot.pools)) if name not in what_if.job.demand.pools]
-        free = [name for name in pools if _free(what_if, name) >= needed]
-        for pool in free[:MAX_TRIES]:
+    catalogue, pools = what_if.snapshot.catalogue, what_if.snapshot.pools
+    for own, needed in _plain(what_if.job):
+        others = [name for name in _alike(what_if.snapshot, own) if name not in what_if.job.demand.pools]
+        free = [name for name in others if _free(what_if, name) >= needed]
+        for pool in sorted(free, key=lambda name: (catalogue.price_at_most(catalogue.of_pool(pools[name])), name))[
+            :MAX_TRIES
+        ]:
             if what_if.outcome(_demanding(what_if.job, pool, needed)) == _STARTS:
                 yield Advice(f"ask for {needed} x {pool} instead: {_STARTS}", pool=pool)
 
 
-def _largest_possible(what_if: _WhatIf, reason: Infeasible) -> Iterator[Advice]:
-    """Yield the number of instances that the largest suitable pool has."""
-    demand, largest = what_if.job.demand, reason.largest
-    if largest:
-        own = tuple(dict.fromkeys(units, largest) for units in demand.alternatives[: demand.listed])
-        fewer = replace(what_if.job, demand=replace(demand, alternatives=own, instances=largest), reservation=None)
-        if (outcome := _feasible_outcome(what_if.plan(fewer), fewer)) is not None:
-            yield Advice(f"ask for {largest} instance{'s' if largest > 1 else ''}: {outcome}", instances=largest)
+def _alike(snapshot: Snapshot, name: str) -> Iterator[str]:
+    """Yield the pools whose instances have at least the resources of this pool's, from the same source.
+
+    None if the resources of its own are unknown. Accelerators compare within a maker, and a job without them takes no
+    pool that has some.
+    """
+    own, catalogue = snapshot.pools.get(name), snapshot.catalogue
+    if own is None or own.kind not in _SOURCES or not catalogue.of_pool(own).vcpus:
+        return
+    has = catalogue.of_pool(own)
+    for other in in_settings(snapshot.pools).values():
+        kind = catalogue.of_pool(other)
+        if other.kind is own.kind and kind.has_all_of(has) and kind.accelerator == has.accelerator:
+            yield other.name
 
 
-def _more_capacity(what_if: _WhatIf, reason: Infeasible) -> Iterator[Advice]:
-    """Yield a larger pool, and a new one of the cheapest type that covers the demand."""
-    pools, needed = what_if.snapshot.pools, reason.needed
-    usable = [pools[name] for name in what_if.job.demand.pools if name in pools and not pools[name].draining]
+def _larger_pool(what_if: _WhatIf, names: Iterable[str], needed: int) -> Iterator[Advice]:
+    """Yield a larger cap of the largest of these pools."""
+    pools = what_if.snapshot.pools
+    usable = [pools[name] for name in names if name in pools and not pools[name].draining]
     if usable:
         largest = max(usable, key=lambda pool: (pool.cap, pool.name))
         if (outcome := what_if.with_pool(replace(largest, cap=needed))) is not None:
             words = f"raise the cap of {largest.name} from {largest.cap} to {needed}: {outcome}"
             yield Advice(words, pool=largest.name)
+
+
+def _cheapest_new_pool(what_if: _WhatIf, needed: int) -> Iterator[Advice]:
+    """Yield a new pool of the cheapest type that covers the demand of a job that requests resources."""
     asked, catalogue = what_if.job.demand.resources, what_if.snapshot.catalogue
+    pools = what_if.snapshot.pools
     kinds = [] if asked is None else [kind for kind in catalogue.covering(asked) if kind.name not in pools]
     for kind in sorted(kinds, key=lambda kind: (not kind.price, kind.price, kind.name))[:1]:
-        if (outcome := what_if.with_pool(Pool(kind.name, needed))) is not None:
-            yield Advice(f"add a pool of {needed} x {kind.name}: {outcome}", pool=kind.name)
+        yield from _new_pool(what_if, kind.name, needed)
+
+
+def _new_pool(what_if: _WhatIf, name: str, needed: int) -> Iterator[Advice]:
+    """Yield a new pool of an instance type."""
+    if (outcome := what_if.with_pool(Pool(name, needed))) is not None:
+        yield Advice(f"add a pool of {needed} x {name}: {outcome}", pool=name)
 
 
 def _plain(job: Job) -> Sequence[tuple[str, int]]:
