@@ -76,7 +76,7 @@ class Table:
         sleep: waits that many seconds.
         rng: spreads the pauses of writers that met on a row.
         new_token: returns a client request token that was never used before.
-        schema: what is read and written; None for rows that others write too, which have no version.
+        schema: the schema of its rows; None for a table that others write too, whose rows have no version.
 
     Every call raises `Throttled`, `Unavailable`, `NotPermitted`; writes also `TooLarge`, reads `UnsupportedSchema`.
     """

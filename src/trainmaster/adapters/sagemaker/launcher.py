@@ -137,32 +137,12 @@ class SageMakerLauncher:
         two lists; the token names the current one. Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
         status, mark = _parse_token(token)
-        arguments: dict[str, Any] = {"NextToken": mark} if mark else {}
-        try:
-            answer = self._client.list_training_jobs(
-                StatusEquals=status,
-                CreationTimeAfter=since,
-                MaxResults=PAGE,
-                SortBy="CreationTime",
-                SortOrder="Descending",
-                **arguments,
-            )
-        except AWS_ERRORS as error:
-            raise call_error(error) from error
-        with _reading():
-            names = tuple(summary["TrainingJobName"] for summary in answer["TrainingJobSummaries"])
-        return OpenJobsPage(names, _next_token(status, answer.get("NextToken")))
+        page = self._list(since, mark, StatusEquals=status, SortBy="CreationTime", SortOrder="Descending")
+        return OpenJobsPage(page.names, _next_token(status, page.token))
 
     def list_created(self, since: datetime, token: str | None = None) -> OpenJobsPage:
         """Return one page of the account's training jobs, open or ended; see `ports.Inventory`."""
-        arguments: dict[str, Any] = {"NextToken": token} if token else {}
-        try:
-            answer = self._client.list_training_jobs(CreationTimeAfter=since, MaxResults=PAGE, **arguments)
-        except AWS_ERRORS as error:
-            raise call_error(error) from error
-        with _reading():
-            names = tuple(summary["TrainingJobName"] for summary in answer["TrainingJobSummaries"])
-        return OpenJobsPage(names, answer.get("NextToken"))
+        return self._list(since, token)
 
     def find_created(self, training_job_name: str) -> StartedJob | None:
         """Return a training job of this queue; see `ports.Inventory`."""
@@ -291,6 +271,18 @@ class SageMakerLauncher:
         if seen.status is Status.STOPPING:
             return StopResult.ACCEPTED if was_retried(error) else StopResult.ALREADY_STOPPING
         raise call_error(error) from error
+
+    def _list(self, since: datetime, token: str | None, **options: Any) -> OpenJobsPage:
+        """Return one page of names, with SageMaker's own token; `options` go to ListTrainingJobs."""
+        if token:
+            options["NextToken"] = token
+        try:
+            answer = self._client.list_training_jobs(CreationTimeAfter=since, MaxResults=PAGE, **options)
+        except AWS_ERRORS as error:
+            raise call_error(error) from error
+        with _reading():
+            names = tuple(summary["TrainingJobName"] for summary in answer["TrainingJobSummaries"])
+        return OpenJobsPage(names, answer.get("NextToken"))
 
     def _describe(self, training_job_name: str) -> Request | None:
         """Return DescribeTrainingJob's answer, None if there is no training job of that name."""
