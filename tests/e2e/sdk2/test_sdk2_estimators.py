@@ -1,5 +1,6 @@
 """Real estimators of the SageMaker SDK 2 against a scripted queue: real HTTP, no patching."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def test_the_articles_estimator_is_queued_at_once(session: Any, stage: Stage, tm
 
 
 def test_fit_waits_through_the_queue_and_shows_the_logs_of_all_attempts(
-    session: Any, stage: Stage, capsys: pytest.CaptureFixture[str]
+    session: Any, stage: Stage, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     estimator = an_estimator(session)
 
@@ -113,12 +114,15 @@ def test_fit_waits_through_the_queue_and_shows_the_logs_of_all_attempts(
         stage.write(stage.world.start("long-job"), "resumed at step 2", "step 3")
         stage.world.end("long-job")
 
-    with meanwhile(script):
+    with caplog.at_level(logging.INFO), meanwhile(script):
         estimator.fit(job_name="long-job")
 
     shown = capsys.readouterr().out
     assert "long-job: Waiting in the queue; position 1; estimated start 2030-01-01 12:00:00 UTC" in shown
     assert "Preempted, waiting in the queue to resume" in shown
+    assert [shown.count(state) for state in ("Waiting in the queue", "Preempted, waiting", "\x1b")] == [1, 1, 0]
+    assert [record.name for record in caplog.records if record.name.startswith("http")] == []
+    assert [record.getMessage() for record in caplog.records].count("Training job long-job: no CheckpointConfig") == 1
     places = [shown.index(line) for line in ("step 1", "step 2", "saved", "resumed at step 2", "step 3")]
     assert places == sorted(places)
     assert [shown.count(line) for line in ("step 1", "resumed at", "step 3")] == [1, 1, 1]

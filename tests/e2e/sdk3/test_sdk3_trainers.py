@@ -106,12 +106,14 @@ def test_train_waits_through_the_queue_and_shows_the_logs_of_all_attempts(
         stage.write(f"{name}-qstamp-2", "step 4")
         stage.world.end(name)
 
-    with caplog.at_level(logging.INFO, logger="sagemaker.core"), meanwhile(script):
+    with caplog.at_level(logging.INFO), meanwhile(script):
         trainer.train(wait=True, logs=True)
 
     shown = capsys.readouterr().out
     assert "Waiting in the queue; position 1; estimated start 2030-01-01 12:00:00 UTC" in shown
     assert "Preempted, waiting in the queue to resume" in shown
+    assert [shown.count(state) for state in ("Waiting in the queue", "Preempted, waiting")] == [1, 1]
+    assert [record.name for record in caplog.records if record.name.startswith("http")] == []
     logged = "\n".join(record.getMessage() for record in caplog.records if "algo-1" in record.getMessage())
     lines = ("step 1", "step 2", "saved a checkpoint", "resumed at step 2", "step 3", "step 4")
     places = [logged.index(f":\n{line}") for line in lines]

@@ -85,7 +85,7 @@ def test_submit_waits_until_the_image_was_looked_at_and_then_for_the_end(
         lambda: running(world, done=30, failed=0),
         lambda: world.end("harbour-7"),
     ]
-    result = run("submit", str(file), "--wait")
+    result = run("submit", str(file), "--wait", "--interval", "60")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1] == "harbour-7: Completed."
     assert result.stderr.splitlines() == [
@@ -110,7 +110,7 @@ def test_wait_tells_a_line_for_regions_that_are_done(world: FakeApi, run: Termin
         lambda: running(world, done=29, failed=1),
         lambda: world.end("harbour-7", "failed", "1 of 30 regions failed: the model answered 400"),
     ]
-    result = run("wait", "harbour-7")
+    result = run("wait", "harbour-7", "--interval", "60")
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         "harbour-7: Running; 12 of 30 regions done.",

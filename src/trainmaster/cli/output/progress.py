@@ -12,6 +12,7 @@ from trainmaster.cli.kinds import kind_of_job
 from trainmaster.cli.output.outlook import start_range
 from trainmaster.cli.output.render import position_text, reason_text
 from trainmaster.cli.output.times import job_sentence
+from trainmaster.client.views.changes import JobChanges
 from trainmaster.client.views.states import ENDED
 from trainmaster.client.views.wording import attempt_count
 
@@ -42,7 +43,7 @@ class Display(AbstractContextManager["Display"], Protocol):
 def display_for(cli: CliContext) -> Display:
     """Return the display that fits standard error."""
     if not cli.is_terminal(sys.stderr):
-        return LineDisplay(sys.stderr, cli.now)
+        return LineDisplay(sys.stderr, cli.now, cli.clock)
     from rich.console import Console
 
     return LiveTable(Console(stderr=True, no_color=not cli.has_colours(sys.stderr)), cli.now)
@@ -55,11 +56,11 @@ def job_line(job: JobView, now: datetime) -> str:
 
 
 class LineDisplay:
-    """Prints a line per change of a job, for logs; a changed estimate alone is no change."""
+    """Prints a line per change of a job, for logs; `JobChanges` defines a change."""
 
-    def __init__(self, stream: TextIO, now: Callable[[], datetime]) -> None:
+    def __init__(self, stream: TextIO, now: Callable[[], datetime], clock: Callable[[], float]) -> None:
         self._stream, self._now = stream, now
-        self._last: dict[str, tuple[object, ...]] = {}
+        self._changes = JobChanges(clock)
 
     def __enter__(self) -> Self:
         """Return the display."""
@@ -71,23 +72,22 @@ class LineDisplay:
     def show(self, jobs: Sequence[JobView]) -> None:
         """Print a line for each job that has changed."""
         for job in jobs:
-            kind = kind_of_job(job)
-            progress = "" if kind is None else kind.progress(job)
-            state = (job["jobState"], position_text(job), reason_text(job["reason"]), attempt_count(job), progress)
-            if self._last.get(job["jobName"]) != state:
-                self._last[job["jobName"]] = state
+            if self._changes.is_due(job, _progress_text(job)):
                 print(job_line(job, self._now()), file=self._stream, flush=True)
 
 
 class LiveTable:
-    """Draws a table in place on a terminal and removes it at the end."""
+    """Draws a table in place on a terminal, when it changes, and removes it at the end.
+
+    Nothing moves by itself: what a terminal shows may also be recorded in a file.
+    """
 
     def __init__(self, console: Console, now: Callable[[], datetime]) -> None:
         from rich.live import Live
 
         self._now = now
-        self._live = Live(console=console, refresh_per_second=8, transient=True)
-        self._spinners: dict[str, Any] = {}
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._drawn: tuple[object, ...] = ()
 
     def __enter__(self) -> Self:
         """Start drawing."""
@@ -99,8 +99,11 @@ class LiveTable:
         self._live.stop()
 
     def show(self, jobs: Sequence[JobView]) -> None:
-        """Draw the jobs."""
-        self._live.update(self.renderable(jobs), refresh=True)
+        """Draw the jobs if they or the width of the terminal have changed."""
+        new = (self._live.console.width, *(_plain(job, self._now()) for job in jobs))
+        if new != self._drawn:
+            self._drawn = new
+            self._live.update(self.renderable(jobs), refresh=True)
 
     def renderable(self, jobs: Sequence[JobView]) -> Constrain:
         """Return the jobs as a table that leaves some columns free.
@@ -121,16 +124,23 @@ class LiveTable:
             # On narrow terminals, columns that may wrap shrink first; their cells are cut.
             table.add_column(heading, no_wrap=heading not in ("Job Name", "Reason"))
         for job in jobs:
-            table.add_row(self._mark(job), *_cells(job, self._now()), *(_progress_bar(job) if bars else []))
+            table.add_row(_mark(job), *_cells(job, self._now()), *(_progress_bar(job) if bars else []))
         return table
 
-    def _mark(self, job: JobView) -> Any:
-        """Return a spinner that continues across redraws, or a mark for a job that has ended."""
-        from rich.spinner import Spinner
 
-        if job["jobState"] in ENDED:
-            return _text("✓" if job["jobState"] == "completed" else "✗", _STYLES[job["jobState"]])
-        return self._spinners.setdefault(job["jobName"], Spinner("dots"))
+def _mark(job: JobView) -> Text:
+    if job["jobState"] not in ENDED:
+        return _text("")
+    return _text("✓" if job["jobState"] == "completed" else "✗", _STYLES[job["jobState"]])
+
+
+def _plain(job: JobView, now: datetime) -> tuple[str, ...]:
+    return (_progress_text(job), *(cell.plain for cell in _cells(job, now)))
+
+
+def _progress_text(job: JobView) -> str:
+    kind = kind_of_job(job)
+    return "" if kind is None else kind.progress(job)
 
 
 def _cells(job: JobView, now: datetime) -> list[Text]:

@@ -18,6 +18,7 @@ import httpx
 from trainmaster import __version__
 from trainmaster.client.api.config import REGION_HINT, Address, find_address
 from trainmaster.client.api.errors import Conflict, NotConfigured, NotFound, Unreachable
+from trainmaster.client.api.quiet import quiet
 from trainmaster.client.api.responses import result_of
 from trainmaster.client.api.retry import Retry
 from trainmaster.client.api.signing import SigV4
@@ -348,12 +349,13 @@ class ApiClient:
         query: Mapping[str, object] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Any:
-        url = self.address.url + path + _query(query or {})
         content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         headers = {"content-type": "application/json"} if body is not None else {}
-        response, attempts = self._send_with_retries(
-            lambda: self._http.request(method, url, content=content, headers=headers)
-        )
+        with quiet():
+            url = self.address.url + path + _query(query or {})
+            response, attempts = self._send_with_retries(
+                lambda: self._http.request(method, url, content=content, headers=headers)
+            )
         self._note_version(response)
         return result_of(response, retried=attempts > 1)
 

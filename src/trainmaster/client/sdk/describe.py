@@ -37,6 +37,8 @@ _CHANNEL_DEFAULTS = {"CompressionType": "None", "RecordWrapperType": "None"}
 _POOL_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 # Statuses that waiters take for the end: SDK 2's wait_for_job stops at anything but InProgress.
 _LOOKS_ENDED = frozenset({"Stopping", "Stopped", "Failed"})
+_INTERRUPTED = frozenset({"preempting", "resizing", *WAITING})
+_ATTEMPT_ENDED = "The attempt has ended; the queue decides whether the job resumes."
 
 
 def arn_of(request: dict[str, Any], region: str) -> str:
@@ -50,11 +52,14 @@ def is_unstarted(job: JobDetailView) -> bool:
     return job["jobState"] in WAITING or not job["trainingJobName"]
 
 
-def description_of(job: JobDetailView, region: str, members: Collection[str]) -> dict[str, Any]:
-    """Return the DescribeTrainingJob response from the stored request; `members` are those of the response shape."""
+def description_of(job: JobDetailView, region: str, members: Collection[str], message: str) -> dict[str, Any]:
+    """Return the DescribeTrainingJob response from the stored request, with a status message.
+
+    `members` are those of the response shape.
+    """
     request = job["jobDetails"]
     status, secondary = _status_of(job)
-    transition = {"Status": secondary, "StartTime": _seconds(job["entryTime"]), "StatusMessage": sentence_of(job)}
+    transition = {"Status": secondary, "StartTime": _last_change(job), "StatusMessage": message}
     description = _with_defaults({name: value for name, value in request.items() if name in members}, job)
     description |= {
         "TrainingJobArn": arn_of(request, region),
@@ -90,12 +95,15 @@ def correct_description(description: dict[str, Any], job: JobDetailView) -> dict
     stopped_at = (
         description.get("TrainingEndTime") or description.get("LastModifiedTime") or description["CreationTime"]
     )
-    transition = {"Status": "Interrupted", "StartTime": stopped_at, "StatusMessage": sentence_of(job)}
+    # SDK 2 prints each new transition: the end of the attempt is one, and not three.
+    earlier = [each for each in description.get("SecondaryStatusTransitions", []) if each["Status"] not in _LOOKS_ENDED]
+    message = sentence_of(job) if job["jobState"] in _INTERRUPTED else _ATTEMPT_ENDED
+    transition = {"Status": "Interrupted", "StartTime": stopped_at, "StatusMessage": message}
     remaining = {name: value for name, value in description.items() if name not in ("TrainingEndTime", "FailureReason")}
     return remaining | {
         "TrainingJobStatus": "InProgress",
         "SecondaryStatus": "Interrupted",
-        "SecondaryStatusTransitions": [*description.get("SecondaryStatusTransitions", []), transition],
+        "SecondaryStatusTransitions": [*earlier, transition],
     }
 
 

@@ -21,6 +21,7 @@ from trainmaster.client.kinds import is_training_job
 from trainmaster.client.sdk.attempt_logs import AttemptLogs
 from trainmaster.client.sdk.describe import arn_of, correct_description, description_of, is_unstarted, looks_ended
 from trainmaster.client.sdk.job_cache import JobCache, TransitionLog, all_attempt_names
+from trainmaster.client.sdk.once import Once
 from trainmaster.client.sdk.request_defaults import with_session_defaults
 from trainmaster.client.sdk.response_codec import (
     BotoResponse,
@@ -50,6 +51,9 @@ _AFTER = "trainmaster_after"
 _TRAINING_JOB_ARN = ":training-job/"
 _SUBMIT_AGAIN = "Cancel it and submit it again under another name to change its request."
 
+_given = Once()
+"""The warnings that this process has logged."""
+
 _Change = Callable[["AWSResponse", dict[str, Any]], BotoResponse | None]
 
 
@@ -57,6 +61,7 @@ class Route:
     """Handlers that route a session's training jobs to the queue, with a cache of these jobs.
 
     `session` reads logs. `on_describe` is called with the job at every DescribeTrainingJob of a job of the queue.
+    `message_of` returns the status message of a job that waits.
     `resources` replaces the instance type of all jobs, and `elastic` makes them elastic (`with_session_defaults`).
     """
 
@@ -65,6 +70,7 @@ class Route:
         self.resources: str | None = None
         self.elastic: ElasticOptions | None = None
         self.on_describe: Callable[[JobView], None] = _ignore
+        self.message_of: Callable[[JobView], str] = sentence_of
         self.cache = JobCache(api)
         self._session = weakref.ref(session)
         self._transitions = TransitionLog()
@@ -112,11 +118,12 @@ class Route:
     def submit(self, request: dict[str, Any]) -> SubmissionView:
         """Submit a CreateTrainingJob request to the queue and log the response. Raises ApiError."""
         job = self.api.submit(with_session_defaults(request, self.resources, self.elastic))
-        logger.info("Training job %s is in the queue. %s", job["jobName"], sentence_of(job))
+        logger.info("Submitted training job %s to the queue", job["jobName"])
         if job["wouldPreempt"]:
             logger.info("Training job %s preempts %s", job["jobName"], one_line(", ".join(job["wouldPreempt"])))
         for warning in job["warnings"]:
-            logger.warning("Training job %s: %s", job["jobName"], one_line(warning))
+            if _given.is_first((job["jobName"], warning)):
+                logger.warning("Training job %s: %s", job["jobName"], one_line(warning))
         return job
 
     # -- botocore handlers
@@ -192,7 +199,8 @@ class Route:
 
     def _description(self, model: OperationModel, job: JobDetailView, context: dict[str, Any]) -> BotoResponse:
         members = model.output_shape.members if model.output_shape else {}
-        return self._with_transitions(job, make_response(model, description_of(job, context["client_region"], members)))
+        described = description_of(job, context["client_region"], members, self.message_of(job))
+        return self._with_transitions(job, make_response(model, described))
 
     def _with_transitions(self, job: JobDetailView, response: BotoResponse) -> BotoResponse:
         """Add the secondary-status transitions of earlier attempts."""

@@ -13,7 +13,7 @@ from sagemaker.session import Session  # type: ignore[import-not-found]
 from trainmaster.client.api.errors import ApiError
 from trainmaster.client.sdk.hook import Route, client_for, is_for_queue
 from trainmaster.client.sdk.response_codec import to_client_error
-from trainmaster.client.sdk.waiting import Progress, QueueWait
+from trainmaster.client.sdk.waiting import Progress, QueueWait, SteadyMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +45,7 @@ class QueueSession(Session):  # type: ignore[misc]
         self._route = Route(self.boto_session, self.queue)
         self._route.resources = resources
         self._route.elastic = elastic
+        self._route.message_of = SteadyMessage()
         self._route.attach(self.sagemaker_client.meta.events)
         self._route.attach_logs(self.boto_session.events)
 

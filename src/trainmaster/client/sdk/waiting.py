@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
+import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
+from trainmaster.client.views.changes import JobChanges
 from trainmaster.client.views.states import WAITING
 from trainmaster.client.views.wording import sentence_of
 from trainmaster.domain.text import one_line
@@ -22,51 +25,50 @@ _IN_QUEUE = WAITING | {"starting"}
 
 @dataclass
 class Progress:
-    """Shows the progress of a waiting job: one line redrawn on a terminal, else a line per change.
+    """Shows the progress of a waiting job: a line per state, redrawn on a terminal, else a line per change.
 
-    If `stream` is None, output goes to the current standard output (notebooks and rich replace it). An estimate that
-    only drifts is shown at most every `min_interval_seconds`.
+    If `stream` is None, output goes to the current standard output (notebooks and rich replace it). On a terminal, a
+    line is cut to the terminal's width, since only one that does not wrap can be redrawn. `JobChanges` defines a
+    change.
     """
 
     stream: TextIO | None = None
     in_place: bool | None = None
     clock: Callable[[], float] = time.monotonic
-    min_interval_seconds: float = 60.0
-    _last: tuple[object, ...] = ()
-    _shown_at: float = float("-inf")
-    _line_is_open: bool = False
+    columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns
+    _changes: JobChanges = field(init=False)
+    _drawn: str = ""
+    _state: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        self._changes = JobChanges(self.clock)
 
     def __call__(self, job: JobView) -> None:
         """Show the job's state if it is in the queue; otherwise end the line."""
         if job["jobState"] not in _IN_QUEUE:
             self.finish()
-        elif self._has_changed(job):
-            self._show(f"{one_line(job['jobName'])}: {sentence_of(job)}")
+            return
+        text = f"{one_line(job['jobName'])}: {sentence_of(job)}"
+        if self._redraws():
+            self._redraw(job, cut(text, self.columns() - 1))
+        elif self._changes.is_due(job):
+            self._write(text + "\n")
 
     def finish(self) -> None:
         """End a line that is being redrawn."""
-        if self._line_is_open:
+        if self._drawn:
             self._write("\n")
-            self._line_is_open = False
+            self._drawn = ""
 
-    def _has_changed(self, job: JobView) -> bool:
-        key = (
-            job["jobName"],
-            job["jobState"],
-            job["position"],
-            job["positionAtLeast"],
-            job["reason"]["type"] if job["reason"] else None,
-        )
-        now = self.clock()
-        drifted = self._redraws() or now - self._shown_at >= self.min_interval_seconds
-        if key == self._last[:-1] and (not drifted or self._last[-1] == job["estimatedStart"]):
-            return False
-        self._last, self._shown_at = (*key, job["estimatedStart"]), now
-        return True
-
-    def _show(self, text: str) -> None:
-        self._line_is_open = self._redraws()
-        self._write(_ERASE + text if self._line_is_open else text + "\n")
+    def _redraw(self, job: JobView, text: str) -> None:
+        """Replace the last line of the same state by the text."""
+        state = (job["jobName"], job["jobState"])
+        if state != self._state:
+            self.finish()
+            self._state = state
+        if text != self._drawn:
+            self._write(_ERASE + text)
+            self._drawn = text
 
     def _redraws(self) -> bool:
         return self._out().isatty() if self.in_place is None else self.in_place
@@ -78,6 +80,42 @@ class Progress:
         out = self._out()
         out.write(text)
         out.flush()
+
+
+@dataclass
+class SteadyMessage:
+    """The status message of jobs that wait, for an SDK that prints each change of it: as rare as a line of a log."""
+
+    clock: Callable[[], float] = time.monotonic
+    _changes: JobChanges = field(init=False)
+    _last: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._changes = JobChanges(self.clock)
+
+    def __call__(self, job: JobView) -> str:
+        """Return the job's sentence as of its last change."""
+        if self._changes.is_due(job):
+            self._last[job["jobName"]] = sentence_of(job)
+        return self._last[job["jobName"]]
+
+
+def cut(text: str, columns: int) -> str:
+    """Return the text cut to so many columns of a terminal, with an ellipsis if it is cut."""
+    if sum(map(_width, text)) <= columns:
+        return text
+    used, kept = 1, []
+    for character in text:
+        used += _width(character)
+        if used > columns:
+            break
+        kept.append(character)
+    return "".join(kept) + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _width(character: str) -> int:
+    """Return the columns of a character: wide ones, such as Chinese, take two."""
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 @dataclass

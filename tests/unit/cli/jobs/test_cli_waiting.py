@@ -171,6 +171,32 @@ def test_long_names_and_reasons_are_cut_so_that_each_job_has_one_line_with_room_
     assert "1000" in lines[1]
 
 
+def test_the_display_draws_only_what_changes() -> None:
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=100)
+    with LiveTable(console, lambda: NOW) as display:
+        display.show([a_view("job1", "running")])
+        once = written.tell()
+        for _ in range(1000):
+            display.show([a_view("job1", "running")])
+        assert written.tell() == once
+        display.show([a_view("job1", "preempting")])
+        assert written.tell() > once
+
+
+def test_a_long_wait_writes_little_to_a_file(world: FakeApi, run: Terminal) -> None:
+    world.add("job1", position=9, reason=waits_for_capacity(), **starts("2026-11-20T14:00:00Z"))
+
+    def moves() -> None:
+        minute, second = divmod(int(run.seconds) % 3600, 60)
+        world.jobs["job1"] |= starts(f"2026-11-20T14:{minute:02}:{second:02}Z")
+
+    run.meanwhile = [moves] * 1000 + [lambda: world.end("job1")]
+    result = run("wait", "job1")
+    assert len(result.stderr.splitlines()) == 2
+    assert "\x1b" not in result.stderr
+
+
 def test_the_moving_display_wipes_itself_and_gives_the_cursor_back() -> None:
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=100)
