@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +15,7 @@ import pytest
 
 import build_bundle
 from locked_packages import read_lock
+from permissions import ROOT
 
 RUNTIME = {"boto3", "botocore"}
 """Lambda's Python runtimes have them."""
@@ -51,6 +54,33 @@ def tree(folder):
         content = path.read_bytes() if path.is_file() else b""
         found[path.relative_to(folder)] = (about.st_mtime, about.st_mode, hashlib.sha256(content).hexdigest())
     return found
+
+
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+PLATFORMS = [(HERE, "x86_64"), ("3.14", "aarch64")]
+"""Python versions and machines to build for: one for which this Python compiles, and one for which it does not."""
+
+
+def trees_of_two_builds(folder, program, platform):
+    """Build twice, in folders of unlike depth, rights, time zones and hash seeds; return what both hold.
+
+    Args:
+        folder: for the builds, each with the sources of its own.
+        program: the script and its arguments, relative to the checkout.
+        platform: the Python version and the machine.
+    """
+    checkouts = [folder / "0", folder / "1" / "deep" / "deep"]
+    for checkout in checkouts:
+        for part in ("src", "images/layer"):
+            shutil.copytree(ROOT / part, checkout / part, symlinks=True)
+    made = []
+    for number, (checkout, mask, zone) in enumerate(zip(checkouts, (0o022, 0o077), ("UTC", "Asia/Tokyo"), strict=True)):
+        into = checkout / "bundle"
+        environment = {**os.environ, "PYTHONHASHSEED": str(number), "TZ": zone}
+        command = [sys.executable, *program, "--python", platform[0], "--machine", platform[1], "--into", into]
+        subprocess.run(command, cwd=checkout, env=environment, umask=mask, check=True)
+        made.append(tree(into))
+    return made
 
 
 class BundleContract:
@@ -123,3 +153,14 @@ class BundleContract:
         build_bundle.copy_modules(reached[0], other)
         build_bundle.compile_all(sys.executable, other)
         assert files(other) == files(bundle)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("platform", PLATFORMS, ids="-".join)
+    def test_two_builds_in_two_folders_are_equal_as_archives(self, function, platform, tmp_path):
+        """Contents, times and rights of every file: what a zip archive holds."""
+        first, second = trees_of_two_builds(tmp_path, ["src/build_bundle.py", function], platform)
+        assert {"sbom.cdx.json", "trainmaster", "aws_lambda_powertools"} <= {
+            path.parts[0] for path in first if path.parts
+        }
+        assert any(path.suffix == ".pyc" for path in first) == (platform[0] == HERE)
+        assert first == second

@@ -1,6 +1,5 @@
 """Bundles of the Lambda functions: each holds what its handler imports and nothing else, compiled, and runs alone."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -8,7 +7,7 @@ import sys
 import pytest
 
 import build_bundle
-from bundle_contract import BundleContract, functions_of, tree
+from bundle_contract import BundleContract, functions_of
 from permissions import template
 
 
@@ -56,27 +55,3 @@ def test_a_module_that_is_gone_stops_the_build():
         build_bundle.reached("trainmaster.handlers.api.app", ["trainmaster.gone"])
     with pytest.raises(LookupError):
         build_bundle.reached("trainmaster.gone")
-
-
-BUILD = (
-    "import sys; from pathlib import Path; import build_bundle; build_bundle.build(*sys.argv[1:4], Path(sys.argv[4]))"
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("function", functions_of(template()))
-def test_two_builds_in_two_folders_are_equal_as_archives(function, tmp_path):
-    """Contents, times and rights of every file: what a zip archive holds."""
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    made = []
-    for number, mask in enumerate((0o022, 0o077)):
-        into = tmp_path / str(number) / ("deep/" * number) / "bundle"
-        sources = shutil.copytree(build_bundle.SOURCE, tmp_path / f"src{number}", symlinks=True)
-        environment = {**os.environ, "PYTHONHASHSEED": str(number), "TMPDIR": str(tmp_path)}
-        command = [sys.executable, "-c", BUILD, function, here, "x86_64", into]
-        subprocess.run(command, cwd=sources, env=environment, umask=mask, check=True)
-        made.append(tree(into))
-    first, second = made
-    assert {"sbom.cdx.json", "trainmaster", "aws_lambda_powertools"} <= {path.parts[0] for path in first if path.parts}
-    assert any(path.suffix == ".pyc" for path in first)
-    assert first == second
