@@ -18,6 +18,11 @@ _OF_ONE_HOST = {"MASTER_ADDR": "localhost", "PET_MASTER_ADDR": "localhost", "MAS
 """Values of the operator's variables in a training job of one instance; the others are 0."""
 _ADDRESSES = frozenset({"MASTER_ADDR", "PET_MASTER_ADDR", "PET_NODE_RANK", "RANK", "JOB_COMPLETION_INDEX"})
 """Variables whose values in a manifest name hosts of the cluster."""
+_INDEXES = {
+    "batch.kubernetes.io/job-completion-index": "JOB_COMPLETION_INDEX",
+    "training.kubeflow.org/replica-index": "RANK",
+}
+"""Variables of an operator by the label or annotation with the same value."""
 _MAPPED_FIELD = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 _UNREADABLE = "secrets are not copied into requests, where others can read them: let the script read the secret"
 _NO_CONFIG_MAP = "the ConfigMap is not in the file: add it as another document, or set a value"
@@ -39,14 +44,22 @@ class Environment:
 
 
 def read_environment(
-    reader: ManifestReader, layout: Layout, companions: Sequence[Mapping[str, Any]], base: Mapping[str, Any]
+    reader: ManifestReader,
+    layout: Layout,
+    companions: Sequence[Mapping[str, Any]],
+    base: Mapping[str, Any],
+    *,
+    is_distributed: bool,
 ) -> Environment:
     """Return the variables of the job's container.
 
-    Those in `base`, a request's `Environment`, take precedence. Variables of the operator refer to the container.
+    Those in `base`, a request's `Environment`, take precedence. In a job of several instances, the operator's variables
+    refer to the container.
     """
     found = Environment()
-    found.known = {name: runtime(name) for name in layout.variables}
+    found.known = (
+        {name: runtime(name) for name in layout.variables} if is_distributed else one_host_variables(reader, layout)
+    )
     _read_sources(reader, layout, companions, found)
     for index in range(len(reader.items(*layout.container, "env"))):
         path = (*layout.container, "env", index)
@@ -67,10 +80,11 @@ def read_environment(
     return found
 
 
-def one_host_variables(layout: Layout, processes: str | None) -> dict[str, str]:
+def one_host_variables(reader: ManifestReader, layout: Layout) -> dict[str, str]:
     """Return the operator's variables for a training job of one instance."""
     found = {name: _OF_ONE_HOST.get(name, "0") for name in layout.variables}
-    if "WORLD_SIZE" in found and processes is not None and processes.isdigit():
+    processes = str(reader.peek("spec", "nprocPerNode"))
+    if "WORLD_SIZE" in found and processes.isdigit():
         found["WORLD_SIZE"] = processes
     return found
 
@@ -123,14 +137,18 @@ def _value(
         text = reader.take(str, *path, "value") or ""
         note_unresolved(reader, text, found, (*path, "value"))
         return expand(text, found.known)
-    value = _referenced_value(reader, (*path, "valueFrom"), layout, companions)
+    value = _referenced_value(reader, (*path, "valueFrom"), layout, companions, found.known)
     if value is not None:
         reader.mark_used(*path, "valueFrom")
     return value
 
 
 def _referenced_value(
-    reader: ManifestReader, path: Path, layout: Layout, companions: Sequence[Mapping[str, Any]]
+    reader: ManifestReader,
+    path: Path,
+    layout: Layout,
+    companions: Sequence[Mapping[str, Any]],
+    known: Mapping[str, str],
 ) -> str | None:
     if reader.peek(*path, "secretKeyRef") is not None:
         reader.note(_UNREADABLE, *path)
@@ -152,7 +170,7 @@ def _referenced_value(
     if mapped is None:
         return None
     value = reader.peek(*layout.templates[0], "metadata", mapped[1], mapped[2])
-    return None if value is None else str(value)
+    return known.get(_INDEXES.get(mapped[2], "")) if value is None else str(value)
 
 
 def _add_processes(reader: ManifestReader, layout: Layout, found: Environment) -> None:

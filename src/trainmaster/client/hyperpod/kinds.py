@@ -62,6 +62,11 @@ class Layout:
     variables: tuple[str, ...] = ()
 
     @property
+    def pods(self) -> tuple[Path, ...]:
+        """Paths of the specifications of all pods."""
+        return tuple((*template, "spec") for template in self.templates)
+
+    @property
     def pod(self) -> Path:
         """Path of the specification of the job's pod."""
         return (*self.templates[0], "spec")
@@ -162,12 +167,8 @@ def check_templates(reader: ManifestReader, layout: Layout) -> None:
 
     Raises Refused if the commands or images differ.
     """
-    first = reader.peek(*layout.templates[0])
     for path in layout.templates[1:]:
-        other = reader.peek(*path)
-        if other == first:
-            reader.mark_used(*path)
-            continue
+        _mark_equal(reader, layout.templates[0], path)
         for member in ("image", "command", "args"):
             field: Path = ("spec", "containers", 0, member)
             ours, theirs = reader.peek(*layout.templates[0], *field), reader.peek(*path, *field)
@@ -177,6 +178,20 @@ def check_templates(reader: ManifestReader, layout: Layout) -> None:
                     "differs from that of the first pods",
                     "All instances of a training job run one command: let it choose by $RANK, or submit two jobs.",
                 )
+
+
+def _mark_equal(reader: ManifestReader, first: Path, other: Path) -> None:
+    """Mark fields as used that are as in the first pods."""
+    ours, theirs = reader.peek(*first), reader.peek(*other)
+    if ours == theirs:
+        reader.mark_used(*other)
+    keys: list[str | int] = []
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        keys = list(theirs)
+    elif isinstance(ours, list) and isinstance(theirs, list):
+        keys = list(range(len(theirs)))
+    for key in keys:
+        _mark_equal(reader, (*first, key), (*other, key))
 
 
 def the_job(documents: list[Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -96,11 +96,11 @@ def convert_manifest(
     sizes, count = _sizes(reader, layout)
     tags |= {OPTION_PREFIX + name: str(value) for name, value in sizes.items()}
     request = _job(reader, layout, manifest) | {"ResourceConfig": {"InstanceCount": count}}
-    instance_type = instance_type_of(reader, layout.pod)
+    instance_type = _instance_type(reader, layout)
     if instance_type is not None:
         request["ResourceConfig"]["InstanceType"] = instance_type[0]
-    elif "InstanceType" not in part(base, "ResourceConfig") and (resources := resources_of(reader, layout.container)):
-        tags[RESOURCES_TAG] = resources
+    elif "InstanceType" not in part(base, "ResourceConfig"):
+        tags |= _resources(reader, layout)
     request["Tags"] = [{"Key": key, "Value": value} for key, value in tags.items()]
     is_distributed = count > 1 or bool(sizes)
     script = _add_command(reader, layout, request, base, companions, is_distributed=is_distributed)
@@ -108,6 +108,20 @@ def convert_manifest(
     _require_members(merged, layout)
     uploads = _add_script(merged, script) if script is not None else {}
     return ConvertedManifest(merged, _not_honoured(reader, layout, companions), uploads)
+
+
+def _instance_type(reader: ManifestReader, layout: Layout) -> tuple[str, Path] | None:
+    """Return the instance type and its path, from the first pods that name one."""
+    found = [instance_type_of(reader, pod) for pod in layout.pods]
+    return next((each for each in found if each is not None), None)
+
+
+def _resources(reader: ManifestReader, layout: Layout) -> dict[str, str]:
+    """Return the tag with the resources of the first pods that request some."""
+    for pod in layout.pods:
+        if found := resources_of(reader, (*pod, "containers", 0)):
+            return {RESOURCES_TAG: found}
+    return {}
 
 
 def merge_requests(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,10 +276,8 @@ def _add_command(  # noqa: PLR0913 - one parameter per source
     is_distributed: bool,
 ) -> LaunchScript | None:
     """Put command and environment into the request, or return the script that has them."""
-    environment = read_environment(reader, layout, companions, part(base, "Environment"))
-    processes = environment.values.get("PET_NPROC_PER_NODE")
-    if not is_distributed:
-        environment.known |= one_host_variables(layout, processes)
+    variables = part(base, "Environment")
+    environment = read_environment(reader, layout, companions, variables, is_distributed=is_distributed)
     command = read_command(reader, layout, environment, part(base, "AlgorithmSpecification"))
     mounts = read_mounts(reader, layout, companions, base, has_command=bool(command.command))
     directory = reader.peek(*layout.container, "workingDir") if command.command else None
@@ -276,7 +288,7 @@ def _add_command(  # noqa: PLR0913 - one parameter per source
         _check_without_command(reader, layout, command, environment, is_distributed=is_distributed)
     outside = script.environment if script is not None else {}
     if not is_distributed and layout.kind not in (JOB, JOB_SET) and command.command:
-        environment.values = one_host_variables(layout, processes) | environment.values
+        environment.values = one_host_variables(reader, layout) | environment.values
     values = {name: value for name, value in environment.values.items() if name not in outside}
     if values:
         request["Environment"] = values

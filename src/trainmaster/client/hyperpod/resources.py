@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 
 from trainmaster.client.hyperpod.yaml_reader import ManifestReader, Path, invalid_field
@@ -13,6 +14,9 @@ _ACCELERATORS = {
     "aws.amazon.com/neurondevice": "aws",
     "aws.amazon.com/neuron": "aws",
 }
+_WITH_TYPE = ("vpc.amazonaws.com/efa",)
+"""Resources that instances of a type have or lack."""
+_UNKNOWN = "the queue does not choose instances by it: set ResourceConfig.InstanceType in --with"
 _QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([A-Za-z]{0,2})")
 _FACTORS = {"": Fraction(1), "m": Fraction(1, 1000)} | {
     f"{letter}{binary}": Fraction(1024 if binary else 1000) ** power
@@ -29,6 +33,7 @@ def resources_of(reader: ManifestReader, container: Path) -> str:
     Accelerators and CPUs are whole numbers, memory has one decimal; both are rounded up. Raises Refused for an invalid
     quantity.
     """
+    _note_unknown(reader, container)
     members = []
     for name, manufacturer in _ACCELERATORS.items():
         if count := _amount(reader, container, name):
@@ -39,6 +44,15 @@ def resources_of(reader: ManifestReader, container: Path) -> str:
     if memory := _amount(reader, container, "memory"):
         members.append(f"memory_gib={math.ceil(memory * 10 / _GIB) / 10:g}")
     return "+".join(members)
+
+
+def _note_unknown(reader: ManifestReader, container: Path) -> None:
+    """Note accelerators and other resources by which the queue cannot choose instances."""
+    for kind in ("limits", "requests"):
+        resources = reader.peek(*container, "resources", kind)
+        for name in resources if isinstance(resources, Mapping) else ():
+            if "/" in name and name not in _ACCELERATORS and name not in _WITH_TYPE:
+                reader.note(_UNKNOWN, *container, "resources", kind, name)
 
 
 def _amount(reader: ManifestReader, container: Path, name: str) -> Fraction | None:

@@ -12,6 +12,7 @@ from trainmaster.client.hyperpod.kinds import Layout
 from trainmaster.client.hyperpod.yaml_reader import Path
 
 _SINGLE_CONTAINER = "a training job has one container per instance: the first container of the first pod template"
+_OTHER_PODS = "all instances are as the first pods"
 _CLUSTER = "the cluster sets it"
 _NO_EQUIVALENT = "a training job has no equivalent"
 _PRIORITY = "priority classes are names, but the queue's priorities are numbers: use --priority"
@@ -23,9 +24,7 @@ CHANGES_RESULT: Mapping[str, str] = {
     "spec": "the queue has no such option",
     "spec.elasticPolicy": "the job keeps its replicas: --min-instances and --max-instances let the queue resize it",
     "spec.replicaSpecs": "the queue has no such option",
-    "spec.replicaSpecs.template": _SINGLE_CONTAINER,
     "spec.pytorchReplicaSpecs": "the queue has no such option",
-    "spec.pytorchReplicaSpecs.template": _SINGLE_CONTAINER,
     "spec.runPolicy": "the queue has no such option",
     "spec.runPolicy.logMonitoringConfiguration": "the queue reads no logs: let the script exit if it hangs",
     "spec.runPolicy.jobMaxRetryCount": "only elastic jobs count restarts: see --option retry-algorithm",
@@ -111,18 +110,22 @@ def reason_for(path: Path, layout: Layout) -> tuple[str, bool]:
     names = _generic(path, layout)
     for end in range(len(names), -1, -1):
         key = ".".join(names[:end])
-        for reasons, changes in ((CHANGES_RESULT, True), (NO_RESULT, False)):
-            if key in reasons:
-                return reasons[key], changes
+        if key in NO_RESULT:
+            return NO_RESULT[key], False
+        if key in CHANGES_RESULT:
+            is_first = path[: len(layout.templates[0])] == layout.templates[0]
+            is_other = any(path[: len(other)] == other for other in layout.templates) and not is_first
+            return _OTHER_PODS if is_other else CHANGES_RESULT[key], True
     raise AssertionError("the empty path has a reason")
 
 
 def _generic(path: Path, layout: Layout) -> list[str]:
     """Return the names of a path, with `container`, `pod` or `template` instead of its beginning."""
-    beginnings = ((layout.container, "container"), (layout.pod, "pod"), (layout.templates[0], "template"))
-    for beginning, name in beginnings:
-        if path[: len(beginning)] == beginning:
-            return [name, *_names(path[len(beginning) :])]
+    for template in layout.templates:
+        beginnings = ((*template, "spec", "containers", 0), (*template, "spec"), template)
+        for beginning, name in zip(beginnings, ("container", "pod", "template"), strict=True):
+            if path[: len(beginning)] == beginning:
+                return [name, *_names(path[len(beginning) :])]
     names = _names(path)
     if names[:2] == ["spec", "pytorchReplicaSpecs"] and len(names) > 2:
         del names[2]

@@ -97,8 +97,8 @@ def _reason(reader: ManifestReader, volume: Path, claim: str, path: str) -> str:
     if reader.peek(*volume, "configMap") is not None:
         return "the ConfigMap is not in the file: add it as another document"
     return (
-        f"name a channel of InputDataConfig in --with {claim!r} (S3, FSx for Lustre or EFS), and it appears as {path}; "
-        "write results to /opt/ml/checkpoints or /opt/ml/model"
+        f"a training job has no volume {claim}: to have its data at {path}, name a channel of InputDataConfig in "
+        f"--with {claim!r} (S3, FSx for Lustre or EFS)"
     )
 
 

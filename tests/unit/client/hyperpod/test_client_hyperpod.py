@@ -275,7 +275,10 @@ class TestSizes:
         job["spec"]["replicaSpecs"][1]["template"] = deepcopy(base["template"])
         assert named(convert_manifest(job, BASE)) == {}
         job["spec"]["replicaSpecs"][1]["template"]["spec"]["nodeSelector"] = {}
-        assert list(named(convert_manifest(job, BASE))) == ["spec.replicaSpecs[1].template"]
+        assert named(convert_manifest(job, BASE)) == {}
+        job["spec"]["replicaSpecs"][1]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}]
+        found = named(convert_manifest(job, BASE))
+        assert found == {"spec.replicaSpecs[1].template.spec.containers[0].env": "all instances are as the first pods"}
         job["spec"]["replicaSpecs"][1]["template"]["spec"]["containers"][0]["command"] = ["sleep"]
         with pytest.raises(Refused, match="differs from that of the first pods"):
             convert_manifest(job, BASE)

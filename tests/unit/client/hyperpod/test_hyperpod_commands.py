@@ -314,8 +314,8 @@ class TestTheScript:
         volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "fsx-claim"}}]
         made = convert({"command": ["ls"], "volumeMounts": [{"name": "data", "mountPath": "/data"}]}, volumes=volumes)
         assert made.not_honoured[0].field == f"{CONTAINER}.volumeMounts[0]"
-        assert "name a channel of InputDataConfig in --with 'fsx-claim'" in made.not_honoured[0].why
-        assert "it appears as /data" in made.not_honoured[0].why
+        assert "to have its data at /data, name a channel" in made.not_honoured[0].why
+        assert "in --with 'fsx-claim'" in made.not_honoured[0].why
 
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=40)

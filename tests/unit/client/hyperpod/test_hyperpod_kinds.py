@@ -117,6 +117,34 @@ class TestKinds:
             convert_manifest(pytorch(Master={"replicas": 1}, Worker={"replicas": 1, "template": other}), BASE)
         assert refused.value.field == "spec.pytorchReplicaSpecs.Worker.template.spec.containers[0].command"
 
+    def test_have_the_type_and_resources_that_any_of_their_pods_names(self):
+        container = POD["containers"][0] | {"resources": {"limits": {"nvidia.com/gpu": 4}}}
+        worker = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
+        job = pytorch(Master={"replicas": 1}, Worker=worker)
+        made = convert_manifest(job, BASE)
+        assert made.request["Tags"] == [{"Key": "trainmaster:resources", "Value": "accelerators=4+accelerator=nvidia"}]
+        assert made.not_honoured == ()
+        worker["template"]["spec"]["nodeSelector"] = {"node.kubernetes.io/instance-type": "ml.g5.12xlarge"}
+        assert convert_manifest(job, BASE).request["ResourceConfig"]["InstanceType"] == "ml.g5.12xlarge"
+
+    @pytest.mark.parametrize("job", [batch(completionMode="Indexed"), batch(parallelism=2, completionMode="Indexed")])
+    def test_know_their_index_by_its_annotation(self, job):
+        path = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+        env = [{"name": "INDEX", "valueFrom": {"fieldRef": {"fieldPath": path}}}]
+        job["spec"]["template"] = {"spec": {"containers": [POD["containers"][0] | {"env": env}]}}
+        made = convert_manifest(job, BASE)
+        assert made.not_honoured == ()
+        if count(made) == 1:
+            assert made.request["Environment"]["INDEX"] == "0"
+        else:
+            assert 'export INDEX="${JOB_COMPLETION_INDEX}"' in script(made)
+
+    def test_with_accelerators_that_the_queue_does_not_know_say_so(self):
+        container = POD["containers"][0] | {"resources": {"limits": {"google.com/tpu": 4, "vpc.amazonaws.com/efa": 1}}}
+        (found, other) = convert_manifest(hyperpod({"containers": [container]}), BASE).not_honoured
+        assert ("google.com/tpu" in found.field, found.changes_result) == (True, True)
+        assert ("efa" in other.field, other.changes_result) == (True, False)
+
     def test_keep_their_size_whatever_kubeflows_policy_says(self):
         job = pytorch(Worker={"replicas": 2})
         job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 64}
