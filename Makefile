@@ -253,6 +253,7 @@ reference: .venv/.stamp ## Write all files that are generated from the code
 	$(BIN)/python scripts/client_types.py
 	$(BIN)/python scripts/cli_reference.py
 	$(BIN)/python scripts/reference.py
+	$(BIN)/python scripts/manifest_corpus.py
 
 .PHONY: check
 check: lint lint-template ## Run everything that must pass before a commit

@@ -48,6 +48,11 @@ class Command:
         return (*self.command, *self.args)
 
     @property
+    def is_worker(self) -> bool:
+        """True if the queue's own launcher is the command: it finds the other instances itself."""
+        return bool(self.command) and _is_worker(self.command[0])
+
+    @property
     def uses_hyperpodrun(self) -> bool:
         """True if the command mentions HyperPod's launcher."""
         return any(_RUNNER in word for word in self.argv)
@@ -71,8 +76,7 @@ def read_command(
     base_entry, base_args = (_strings(algorithm.get(name)) for name in ("ContainerEntrypoint", "ContainerArguments"))
     if args and base_args:
         raise _both(layout, "args", "ContainerArguments")
-    is_wrapper = bool(base_entry) and base_entry[0].rpartition("/")[2] == _WRAPPER
-    if command and base_entry and not is_wrapper:
+    if command and base_entry and not _is_worker(base_entry[0]):
         raise _both(layout, "command", "ContainerEntrypoint")
     if command and base_entry:
         return Command(base_entry, _with_runner(command), args or base_args)
@@ -102,6 +106,10 @@ def _both(layout: Layout, name: str, member: str) -> Exception:
         f"and AlgorithmSpecification.{member} of --with are both set, and only one can run",
         f"Remove one of them. The entry point {_WRAPPER} can stay: it starts the manifest's command.",
     )
+
+
+def _is_worker(program: str) -> bool:
+    return program.rpartition("/")[2] == _WRAPPER
 
 
 def _with_runner(command: tuple[str, ...]) -> tuple[str, ...]:

@@ -287,7 +287,7 @@ def _add_command(  # noqa: PLR0913 - one parameter per source
     if not command.command:
         _check_without_command(reader, layout, command, environment, is_distributed=is_distributed)
     outside = script.environment if script is not None else {}
-    if not is_distributed and layout.kind not in (JOB, JOB_SET) and command.command:
+    if not is_distributed and layout.kind not in (JOB, JOB_SET) and command.command and not command.is_worker:
         environment.values = one_host_variables(reader, layout) | environment.values
     values = {name: value for name, value in environment.values.items() if name not in outside}
     if values:
@@ -309,19 +309,20 @@ def _script(  # noqa: PLR0913 - one parameter per source
 ) -> LaunchScript | None:
     """Return the launch script if the command needs one and is known."""
     values = oversized(environment.values)
+    operator_variables = layout.variables if is_distributed and not command.is_worker else ()
     needs_script = (
         not command.fits
         or command.uses_hyperpodrun
         or has_reference(command.argv)
         or directory is not None
         or bool(values or mounts.directories or mounts.links or mounts.files)
-        or (is_distributed and layout.variables)
+        or operator_variables
     )
     if not command.command or not needs_script:
         return None
     return LaunchScript(
         argv=command.argv,
-        operator_variables=layout.variables if is_distributed else (),
+        operator_variables=operator_variables,
         environment=values,
         directory=directory,
         replaces_hyperpodrun=command.uses_hyperpodrun,
@@ -356,7 +357,7 @@ def _check_without_command(
         reader.note("SageMaker accepts no such variable: set `command`, so that a script can set it",
                     *layout.container, "env", index, "value")  # fmt: skip
         del environment.values[name]
-    if is_distributed and layout.variables and not command.args:
+    if is_distributed and layout.variables:
         reader.note(_NO_COMMAND, *layout.container, "image")
 
 

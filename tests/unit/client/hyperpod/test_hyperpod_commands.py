@@ -171,6 +171,21 @@ class TestTwoCommands:
         made = convert({"command": ["sh", "-c", "\n"]}, base)
         assert algorithm(made)["ContainerEntrypoint"] == ["trainmaster-run", *ENTRY_POINT]
 
+    @pytest.mark.parametrize("replicas", [1, 4])
+    def test_of_the_worker_finds_the_other_instances_itself(self, replicas):
+        base = {"AlgorithmSpecification": {"ContainerEntrypoint": ["/opt/bin/trainmaster-run"]}}
+        made = convert({"args": ["train.py"]}, base, replicas)
+        assert algorithm(made)["ContainerEntrypoint"] == ["/opt/bin/trainmaster-run"]
+        assert algorithm(made)["ContainerArguments"] == ["train.py"]
+        assert "Environment" not in made.request
+        assert not any(each.changes_result for each in made.not_honoured)
+
+    def test_of_an_image_starts_without_the_operators_variables(self):
+        for container in ({}, {"args": ["train.py"]}):
+            (found,) = (each for each in convert(container, replicas=2).not_honoured if each.changes_result)
+            assert found.field == f"{CONTAINER}.image"
+            assert not any(each.changes_result for each in convert(container).not_honoured)
+
     def test_of_which_each_file_has_a_part_are_one(self):
         base = {"AlgorithmSpecification": {"ContainerEntrypoint": ["python"]}}
         made = convert({"args": ["train.py"]}, base)
