@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from builders import a_request
 from trainmaster.local.simulator import Profile, SageMakerSimulator, WallClock
+from trainmaster.local.simulator.containers.factory import ContainerFactory
 from trainmaster.local.simulator.containers.runner import CommandRunner, LogLine
 
 AT_ONCE = Profile(
@@ -43,12 +44,19 @@ class Stream:
 class WallAccount:
     """A simulator that runs commands in a directory of the test's own."""
 
-    def __init__(self, root: Path, *, inherited: dict[str, str] | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        inherited: dict[str, str] | None = None,
+        containers: dict[str, Any] | None = None,
+        **settings: Any,
+    ) -> None:
         self.events, self.lines = Stream(), Stream()
         clock = WallClock()
         inherited = {"PATH": os.environ["PATH"], **(inherited or {})}
         self.root = root
-        self.runner = CommandRunner(root, clock, logs=self.lines.put, inherited=inherited)
+        self.runner = CommandRunner(ContainerFactory(root, inherited, **(containers or {})), clock, logs=self.lines.put)
         settings = {"profile": AT_ONCE, "grace": timedelta(seconds=10), **settings}
         self.simulator = SageMakerSimulator(
             clock, sink=self.events.put, containers=self.runner, check_responses=True, **settings

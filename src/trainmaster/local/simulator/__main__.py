@@ -24,7 +24,11 @@ from typing import Any
 import boto3
 
 from trainmaster.local.simulator.clock import WallClock
+from trainmaster.local.simulator.containers import opt_ml
+from trainmaster.local.simulator.containers.factory import ContainerFactory
+from trainmaster.local.simulator.containers.interpreters import Interpreters
 from trainmaster.local.simulator.containers.runner import CommandRunner, LogSink
+from trainmaster.local.simulator.containers.transfer import ObjectStore
 from trainmaster.local.simulator.events.delivery import event_sender, log_sender
 from trainmaster.local.simulator.events.events import AWS_SOURCE
 from trainmaster.local.simulator.hostility.hostility import Hostility
@@ -35,8 +39,8 @@ from trainmaster.local.simulator.wire.accounts import Accounts
 from trainmaster.local.simulator.wire.invocations import Invocations
 from trainmaster.local.simulator.wire.server import serve
 
-INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR")
-"""Variables of the server's environment that scripts get; they include no credentials or endpoints."""
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
+"""Variables of the server's environment that scripts get, beside those of pip; none are credentials or endpoints."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -118,8 +122,15 @@ def _runner(
     options: argparse.Namespace, clock: WallClock, logs: LogSink | None, stack: contextlib.ExitStack
 ) -> CommandRunner:
     root = options.work_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trainmaster-")))
-    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    return CommandRunner(root.resolve(), clock, logs=logs, inherited={**inherited, **dict(options.container_env)})
+    inherited = {name: text for name, text in os.environ.items() if name in INHERITED or name.startswith("PIP_")}
+    factory = ContainerFactory(
+        root.resolve(),
+        {**inherited, **dict(options.container_env)},
+        store=ObjectStore(_client("s3", options.s3_endpoint, options)) if options.s3_endpoint else None,
+        interpreters=Interpreters(options.python),
+        mounts=opt_ml.why_unavailable() is None,
+    )
+    return CommandRunner(factory, clock, logs=logs)
 
 
 def _client(service: Any, endpoint: str, options: argparse.Namespace) -> Any:
@@ -166,6 +177,10 @@ def _add_job_options(parser: argparse.ArgumentParser) -> None:
     add("--allow-commands", action="store_true", help="run the ContainerEntrypoint of requests on this machine")
     env = "environment variable of every command; variables of a request take precedence"
     add("--container-env", type=_pair, action="append", default=[], metavar="NAME=VALUE", help=env)
+    python = (
+        "interpreter of an environment whose packages entry points find; of several, the first with those of the image"
+    )
+    add("--python", type=Path, action="append", default=[], metavar="PATH", help=python)
     add("--work-dir", type=Path, help="keep the directories and checkpoints of jobs here, not in a temporary folder")
 
 
@@ -175,6 +190,9 @@ def _add_endpoint_options(parser: argparse.ArgumentParser) -> None:
     add("--events-bus", default="default", metavar="NAME", help="event bus for events")
     add("--event-source", default=AWS_SOURCE, help="source of the events; the bus must accept it")
     add("--logs-endpoint", metavar="URL", help="CloudWatch Logs endpoint for the output of commands")
+    add(
+        "--s3-endpoint", metavar="URL", help="S3 endpoint for the input channels, artifacts and checkpoints of commands"
+    )
     sts = "STS endpoint that resolves access keys to accounts, for endpoints of several accounts"
     add("--sts-endpoint", metavar="URL", help=sts)
     add("--model-server", metavar="URL", help="model server for InvokeEndpoint, at URL/ENDPOINT/VARIANT; default: moto")

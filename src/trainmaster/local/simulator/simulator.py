@@ -256,7 +256,7 @@ class SageMakerSimulator:
 
     def _new_state(self, containers: Containers | None, grace: timedelta, *, with_details: bool) -> AccountState:
         def runs_commands(job: TrainingJob) -> bool:
-            return containers is not None and bool(job.argv)
+            return containers is not None and containers.runs(job)
 
         pace = self.profiles.current_pace
         return AccountState(self.quotas, self._ec2, runs_commands, grace, pace, with_details=with_details)

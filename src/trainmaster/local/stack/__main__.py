@@ -1,27 +1,40 @@
-"""`python -m trainmaster.local.stack [--hostile SEED] [COMMAND ...]`: runs the stack until Ctrl-C or a command's end.
+"""`python -m trainmaster.local.stack [OPTIONS] [COMMAND ...]`: runs the stack until Ctrl-C.
 
-The command finds the stack through its environment. `--hostile` makes the SageMaker simulator misbehave; see its
-option of the same name.
+With a command, the stack runs until the command's end, and the command finds it through its environment. `--hostile`
+makes the SageMaker simulator misbehave; see its option of the same name, and `--help` for the others.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import shlex
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
-from trainmaster.local.stack import LocalStack, SetupMissing, StartFailed
+from trainmaster.local.simulator.containers import opt_ml
+from trainmaster.local.stack import Checkout, LocalStack, SetupMissing, StartFailed
 from trainmaster.local.stack.address import StackAddress, clean_environment
+
+_RUNS_AS_YOU = """\
+Warning: the entry points of training jobs run as processes on this machine, with your user's permissions. They can
+read, change and delete your files and reach your network: nothing isolates them. Submit only code that you trust."""
+_REPLACED = """\
+This machine cannot mount /opt/ml for a job ({reason}). The path is replaced instead in commands, variables,
+hyperparameters and the .py and .sh files of input channels; jobs with several instances cannot resolve algo-N."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the command with the stack and return its exit code; without a command, wait for Ctrl-C."""
-    hostile = tuple(arguments[:2]) if arguments[:1] == ["--hostile"] else ()
-    command = arguments[len(hostile) :]
+    options = _parser().parse_args(arguments)
+    hostile = () if options.hostile is None else ("--hostile", str(options.hostile))
+    simulator = ("--speed", str(options.speed), *hostile)
+    stack = LocalStack(label="by-hand", simulator=simulator, pythons=tuple(options.python), on_step=_say)
     try:
-        with LocalStack(label="by-hand", simulator=hostile, on_step=_say) as address:
-            return _run(command, address) if command else _wait(address)
+        with stack as address:
+            return _run(options.command, address) if options.command else _wait(address, stack.checkout)
     except (StartFailed, SetupMissing) as error:
         _say(str(error))
         return 1
@@ -29,18 +42,42 @@ def main(arguments: list[str]) -> int:
         return 130
 
 
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m trainmaster.local.stack", description=__doc__)
+    parser.add_argument("--hostile", type=int, metavar="SEED", help="make the SageMaker simulator misbehave")
+    speed = "divides the durations of the simulated phases of jobs, not those of entry points"
+    parser.add_argument("--speed", type=float, default=1.0, help=speed)
+    python = "interpreter of an environment whose packages entry points find; repeatable, the preferred first"
+    parser.add_argument("--python", type=Path, action="append", default=[], metavar="PATH", help=python)
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="program to run with the stack")
+    return parser
+
+
 def _run(command: list[str], address: StackAddress) -> int:
     environment = {**clean_environment(os.environ), **address.environment()}
     return subprocess.run(command, env=environment, check=False).returncode
 
 
-def _wait(address: StackAddress) -> int:
-    for name, value in address.environment().items():
-        sys.stdout.write(f"export {name}={value}\n")
+def _wait(address: StackAddress, checkout: Checkout) -> int:
+    """Print the environment, write it to a file that is deleted at the end, and wait."""
+    lines = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in address.environment().items())
+    file = checkout.environment_file
+    file.write_text(lines)
+    sys.stdout.write(lines)
     sys.stdout.flush()
-    _say("Press Ctrl-C to stop")
-    threading.Event().wait()
+    _say(_start_message(file.relative_to(checkout.root), opt_ml.why_unavailable()))
+    try:
+        threading.Event().wait()
+    finally:
+        file.unlink(missing_ok=True)
     return 0
+
+
+def _start_message(file: Path, unmounted: str | None) -> str:
+    """Return what a user needs to know of a running stack."""
+    parts = [_RUNS_AS_YOU, *([_REPLACED.format(reason=unmounted)] if unmounted else [])]
+    parts.append(f"In another shell: source {file}    (or paste the lines above)\nPress Ctrl-C to stop")
+    return "\n".join(parts)
 
 
 def _say(text: str) -> None:

@@ -20,17 +20,20 @@ class StackAddress:
         aws_endpoint: endpoint of all AWS services but SageMaker.
         sagemaker_endpoint: endpoint of the SageMaker simulator.
         outputs: outputs of the CloudFormation stack.
+        sdk: settings of the SageMaker SDKs, and credentials of a role that training jobs may have.
     """
 
     api_url: str
     aws_endpoint: str
     sagemaker_endpoint: str
     outputs: Mapping[str, str] = field(default_factory=dict)
+    sdk: Mapping[str, str] = field(default_factory=dict)
 
     def environment(self) -> dict[str, str]:
         """Return the environment of a client process, with the queue's URL."""
         return {
             **aws_environment(self.aws_endpoint, self.sagemaker_endpoint),
+            **self.sdk,
             "TRAINMASTER_API_URL": self.api_url,
         }
 
@@ -52,7 +55,7 @@ def aws_environment(aws_endpoint: str, sagemaker_endpoint: str) -> dict[str, str
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without settings of AWS and Trainmaster, and without proxies.
+    """Return the environment without settings of AWS, its SDKs and Trainmaster, and without proxies.
 
     Lambda workers inherit ministack's environment, and the service rejects unknown `TRAINMASTER_` settings. A proxy
     would receive requests to loopback addresses.
@@ -60,6 +63,6 @@ def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environ.items()
-        if not name.startswith(("AWS_", "TRAINMASTER_", "POWERTOOLS_", "PYTHON"))
+        if not name.startswith(("AWS_", "BOTOCORE_", "SAGEMAKER_", "TRAINMASTER_", "POWERTOOLS_", "PYTHON"))
         and not name.lower().endswith("_proxy")
     }

@@ -86,6 +86,11 @@ class Checkout:
         return self.root / ".local" / "stack"
 
     @property
+    def environment_file(self) -> Path:
+        """The file to source in another shell, for the stack that `make stack` runs."""
+        return self.scratch / "env"
+
+    @property
     def python(self) -> Path:
         """The interpreter of the development environment, from any environment."""
         return self._program(".venv", "python")
@@ -104,6 +109,12 @@ class Checkout:
     def sdk2_python(self) -> Path:
         """The interpreter with SageMaker SDK v2 beside Trainmaster."""
         return self._program(".venv-sdk2", "python")
+
+    @property
+    def pythons(self) -> list[Path]:
+        """The interpreters of the installed environments with a SageMaker SDK or torch, the newest SDK first."""
+        found = [self.root / name / "bin" / "python" for name in (".venv-sdk3", ".venv-torch", ".venv-sdk2")]
+        return [python for python in found if python.exists()]
 
     @property
     def torch_run(self) -> Path:

@@ -12,6 +12,7 @@ from types import TracebackType
 
 import httpx
 
+from trainmaster.local.stack import sdk
 from trainmaster.local.stack.address import ACCOUNT, REGION, StackAddress, aws_environment, clean_environment
 from trainmaster.local.stack.checkout import Checkout
 from trainmaster.local.stack.deploy import Deployment
@@ -35,6 +36,7 @@ class LocalStack:
         parameters: template parameters in addition to those of samconfig's environment `local`.
         kinds: the stacks of further kinds of jobs: the folders of their templates, such as `images`, with parameters.
         simulator: further arguments for the simulator.
+        pythons: interpreters of environments for entry points, preferred to those of the checkout.
         on_step: called with each step, a sentence without its period.
         checkout: the checkout to deploy.
 
@@ -46,6 +48,7 @@ class LocalStack:
     parameters: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     simulator: tuple[str, ...] = ()
+    pythons: tuple[Path, ...] = ()
     on_step: Callable[[str], None] = _ignore_step
     checkout: Checkout = field(default_factory=Checkout.here)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False)
@@ -81,13 +84,14 @@ class LocalStack:
         environment = {**clean_environment(os.environ), **aws_environment(aws, sagemaker)}
         self.on_step("Starting ministack and the SageMaker simulator")
         ministack = self._ministack(opening, environment, aws_port, work)
-        simulator = self._simulator(opening, environment, sagemaker_port)
+        settings = sdk.settings(self.logs)
+        simulator = self._simulator(opening, {**environment, **settings}, sagemaker_port)
         outputs = self._deploy(environment, aws, ministack)
         simulator.wait_until(lambda: listening(sagemaker_port), _START_SECONDS)
         api_url = f"{aws}/restapis/{outputs['ApiId']}/prod/_user_request_"
         self.on_step("Waiting for the queue to answer")
         ministack.wait_until(lambda: _responds(f"{api_url}/pools"), _START_SECONDS)
-        return StackAddress(api_url, aws, sagemaker, outputs)
+        return StackAddress(api_url, aws, sagemaker, outputs, {**settings, **sdk.role_credentials(aws)})
 
     def _ministack(
         self, opening: contextlib.ExitStack, environment: Mapping[str, str], port: int, work: Path
@@ -110,16 +114,22 @@ class LocalStack:
         limits = [part for kind, limit in self.limits.items() for part in ("--limit", f"{kind}={limit}")]
         aws = environment["AWS_ENDPOINT_URL"]
         # Training scripts need these to reach DynamoDB and S3, as the stack's own clients do.
-        container_variables = [part for name, text in environment.items() if name.startswith("AWS_")
+        shared = ("AWS_", "BOTOCORE_", "SAGEMAKER_")
+        container_variables = [part for name, text in environment.items() if name.startswith(shared)
                   for part in ("--container-env", f"{name}={text}")]  # fmt: skip
         command: list[str | Path] = [
             self.checkout.python, "-m", "trainmaster.local.simulator", "--port", str(port), *limits, "--allow-commands",
             "--account", ACCOUNT, "--region", REGION,
             "--events-endpoint", aws, "--events-bus", "default", "--event-source", "trainmaster.local",
-            "--logs-endpoint", aws, "--sts-endpoint", aws, *container_variables, *self.simulator,
+            "--logs-endpoint", aws, "--sts-endpoint", aws, "--s3-endpoint", aws,
+            *self._pythons(), *container_variables, *self.simulator,
         ]  # fmt: skip
         log = self.logs / "simulator.log"
         return opening.enter_context(contextlib.closing(GuardedProcess("the simulator", command, environment, log)))
+
+    def _pythons(self) -> list[str]:
+        """Return the simulator's arguments for the environments in which entry points run."""
+        return [part for python in (*self.pythons, *self.checkout.pythons) for part in ("--python", str(python))]
 
     def _deploy(self, environment: Mapping[str, str], aws: str, ministack: GuardedProcess) -> dict[str, str]:
         """Build and deploy the real templates, and return the outputs of their stacks."""

@@ -1,7 +1,8 @@
 """The directory and the environment of a training script, as in a SageMaker container.
 
-`SM_BASE_DIR` replaces `/opt/ml`; each instance has its own. Checkpoints are in a directory named after their S3 URI, so
-that other instances, and the next attempt with the same URI, find them.
+Each instance has a directory of its own, `SM_BASE_DIR`, which is also mounted as `/opt/ml` where the machine can do
+that. Checkpoints are in a directory named after their S3 URI, so that other instances, and the next attempt with the
+same URI, find them.
 """
 
 from __future__ import annotations
@@ -30,27 +31,51 @@ MAX_URI_CHARACTERS = 40
 
 @dataclass(frozen=True, slots=True)
 class InstanceSlot:
-    """The instance of a container, the other instances of its job, and its loopback address."""
+    """The instance of a container, and all instances of its job with their loopback addresses."""
 
     hosts: tuple[Host, ...]
+    addresses: tuple[str, ...]
     host: Host
-    address: str
+
+    @property
+    def address(self) -> str:
+        """The loopback address of this instance."""
+        return self.addresses[self.hosts.index(self.host)]
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Directory and environment of a script, and the file for its failure message."""
+    """One instance: the directory for `/opt/ml`, that of its checkpoints, the script's environment and command."""
 
-    directory: Path
+    base: Path
+    checkpoints: Path
     environment: Mapping[str, str]
-    failure: Path
+    argv: tuple[str, ...] = ()
+
+    @property
+    def directory(self) -> Path:
+        """The working directory of the script."""
+        return self.base / "code"
+
+    @property
+    def failure(self) -> Path:
+        """The file for its failure message."""
+        return self.base / "output" / "failure"
+
+    def channel(self, name: str) -> Path:
+        """Return the folder of an input channel."""
+        return self.base / "input" / "data" / name
+
+
+def base_directory(root: Path, job: TrainingJob, slot: InstanceSlot) -> Path:
+    """Return the directory of one instance."""
+    base = root / "jobs" / job.name
+    return base / slot.host.name if len(slot.hosts) > 1 else base
 
 
 def build_container(root: Path, job: TrainingJob, slot: InstanceSlot, inherited: Mapping[str, str]) -> Container:
     """Create the directory of one instance under `root`; existing files are kept."""
-    base = root / "jobs" / job.name
-    if len(slot.hosts) > 1:
-        base /= slot.host.name
+    base = base_directory(root, job, slot)
     for part in ("input/config", "input/data", "model", "output/data", "code"):
         (base / part).mkdir(parents=True, exist_ok=True)
     for channel in _channels(job):
@@ -64,7 +89,7 @@ def build_container(root: Path, job: TrainingJob, slot: InstanceSlot, inherited:
         **_paths(base, checkpoints, job),
         **_variables(job, slot),
     }
-    return Container(base / "code", environment, base / "output/failure")
+    return Container(base, checkpoints, environment)
 
 
 def checkpoint_directory(root: Path, uri: str) -> Path:
@@ -113,7 +138,7 @@ def _paths(base: Path, checkpoints: Path, job: TrainingJob) -> dict[str, str]:
         "SM_OUTPUT_DIR": base / "output",
         "SM_OUTPUT_DATA_DIR": base / "output/data",
         "SM_CHECKPOINT_DIR": checkpoints,
-        **{f"SM_CHANNEL_{_upper(name)}": base / "input/data" / name for name in _channels(job)},
+        **{f"SM_CHANNEL_{variable_name(name)}": base / "input/data" / name for name in _channels(job)},
     }
     return {name: str(path) for name, path in paths.items()}
 
@@ -121,7 +146,7 @@ def _paths(base: Path, checkpoints: Path, job: TrainingJob) -> dict[str, str]:
 def _variables(job: TrainingJob, slot: InstanceSlot) -> dict[str, str]:
     parameters = _hyperparameters(job)
     return {
-        **{f"SM_HP_{_upper(name)}": value for name, value in parameters.items()},
+        **{f"SM_HP_{variable_name(name)}": value for name, value in parameters.items()},
         "SM_HPS": json.dumps(parameters),
         "SM_CHANNELS": json.dumps(_channels(job)),
         "SM_RESOURCE_CONFIG": json.dumps(_resources(slot)),
@@ -149,6 +174,7 @@ def _inputs(job: TrainingJob) -> dict[str, Any]:
     return {
         channel["ChannelName"]: {
             "TrainingInputMode": channel.get("InputMode", job.request["AlgorithmSpecification"]["TrainingInputMode"]),
+            **({"ContentType": channel["ContentType"]} if channel.get("ContentType") else {}),
             "S3DistributionType": channel["DataSource"].get("S3DataSource", {}).get("S3DataDistributionType", "None"),
             "RecordWrapperType": channel.get("RecordWrapperType", "None"),
         }
@@ -175,5 +201,6 @@ def _resources(slot: InstanceSlot) -> dict[str, Any]:
     }
 
 
-def _upper(name: str) -> str:
+def variable_name(name: str) -> str:
+    """Return a name as part of a variable's."""
     return re.sub(r"[^A-Z0-9]", "_", name.upper())

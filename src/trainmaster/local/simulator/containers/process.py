@@ -18,18 +18,17 @@ class ScriptProcess:
     """A process group that runs a script.
 
     Args:
-        argv: the command; it is not passed to a shell.
-        container: directory, environment, and the file for the failure message.
+        container: directory, environment, command, and the file for the failure message. No shell gets the command.
 
     Raises `OSError` if it cannot be started.
     """
 
-    def __init__(self, argv: list[str], container: Container) -> None:
+    def __init__(self, container: Container) -> None:
         self._failure = container.failure
         self._reaped = False
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
-            argv,
+            container.argv,
             cwd=container.directory,
             env=dict(container.environment),
             stdin=subprocess.DEVNULL,

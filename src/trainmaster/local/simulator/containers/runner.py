@@ -11,15 +11,17 @@ import atexit
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 from trainmaster.local.simulator.clock import Clock
-from trainmaster.local.simulator.containers.hosts import LoopbackAddresses, hosts_of
-from trainmaster.local.simulator.containers.layout import InstanceSlot, build_container
+from trainmaster.local.simulator.containers.factory import ContainerFactory
+from trainmaster.local.simulator.containers.hosts import Host, LoopbackAddresses, hosts_of
+from trainmaster.local.simulator.containers.layout import Container, InstanceSlot
+from trainmaster.local.simulator.containers.opt_ml import EXIT_CODE_NOT_STARTED
 from trainmaster.local.simulator.containers.process import Guardian, ScriptProcess
+from trainmaster.local.simulator.containers.transfer import TransferFailed
 from trainmaster.local.simulator.service.job import TrainingJob
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
@@ -27,8 +29,6 @@ MAX_LINE_LENGTH = 200_000
 """Bytes: an event of CloudWatch Logs has at most 256 KB."""
 EXIT_GRACE_SECONDS = 1.0
 """Between SIGTERM and SIGKILL after the failure of another instance and in `close`; also for the rest of the output."""
-EXIT_CODE_NOT_STARTED = 127
-"""A shell's exit code for a command that cannot be started."""
 ADDRESS_STRIDE = 251
 """Offset between the first addresses of simulators with adjacent process ids."""
 ExitHandler = Callable[[str, int, str | None], None]
@@ -51,36 +51,41 @@ LogSink = Callable[[LogLine], None]
 class _Run:
     """All instances of one run of a job; the first failure of an instance is the job's."""
 
-    name: str
+    job: TrainingJob
     number: int
-    addresses: list[str]
+    hosts: tuple[Host, ...]
+    addresses: tuple[str, ...]
+    stream_suffix: str
+    containers: list[Container] = field(default_factory=list)
     scripts: list[ScriptProcess] = field(default_factory=list)
     running: int = 0
     failure: str | None = None
+    stopped: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
 
     def send(self, number: int) -> None:
+        self.stopped = True
         for script in self.scripts:
             script.send(number)
+
+    @property
+    def slots(self) -> list[InstanceSlot]:
+        return [InstanceSlot(self.hosts, self.addresses, host) for host in self.hosts]
 
 
 class CommandRunner:
     """Starts, signals and ends scripts.
 
     Args:
-        root: folder for the directories and checkpoints of jobs.
+        factory: makes the containers of a job.
         clock: timestamps the lines of output.
         logs: called with each line, from a thread of the script.
-        inherited: environment of every script; the request's `Environment` takes precedence.
     """
 
-    def __init__(
-        self, root: Path, clock: Clock, *, logs: LogSink | None = None, inherited: Mapping[str, str] | None = None
-    ) -> None:
-        self._root = root
+    def __init__(self, factory: ContainerFactory, clock: Clock, *, logs: LogSink | None = None) -> None:
+        self._factory = factory
         self._clock = clock
         self._logs = logs
-        self._inherited = inherited or {}
         self._exited: ExitHandler = lambda _name, _run, _failure: None
         self._lock = threading.Lock()
         self._runs: dict[tuple[str, int], _Run] = {}
@@ -94,18 +99,30 @@ class CommandRunner:
         """Set the function to call when all scripts of a job have ended."""
         self._exited = exited
 
+    def runs(self, job: TrainingJob) -> bool:
+        """Return whether a job runs as processes."""
+        return self._factory.runs(job)
+
     def start(self, job: TrainingJob, run: int) -> None:
         """Start the job's command on each instance; if that fails, report the job as failed with the reason."""
+        hosts = hosts_of(job)
         try:
-            self._start(job, run)
+            addresses = tuple(self._addresses.allocate(len(hosts)))
         except OSError as error:
-            self._exited(job.name, run, f"AlgorithmError: {error}, exit code: {EXIT_CODE_NOT_STARTED}")
+            return self._exited(job.name, run, _not_started(error))
+        started = _Run(job, run, hosts, addresses, f"-{int(self._clock.now().timestamp())}")
+        with self._lock:
+            if not self._closed:
+                self._runs[job.name, run] = started
+                self._begin(threading.Thread(target=self._start, args=(started,), name=job.name, daemon=True))
+        return None
 
     def signal(self, name: str, run: int, *, kill: bool) -> None:
         """Send SIGTERM, or SIGKILL, to the job's scripts and all their children, if they have not ended."""
-        running = self._runs.get((name, run))
-        if running is not None:
-            running.send(signal.SIGKILL if kill else signal.SIGTERM)
+        with self._lock:
+            running = self._runs.get((name, run))
+            if running is not None:
+                running.send(signal.SIGKILL if kill else signal.SIGTERM)
 
     def close(self) -> None:
         """End all scripts, by force if necessary, and wait for their end."""
@@ -123,50 +140,64 @@ class CommandRunner:
         self._guardian.close()
         atexit.unregister(self.close)
 
-    def _start(self, job: TrainingJob, number: int) -> None:
+    def _start(self, run: _Run) -> None:
+        """Prepare the containers and start the scripts, or report why that failed."""
+        try:
+            run.containers = self._factory.build(
+                run.job, run.slots, lambda text: self._log(run.hosts[0].name, run, text)
+            )
+            failure = self._spawn_unless_stopped(run)
+        except TransferFailed as error:
+            failure = f"ClientError: Data download failed: {error}"
+        except OSError as error:
+            failure = _not_started(error)
         with self._lock:
-            if self._closed:
-                return
-            run, watchers = self._spawn(job, number)
-            self._runs[job.name, number] = run
-            self._watchers.update(watchers)
-        for watcher in watchers:
-            watcher.start()
+            self._watchers.discard(threading.current_thread())
+        if failure is not None:
+            self._end(run, failure)
 
-    def _spawn(self, job: TrainingJob, number: int) -> tuple[_Run, list[threading.Thread]]:
+    def _begin(self, watcher: threading.Thread) -> None:
+        """Start a thread that `close` waits for; the caller holds the lock."""
+        self._watchers.add(watcher)
+        watcher.start()
+
+    def _spawn_unless_stopped(self, run: _Run) -> str | None:
+        """Start the scripts and their watchers; return the failure of a run that was stopped before."""
+        with self._lock:
+            if run.stopped or self._closed:
+                return "AlgorithmError: stopped before the script started"
+            for watcher in self._spawn(run):
+                self._begin(watcher)
+        return None
+
+    def _spawn(self, run: _Run) -> list[threading.Thread]:
         """Start a process for each instance, or none at all."""
-        hosts = hosts_of(job)
-        run = _Run(job.name, number, self._addresses.allocate(len(hosts)))
-        since = int(self._clock.now().timestamp())
         watchers = []
         try:
-            for host, address in zip(hosts, run.addresses, strict=True):
-                script = ScriptProcess(
-                    job.argv, build_container(self._root, job, InstanceSlot(hosts, host, address), self._inherited)
-                )
+            for host, container in zip(run.hosts, run.containers, strict=True):
+                script = ScriptProcess(container)
                 run.scripts.append(script)
                 self._guardian.guard(script.group)
-                arguments = (run, script, f"{job.name}/{host.name}-{since}")
-                watchers.append(threading.Thread(target=self._watch, args=arguments, name=job.name, daemon=True))
+                arguments = (run, script, host.name)
+                watchers.append(threading.Thread(target=self._watch, args=arguments, name=run.job.name, daemon=True))
         except OSError:
             self._roll_back(run)
             raise
-        run.running = len(hosts)
-        return run, watchers
+        run.running = len(run.hosts)
+        return watchers
 
     def _roll_back(self, run: _Run) -> None:
         """End the instances that were started before one failed to start."""
-        run.send(signal.SIGKILL)
         for script in run.scripts:
+            script.send(signal.SIGKILL)
             script.wait()
             self._guardian.unguard(script.group)
             if script.output is not None:
                 script.output.close()
-        self._addresses.release(run.addresses)
 
-    def _watch(self, run: _Run, script: ScriptProcess, stream: str) -> None:
+    def _watch(self, run: _Run, script: ScriptProcess, host: str) -> None:
         """Wait for the end of a script; on a failure, end the other instances."""
-        reader = threading.Thread(target=self._read, args=(script, stream), daemon=True)
+        reader = threading.Thread(target=self._read, args=(run, script, host), daemon=True)
         reader.start()
         script.wait()
         self._guardian.unguard(script.group)
@@ -186,22 +217,44 @@ class CommandRunner:
             run.running -= 1
             if first and run.running:
                 return True
-            self._watchers.discard(threading.current_thread())
             if run.running:
+                self._watchers.discard(threading.current_thread())
                 return False
-            del self._runs[run.name, run.number]
+        self._collect(run)
+        self._end(run, run.failure)
+        return False
+
+    def _collect(self, run: _Run) -> None:
+        """Write what the scripts have left to S3; a failure to do so is the run's, unless it has one."""
+        if self._closed:
+            return
+        try:
+            self._factory.collect(run.job, run.containers, failed=run.failure is not None)
+        except TransferFailed as error:
+            run.failure = run.failure or f"ClientError: Artifact upload failed: {error}"
+
+    def _end(self, run: _Run, failure: str | None) -> None:
+        """Report the end of a run, unless the runner is closed."""
+        with self._lock:
+            self._watchers.discard(threading.current_thread())
+            del self._runs[run.job.name, run.number]
             closed = self._closed
         run.ended.set()
         self._addresses.release(run.addresses)
         if not closed:
-            self._exited(run.name, run.number, run.failure)
-        return False
+            self._exited(run.job.name, run.number, failure)
 
-    def _read(self, script: ScriptProcess, stream: str) -> None:
+    def _read(self, run: _Run, script: ScriptProcess, host: str) -> None:
         if script.output is None:
             return
         with script.output as output:
             while raw := output.readline(MAX_LINE_LENGTH):
-                if self._logs is not None:
-                    text = raw.decode(errors="replace").rstrip("\r\n")
-                    self._logs(LogLine(LOG_GROUP, stream, self._clock.now(), text))
+                self._log(host, run, raw.decode(errors="replace").rstrip("\r\n"))
+
+    def _log(self, host: str, run: _Run, text: str) -> None:
+        if self._logs is not None:
+            self._logs(LogLine(LOG_GROUP, f"{run.job.name}/{host}{run.stream_suffix}", self._clock.now(), text))
+
+
+def _not_started(error: OSError) -> str:
+    return f"AlgorithmError: {error}, exit code: {EXIT_CODE_NOT_STARTED}"

@@ -22,6 +22,10 @@ class Containers(Protocol):
         """Set the function to call when a script has ended: job, run, and the failure or None."""
         ...
 
+    def runs(self, job: TrainingJob) -> bool:
+        """Return whether a job runs as processes, rather than for the time of its profile."""
+        ...
+
     def start(self, job: TrainingJob, run: int) -> None:
         """Start the job's script."""
         ...
