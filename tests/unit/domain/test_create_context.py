@@ -49,7 +49,9 @@ def test_every_member_with_a_key_is_in_it():
         "sagemaker:MaxRuntimeInSeconds": ["60"],
         "sagemaker:NetworkIsolation": ["true"],
         "sagemaker:OutputKmsKey": ["o"],
+        "sagemaker:OutputKmsKeyArn": ["o"],
         "sagemaker:VolumeKmsKey": ["v"],
+        "sagemaker:VolumeKmsKeyArn": ["v"],
         "sagemaker:VpcSecurityGroupIds": ["g"],
         "sagemaker:VpcSubnets": ["s1", "s2"],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import P5, ROLE, a_request
-from policy_evaluator import Request
+from policy_evaluator import EVERYTHING, Request
 from trainmaster.domain.access.create_context import create_contexts
 from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.errors import RequestNotAllowed, RoleNotAllowed
@@ -16,6 +16,15 @@ ADA = "arn:aws:iam::111122223333:user/ada"
 JOBS = "arn:aws:sagemaker:us-east-1:111122223333:training-job/"
 PASS, CREATE = "iam:PassRole", "sagemaker:CreateTrainingJob"
 REQUEST = a_request("a")
+LISTS = (
+    "aws:CalledVia", "aws:TagKeys", "sagemaker:InstanceTypes", "sagemaker:VpcSecurityGroupIds", "sagemaker:VpcSubnets",
+)  # fmt: skip
+REPLACED = {f"sagemaker:{name}KmsKey": f"sagemaker:{name}KmsKeyArn" for name in ("Output", "Volume")}
+"""Condition keys that IAM has replaced, and their new names (service authorization reference)."""
+
+
+def as_sent(key, values):
+    return values if key in LISTS else values[0]
 
 
 def rules(*grants: Grant, **options) -> CallerRules:
@@ -63,6 +72,44 @@ def test_every_instance_type_that_the_queue_may_choose_counts():
         check(rules(Grant(action=PASS), allowed), sent=sent)
 
 
+PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/spring"
+
+
+def test_a_training_plan_needs_the_permission_too():
+    planned = a_request("a")
+    planned["ResourceConfig"] = planned["ResourceConfig"] | {"TrainingPlanArn": PLAN}
+    job, plan = Grant(action=CREATE, resource=f"{JOBS}a"), Grant(action=CREATE, resource=PLAN)
+    check(rules(Grant(action=PASS), job, plan), sent=[planned])
+    check(rules(Grant(action=PASS), job))
+    with pytest.raises(RequestNotAllowed, match=rf"on {PLAN} with"):
+        check(rules(Grant(action=PASS), job), sent=[planned])
+
+
+KEYS = {
+    "ResourceConfig": {"InstanceType": P5, "InstanceCount": 1, "VolumeKmsKeyId": "v", "KeepAlivePeriodInSeconds": 60},
+    "OutputDataConfig": {"S3OutputPath": "s3://a", "KmsKeyId": "o"},
+    "VpcConfig": {"Subnets": ["s"], "SecurityGroupIds": ["g"]},
+    "Tags": [{"Key": "team", "Value": "vision"}],
+}
+
+
+@pytest.mark.parametrize("key", [*REPLACED, *REPLACED.values()])
+def test_policies_on_keys_see_them_by_the_old_and_by_the_new_name(key):
+    (context,) = create_contexts(REQUEST | KEYS, "us-east-1")
+    assert context[key] == ["v" if "Volume" in key else "o"]
+
+
+def test_iam_has_every_key_for_this_action(evaluator):
+    (context,) = create_contexts(REQUEST | KEYS, "us-east-1")
+    known = {key: as_sent(key, values) for key, values in context.items() if key not in REPLACED}
+    assert evaluator.allows(Request(CREATE, f"{JOBS}a", known), [EVERYTHING])
+    for key in REPLACED:
+        with pytest.raises(ValueError, match=key):
+            evaluator.allows(
+                Request(CREATE, f"{JOBS}a", {key: "arn:aws:kms:us-east-1:111122223333:key/k"}), [EVERYTHING]
+            )
+
+
 def test_the_questions_are_bounded_and_none_is_asked_twice():
     asked = rules(Grant())
     check(asked, sent=[a_request("a", instance_type=f"ml.type{number}.xlarge") for number in range(100)] * 2)
@@ -104,10 +151,7 @@ def test_a_policy_can_allow_training_jobs_of_the_queue_alone(evaluator, through_
         },
     }
     (context,) = create_contexts(REQUEST, "us-east-1")
-    context = {key: values if len(values) > 1 or key in LISTS else values[0] for key, values in context.items()}
+    context = {key: as_sent(key, values) for key, values in context.items()}
     if not through_the_queue:
         del context["aws:CalledVia"]
     assert evaluator.allows(Request(CREATE, f"{JOBS}a", context), [policy]) is through_the_queue
-
-
-LISTS = ("aws:CalledVia", "aws:TagKeys", "sagemaker:InstanceTypes")

@@ -39,12 +39,16 @@ def create_contexts(request: Object, region: str) -> Iterator[Context]:
 
 def _texts(request: Object) -> Context:
     vpc = part(request, "VpcConfig")
+    volume, output = part(request, CONFIG).get("VolumeKmsKeyId"), part(request, "OutputDataConfig").get("KmsKeyId")
     values = {
         "sagemaker:InstanceTypes": sorted(set(named_types(request).values())),
         "sagemaker:VpcSubnets": _listed(vpc.get("Subnets")),
         "sagemaker:VpcSecurityGroupIds": _listed(vpc.get("SecurityGroupIds")),
-        "sagemaker:VolumeKmsKey": _listed([text(part(request, CONFIG), "VolumeKmsKeyId")]),
-        "sagemaker:OutputKmsKey": _listed([text(part(request, "OutputDataConfig"), "KmsKeyId")]),
+        # IAM has replaced the names without "Arn", which policies still have.
+        "sagemaker:VolumeKmsKey": _listed([volume]),
+        "sagemaker:VolumeKmsKeyArn": _listed([volume]),
+        "sagemaker:OutputKmsKey": _listed([output]),
+        "sagemaker:OutputKmsKeyArn": _listed([output]),
     }
     return {key: listed for key, listed in values.items() if listed}
 

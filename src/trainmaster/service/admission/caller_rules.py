@@ -12,6 +12,8 @@ from trainmaster.domain.access.create_context import CREATE, Context, create_con
 from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.errors import Refused, RequestNotAllowed, RoleNotAllowed
 from trainmaster.domain.policy.roles import may_pass
+from trainmaster.domain.requests.fields import part, text
+from trainmaster.domain.requests.resources import CONFIG
 from trainmaster.ports.permissions import Permissions
 from trainmaster.ports.store import Request
 
@@ -97,18 +99,21 @@ class CallerRules:
     def _create_objections(
         self, permissions: Permissions, name: str, caller: str, sent: Sequence[Request]
     ) -> Iterator[Objection]:
-        resource = f"{self.training_jobs}{name}"
-        for context in self._contexts(sent)[:MAX_QUESTIONS]:
+        for resource, context in self._questions(name, sent)[:MAX_QUESTIONS]:
             answer = permissions.allows(caller, CREATE, resource, context)
             if not answer:
                 yield Objection(_may_not_create(caller, resource, context, answer), certain=answer is False)
 
-    def _contexts(self, sent: Sequence[Request]) -> list[Context]:
+    def _questions(self, name: str, sent: Sequence[Request]) -> list[tuple[str, Context]]:
+        """Return what the action concerns, each once: the training job and a training plan that it uses."""
         region = self.training_jobs.split(":")[3]
-        contexts: list[Context] = []
+        questions: list[tuple[str, Context]] = []
         for request in sent:
-            contexts += [each for each in create_contexts(request, region) if each not in contexts]
-        return contexts
+            plan = text(part(request, CONFIG), "TrainingPlanArn")
+            resources = [f"{self.training_jobs}{name}", *([plan] if plan else [])]
+            asked = [(resource, context) for context in create_contexts(request, region) for resource in resources]
+            questions += [each for each in asked if each not in questions]
+        return questions
 
 
 def _may_not_pass(caller: str, role: str, answer: bool | None) -> RoleNotAllowed:  # noqa: FBT001 - IAM's answer
