@@ -98,7 +98,9 @@ def requirements(packages: Collection[str], pins: Collection[Pin]) -> list[Pin]:
 
 def version() -> str:
     """Return the version of Trainmaster."""
-    (found,) = re.findall('__version__ = "(.+)"', (SOURCE / PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    (found,) = re.findall(
+        '^VERSION = "(.+)"', (SOURCE / PACKAGE / "domain" / "release.py").read_text("utf-8"), re.MULTILINE
+    )
     return str(found)
 
 

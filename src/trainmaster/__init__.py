@@ -8,13 +8,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from trainmaster.domain.release import VERSION as __version__  # noqa: N811 -- the name that tools expect
+
 if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.sdk.elastic import ElasticOptions
     from trainmaster.client.sdk.hook import route_to_queue
     from trainmaster.client.sdk.session import QueueSession
 
-__version__ = "0.2.0"
 __all__ = ["ApiClient", "ElasticOptions", "QueueSession", "__version__", "route_to_queue"]
 
 _HOMES = {

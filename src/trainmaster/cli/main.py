@@ -32,6 +32,7 @@ from trainmaster.cli.output.render import PRINT_YAML, print_error
 from trainmaster.cli.queue import manager, pools, settings
 from trainmaster.cli.queue.audit import audit
 from trainmaster.cli.queue.export import export, import_
+from trainmaster.cli.queue.versions import quick_lines, version
 from trainmaster.cli.replay import replay
 from trainmaster.domain.compat import UTC
 
@@ -125,7 +126,7 @@ def build() -> typer.Typer:
     app.command()(audit)
     app.command()(export)
     app.command(name="import")(import_)
-    for command in (manager.pause, manager.resume, manager.restore, manager.version):
+    for command in (manager.pause, manager.resume, manager.restore, version):
         app.command()(command)
     app.command()(plan)
     app.command()(replay)
@@ -133,38 +134,55 @@ def build() -> typer.Typer:
     return app
 
 
-def _version(requested: bool) -> None:
-    if requested:
-        typer.echo(f"{NAME} {__version__}")
-        raise typer.Exit
+def _version(context: typer.Context, requested: bool) -> None:
+    if not requested:
+        return
+    given = {name: context.params.get(name) for name in ("api_url", "api_id", "stack", "region", "profile")}
+    cli = context.obj if isinstance(context.obj, CliContext) else CliContext()
+    typer.echo("\n".join([f"{NAME} {__version__}", *quick_lines(replace(cli, target=ApiTarget(**given)))]))
+    raise typer.Exit
 
 
 def trainmaster(  # noqa: PLR0913 - one parameter per option
     context: typer.Context,
     *,
     api_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="URL of the API with its stage  [env: TRAINMASTER_API_URL]")
+        str | None,
+        typer.Option(metavar="URL", is_eager=True, help="URL of the API with its stage  [env: TRAINMASTER_API_URL]"),
     ] = None,
     api_id: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="ID of the API, behind a VPC endpoint  [env: TRAINMASTER_API_ID]"),
+        typer.Option(
+            metavar="ID", is_eager=True, help="ID of the API, behind a VPC endpoint  [env: TRAINMASTER_API_ID]"
+        ),
     ] = None,
     stack: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
+            is_eager=True,
             help="Deployed stack whose outputs have the address  [env: TRAINMASTER_STACK; default: trainmaster]",
         ),
     ] = None,
-    region: Annotated[str | None, typer.Option(metavar="REGION", help="AWS Region  [env: AWS_DEFAULT_REGION]")] = None,
-    profile: Annotated[str | None, typer.Option(metavar="NAME", help="AWS profile  [env: AWS_PROFILE]")] = None,
+    region: Annotated[
+        str | None, typer.Option(metavar="REGION", is_eager=True, help="AWS Region  [env: AWS_DEFAULT_REGION]")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="NAME", is_eager=True, help="AWS profile  [env: AWS_PROFILE]")
+    ] = None,
     utc: Annotated[bool, typer.Option("--utc", help="Show times in UTC, not in the local zone (TZ).")] = False,
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_version)
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version, and that of the service if one answers.",
+            is_eager=True,
+            callback=_version,
+        ),
     ] = False,
 ) -> None:
     """Manage a priority queue for Amazon SageMaker training jobs."""
-    del version  # its callback has printed it
+    del show_version  # its callback has printed it
     cli = context.obj if isinstance(context.obj, CliContext) else CliContext()
     target = ApiTarget(api_url=api_url, api_id=api_id, stack=stack, region=region, profile=profile)
     now = (lambda: cli.now().astimezone(UTC)) if utc else cli.now

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 VERSION = "0.2.0"
-"""This release, for the service; the same as `trainmaster.__version__`, which the layers inside may not import."""
+"""This release. Both distributions, `trainmaster.__version__` and the SBOM of each bundle take it from here."""
 VERSION_HEADER = "x-trainmaster-version"
 """Header of requests and responses with the version of their sender."""
 MIN_CLIENT = "0.1.0"

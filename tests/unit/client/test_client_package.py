@@ -17,7 +17,7 @@ def test_the_version_is_the_packages() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "version" in config["project"]["dynamic"]
     source = (ROOT / config["tool"]["hatch"]["version"]["path"]).read_text()
-    assert f'__version__ = "{trainmaster.__version__}"' in source
+    assert f'VERSION = "{trainmaster.__version__}"' in source
 
 
 def test_importing_is_light() -> None:

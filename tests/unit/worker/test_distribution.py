@@ -4,8 +4,6 @@ import tomllib
 from pathlib import Path
 
 import build_bundle
-from trainmaster import __version__
-from trainmaster.domain.release import VERSION
 
 ROOT = Path(__file__).parents[3]
 WHOLE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -36,8 +34,10 @@ def test_it_holds_what_the_worker_imports_and_no_more():
 
 def test_both_distributions_are_of_one_version_and_agree_on_what_they_share():
     assert WORKER["dynamic"] == ["version"]
-    assert "version" in WHOLE["dynamic"], "src/trainmaster/__init__.py has it"
-    assert __version__ == VERSION
+    assert "version" in WHOLE["dynamic"]
+    projects = {ROOT: tomllib.loads((ROOT / "pyproject.toml").read_text()), FOLDER: PYPROJECT}
+    sources = {(at / project["tool"]["hatch"]["version"]["path"]).resolve() for at, project in projects.items()}
+    assert sources == {ROOT / "src" / "trainmaster" / "domain" / "release.py"}
     assert set(WORKER["dependencies"]) == {line for line in WHOLE["dependencies"] if line.startswith("boto3")}
     assert WORKER["requires-python"] == WHOLE["requires-python"]
     assert WORKER["entry-points"] == WHOLE["entry-points"]

@@ -1,4 +1,4 @@
-"""`trainmaster pause`, `resume`, `restore` and `version`: the manager, and the service as a whole."""
+"""`trainmaster pause`, `resume` and `restore`: the manager."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainmaster import __version__
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json
 from trainmaster.cli.output.render import as_json, table
-from trainmaster.domain.text import one_line, sanitize
+from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
@@ -74,14 +73,6 @@ def restore(
             typer.echo("The manager stays paused. Repeat the command, or resume it: trainmaster resume", err=True)
             raise typer.Exit(1)
         _resumed(api)
-
-
-def version(context: typer.Context) -> None:
-    """Show the versions of this client and of the service."""
-    typer.echo(f"client {__version__}")
-    with cli_context(context).api() as api:
-        api.manager()
-        typer.echo(f"service {one_line(api.service_version or 'unknown')}")
 
 
 def _compared(cli: CliContext, api: ApiClient, *, adopt: bool) -> RestoreReportView:
