@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias
 
 from trainmaster.domain.capacity.resources import Resources
-from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.capacity.units import Demand, Units
 from trainmaster.domain.document import document, keep_unknown, value_of
 from trainmaster.domain.document import member_name as member_key
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Member, Resizing
@@ -23,6 +23,7 @@ from trainmaster.domain.jobs.job import Change, Job, JobState, ParentRule, Reser
 from trainmaster.domain.jobs.names import attempt_name, member_name
 from trainmaster.domain.jobs.work import Work, kind_of_run, work_of_values
 from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
+from trainmaster.domain.value_types import Check, check_fields, check_of, checks_of_fields
 
 Seconds: TypeAlias = int | float
 # Looking an enumeration's member up is several times as fast as calling the enumeration, for a thousand rows.
@@ -35,6 +36,7 @@ JOB, ROW = "job", "row"
 """Parts of `Job.unknown`: members of the job's text, and attributes of its row."""
 _BY_QUEUE, _RESOURCES = "queueSelectsPool", "resources"
 _LAUNCHED, _STOP_SENT = 1, 2
+_is_units = check_of(Units)
 _REQUESTED, _GIVEN_UP = 1, 2
 
 
@@ -47,10 +49,15 @@ class Owner(NamedTuple):
 
 
 class Codec(NamedTuple):
-    """Conversion of a value to JSON and back."""
+    """Conversion of a value to JSON and back.
+
+    Attributes:
+        exact: whether `read` returns values of the right types only, so that they need no check.
+    """
 
     write: Callable[[Any, Owner], Any]
     read: Callable[[Any, Owner], Any]
+    exact: bool = False
 
 
 class Stored(NamedTuple):
@@ -65,6 +72,14 @@ class Stored(NamedTuple):
     field: str
     codec: Codec
     key: str
+
+
+class Reader(NamedTuple):
+    """The reader of a stored member: its field, its conversion unless it is stored as it is, and a check if needed."""
+
+    field: str
+    read: Callable[[Any, Owner], Any] | None
+    check: Check | None
 
 
 def encode_job(job: Job, lines: Iterable[Change]) -> str:
@@ -83,11 +98,14 @@ def decode_job(text: str, name: str, entry: datetime) -> dict[str, Any]:
     if _BY_QUEUE in values or _RESOURCES in values:
         resources = _resources_of(values.get(_RESOURCES))
         found["demand"] = replace(found["demand"], queue_selects_pool=_BY_QUEUE in values, **resources)
+        check_fields(found["demand"])
     return found
 
 
 def _unknown_members(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members that this release does not know, also those inside its documents."""
+    if _PLAIN.issuperset(values):
+        return {}
     unknown = {key: values[key] for key in values.keys() - _KNOWN_OF_JOB}
     for key, kind in _DOCUMENTS.items():
         if key in values and (inside := keep_unknown(kind, {}, values[key])):
@@ -129,9 +147,16 @@ def _written(value: Any, table: Sequence[tuple[Stored, Any]], owner: Owner) -> d
     }
 
 
-def _read(values: Mapping[str, Any], table: Mapping[str, Stored], owner: Owner) -> dict[str, Any]:
-    known = ((table[key], value) for key, value in values.items() if key in table)
-    return {stored.field: stored.codec.read(value, owner) for stored, value in known}
+def _read(values: Mapping[str, Any], table: Mapping[str, Reader], owner: Owner) -> dict[str, Any]:
+    """Return the values of the known members by field. Raises `TypeError` for one of another type than its field."""
+    found = {}
+    for key, value in values.items():
+        if reader := table.get(key):
+            field, read, check = reader
+            made = found[field] = value if read is None else read(value, owner)
+            if check is not None and not check(made):
+                raise TypeError(f"{field} has a value of another type")
+    return found
 
 
 # ---------------------------------------------------------------- values
@@ -161,6 +186,13 @@ def _demand_values(demand: Demand) -> dict[str, Any]:
     return {_BY_QUEUE: True, **values} if demand.queue_selects_pool else values
 
 
+def _alternatives_of(value: Sequence[Any]) -> tuple[Units, ...]:
+    for units in value:
+        if not _is_units(units):
+            raise TypeError("demand has a value of another type")
+    return tuple(value)
+
+
 def _resources_of(value: Sequence[Any] | None) -> dict[str, Any]:
     if value is None:
         return {}
@@ -188,7 +220,13 @@ def _line(line: Change, entry: datetime) -> list[Any]:
 
 
 def _line_of(value: Sequence[Any], entry: datetime) -> Change:
-    seconds, before, after, reason, attempt, size, *_ = (*value, None, None)
+    """Return the line. Raises `TypeError` for a part of another type; each row has several lines."""
+    parts: tuple[Any, ...] = (*value, None, None)
+    seconds, before, after, reason, attempt, size, *_ = parts
+    if reason.__class__ is not str or not (attempt is None or attempt.__class__ is int):
+        raise TypeError("a line of the history has a value of another type")
+    if not (size is None or size.__class__ is int):
+        raise TypeError("a line of the history has a size of another type")
     at = entry + timedelta(seconds=seconds)
     return Change(at, before and STATES[before], STATES[after], reason, attempt, size)
 
@@ -250,13 +288,14 @@ def _attempt(attempt: Attempt, owner: Owner) -> dict[str, Any]:
 
 
 def _attempt_of(value: Mapping[str, Any], owner: Owner) -> Attempt:
-    owner = owner._replace(attempt=value["number"])
+    number, name = value["number"], value.get("trainingJobName")
+    if number.__class__ is not int or not (name is None or name.__class__ is str):
+        raise TypeError("an attempt has a number or a name of another type")
+    owner = Owner(owner.job, owner.entry, number)
     found = _read(value, _ATTEMPT_KEYS, owner)
-    if unknown := value.keys() - _KNOWN_OF_ATTEMPT:
-        found["unknown"] = {key: value[key] for key in unknown}
-    return Attempt(
-        number=owner.attempt, training_job_name=value.get("trainingJobName") or _usual_name(value, owner), **found
-    )
+    if not _KNOWN_OF_ATTEMPT.issuperset(value):
+        found["unknown"] = {key: value[key] for key in value.keys() - _KNOWN_OF_ATTEMPT}
+    return Attempt(number=number, training_job_name=name or _usual_name(value, owner), **found)
 
 
 def _name(name: str, owner: Owner) -> dict[str, str]:
@@ -275,16 +314,18 @@ def _usual_name(value: Mapping[str, Any], owner: Owner) -> str:
 # ---------------------------------------------------------------- tables
 
 _SAME = Codec(lambda value, _: value, lambda value, _: value)
-_SPAN = Codec(lambda span, _: _seconds(span), lambda seconds, _: timedelta(seconds=seconds))
+_SPAN = Codec(lambda span, _: _seconds(span), lambda seconds, _: timedelta(seconds=seconds), exact=True)
 _MOMENT = Codec(
-    lambda time, owner: _seconds(time - owner.entry), lambda seconds, owner: owner.entry + timedelta(seconds=seconds)
+    lambda time, owner: _seconds(time - owner.entry),
+    lambda seconds, owner: owner.entry + timedelta(seconds=seconds),
+    exact=True,
 )
 _NAMES = Codec(lambda names, _: list(names), lambda names, _: tuple(names))
 _BY_NAME = Codec(lambda values, _: dict(values), lambda values, _: values)
 _FAILURE_COUNTS = Codec(
     lambda counts, _: dict(counts), lambda counts, _: {_FAILURES[failure]: count for failure, count in counts.items()}
 )
-_ATTEMPT = Codec(_attempt, _attempt_of)
+_ATTEMPT = Codec(_attempt, _attempt_of, exact=True)
 
 
 def _many(codec: Codec) -> Codec:
@@ -292,6 +333,7 @@ def _many(codec: Codec) -> Codec:
     return Codec(
         lambda values, owner: [codec.write(value, owner) for value in values],
         lambda values, owner: tuple(codec.read(value, owner) for value in values),
+        exact=codec.exact,
     )
 
 
@@ -307,7 +349,11 @@ def _stored(field: str, codec: Codec = _SAME) -> Stored:
 JOB_FIELDS = (
     _stored(
         "demand",
-        Codec(lambda demand, _: [dict(units) for units in demand.alternatives], lambda value, _: Demand(tuple(value))),
+        Codec(
+            lambda demand, _: [dict(units) for units in demand.alternatives],
+            lambda value, _: Demand(_alternatives_of(value)),
+            exact=True,
+        ),
     ),
     _stored("digest"),
     _stored("share"),
@@ -354,6 +400,7 @@ JOB_FIELDS = (
         Codec(
             lambda lines, owner: [_line(line, owner.entry) for line in lines],
             lambda lines, owner: tuple(_line_of(line, owner.entry) for line in lines),
+            exact=True,
         ),
     ),
 )
@@ -363,7 +410,7 @@ ATTEMPT_FIELDS = (
     _stored("created_at", _MOMENT),
     _stored("choices", _NAMES),
     _stored("instance_type"),
-    _stored("outcome", Codec(lambda outcome, _: outcome.value, lambda value, _: _OUTCOMES[value])),
+    _stored("outcome", Codec(lambda outcome, _: outcome.value, lambda value, _: _OUTCOMES[value], exact=True)),
     _stored("launched"),
     _stored("launched_at", _MOMENT),
     _stored("started_at", _MOMENT),
@@ -418,11 +465,20 @@ def _with_defaults(kind: Any, table: Iterable[Stored]) -> tuple[tuple[Stored, An
     )
 
 
-_JOB_KEYS: Mapping[str, Stored] = {stored.key: stored for stored in JOB_FIELDS}
+def _readers(kind: type, table: Iterable[Stored]) -> Mapping[str, Reader]:
+    checks = checks_of_fields(kind)
+    return {
+        key: Reader(field, None if codec is _SAME else codec.read, None if codec.exact else checks[field])
+        for field, codec, key in table
+    }
+
+
+_JOB_KEYS = _readers(Job, JOB_FIELDS)
 _JOB_DEFAULTS = _with_defaults(Job, (stored for stored in JOB_FIELDS if stored.field != "history"))
-_ATTEMPT_KEYS: Mapping[str, Stored] = {stored.key: stored for stored in ATTEMPT_FIELDS}
+_ATTEMPT_KEYS = _readers(Attempt, ATTEMPT_FIELDS)
 _KNOWN_OF_JOB = frozenset({*_JOB_KEYS, _BY_QUEUE, _RESOURCES})
 _KNOWN_OF_ATTEMPT = frozenset({*_ATTEMPT_KEYS, "number", "trainingJobName", "run"})
 _DOCUMENTS: Mapping[str, type] = {"elastic": Elastic, "attemptTotals": AttemptTotals}
 """Members of a job that are documents, which a newer release may extend."""
+_PLAIN = _KNOWN_OF_JOB - _DOCUMENTS.keys()
 _ATTEMPT_DEFAULTS = _with_defaults(Attempt, ATTEMPT_FIELDS)

@@ -142,7 +142,8 @@ def span(prefix: str) -> Span:
 
 def moment(time: datetime) -> str:
     """Return UTC with microseconds, always 27 characters, so that text order is time order."""
-    return time.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
+    here = time if time.tzinfo is UTC else time.astimezone(UTC)
+    return here.isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def finished_at(ended: EndedPlace) -> str:
@@ -210,7 +211,8 @@ def job_of(row: Row) -> Job:
     name = row["jobName"]["S"]
     entry = datetime.fromisoformat(row["entryTime"]["S"])
     values = decode_job(job_text(row), name, entry)
-    if unknown := row.keys() - JOB_ATTRIBUTES:
+    if not JOB_ATTRIBUTES.issuperset(row):
+        unknown = row.keys() - JOB_ATTRIBUTES
         values["unknown"] = {**values.get("unknown", {}), ROW: {key: row[key] for key in unknown}}
     return Job(
         name=name,
