@@ -211,6 +211,9 @@ class FakeApi:
         self.entries: list[dict[str, Any]] = []
         self.manager: dict[str, Any] = {"pause": None, "restore": None}
         self.differences: list[dict[str, Any]] = []
+        self.headers: list[tuple[str, str]] = []
+        self.imported: list[dict[str, Any]] = []
+        """Results of an import."""
         self.on_set_settings: Callable[[], None] = lambda: None
 
     # -- what the test does
@@ -252,7 +255,7 @@ class FakeApi:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         status, body = self._answer(environ)
         content = json.dumps(body).encode()
-        headers = [("content-type", "application/json"), ("content-length", str(len(content)))]
+        headers = [("content-type", "application/json"), ("content-length", str(len(content))), *self.headers]
         start_response(f"{status} {httpx.codes.get_reason_phrase(status) or 'Unknown'}", headers)
         return [content]
 
@@ -442,6 +445,15 @@ class FakeApi:
         report = {"askedAt": "2026-11-21T12:00:00Z", "askedBy": by, "adopt": wanted["adopt"], "comparedAt": None}
         self.manager["restore"] = report | {"differences": [], "leftOut": 0, "adopted": [], "failed": []}
         return 202, self.manager
+
+    def get_export(self, _: object) -> tuple[int, Any]:
+        jobs = [{"request": a_request(name), "submittedBy": ANN} for name in self.jobs]
+        head = {"trainmasterExport": 1, "release": "0.2.0", "queue": "q", "at": ENTERED, "settings": self.settings}
+        return 200, head | {"pools": self.pools["pools"], "jobs": jobs, "skipped": ["other"], "nextCursor": None}
+
+    def post_import(self, part: dict[str, Any]) -> tuple[int, Any]:
+        done = not part.get("dryRun")
+        return 200, {"jobs": self.imported, "settingsChange": True, "poolsChange": True, "done": done}
 
     def get_openapi_json(self, _: object) -> tuple[int, Any]:
         return 200, json.loads((Path(__file__).parent.parent / "docs" / "reference" / "openapi.json").read_text())
