@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.client.hyperpod.environment import Environment, note_unresolved
+from trainmaster.client.hyperpod.environment import Environment, note_unresolved, with_first_host
 from trainmaster.client.hyperpod.expansion import MARK, expand
 from trainmaster.client.hyperpod.kinds import Layout
 from trainmaster.client.hyperpod.placeholders import is_shell, shell_names
@@ -130,7 +130,9 @@ def _words(reader: ManifestReader, layout: Layout, environment: Environment, nam
             reader.note(_REPLACED, *path)
         elif not in_shell and (names := shell_names(text)):
             reader.note(f"${names[0]} stays as it is: only a shell expands it", *path)
-    return tuple(expand(text, environment.known) for text in texts if text is not None)
+    return tuple(
+        expand(with_first_host(text, layout, environment), environment.known) for text in texts if text is not None
+    )
 
 
 def _length(reader: ManifestReader, layout: Layout, name: str) -> int:

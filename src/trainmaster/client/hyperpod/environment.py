@@ -13,6 +13,8 @@ from trainmaster.client.hyperpod.yaml_reader import ManifestReader, Path
 
 HOST = "TRAINMASTER_HOST"
 """Variable of the launch script: the name of its own host, such as algo-1."""
+ADDRESS = "TRAINMASTER_ADDRESS"
+"""Variable of the launch script: the address of its own host."""
 _OF_ONE_HOST = {"MASTER_ADDR": "localhost", "PET_MASTER_ADDR": "localhost", "MASTER_PORT": "29500",
                 "PET_MASTER_PORT": "29500", "NNODES": "1", "PET_NNODES": "1", "WORLD_SIZE": "1"}  # fmt: skip
 """Values of the operator's variables in a training job of one instance; the others are 0."""
@@ -23,6 +25,7 @@ _INDEXES = {
     "training.kubeflow.org/replica-index": "RANK",
 }
 """Variables of an operator by the label or annotation with the same value."""
+_RUNTIME_FIELDS = {"spec.nodeName": HOST, "status.podIP": ADDRESS, "status.hostIP": ADDRESS}
 _MAPPED_FIELD = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 _UNREADABLE = "secrets are not copied into requests, where others can read them: let the script read the secret"
 _NO_CONFIG_MAP = "the ConfigMap is not in the file: add it as another document, or set a value"
@@ -36,11 +39,13 @@ class Environment:
         values: by name, in order; values can contain references to variables of the container.
         known: values by which `$(NAME)` in commands is expanded.
         unknown: names of variables whose values are not known.
+        first_host: the name of the first host.
     """
 
     values: dict[str, str] = field(default_factory=dict)
     known: dict[str, str] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
+    first_host: str = "localhost"
 
 
 def read_environment(
@@ -56,7 +61,7 @@ def read_environment(
     Those in `base`, a request's `Environment`, take precedence. In a job of several instances, the operator's variables
     refer to the container.
     """
-    found = Environment()
+    found = Environment(first_host=runtime("MASTER_ADDR") if is_distributed else "localhost")
     found.known = (
         {name: runtime(name) for name in layout.variables} if is_distributed else one_host_variables(reader, layout)
     )
@@ -98,6 +103,14 @@ def note_unresolved(
         reader.note(f"$({missing[0]}) stays as it is: its value is not known", *path)
 
 
+def with_first_host(text: str, layout: Layout, environment: Environment) -> str:
+    """Replace the host name of the pod with rank 0, alone or with a domain, by that of the first host."""
+    if layout.first_pod not in text or "MASTER_ADDR" not in layout.variables:
+        return text
+    name = rf"(?<![\w.-]){re.escape(layout.first_pod)}(?:\.[a-z0-9][a-z0-9.-]*)?(?![\w-])"
+    return re.sub(name, lambda _: environment.first_host, text)
+
+
 def config_map(companions: Sequence[Mapping[str, Any]], name: object) -> Mapping[str, str] | None:
     """Return the texts of a ConfigMap of the same file; None if there is none."""
     for document in companions:
@@ -136,7 +149,7 @@ def _value(
     if reader.peek(*path, "valueFrom") is None:
         text = reader.take(str, *path, "value") or ""
         note_unresolved(reader, text, found, (*path, "value"))
-        return expand(text, found.known)
+        return expand(with_first_host(text, layout, found), found.known)
     value = _referenced_value(reader, (*path, "valueFrom"), layout, companions, found.known)
     if value is not None:
         reader.mark_used(*path, "valueFrom")
@@ -164,8 +177,8 @@ def _referenced_value(
         return str(reader.peek("metadata", "namespace") or "default")
     if name == "metadata.name":
         return f"{runtime('TRAINING_JOB_NAME')}-{runtime(HOST)}"
-    if name == "spec.nodeName":
-        return runtime(HOST)
+    if name in _RUNTIME_FIELDS:
+        return runtime(_RUNTIME_FIELDS[name])
     mapped = _MAPPED_FIELD.fullmatch(name)
     if mapped is None:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.client.api.errors import Refused
@@ -53,6 +53,7 @@ class Layout:
         templates: paths of the pod templates; the first one's pod is the job's.
         replicas: number of pods of each template.
         variables: names of variables that the operator of the kind sets in its pods.
+        first_pod: host name of the pod with rank 0, by which the others find it; "" if the kind gives it none.
     """
 
     kind: str
@@ -60,6 +61,7 @@ class Layout:
     templates: tuple[Path, ...]
     replicas: tuple[int, ...]
     variables: tuple[str, ...] = ()
+    first_pod: str = ""
 
     @property
     def pods(self) -> tuple[Path, ...]:
@@ -115,9 +117,9 @@ def _hyperpod(reader: ManifestReader) -> Layout:
         raise invalid_field(path, "is missing", "Specify at least one replica spec with replicas and a template.")
     replicas = [reader.take(int, *path, index, "replicas") for index in range(len(specs))]
     templates = tuple((*path, index, "template") for index in range(len(specs)))
-    return Layout(
-        HYPERPOD, ("spec", "runPolicy"), templates, tuple(count or 0 for count in replicas), _HYPERPOD_VARIABLES
-    )
+    first = f"{reader.peek('metadata', 'name')}-{reader.peek(*path, 0, 'name')}-0"
+    counts = tuple(count or 0 for count in replicas)
+    return Layout(HYPERPOD, ("spec", "runPolicy"), templates, counts, _HYPERPOD_VARIABLES, first)
 
 
 def _kubeflow(reader: ManifestReader) -> Layout:
@@ -129,7 +131,8 @@ def _kubeflow(reader: ManifestReader) -> Layout:
     if not counts:
         raise invalid_field(path, "has no replicas", "Specify Master or Worker with replicas and a template.")
     templates = tuple((*path, name, "template") for name in counts)
-    return Layout(KUBEFLOW, ("spec", "runPolicy"), templates, tuple(counts.values()), _KUBEFLOW_VARIABLES)
+    first = f"{reader.peek('metadata', 'name')}-{next(iter(counts)).lower()}-0"
+    return Layout(KUBEFLOW, ("spec", "runPolicy"), templates, tuple(counts.values()), _KUBEFLOW_VARIABLES, first)
 
 
 def _job(reader: ManifestReader, kind: str, path: Path, jobs: int) -> Layout:
@@ -157,9 +160,10 @@ def _job_set(reader: ManifestReader) -> Layout:
             f"has {len(jobs)} entries",
             "One training job runs one kind of pod: submit one manifest for each entry.",
         )
-    reader.take(str, *path, 0, "name")
+    first = f"{reader.peek('metadata', 'name')}-{reader.take(str, *path, 0, 'name')}-0-0"
     replicas = reader.take(int, *path, 0, "replicas")
-    return _job(reader, JOB_SET, (*path, 0, "template", "spec"), 1 if replicas is None else replicas)
+    layout = _job(reader, JOB_SET, (*path, 0, "template", "spec"), 1 if replicas is None else replicas)
+    return replace(layout, first_pod=first)
 
 
 def check_templates(reader: ManifestReader, layout: Layout) -> None:

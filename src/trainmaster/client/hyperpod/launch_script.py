@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainmaster.client.hyperpod.environment import ADDRESS
 from trainmaster.client.hyperpod.expansion import shell_word
 
 CHANNEL = "trainmaster-command"
@@ -38,6 +39,11 @@ unset IFS
 export TRAINMASTER_HOST
 """
 """Reads the hosts of the training job from `resourceconfig.json`, in the order in which SageMaker lists them."""
+_RESOLVE = """\
+TRAINMASTER_ADDRESS=$(getent hosts "$TRAINMASTER_HOST" | { read -r address _ && echo "$address"; }) || :
+export TRAINMASTER_ADDRESS="${TRAINMASTER_ADDRESS:-$TRAINMASTER_HOST}"
+"""
+"""Resolves the own host; where that is not possible, its name is the address."""
 _VARIABLES = {
     "MASTER_ADDR": "$first",
     "PET_MASTER_ADDR": "$first",
@@ -151,6 +157,7 @@ class LaunchScript:
 
     def _script(self) -> str:
         parts = ["#!/bin/sh\n# Written by `trainmaster submit` from a Kubernetes manifest.\nset -e\n", _HOSTS]
+        parts += [_RESOLVE] if any(ADDRESS in text for text in (*self.argv, *self.environment.values())) else []
         parts += [f"export {name}={_VARIABLES[name]}\n" for name in self.operator_variables if name in _VARIABLES]
         parts += [_WORLD_SIZE] if "WORLD_SIZE" in self.operator_variables else []
         parts += self._files()

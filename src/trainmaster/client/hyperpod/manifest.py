@@ -309,11 +309,12 @@ def _script(  # noqa: PLR0913 - one parameter per source
 ) -> LaunchScript | None:
     """Return the launch script if the command needs one and is known."""
     values = oversized(environment.values)
-    operator_variables = layout.variables if is_distributed and not command.is_worker else ()
+    refers = has_reference(command.argv)
+    operator_variables = layout.variables if is_distributed and (refers or not command.is_worker) else ()
     needs_script = (
         not command.fits
         or command.uses_hyperpodrun
-        or has_reference(command.argv)
+        or refers
         or directory is not None
         or bool(values or mounts.directories or mounts.links or mounts.files)
         or operator_variables

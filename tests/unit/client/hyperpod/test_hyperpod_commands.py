@@ -44,7 +44,7 @@ def convert(
         "apiVersion": "sagemaker.amazonaws.com/v1",
         "kind": "HyperPodPyTorchJob",
         "metadata": {"name": "llama", "namespace": "team-a"},
-        "spec": {"replicaSpecs": [{"replicas": replicas, "template": {"spec": pod}}]},
+        "spec": {"replicaSpecs": [{"name": "pods", "replicas": replicas, "template": {"spec": pod}}]},
     }
     return convert_manifest(job, BASE | (base or {}), companions)
 
@@ -247,6 +247,24 @@ class TestReferences:
         words, environment, _ = shown(started(made, tmp_path, ("algo-1", "algo-2", "algo-3"), "algo-2"))
         assert words == ["/log/llama-algo-2", "it's 3"]
         assert environment.items() >= {"NAMESPACE": "team-a", "LOG": "/log/llama-algo-2"}.items()
+
+    def test_to_the_first_pod_are_to_the_first_host(self, tmp_path):
+        env = [{"name": "STORE", "value": "tcp://llama-pods-0:1"}, {"name": "OTHER", "value": "my-llama-pods-0"}]
+        words = ["--endpoint=llama-pods-0:29400", "llama-pods-0.llama.team-a.svc:1", "llama-pods-01", "x llama-pods-0"]
+        made = convert({"command": ["python3", "-c", SHOW, *words], "env": env}, replicas=2)
+        found, environment, _ = shown(started(made, tmp_path, ("algo-1", "algo-2"), "algo-2"))
+        assert found == ["--endpoint=algo-1:29400", "algo-1:1", "llama-pods-01", "x algo-1"]
+        assert environment.items() >= {"STORE": "tcp://algo-1:1", "OTHER": "my-llama-pods-0"}.items()
+        made = convert({"command": ["python3", *words]})
+        assert algorithm(made)["ContainerEntrypoint"][1] == "--endpoint=localhost:29400"
+
+    @pytest.mark.parametrize(("host", "address"), [("localhost", ("127.0.0.1", "::1")), ("algo-x.invalid", None)])
+    def test_to_the_pods_address_are_to_the_hosts(self, tmp_path, host, address):
+        env = [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+        made = convert({"command": ["python3", "-c", SHOW], "env": env})
+        _, environment, _ = shown(started(made, tmp_path, (host,), host))
+        assert environment["POD_IP"] in (address or (host,))
+        assert not any(each.changes_result for each in made.not_honoured)
 
     def test_in_commands_without_a_shell_are_named(self):
         made = convert({"command": ["python", "train.py"], "args": ["--lr=$LR"]})
