@@ -18,7 +18,7 @@ from trainmaster.domain.errors import InvalidRequest
 
 MAX_EXAMINED = 1_000
 """Maximum number of items that one call examines, so that rare matches take several calls and not one long one."""
-MAX_LISTED = 1_000
+MAX_PAGE_LENGTH = 1_000
 """Maximum number of items on a page."""
 
 _MAX_CURSOR_LENGTH = 2_000
@@ -45,8 +45,8 @@ def page_of(items: Iterable[Item], matches: Callable[[Item], bool], limit: int) 
 
 def check_limit(limit: int, items: str = "jobs") -> None:
     """Raise `InvalidRequest` for an invalid page length; the message names the items in the plural."""
-    if not 1 <= limit <= MAX_LISTED:
-        raise InvalidRequest(f"A page can have 1 to {MAX_LISTED} {items}.", field="limit")
+    if not 1 <= limit <= MAX_PAGE_LENGTH:
+        raise InvalidRequest(f"A page can have 1 to {MAX_PAGE_LENGTH} {items}.", field="limit")
 
 
 def cursor_text(place: Sequence[str | int]) -> str:

@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 PAGE = 100
 """Training jobs in one answer, at most (ListTrainingJobs, `MaxResults`)."""
 MAX_TAG_PAGES = 10
-CLOCK_TOLERANCE = timedelta(minutes=5)
+MAX_CLOCK_LAG = timedelta(minutes=5)
 """Allowed lag of SageMaker's clock behind the queue's."""
 _RESULTS = {
     Creator.ATTEMPT: CreateResult.ALREADY_THERE,
@@ -223,7 +223,7 @@ class SageMakerLauncher:
             return Creator.ATTEMPT
         if all(tags.get(key) == value for key, value in own.items() if key != START_TAG):
             return Creator.EARLIER_START
-        if QUEUE_TAG in tags or created < attempt.created_at - CLOCK_TOLERANCE:
+        if QUEUE_TAG in tags or created < attempt.created_at - MAX_CLOCK_LAG:
             return Creator.OTHER
         return Creator.UNKNOWN
 

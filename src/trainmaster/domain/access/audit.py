@@ -16,7 +16,7 @@ from trainmaster.domain.access.redaction import REDACTED, looks_secret, redacted
 from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.text import one_line
 
-MAX_CHANGES = 50
+MAX_CHANGED_VALUES = 50
 """Changed values that an entry names, at most; it counts the others."""
 MAX_AUDIT_TEXT_LENGTH = 256
 """Characters of one value, or of one text about the caller, at most."""
@@ -79,11 +79,11 @@ class AuditEntry:
 def changed_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Values, Values]:
     """Return the values that differ between two documents, by path, before and after.
 
-    Lists count as one value. Beyond `MAX_CHANGES` values, the number of the others stands under `MORE`.
+    Lists count as one value. Beyond `MAX_CHANGED_VALUES` values, the number of the others stands under `MORE`.
     """
     was, now = _flat(before), _flat(after)
     paths = [path for path in sorted(was.keys() | now.keys()) if was.get(path) != now.get(path)]
-    shown, left = paths[:MAX_CHANGES], len(paths[MAX_CHANGES:])
+    shown, left = paths[:MAX_CHANGED_VALUES], len(paths[MAX_CHANGED_VALUES:])
     rest = {MORE: left} if left else {}
     return (
         {path: _shown(path, was[path]) for path in shown if path in was} | rest,

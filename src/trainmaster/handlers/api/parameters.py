@@ -20,7 +20,7 @@ from trainmaster.domain.requests import did_you_mean, shown
 
 NAME_PATTERN = r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$"
 """SageMaker's pattern of a training job's name (CreateTrainingJob, `TrainingJobName`)."""
-MAX_LISTED = 100
+MAX_LIMIT = 100
 LISTED = 50
 _MAX_CURSOR_LENGTH = 2_100
 _MAX_WORD_LENGTH = 256
@@ -118,9 +118,9 @@ Who = Annotated[
 ]
 OfAction = Annotated[AuditAction | None, Query(description="Only this action.")]
 EntryLimit = Annotated[
-    int, Query(alias="limit", description="Maximum number of entries; it may have fewer.", ge=1, le=MAX_LISTED)
+    int, Query(alias="limit", description="Maximum number of entries; it may have fewer.", ge=1, le=MAX_LIMIT)
 ]
-Limit = Annotated[int, Query(description="Maximum number of jobs on the page; it may have fewer.", ge=1, le=MAX_LISTED)]
+Limit = Annotated[int, Query(description="Maximum number of jobs on the page; it may have fewer.", ge=1, le=MAX_LIMIT)]
 Cursor = Annotated[
     str | None, Query(description="The `nextCursor` of the previous page, unchanged.", max_length=_MAX_CURSOR_LENGTH)
 ]

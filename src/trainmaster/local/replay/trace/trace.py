@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 NEEDED = ("submit_time_s", "duration_s", "num_gpus")
-OPTIONAL = ("job_id", "vc", "max_runtime_s")
 DEFAULT_SHARE = "default"
 _GZIP = b"\x1f\x8b"
 _MAX_SECONDS = 100 * 366 * 86_400.0

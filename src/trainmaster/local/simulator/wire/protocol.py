@@ -21,7 +21,6 @@ from trainmaster.local.simulator.wire.errors import ApiError
 
 TARGET_PREFIX = "SageMaker."
 CONTENT_TYPE = "application/x-amz-json-1.1"
-SERVER_ERROR = 500
 
 
 @dataclass(frozen=True, slots=True)
