@@ -288,7 +288,11 @@ class FakeApi:
         job = old or self.add(name, "pending", int(tags.get("priority", 0)), jobDetails=request, position=1)
         job["reason"] = waits_for_capacity()
         warnings = ["The job has no CheckpointConfig: preempted, it would start from the beginning."]
-        return (200 if old else 202), _brief(job) | {"warnings": warnings, "wouldPreempt": ["job1"]}
+        return (200 if old else 202), _brief(job) | {
+            "submittedBefore": old is not None,
+            "warnings": warnings,
+            "wouldPreempt": ["job1"],
+        }
 
     def post_plan(self, request: dict[str, Any]) -> tuple[int, Any]:
         self._check(request)

@@ -192,6 +192,7 @@ def test_a_submitted_job_waits_for_the_next_pass(world):
     reply = world.post("/add-job", a_request("job1", priority=100))
     assert reply.status == 202
     assert reply.body == a_view("job1", priority=100, position=1, submittedBy=RESEARCH, **starts(NOW_TEXT)) | {
+        "submittedBefore": False,
         "warnings": [],
         "wouldPreempt": [],
     }
@@ -217,7 +218,7 @@ def test_the_same_submission_again_gives_the_same_answer(world):
     first = world.post("/add-job", a_request("job1"))
     again = world.post("/add-job", dict(reversed(a_request("job1").items())))
     assert (first.status, again.status) == (202, 200)
-    assert again.body == first.body
+    assert again.body == first.body | {"submittedBefore": True}
 
 
 def test_the_same_submission_of_a_job_that_runs_tells_how_it_stands(world):
@@ -228,6 +229,7 @@ def test_the_same_submission_of_a_job_that_runs_tells_how_it_stands(world):
     again = world.post("/add-job", a_request("job1"))
     assert again.status == 200
     assert again.body == a_running_view("job1", submittedBy=RESEARCH) | {
+        "submittedBefore": True,
         "warnings": [],
         "wouldPreempt": [],
     }

@@ -173,4 +173,5 @@ def test_a_failed_job_ends_its_wait_with_one(world: World, run: Run) -> None:
     request = json.dumps(a_request("job1", training_seconds=60, outcome="failed"))
     result = run("submit", "-", "--wait", stdin=request)
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[-1].startswith("job1: Failed; ")
+    assert result.stdout.splitlines()[-4].startswith("job1: Failed; ")
+    assert result.stdout.splitlines()[-1] == "  Logs: trainmaster logs job1"

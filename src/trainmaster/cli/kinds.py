@@ -59,7 +59,10 @@ class CliKind(Protocol):
         ...
 
     def submit(self, api: ApiClient, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Submit a request; the answer has the members `jobName` and `warnings`. Raises ApiError."""
+        """Submit a request. Raises ApiError.
+
+        The answer has the members `jobName`, `warnings` and `state`, which is "received" if the request is new.
+        """
         ...
 
     def received_sentence(self, answer: Mapping[str, Any]) -> str:

@@ -210,6 +210,7 @@ class World:
         if not old:
             self.jobs[name] = self._new_job(name, request)
         return (200 if old else 202), self.jobs[name] | {
+            "submittedBefore": old is not None,
             "warnings": ["no CheckpointConfig"],
             "wouldPreempt": [other for other in self.jobs if other.startswith("victim") and other != name],
         }

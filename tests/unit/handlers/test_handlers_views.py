@@ -230,7 +230,7 @@ REASONS = {
         "cause": "Creating",
     },
     rules.NotBefore(UNTIL): {"message": f"starts no earlier than {UNTIL_TEXT}, as requested", "until": UNTIL_TEXT},
-    rules.WaitsForJobs(("a", "b")): {"message": "runs after a, b", "jobs": ["a", "b"]},
+    rules.WaitsForJobs(("a", "b")): {"message": "waits for jobs a, b to end", "jobs": ["a", "b"]},
     rules.Held("ada"): {"message": "held by ada until it is released", "by": "ada"},
 }
 

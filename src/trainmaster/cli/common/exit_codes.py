@@ -20,6 +20,7 @@ class ExitCode(IntEnum):
     CONFLICT = 4
     NOT_ALLOWED = 5
     UNREACHABLE = 6
+    EXISTS = 7
     BUG = 70
     TIMED_OUT = 124
     INTERRUPTED = 130
@@ -31,9 +32,10 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.JOB_FAILED: "With wait, a job ended without completing.",
     ExitCode.INVALID: "Invalid usage, no API address, or an invalid request.",
     ExitCode.NOT_FOUND: "No such job, share or pool.",
-    ExitCode.CONFLICT: "The name is taken, or the state of the job or pool does not allow it.",
+    ExitCode.CONFLICT: "The state of the job or pool does not allow it, or the settings were changed meanwhile.",
     ExitCode.NOT_ALLOWED: "Your identity or the job's role is not allowed.",
     ExitCode.UNREACHABLE: "The queue's API is unreachable.",
+    ExitCode.EXISTS: "With submit, a job of this name exists already; nothing was submitted.",
     ExitCode.BUG: "Internal error of trainmaster.",
     ExitCode.TIMED_OUT: "With wait, the timeout expired.",
     ExitCode.INTERRUPTED: "Interrupted with Ctrl-C.",
@@ -51,6 +53,7 @@ _CODES: tuple[tuple[type[ApiError], ExitCode], ...] = (
 )
 # The API's hints are for all callers; on the command line, one of its commands helps more.
 _HINTS = {
+    "NameTaken": "Nothing was submitted; `trainmaster submit --resubmit` takes a new name.",
     "JobNotFound": "See `trainmaster ls --all`.",
     "VersionConflict": "Try again.",
     "PoolNotFound": "See `trainmaster pools`.",
@@ -61,6 +64,8 @@ _WITHOUT_FIELD = frozenset({"JobNotFound", "PoolNotFound", "IllegalTransition", 
 
 def exit_code_of(error: ApiError) -> ExitCode:
     """Return the exit code of an error."""
+    if error.type == "NameTaken":
+        return ExitCode.EXISTS
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.UNREACHABLE)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainmaster.cli.common.exit_codes import ExitCode
+from trainmaster.cli.output.logs import training_job_facts
 from trainmaster.cli.output.progress import display_for, job_line
 from trainmaster.client.api.errors import NotFound
 from trainmaster.client.views.states import ENDED
@@ -89,10 +90,12 @@ def entered(  # noqa: PLR0913 - two of them are for the error
         cli.sleep(wait_options.interval)
 
 
-def print_outcomes(jobs: Sequence[JobDetailView], now: datetime) -> None:
-    """Print the outcome of each job in a line."""
-    for job in jobs:
-        typer.echo(job_line(sanitize(job), now))
+def print_outcomes(jobs: Sequence[JobDetailView], now: datetime, region: str) -> None:
+    """Print the outcome of each job in a line, and of a job that did not complete also where its logs are."""
+    for job in sanitize(jobs):
+        typer.echo(job_line(job, now))
+        for name, value in training_job_facts(job, region) if job["jobState"] in ENDED - {"completed"} else ():
+            typer.echo(f"  {name}: {value}")
 
 
 def _lookups(cli: CliContext, api: ApiClient, names: Sequence[str]) -> list[Callable[[], JobDetailView]]:

@@ -11,6 +11,7 @@ from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Name
 from trainmaster.cli.kinds import kind_of_job
 from trainmaster.cli.output.elastic import size_facts
+from trainmaster.cli.output.logs import training_job_facts
 from trainmaster.cli.output.render import (
     as_json,
     attempts_table,
@@ -59,6 +60,7 @@ def show(
     with cli.api() as api:
         job = api.job(name)
         elastic = job.get("elastic")
+        region = api.region
         nodes = api.rendezvous(name) if elastic is not None and elastic["size"] is not None and not request else None
     if hidden := job.get("redacted"):
         print_warnings([_redacted(hidden)])
@@ -67,7 +69,7 @@ def show(
     elif json:
         typer.echo(as_json(job if nodes is None else {**job, "rendezvous": nodes}))
     else:
-        typer.echo(_page(cli, sanitize(job), sanitize(nodes)))
+        typer.echo(_page(cli, sanitize(job), sanitize(nodes), region))
 
 
 def _redacted(paths: list[str]) -> str:
@@ -77,10 +79,10 @@ def _redacted(paths: list[str]) -> str:
     return f"Values of the request are redacted, so it cannot be submitted as it is: {named}."
 
 
-def _page(cli: CliContext, job: JobDetailView, nodes: RendezvousView | None) -> str:
+def _page(cli: CliContext, job: JobDetailView, nodes: RendezvousView | None, region: str) -> str:
     paint = coloured if cli.has_colours(sys.stdout) else plain
     elastic = job.get("elastic")
-    parts = [facts_table(_facts(job, paint, cli.now()))]
+    parts = [facts_table([*_facts(job, paint, cli.now()), *training_job_facts(job, region)])]
     if elastic is not None and elastic["members"]:
         parts.append(members_table(elastic, cli.now()))
     if nodes is not None and (table := rendezvous_table(nodes)):

@@ -32,8 +32,8 @@ def wait(
     cli = cli_context(context)
     with cli.api() as api:
         jobs, code = wait_for_jobs(cli, api, names, WaitOptions(interval, timeout))
-    if json:
-        typer.echo(as_json(jobs))
-    else:
-        print_outcomes(jobs, cli.now())
+        if json:
+            typer.echo(as_json(jobs))
+        else:
+            print_outcomes(jobs, cli.now(), api.region)
     raise typer.Exit(code)

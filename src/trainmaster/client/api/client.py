@@ -81,12 +81,17 @@ class ApiClient:
     # -- jobs
 
     def submit(self, request: Mapping[str, Any]) -> SubmissionView:
-        """Submit a CreateTrainingJob request to the queue. Idempotent: the same name and body return the same response.
+        """Submit a CreateTrainingJob request to the queue. Idempotent: the same name and body return the same job.
+
+        `submittedBefore` is False if an earlier attempt of this very call may have submitted it.
 
         Raises Refused (InvalidRequest, NeverFits, UnknownOption, TooLarge), Forbidden (RoleNotAllowed) and
         Conflict (NameTaken).
         """
-        return cast("SubmissionView", self._call("POST", "/add-job", body=request))
+        answer, retried = self._exchange("POST", "/add-job", body=request)
+        return cast(
+            "SubmissionView", {**answer, "submittedBefore": bool(answer.get("submittedBefore")) and not retried}
+        )
 
     def submit_kind(self, kind: str, request: Mapping[str, Any]) -> Any:
         """Submit a request for a job of another kind than training. Raises as `submit`."""
@@ -287,6 +292,11 @@ class ApiClient:
         """The API's address, found at first use. Raises NotConfigured."""
         return find_address(self._url, self._api_id, self.session, self._environ)
 
+    @property
+    def region(self) -> str:
+        """The AWS Region of the queue. Raises NotConfigured."""
+        return self._region(self.address)
+
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
         http = self.__dict__.pop("_http", None)
@@ -341,14 +351,19 @@ class ApiClient:
                 raise
             return job
 
-    def _call(
+    def _call(self, method: str, path: str, **members: Mapping[str, Any] | None) -> Any:
+        """Return the answer to a request; see `_exchange`."""
+        return self._exchange(method, path, **members)[0]
+
+    def _exchange(
         self,
         method: str,
         path: str,
         *,
         query: Mapping[str, object] | None = None,
         body: Mapping[str, Any] | None = None,
-    ) -> Any:
+    ) -> tuple[Any, bool]:
+        """Return the answer to a request, and whether it was sent more than once. Raises ApiError."""
         content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         headers = {"content-type": "application/json"} if body is not None else {}
         with quiet():
@@ -357,7 +372,7 @@ class ApiClient:
                 lambda: self._http.request(method, url, content=content, headers=headers)
             )
         self._note_version(response)
-        return result_of(response, retried=attempts > 1)
+        return result_of(response, retried=attempts > 1), attempts > 1
 
     def _note_version(self, response: httpx.Response) -> None:
         """Keep the service's version, and warn once if this client does not fit it."""

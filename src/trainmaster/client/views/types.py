@@ -677,6 +677,7 @@ class SubmissionView(TypedDict):
     earlierAttempts: EarlierAttemptsView | None
     elastic: ElasticView | None
     details: dict[str, Any] | None
+    submittedBefore: bool
     warnings: list[str]
     wouldPreempt: list[str]
 

@@ -27,6 +27,8 @@ _STATES = {
     "cancelled": "Cancelled while waiting in the queue",
 }
 
+_OUTSIDE = "Not in the queue yet"
+
 
 def sentence_of(job: JobView, zone: tzinfo | None = UTC) -> str:
     """Return the job's state and, if it waits, its position, estimated start and reason for waiting.
@@ -35,6 +37,8 @@ def sentence_of(job: JobView, zone: tzinfo | None = UTC) -> str:
     """
     kind = kind_wording(job)
     states = _STATES if kind is None else {**_STATES, **kind.STATES}
+    if job["jobState"] == "held" and _enters_by_itself(job.get("reason")):
+        states = {**states, "held": _OUTSIDE}
     parts = [states.get(job["jobState"], job["jobState"]) + _size(job)]
     if kind is not None and job["jobState"] not in ("pending", "held", "completed", "cancelled"):
         parts.append(kind.progress(job))
@@ -43,6 +47,14 @@ def sentence_of(job: JobView, zone: tzinfo | None = UTC) -> str:
     if job["jobState"] == "failed":
         parts.append(job.get("failureReason") or "")
     return one_line("; ".join(part for part in parts if part)) + "."
+
+
+def _enters_by_itself(reason: ReasonView | None) -> bool:
+    """Return whether the reason of a held job passes without a person: it waits for a time, or for other jobs."""
+    from trainmaster.domain.reasons import REASONS
+
+    known = REASONS.get(reason["type"]) if reason else None
+    return known is not None and known.outside_queue
 
 
 def attempt_count(job: JobView) -> int:

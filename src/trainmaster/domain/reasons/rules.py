@@ -127,7 +127,7 @@ class PlanClosed(Reason):
 class NotBefore(Reason):
     """Its tag `trainmaster:not-before` names a later time."""
 
-    brief: ClassVar[str] = "its start time has not come"
+    brief: ClassVar[str] = "not before {until}"
     outside_queue: ClassVar[bool] = True
 
     until: Annotated[datetime, "Earliest start."]
@@ -148,7 +148,7 @@ class WaitsForJobs(Reason):
 
     def message(self) -> str:
         """Return the reason as a predicate."""
-        return f"runs after {', '.join(self.jobs)}"
+        return f"waits for {'job' if len(self.jobs) == 1 else 'jobs'} {', '.join(self.jobs)} to end"
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,6 +167,9 @@ class Job(ResponseModel):
 class Submission(Job):
     """Submitted job with warnings, and the jobs that it would preempt."""
 
+    submitted_before: Annotated[
+        bool, Field(description="Whether the same request was submitted before: nothing was submitted now.")
+    ]
     warnings: list[str]
     would_preempt: list[str]
 

@@ -102,6 +102,43 @@ def test_an_option_without_name_or_value_is_wrong_usage(run: Terminal, tmp_path:
     assert (result.exit_code, "NAME=VALUE" in result.stderr) == (2, True)
 
 
+def test_submitting_the_same_request_again_says_so_with_a_code_of_its_own(
+    world: FakeApi, run: Terminal, tmp_path: Path
+) -> None:
+    path = _file(tmp_path, a_request("job1"))
+    assert run("submit", path).exit_code == 0
+    again = run("submit", path)
+    assert again.exit_code == 7
+    told = "job1 exists already: the same request was submitted before, and nothing was submitted now. Waiting"
+    assert again.stdout.startswith(told)
+    answer = run("submit", path, "--json")
+    assert (answer.exit_code, json.loads(answer.stdout)["submittedBefore"]) == (7, True)
+
+
+def test_a_submission_whose_first_answer_was_lost_is_new(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
+    world.add("job1", jobDetails=a_request("job1"))
+    world.outage = [503]
+    result = run("submit", _file(tmp_path, a_request("job1")))
+    assert (result.exit_code, result.stdout.startswith("Submitted job1: ")) == (0, True)
+
+
+def test_resubmit_takes_the_first_name_that_is_free(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
+    path = _file(tmp_path, a_request("job1"))
+    world.add("job1-3", jobDetails=a_request("job1-3", HyperParameters={"a": "b"}))
+    told = [run("submit", path, "--resubmit") for _ in range(3)]
+    assert [result.exit_code for result in told] == [0, 0, 0]
+    names = ["job1", "job1-2", "job1-4"]
+    assert [result.stdout.partition(":")[0] for result in told] == [f"Submitted {name}" for name in names]
+    assert [world.jobs[name]["jobDetails"]["TrainingJobName"] for name in names] == names
+
+
+def test_a_new_name_is_no_longer_than_names_may_be(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
+    own = "a" * 60 + "-bc"
+    path = _file(tmp_path, a_request(own))
+    assert run("submit", path).exit_code == 0
+    assert run("submit", path, "--resubmit").stdout.startswith(f"Submitted {'a' * 60}-2: ")
+
+
 @pytest.mark.parametrize(
     ("change", "end"),
     [
@@ -119,8 +156,11 @@ def test_an_option_without_name_or_value_is_wrong_usage(run: Terminal, tmp_path:
         (
             {"HyperParameters": {"a": "b"}},
             (
-                4,
-                "NameTaken: job1 belongs to a job with another request (field TrainingJobName). Choose another name.",
+                7,
+                (
+                    "NameTaken: job1 belongs to a job with another request (field TrainingJobName). Nothing was "
+                    "submitted; `trainmaster submit --resubmit` takes a new name."
+                ),
             ),
         ),
     ],

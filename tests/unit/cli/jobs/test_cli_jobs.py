@@ -231,6 +231,44 @@ def test_show_has_the_jobs_facts_attempts_and_history(world: FakeApi, run: Termi
     assert not [line for line in lines if line[:1] == ["Position"]]
 
 
+def test_show_names_the_training_job_its_logs_and_the_command_for_them(world: FakeApi, run: Terminal) -> None:
+    world.add("job1")
+    assert "Log Streams" not in run("show", "job1").stdout
+    world.start("job1")
+    world.preempt("job1")
+    world.start("job1")
+    lines = [" ".join(line.split()) for line in run("show", "job1").stdout.splitlines()]
+    assert "Training Job arn:aws:sagemaker:us-east-1:123456789012:training-job/job1-qstamp-2" in lines
+    assert "Log Streams /aws/sagemaker/TrainingJobs job1-qstamp-2/algo-*" in lines
+    assert "Logs trainmaster logs job1" in lines
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (
+            {"type": "NotBefore", "message": "starts no earlier than 2026-11-20T15:00:00Z, as requested"},
+            "Not in the queue yet; starts no earlier than 2026-11-20 15:00:00 UTC (in 2 hours), as requested.",
+        ),
+        (
+            {"type": "WaitsForJobs", "message": "waits for job parent to end", "jobs": ["parent"]},
+            "Not in the queue yet; waits for job parent to end.",
+        ),
+        (
+            {"type": "Held", "message": "held by ann until it is released", "by": "ann"},
+            "Held in the queue until it is released; held by ann until it is released.",
+        ),
+    ],
+)
+def test_a_job_that_enters_the_queue_by_itself_is_not_said_to_wait_for_a_release(
+    world: FakeApi, run: Terminal, reason: dict[str, str], told: str
+) -> None:
+    world.add("job1", "held", reason=reason)
+    for command in (("priority", "job1", "3"), ("wait", "job1", "--timeout", "0")):
+        assert run(*command).stdout.startswith(f"job1: {told}")
+    assert ("release" in run("why", "job1").stdout) == (reason["type"] == "Held")
+
+
 def test_show_says_where_attempts_ran_and_how_often_spot_instances_were_lost(world: FakeApi, run: Terminal) -> None:
     world.add("job1", "running", 0, attempts=[
         an_attempt("job1", 1, outcome="reclaimed", endedAt="2026-11-20T12:20:05Z", units={"spring": 2}),

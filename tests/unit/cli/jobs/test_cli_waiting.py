@@ -118,7 +118,21 @@ def test_submit_waits_for_the_end_where_it_is_told_to(world: FakeApi, run: Termi
     result = run("submit", str(file), "--wait", "--interval", "1")
 
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[-1] == "job1: Failed; AlgorithmError: exit code 1."
+    assert result.stdout.splitlines()[-4:] == [
+        "job1: Failed; AlgorithmError: exit code 1.",
+        "  Training Job: arn:aws:sagemaker:us-east-1:123456789012:training-job/job1",
+        "  Log Streams: /aws/sagemaker/TrainingJobs job1/algo-*",
+        "  Logs: trainmaster logs job1",
+    ]
+
+
+def test_submit_again_with_wait_waits_for_the_job_that_exists(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
+    file = tmp_path / "job.json"
+    file.write_text(json.dumps(a_request("job1")))
+    assert run("submit", str(file)).exit_code == 0
+    run.meanwhile = [lambda: world.end("job1")]
+    result = run("submit", str(file), "--wait")
+    assert (result.exit_code, "nothing was submitted now" in result.stdout) == (0, True)
 
 
 def test_submit_and_wait_as_json_is_one_document(world: FakeApi, run: Terminal, tmp_path: Path) -> None:

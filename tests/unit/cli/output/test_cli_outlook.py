@@ -98,6 +98,7 @@ def test_every_reason_has_a_few_words() -> None:
         "group": "g",
         "pools": [P5],
         "cause": "Creating",
+        "until": _at(1),
     }
     for name in REASONS:
         told = short_reason(a_view("a", reason={"type": name, "message": "the whole message"} | members))
@@ -142,8 +143,8 @@ def test_why_tells_the_whole_story() -> None:
             "job1 starts no earlier than 2026-11-20 15:00:00 UTC (in 2 hours), as requested. Then it enters the queue.",
         ),
         (
-            {"type": "WaitsForJobs", "message": "runs after a, b"},
-            "job1 runs after a, b. Then it enters the queue.",
+            {"type": "WaitsForJobs", "message": "waits for jobs a, b to end"},
+            "job1 waits for jobs a, b to end. Then it enters the queue.",
         ),
     ],
 )
