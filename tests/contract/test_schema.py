@@ -146,3 +146,9 @@ def test_an_older_schema_that_no_migration_names_is_refused(moto_engine):
     put_all(moto_engine.client, moto_engine.name, [keyed(("X", "1"), b="1", schema=1)])
     with pytest.raises(UnsupportedSchema, match="rows of schema 1, which this release cannot read"):
         table_of(moto_engine, Schema(3, {2: lambda row: row})).get(("X", "1"))
+
+
+@pytest.mark.parametrize("version", [{"N": "-3"}, {"S": "x"}, {"N": "1.5"}, {"NULL": True}])
+def test_a_version_that_no_release_has_written_is_left_to_the_reader_of_its_row(version):
+    row = keyed(("JOB#a", "job"), jobName="a") | {"schema": version}
+    assert SCHEMA.upgraded(row) == row

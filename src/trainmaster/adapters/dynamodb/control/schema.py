@@ -48,6 +48,8 @@ class Schema:
         stored = version_of(row)
         if stored == self.version:
             return row
+        if stored < 0:
+            raise ValueError("no release has written this version")
         if stored > self.version:
             raise newer(stored, self.version)
         for version in range(stored, self.version):
