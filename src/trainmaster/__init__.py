@@ -12,15 +12,17 @@ from trainmaster.domain.release import VERSION as __version__  # noqa: N811 -- t
 
 if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
+    from trainmaster.client.sdk.bypass import QueueBypassWarning
     from trainmaster.client.sdk.elastic import ElasticOptions
     from trainmaster.client.sdk.hook import route_to_queue
     from trainmaster.client.sdk.session import QueueSession
 
-__all__ = ["ApiClient", "ElasticOptions", "QueueSession", "__version__", "route_to_queue"]
+__all__ = ["ApiClient", "ElasticOptions", "QueueBypassWarning", "QueueSession", "__version__", "route_to_queue"]
 
 _HOMES = {
     "ApiClient": "trainmaster.client.api.client",
     "ElasticOptions": "trainmaster.client.sdk.elastic",
+    "QueueBypassWarning": "trainmaster.client.sdk.bypass",
     "QueueSession": "trainmaster.client.sdk.session",
     "route_to_queue": "trainmaster.client.sdk.hook",
 }

@@ -13,10 +13,11 @@ from client_world import ROLE
 from sagemaker.analytics import TrainingJobAnalytics
 from sagemaker.estimator import Estimator
 from sagemaker.exceptions import UnexpectedStatusException
+from sagemaker.inputs import TrainingInput
 from sagemaker.pytorch import PyTorch
 from sagemaker.tuner import ContinuousParameter, HyperparameterTuner
 
-from trainmaster import ElasticOptions, QueueSession
+from trainmaster import ElasticOptions, QueueBypassWarning, QueueSession
 
 
 @pytest.fixture
@@ -296,9 +297,25 @@ def test_tuning_passes_through_untouched(session: Any, stage: Stage) -> None:
     tuner = HyperparameterTuner(
         estimator, "loss", {"lr": ContinuousParameter(0, 1)}, estimator.metric_definitions, max_jobs=2
     )
-    tuner.fit(job_name="tuning", wait=False)
+    with pytest.warns(QueueBypassWarning, match="Submit each trial to the queue instead"):
+        tuner.fit(job_name="tuning", wait=False)
     assert stage.world.jobs == {}
     assert ("POST", "CreateHyperParameterTuningJob") in stage.world.calls
+
+
+def test_a_pipeline_of_the_session_works_and_says_that_it_bypasses_the_queue(session: Any, stage: Stage) -> None:
+    pytest.importorskip("pytz", reason="SDK 2's pipelines import it, and its package does not require it")
+    from sagemaker.workflow.pipeline import Pipeline
+    from sagemaker.workflow.steps import TrainingStep
+
+    step = TrainingStep("train", estimator=an_estimator(session), inputs={"train": TrainingInput("s3://b/data")})
+    pipeline = Pipeline("pipeline", steps=[step], sagemaker_session=session)
+    with pytest.warns(QueueBypassWarning, match="training, tuning and AutoML steps of a pipeline"):
+        pipeline.create(ROLE)
+    assert '"Type": "Training"' in stage.world.pipelines["pipeline"]["PipelineDefinition"]
+    with pytest.warns(QueueBypassWarning, match="processing step whose script submits the job"):
+        pipeline.start()
+    assert stage.world.jobs == {}
 
 
 def test_the_session_gives_the_queue_itself(session: Any, stage: Stage) -> None:

@@ -11,12 +11,15 @@ from client_docs import example, run
 from client_stage import BUCKET, Stage, meanwhile
 from client_world import ROLE
 from sagemaker.core.helper.session_helper import Session
+from sagemaker.core.parameter import ContinuousParameter
 from sagemaker.core.resources import TrainingJob
 from sagemaker.core.utils.exceptions import FailedStatusError
+from sagemaker.core.workflow.pipeline_context import PipelineSession
 from sagemaker.train import ModelTrainer
 from sagemaker.train.configs import CheckpointConfig, Compute, InputData, OutputDataConfig, Tag
+from sagemaker.train.tuner import HyperparameterTuner
 
-from trainmaster import ElasticOptions, QueueSession
+from trainmaster import ElasticOptions, QueueBypassWarning, QueueSession
 
 
 @pytest.fixture
@@ -181,11 +184,41 @@ def test_a_job_is_found_again_by_its_name(session: Any, stage: Stage) -> None:
     stage.world.settle(name)
     stage.world.start(name)
 
-    found = TrainingJob.get(name, session=session.boto_session)
+    found = TrainingJob.get(name, session=session.boto_session, region="us-east-1")
 
     assert found.training_job_name == name
     assert found.secondary_status == "Training"
     assert [job["jobName"] for job in session.queue.all_jobs("running")] == [name]
+
+
+def test_a_tuner_says_that_it_bypasses_the_queue(session: Any, stage: Stage) -> None:
+    tuner = HyperparameterTuner(
+        a_trainer(session, hyperparameters={"lr": 0.1}, input_data_config=None),
+        "loss",
+        {"lr": ContinuousParameter(0, 1)},
+        [{"Name": "loss", "Regex": "loss=(.*)"}],
+        max_jobs=2,
+    )
+    with pytest.warns(QueueBypassWarning, match="Submit each trial to the queue instead"):
+        tuner.tune(wait=False)
+    assert stage.world.jobs == {}
+    assert ("POST", "CreateHyperParameterTuningJob") in stage.world.calls
+
+
+def test_a_pipeline_says_that_it_bypasses_the_queue(session: Any, stage: Stage) -> None:
+    # These need a Region when they are imported.
+    from sagemaker.mlops.workflow.pipeline import Pipeline
+    from sagemaker.mlops.workflow.steps import TrainingStep
+
+    captured = PipelineSession(session.boto_session, default_bucket=BUCKET)
+    step = TrainingStep("train", step_args=a_trainer(captured).train())
+    pipeline = Pipeline(name="pipeline", steps=[step], sagemaker_session=session)
+    with pytest.warns(QueueBypassWarning, match="training, tuning and AutoML steps of a pipeline"):
+        pipeline.create(ROLE)
+    assert '"Type": "Training"' in stage.world.pipelines["pipeline"]["PipelineDefinition"]
+    with pytest.warns(QueueBypassWarning, match="processing step whose script submits the job"):
+        pipeline.start()
+    assert stage.world.jobs == {}
 
 
 def completed(stage: Stage, name: str) -> None:

@@ -70,6 +70,7 @@ class World:
     def __init__(self) -> None:
         self.jobs: dict[str, dict[str, Any]] = {}
         self.trainings: dict[str, dict[str, Any]] = {}
+        self.pipelines: dict[str, dict[str, Any]] = {}
         self.calls: list[tuple[str, str]] = []
         self.headers: list[dict[str, str]] = []
         self.outage: list[int] = []
@@ -367,6 +368,25 @@ class World:
     def sagemaker_create_hyper_parameter_tuning_job(self, request: dict[str, Any]) -> dict[str, Any]:
         name = request["HyperParameterTuningJobName"]
         return {"HyperParameterTuningJobArn": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:hyper-parameter-tuning-job/{name}"}
+
+    def sagemaker_describe_hyper_parameter_tuning_job(self, request: dict[str, Any]) -> dict[str, Any]:
+        counters = {"TrainingJobStatusCounters": {}, "ObjectiveStatusCounters": {}}
+        config = {"Strategy": "Random", "ResourceLimits": {"MaxParallelTrainingJobs": 1}}
+        told = {"HyperParameterTuningJobConfig": config, "CreationTime": time.time(), **counters}
+        return (
+            request
+            | self.sagemaker_create_hyper_parameter_tuning_job(request)
+            | told
+            | {"HyperParameterTuningJobStatus": "InProgress"}
+        )
+
+    def sagemaker_create_pipeline(self, request: dict[str, Any]) -> dict[str, Any]:
+        self.pipelines[request["PipelineName"]] = request
+        return {"PipelineArn": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:pipeline/{request['PipelineName']}"}
+
+    def sagemaker_start_pipeline_execution(self, request: dict[str, Any]) -> dict[str, Any]:
+        arn = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:pipeline/{request['PipelineName']}/execution/a1b2c3"
+        return {"PipelineExecutionArn": arn}
 
     def _training(self, name: str) -> dict[str, Any]:
         if name not in self.trainings:

@@ -2,7 +2,8 @@
 
 CreateTrainingJob goes to the queue. Describe, Stop, Update, Delete and the operations on tags of a job of the queue
 apply to the job instead of one of its attempts. All other calls, and those for jobs that the queue does not have, pass
-through unchanged. botocore provides these events for this use, so nothing is patched.
+through unchanged; calls that have SageMaker use instances without the queue give a warning. botocore provides these
+events for this use, so nothing is patched.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from botocore.exceptions import ClientError
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import ApiError, Conflict, NotFound
 from trainmaster.client.kinds import is_training_job
+from trainmaster.client.sdk import bypass
 from trainmaster.client.sdk.attempt_logs import AttemptLogs
 from trainmaster.client.sdk.describe import arn_of, correct_description, description_of, is_unstarted, looks_ended
 from trainmaster.client.sdk.job_cache import JobCache, TransitionLog, all_attempt_names
@@ -132,6 +134,8 @@ class Route:
         for operation in self._handlers_by_operation:
             yield f"before-call.sagemaker.{operation}", self._before
             yield f"after-call.sagemaker.{operation}", self._after
+        for operation in bypass.OPERATIONS:
+            yield f"before-call.sagemaker.{operation}", self._warn
 
     def _before(
         self, model: OperationModel, params: dict[str, Any], context: dict[str, Any], **_: object
@@ -142,6 +146,10 @@ class Route:
             return self._handlers_by_operation[model.name](model, params, context)
         except ApiError as error:
             return make_error_response(model, error)
+
+    def _warn(self, model: OperationModel, params: dict[str, Any], **_: object) -> None:
+        if self.enabled:
+            bypass.warn(model.name, request_of(params))
 
     def _after(
         self,

@@ -57,9 +57,14 @@ class QueueSession(Session):  # type: ignore[misc]
 
     @property
     def boto_session(self) -> boto3.session.Session:
-        """The boto session. `TrainingJob.create` finds its client by it, so that client is routed before use."""
+        """The boto session. `TrainingJob.create` and tuners find their clients by it: these are routed before use.
+
+        The SDK keeps one client for a session without a Region, and one for each Region that it is given.
+        """
         if self._route is not None:
-            self._route.attach(Base.get_sagemaker_client(session=self._boto_session).meta.events)
+            for region in (None, self._boto_session.region_name):
+                client = Base.get_sagemaker_client(session=self._boto_session, region_name=region)
+                self._route.attach(client.meta.events)
         return self._boto_session
 
     @boto_session.setter

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, WaiterError
 from botocore.stub import Stubber
 from client_world import ACCOUNT, REGION, World, a_session, request_for, transport_to
 
-from trainmaster import ApiClient, route_to_queue
+from trainmaster import ApiClient, QueueBypassWarning, route_to_queue
 from trainmaster.client.sdk.hook import unroute
 
 TOO_LARGE = {"InstanceType": "ml.m5.large", "InstanceCount": 100, "VolumeSizeInGB": 1}
@@ -361,10 +361,11 @@ def test_a_serverless_customisation_job_takes_nothing_from_a_pool(sagemaker: Any
 
 
 def test_other_operations_do_not_ask_the_queue(sagemaker: Any, world: World) -> None:
-    sagemaker.create_hyper_parameter_tuning_job(
-        HyperParameterTuningJobName="tuning",
-        HyperParameterTuningJobConfig={"Strategy": "Random", "ResourceLimits": {"MaxParallelTrainingJobs": 1}},
-    )
+    with pytest.warns(QueueBypassWarning):
+        sagemaker.create_hyper_parameter_tuning_job(
+            HyperParameterTuningJobName="tuning",
+            HyperParameterTuningJobConfig={"Strategy": "Random", "ResourceLimits": {"MaxParallelTrainingJobs": 1}},
+        )
     arn = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/job1"
     with pytest.raises(ClientError, match="not found"):
         sagemaker.list_tags(ResourceArn=arn)

@@ -1,0 +1,70 @@
+"""Warns of calls that have SageMaker use instances without the queue."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class QueueBypassWarning(UserWarning):
+    """A call that has SageMaker use instances without the queue. As an error, it stops the call."""
+
+
+_PIPELINE = (
+    "SageMaker starts the training, tuning and AutoML steps of a pipeline itself: these jobs bypass the queue, and do "
+    "not wait for its pools. Replace such a step by a processing step whose script submits the job to the queue and "
+    "waits for it: fit() or train() with a QueueSession."
+)
+_AUTOML = (
+    "SageMaker starts the jobs of an AutoML job itself: they bypass the queue, and do not wait for its pools. Submit "
+    "training jobs to the queue instead, or reserve instances outside its pools."
+)
+_MESSAGES = {
+    "CreateHyperParameterTuningJob": (
+        "SageMaker starts the training jobs of a tuning job itself: they bypass the queue, and do not wait for its "
+        "pools. Submit each trial to the queue instead: one training job per set of hyperparameters."
+    ),
+    "CreateAutoMLJob": _AUTOML,
+    "CreateAutoMLJobV2": _AUTOML,
+    "CreatePipeline": _PIPELINE,
+    "UpdatePipeline": _PIPELINE,
+    "StartPipelineExecution": _PIPELINE,
+    "CreateProcessingJob": (
+        "Processing jobs bypass the queue, which has no pools for them: they start at once, within SageMaker's quotas "
+        "for processing. Run the work as a training job if it should wait for the queue's instances."
+    ),
+    "CreateTransformJob": (
+        "Batch transform jobs bypass the queue, which has no pools for them: they start at once, within SageMaker's "
+        "quotas for transform jobs. Run the work as a training job if it should wait for the queue's instances."
+    ),
+}
+OPERATIONS = tuple(_MESSAGES)
+"""The operations that `warn` knows."""
+_TRAINING_STEPS = ("Training", "Tuning", "AutoML")
+
+
+def warn(operation: str, request: Mapping[str, Any]) -> None:
+    """Warn that the operation bypasses the queue; with Python's default filter, once for each kind of operation.
+
+    Raises QueueBypassWarning if a filter makes it an error.
+    """
+    if "PipelineDefinition" not in request or _trains(request["PipelineDefinition"]):
+        warnings.warn(_MESSAGES[operation], QueueBypassWarning, stacklevel=1)
+
+
+def _trains(definition: str) -> bool:
+    """Return whether a pipeline has a step that trains, also inside of conditions; unreadable ones count."""
+    try:
+        return _has_training_step(json.loads(definition))
+    except ValueError:
+        return True
+
+
+def _has_training_step(value: object) -> bool:
+    if isinstance(value, dict):
+        return value.get("Type") in _TRAINING_STEPS or any(map(_has_training_step, value.values()))
+    return isinstance(value, list) and any(map(_has_training_step, value))
