@@ -144,7 +144,8 @@ def check_samconfig(template: Template, folder: str) -> dict[str, str]:
     for name, value in given.items():
         parameter = template["Parameters"][name]
         assert value in [str(each) for each in parameter.get("AllowedValues", [value])]
-        assert re.fullmatch(parameter.get("AllowedPattern", ".*"), value)
+        items = value.split(",") if parameter["Type"] == "CommaDelimitedList" else [value]
+        assert all(re.fullmatch(parameter.get("AllowedPattern", ".*"), each) for each in items)
     needed = {name for name, parameter in template["Parameters"].items() if "Default" not in parameter}
     assert needed <= given.keys()
     assert not given["EventSource"].startswith("aws.")
