@@ -29,10 +29,11 @@ _HINT = "Use the format of `aws sagemaker create-training-job --generate-cli-ske
 _JOB_HINT = f"{_HINT} A manifest, in YAML or JSON, needs apiVersion and kind."
 
 
-def read_job(file: str, base: str | None = None) -> ConvertedManifest:
+def read_job(file: str, base: str | None = None, options: Mapping[str, str] | None = None) -> ConvertedManifest:
     """Return the request in a file, or the request of a manifest in it; `-` reads standard input.
 
-    `base` is a file with members that a manifest lacks. Raises Refused, typer.BadParameter.
+    `base` is a file with members that a manifest lacks; `options` are tags of the command line, which decide with the
+    manifest whether the job can have several instances. Raises Refused, typer.BadParameter.
     """
     text = _read_text(file, "request")
     documents = _parse_yaml(text, file) if _MANIFEST_LINE.search(text) else [_parse_json(text, file, _JOB_HINT)]
@@ -46,7 +47,7 @@ def read_job(file: str, base: str | None = None) -> ConvertedManifest:
     members = {} if base is None else read_object(base, "part of a request", _HINT)
     check_kind(manifest)
     check_placeholders(manifest, file, members)
-    return convert_manifest(manifest, members, companions)
+    return convert_manifest(manifest, with_tags(members, None, options or {}), companions)
 
 
 def read_object(file: str, noun: str, hint: str) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def plan(  # noqa: PLR0913 - one parameter per option
     jobs it would preempt, and which jobs would start later. For a Kubernetes manifest, the command lists the
     fields that are not honoured.
     """
-    job = read_job(file, base)
     options = option_tags(option or (), resources, instances, elastic)
+    job = read_job(file, base, options)
     kind = kind_of_request(job.request)
     if kind is not None:
         request = kind.with_plan_options(kind.with_options(job.request, priority, options), of_kinds)

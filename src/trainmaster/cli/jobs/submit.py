@@ -78,8 +78,8 @@ def submit(  # noqa: PLR0913 - one parameter per option
     job if the request is the same. Command-line tags replace tags of the request. For a Kubernetes manifest, the
     command lists the fields that are not honoured, and uploads a command that is too long for a request.
     """
-    job = read_job(file, base)
     options = option_tags(option or (), resources, instances, elastic)
+    job = read_job(file, base, options)
     cli = cli_context(context)
     kind = kind_of_request(job.request)
     if kind is not None:

@@ -22,8 +22,10 @@ from trainmaster.client.hyperpod.resources import resources_of
 from trainmaster.client.hyperpod.unsupported import reason_for
 from trainmaster.client.hyperpod.volumes import Mounts, read_mounts
 from trainmaster.client.hyperpod.yaml_reader import ManifestReader, Path, format_path, invalid_field
+from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.requests.fields import part
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX, PRIORITY_TAG, RESOURCES_TAG
+from trainmaster.domain.requests.tags import gives, option_in
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
@@ -41,6 +43,11 @@ _NOT_ELASTIC = "the job is not elastic: it has neither maxReplicas nor replicaDi
 _NO_COMMAND = (
     "the image's own entry point starts without the variables of the operator, such as NNODES and MASTER_ADDR: set "
     "`command`"
+)
+
+_NOT_THE_WORKER = (
+    "with --resize-by members, only trainmaster-run finds the other instances: set it as ContainerEntrypoint in "
+    "--with, and leave the script and its arguments in args"
 )
 
 
@@ -102,12 +109,21 @@ def convert_manifest(
     elif "InstanceType" not in part(base, "ResourceConfig"):
         tags |= _resources(reader, layout)
     request["Tags"] = [{"Key": key, "Value": value} for key, value in tags.items()]
-    is_distributed = count > 1 or bool(sizes)
-    script = _add_command(reader, layout, request, base, companions, is_distributed=is_distributed)
+    script = _add_command(
+        reader, layout, request, base, companions, is_distributed=_has_several_instances(merge_requests(request, base))
+    )
     merged = _merged(reader, layout, request, base, None if instance_type is None else instance_type[1])
     _require_members(merged, layout)
     uploads = _add_script(merged, script) if script is not None else {}
     return ConvertedManifest(merged, _not_honoured(reader, layout, companions), uploads)
+
+
+def _has_several_instances(request: Mapping[str, Any]) -> bool:
+    """Return whether a job can have several instances: by its count, its groups, or the options of an elastic job."""
+    config = part(request, "ResourceConfig")
+    count = option_in(request, "instances") or config.get("InstanceCount")
+    is_one = count == 1 and not config.get("InstanceGroups")
+    return not is_one or gives(request, "max-instances") or gives(request, "instance-values")
 
 
 def _instance_type(reader: ManifestReader, layout: Layout) -> tuple[str, Path] | None:
@@ -284,6 +300,11 @@ def _add_command(  # noqa: PLR0913 - one parameter per source
     script = _script(layout, command, environment, mounts, directory, is_distributed=is_distributed)
     if directory is not None:
         reader.mark_used(*layout.container, "workingDir")
+    if option_in(merge_requests(request, base), "resize-by") is Hook.MEMBERS and not command.is_worker:
+        names = [name for name in ("command", "args") if reader.peek(*layout.container, name) is not None]
+        member = names[0] if names else "image"
+        reader.mark_used(*layout.container, member)
+        reader.note(_NOT_THE_WORKER, *layout.container, member)
     if not command.command:
         _check_without_command(reader, layout, command, environment, is_distributed=is_distributed)
     outside = script.environment if script is not None else {}

@@ -150,6 +150,18 @@ class TestManifests:
         assert done.exit_code == 2
         assert "is a request, not a manifest" in done.stderr
 
+    def test_become_elastic_by_options(self, world: FakeApi, run: Terminal, files: Any) -> None:
+        text = MANIFEST.replace("replicas: 2", "replicas: 1").replace("  elasticPolicy: {maxReplicas: 4}\n", "")
+        base = files("base.json", BASE)
+        assert run("submit", files("job.yaml", text), "--with", base).exit_code == 0
+        assert sent(world)["Environment"]["NNODES"] == "1"
+        assert run.s3 == {}
+        world.calls.clear()
+        job = files("elastic.yaml", text.replace("name: llama", "name: elastic"))
+        assert run("submit", job, "--with", base, "--max-instances", "4").exit_code == 0
+        assert "Environment" not in sent(world)
+        assert run.s3.keys() == {"run.sh"}
+
     def test_that_cannot_be_uploaded_are_not_submitted(self, world: FakeApi, run: Terminal, files: Any) -> None:
         run.s3_error = ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "PutObject")
         done = run("submit", files("job.yaml", MANIFEST), "--with", files("base.json", BASE))

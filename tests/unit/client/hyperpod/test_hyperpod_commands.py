@@ -282,6 +282,31 @@ class TestTheScript:
         expected = {"MASTER_ADDR": "algo-1", "MASTER_PORT": "29500", "NNODES": "3", "PET_NODE_RANK": rank}
         assert environment.items() >= (expected | {"PET_NNODES": "3", "PET_MASTER_ADDR": "algo-1"}).items()
 
+    @pytest.mark.parametrize(
+        "base",
+        [
+            {"ResourceConfig": {"InstanceCount": 2}},
+            {"ResourceConfig": {"InstanceGroups": [{"InstanceGroupName": "g", "InstanceCount": 2}]}},
+            {"Tags": [{"Key": "trainmaster:max-instances", "Value": "2"}]},
+            {"Tags": [{"Key": "trainmaster:instance-values", "Value": "1+2"}]},
+            {"Tags": [{"Key": "trainmaster:instances", "Value": "2"}]},
+        ],
+    )
+    def test_knows_that_the_base_request_gives_the_job_several_instances(self, base):
+        container = {"command": ["python3", "-c", SHOW]}
+        assert convert(container).request["Environment"]["NNODES"] == "1"
+        made = convert(container, base)
+        assert "NNODES" not in made.request.get("Environment", {})
+        assert any("export NNODES=" in text for text in made.uploads.values())
+
+    def test_of_members_is_the_workers(self):
+        members = {"Tags": [{"Key": "trainmaster:resize-by", "Value": "members"}]}
+        (found,) = (each for each in convert({"command": ["ls"]}, members).not_honoured if each.changes_result)
+        assert found.field == f"{CONTAINER}.command"
+        worker = {"AlgorithmSpecification": {"ContainerEntrypoint": ["trainmaster-run"]}}
+        made = convert({"args": ["train.py"]}, members | worker)
+        assert not any(each.changes_result for each in made.not_honoured)
+
     def test_starts_torchrun_in_place_of_hyperpodrun(self, tmp_path):
         (tmp_path / "bin").mkdir()
         torchrun = tmp_path / "bin/torchrun"
