@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from trainmaster.client.views.moments import parse_timestamp
 from trainmaster.client.views.states import ENDED, WAITING
 from trainmaster.client.views.wording import sentence_of
-from trainmaster.domain.compat import UTC, parse_iso
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -160,5 +160,4 @@ def _last_change(job: JobDetailView) -> float:
 
 
 def _seconds(iso: str) -> float:
-    moment = parse_iso(iso)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return parse_timestamp(iso).timestamp()
