@@ -63,6 +63,11 @@ class ManifestReader:
         """Mark the value at the path as used."""
         self._used.add(path)
 
+    def accept_default(self, default: object, *path: str | int) -> None:
+        """Mark a field as used if its value is the default, which needs no support."""
+        if self.peek(*path) == default:
+            self.take(type(default), *path)
+
     def peek(self, *path: str | int) -> Any:
         """Return the value without marking it as used; None if absent."""
         value: Any = self._root
