@@ -331,7 +331,7 @@ def _merged(
 def _not_honoured(
     reader: ManifestReader, layout: Layout, companions: Sequence[Mapping[str, Any]]
 ) -> tuple[Unsupported, ...]:
-    """Return the fields and documents without effect; those that can change the result first."""
+    """Return the fields and documents without effect: what can change the result first, and of that, the container."""
     found = []
     for path, note in reader.unused():
         why, changes = reason_for(path, layout)
@@ -341,7 +341,7 @@ def _not_honoured(
         if document.get("kind") != "ConfigMap":
             name = f"{document.get('kind')} {part(document, 'metadata').get('name')}"
             found.append(Unsupported(name, "the queue converts only the job", document.get("kind") == "Service"))
-    return tuple(sorted(found, key=lambda each: not each.changes_result))
+    return tuple(sorted(found, key=lambda each: (not each.changes_result, ".containers[" not in each.field)))
 
 
 def _require_members(request: Mapping[str, Any], layout: Layout) -> None:

@@ -179,7 +179,7 @@ class TestManifests:
         done = run("submit", files("job.yaml", MANIFEST + container), "--with", files("base.json", BASE))
         first, second, third = [line for line in done.stderr.splitlines() if line.startswith("Warning")][:3]
         assert "containers[0].envFrom[0] is not honoured" in first
-        assert second.endswith(": metadata.namespace, containers[0].imagePullPolicy.")
+        assert second.endswith(": containers[0].imagePullPolicy, metadata.namespace.")
         assert third.startswith("Warning: The command is uploaded to s3://bucket/out/trainmaster-command/")
 
     @pytest.mark.parametrize("folder", ["templates", "."])

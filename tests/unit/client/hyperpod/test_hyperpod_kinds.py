@@ -145,6 +145,16 @@ class TestKinds:
         assert ("google.com/tpu" in found.field, found.changes_result) == (True, True)
         assert ("efa" in other.field, other.changes_result) == (True, False)
 
+    def test_say_first_what_changes_the_result_most(self):
+        job = hyperpod({"priorityClassName": "high", "hostNetwork": True, "containers": [
+            {"image": "i", "command": ["hyperpodrun", "train.py"], "imagePullPolicy": "Always"}]})  # fmt: skip
+        job["metadata"]["labels"] = {"kueue.x-k8s.io/priority-class": "high"}
+        fields = [each.field.rpartition("spec.")[2] for each in convert_manifest(job, BASE).not_honoured]
+        container, *others = fields
+        assert container == "containers[0].command[0]"
+        assert others[:2] == ["metadata.labels[kueue.x-k8s.io/priority-class]", "priorityClassName"]
+        assert others[2:] == ["containers[0].imagePullPolicy", "hostNetwork"]
+
     def test_keep_their_size_whatever_kubeflows_policy_says(self):
         job = pytorch(Worker={"replicas": 2})
         job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 64}
