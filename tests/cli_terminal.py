@@ -9,9 +9,10 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from trainmaster.cli.common.context import CliContext
+from trainmaster.cli.common.context import CliContext, log_reader
 from trainmaster.cli.main import build
 from trainmaster.client.api.client import ApiClient
+from trainmaster.client.logs import LogReader
 
 NOW = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 
@@ -27,6 +28,7 @@ class Terminal:
     missing: set[str] = field(default_factory=set)
     seconds: float = 0.0
     zone: tzinfo = UTC
+    log_reader: Callable[[ApiClient, int | None], LogReader] = log_reader
     s3: dict[str, dict[str, Any]] = field(default_factory=dict)
     s3_error: Exception | None = None
 
@@ -34,6 +36,7 @@ class Terminal:
         cli = CliContext(
             connect=lambda target, environ: self.api,
             connect_s3=lambda target: self,
+            log_reader=self.log_reader,
             environ=self.environ,
             now=lambda: (NOW + timedelta(seconds=self.seconds)).astimezone(self.zone),
             clock=lambda: self.seconds,

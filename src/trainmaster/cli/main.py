@@ -19,6 +19,7 @@ from trainmaster.cli.common.exit_codes import MEANINGS, ExitCode, as_api_error, 
 from trainmaster.cli.demo import demo
 from trainmaster.cli.jobs.cancel import cancel
 from trainmaster.cli.jobs.hold import hold, release
+from trainmaster.cli.jobs.logs import logs
 from trainmaster.cli.jobs.ls import ls
 from trainmaster.cli.jobs.plan import plan
 from trainmaster.cli.jobs.priority import priority
@@ -118,7 +119,7 @@ def build() -> typer.Typer:
         epilog=_EPILOG,
     )
     app.callback()(trainmaster)
-    for command in (submit, ls, show, why, wait, cancel, hold, release, resized, purge):
+    for command in (submit, ls, show, why, logs, wait, cancel, hold, release, resized, purge):
         app.command()(command)
     app.command(context_settings=dict(_NEGATIVE_NUMBERS))(priority)
     app.add_typer(pools.app, name="pools")

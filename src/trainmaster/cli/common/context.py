@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import boto3
 
     from trainmaster.client.api.client import ApiClient
+    from trainmaster.client.logs import LogReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,13 @@ def connect_s3(target: ApiTarget) -> Any:
     return (_session(target) or boto3.session.Session()).client("s3")
 
 
+def log_reader(api: ApiClient, since: int | None) -> LogReader:
+    """Return a reader of CloudWatch Logs with the client's identity; `since` is in milliseconds since 1970."""
+    from trainmaster.client.logs import LogReader
+
+    return LogReader(api.session.client("logs", region_name=api.region), since)
+
+
 def exec_program(arguments: Sequence[str]) -> None:
     """Replace this process with another program, so that each signal reaches it exactly once."""
     sys.stdout.flush()
@@ -62,6 +70,7 @@ class CliContext:
     Attributes:
         connect: creates the API client.
         connect_s3: creates the S3 client.
+        log_reader: creates a reader of logs.
         environ: environment variables.
         now: the time of day, in the zone in which commands show times.
         clock: seconds, for waiting.
@@ -73,6 +82,7 @@ class CliContext:
 
     connect: Callable[[ApiTarget, Mapping[str, str]], ApiClient] = connect
     connect_s3: Callable[[ApiTarget], Any] = connect_s3
+    log_reader: Callable[[ApiClient, int | None], LogReader] = log_reader
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     now: Callable[[], datetime] = lambda: datetime.now(LOCAL)
     clock: Callable[[], float] = time.monotonic

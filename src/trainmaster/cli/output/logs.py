@@ -9,15 +9,14 @@ from trainmaster.client.kinds import is_training_job
 if TYPE_CHECKING:
     from trainmaster.client.views.types import JobDetailView
 
-LOG_GROUP = "/aws/sagemaker/TrainingJobs"
-"""Group of all training jobs in CloudWatch Logs (SageMaker developer guide, "CloudWatch Logs for SageMaker AI")."""
-
 
 def training_job_facts(job: JobDetailView, region: str) -> list[tuple[str, str]]:
     """Return the ARN of the newest attempt, its log streams, and the command for the logs; empty before the first."""
     name = job["trainingJobName"]
     if not name or not is_training_job(job):
         return []
+    from trainmaster.client.logs import LOG_GROUP
+
     return [
         ("Training Job", _arn(job, name, region)),
         ("Log Streams", f"{LOG_GROUP} {name}/algo-*"),

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from botocore.exceptions import ClientError
-
+from trainmaster.client.logs import LOG_GROUP, host_of, list_streams
 from trainmaster.client.sdk.job_cache import JobCache, attempt_names
 from trainmaster.client.sdk.response_codec import BotoResponse, make_response, request_of
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from botocore.hooks import BaseEventHooks
     from botocore.model import OperationModel
 
-_GROUP = "/aws/sagemaker/TrainingJobs"
 _EVENTS = tuple(f"before-call.cloudwatch-logs.{operation}" for operation in ("DescribeLogStreams", "GetLogEvents"))
 _MARKER = "trainmaster"
 
@@ -59,7 +57,7 @@ class AttemptLogs:
         """Handle a `before-call` event; return None to pass the call through."""
         request = request_of(params)
         session = self._session()
-        if not self._route.enabled or session is None or request.get("logGroupName") != _GROUP:
+        if not self._route.enabled or session is None or request.get("logGroupName") != LOG_GROUP:
             return None
         reader = self._reader(session, context["client_region"])
         if model.name == "GetLogEvents":
@@ -72,8 +70,8 @@ class AttemptLogs:
         if names is None:
             return None
         by_host: dict[str, dict[str, Any]] = {}
-        for stream in (stream for name in names for stream in _list_streams(reader, f"{name}/")):
-            by_host.setdefault(_host_of(stream["logStreamName"]), stream)
+        for stream in (stream for name in names for stream in list_streams(reader, f"{name}/")):
+            by_host.setdefault(host_of(stream["logStreamName"]), stream)
         return make_response(model, {"logStreams": [by_host[host] for host in sorted(by_host)]})
 
     def _events(self, model: OperationModel, request: dict[str, Any], reader: Any) -> BotoResponse | None:
@@ -94,7 +92,7 @@ class AttemptLogs:
         own = stream.partition("/")[0]
         # An attempt that the queue no longer lists came before all listed ones.
         for name in names[names.index(own) + 1 :] if own in names else names:
-            for found in _list_streams(reader, f"{name}/{_host_of(stream)}-"):
+            for found in list_streams(reader, f"{name}/{host_of(stream)}-"):
                 page = _page(reader, request, found["logStreamName"], None)
                 if page["events"]:
                     return found["logStreamName"], page
@@ -116,18 +114,6 @@ class AttemptLogs:
         return self._readers[region]
 
 
-def _list_streams(reader: Any, prefix: str) -> list[dict[str, Any]]:
-    pages = reader.get_paginator("describe_log_streams").paginate(
-        logGroupName=_GROUP, logStreamNamePrefix=prefix, orderBy="LogStreamName"
-    )
-    try:
-        return [stream for page in pages for stream in page["logStreams"]]
-    except ClientError as error:
-        if error.response["Error"]["Code"] == "ResourceNotFoundException":
-            return []  # the first container of the account creates the group
-        raise
-
-
 def _page(reader: Any, request: dict[str, Any], stream: str, token: str | None) -> dict[str, Any]:
     arguments = {key: value for key, value in request.items() if key not in ("logStreamName", "nextToken")}
     if token:
@@ -143,8 +129,3 @@ def _position(request: dict[str, Any]) -> tuple[str, str | None]:
         stream, _, token = rest.partition("|")
         return stream, token
     return request["logStreamName"], request.get("nextToken")
-
-
-def _host_of(stream: str) -> str:
-    """Return `algo-1` of `name/algo-1-1700000000`; the host's number is the same in every attempt."""
-    return "-".join(stream.partition("/")[2].split("-")[:2])

@@ -62,6 +62,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     **{f"{verb} {state}": ((verb, state), None) for verb in ("show", "why") for state in ("waiting", "held", "failed")},
     **{f"{verb} {state}": ((verb, state), None) for verb in ("show", "why") for state in ("elastic", "resizing")},
     "show of a request": (("show", "waiting", "--request"), None),
+    "logs": (("logs", "held"), None),  # hostile lines are in test_cli_logs.py
     "wait": (("wait", "failed"), None),
     "priority": (("priority", "waiting", "5"), None),
     "hold": (("hold", "waiting"), None),
@@ -95,7 +96,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "export to a file": (("export", "--output", os.devnull), None),
     "import": (("import", "-"), EXPORT),
 }
-WITHOUT_JSON = frozenset({"show of a request", "settings schema", "purge", "version", "export", "export to a file"})
+WITHOUT_JSON = frozenset(
+    {"logs", "show of a request", "settings schema", "purge", "version", "export", "export to a file"}
+)
 
 
 def an_elastic(**changes: Any) -> dict[str, Any]:
