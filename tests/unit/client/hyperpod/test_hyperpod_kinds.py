@@ -152,7 +152,7 @@ class TestKinds:
         fields = [each.field.rpartition("spec.")[2] for each in convert_manifest(job, BASE).not_honoured]
         container, *others = fields
         assert container == "containers[0].command[0]"
-        assert others[:2] == ["metadata.labels[kueue.x-k8s.io/priority-class]", "priorityClassName"]
+        assert set(others[:2]) == {"metadata.labels[kueue.x-k8s.io/priority-class]", "priorityClassName"}
         assert others[2:] == ["containers[0].imagePullPolicy", "hostNetwork"]
 
     def test_keep_their_size_whatever_kubeflows_policy_says(self):
