@@ -110,7 +110,8 @@ class ManifestReader:
             children = list(value.items())
         elif isinstance(value, list):
             children = list(enumerate(value))
-        if children and any(used[: len(path)] == path for used in self._used):
+        below = [*self._used, *(note for note in self._notes if note != path)]
+        if children and any(each[: len(path)] == path for each in below):
             for key, child in children:
                 yield from self._unused_paths((*path, key), child)
         else:
