@@ -20,6 +20,8 @@ __all__ = ["trainmaster"]
 
 TYPES = [f"ml.{family}.{size}" for family in ("g4dn", "g5", "g6", "g6e") for size in ("xlarge", "2xlarge", "4xlarge")]
 """Instance types for tests to take; the cap of each is one, and the account's limit two."""
+DOCUMENTED = "ml.p5.48xlarge"
+"""Instance type of the examples in the docs, with the cap of `make stack`: two."""
 SPEED = "40"
 """A job is at work a few seconds after it was started."""
 
@@ -33,8 +35,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def deployed():
-    caps = {"Pools": ",".join(f"{each}=1" for each in TYPES)}
-    limits = dict.fromkeys(TYPES, 2)
+    caps = {"Pools": ",".join([*(f"{each}=1" for each in TYPES), f"{DOCUMENTED}=2"])}
+    limits = dict.fromkeys([*TYPES, DOCUMENTED], 2)
     label = f"e2e{os.environ.get('PYTEST_XDIST_WORKER', '')}"
     session = boto3.session.Session(aws_access_key_id=ACCOUNT, aws_secret_access_key=SECRET, region_name=REGION)
     with (

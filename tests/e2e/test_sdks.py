@@ -15,13 +15,14 @@ SPEED = "40"
 PASSED = 0
 
 
+@pytest.mark.parametrize("subject", ["deployed", "containers"])
 @pytest.mark.parametrize("sdk", ["sdk2", "sdk3"])
-def test_the_sdk_works_with_the_deployed_queue(sdk, deployed, instance_type, checkout):
+def test_the_sdk_works_with_the_deployed_queue(sdk, subject, deployed, instance_type, checkout):
     handed = {**deployed.address.environment(), "INSTANCE_TYPE": instance_type, "SPEED": SPEED}
     environment = {f"TRAINMASTER_E2E_{name}": value for name, value in handed.items()}
     folder = checkout.root / "tests" / "e2e" / sdk
     ran = subprocess.run(
-        [checkout.root / f".venv-{sdk}" / "bin" / "python", "-m", "pytest", folder / f"test_{sdk}_deployed.py"],
+        [checkout.root / f".venv-{sdk}" / "bin" / "python", "-m", "pytest", folder / f"test_{sdk}_{subject}.py"],
         env=clean_environment(os.environ) | environment,
         capture_output=True,
         text=True,

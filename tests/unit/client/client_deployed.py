@@ -6,7 +6,6 @@ carries a variable of a client's environment: `TRAINMASTER_E2E_AWS_ENDPOINT_URL`
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,17 +22,7 @@ def is_there(environ: Mapping[str, str] = os.environ) -> bool:
     return any(name.startswith(PREFIX) for name in environ)
 
 
-def environment(directory: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Environment with which a client process reaches it; the SDK reports no call to AWS."""
-    config = directory / "sagemaker.yaml"
-    settings = {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}}}
-    config.write_text(json.dumps(settings))
+def environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment of a client process, as `make stack` prints it."""
     handed = {name.removeprefix(PREFIX): value for name, value in environ.items() if name.startswith(PREFIX)}
-    for name in ("INSTANCE_TYPE", "SPEED"):
-        handed.pop(name, None)
-    return {
-        **handed,
-        "SAGEMAKER_USER_CONFIG_OVERRIDE": str(config),
-        "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": str(config),
-        "SAGEMAKER_VALIDATE_ROLE": "false",
-    }
+    return {name: value for name, value in handed.items() if name not in ("INSTANCE_TYPE", "SPEED")}

@@ -36,15 +36,15 @@ def stage(moto: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 @pytest.fixture
-def deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def deployed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client's environment for a queue that is really deployed."""
     if not client_deployed.is_there():
         pytest.skip("no deployed queue was handed over: tests/e2e/test_sdks.py does")
-    _only(monkeypatch, client_deployed.environment(tmp_path))
+    _only(monkeypatch, client_deployed.environment())
 
 
 def _only(monkeypatch: pytest.MonkeyPatch, wanted: Mapping[str, str]) -> None:
-    for name in [name for name in os.environ if name.startswith(("AWS_", "TRAINMASTER_", "SAGEMAKER_"))]:
+    for name in [name for name in os.environ if name.startswith(("AWS_", "BOTOCORE_", "TRAINMASTER_", "SAGEMAKER_"))]:
         monkeypatch.delenv(name)
     for name, value in wanted.items():
         monkeypatch.setenv(name, value)

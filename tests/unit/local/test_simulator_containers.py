@@ -311,3 +311,24 @@ def test_the_start_message_says_that_entry_points_run_as_the_user_and_what_canno
     assert "run as processes on this machine, with your user's permissions" in _start_message(Path("env"), None)
     assert "cannot mount" not in _start_message(Path("env"), None)
     assert "cannot mount /opt/ml for a job (no namespaces)" in _start_message(Path("env"), "no namespaces")
+
+
+def test_scripts_of_an_environment_that_a_link_leads_to_run_in_the_overlay(here, tmp_path):
+    (tmp_path / "real" / "bin").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    bodies = {
+        "short": "#!{}/link/bin/python3\nprint()",
+        "long": "#!/bin/sh\n'''exec' {}/link/bin/python3.11 \"$0\"",
+        "other": "#!/usr/bin/python3\n",
+        "shell": "#!/bin/sh\necho {}/link/bin/python3",
+    }
+    for name, body in bodies.items():
+        (tmp_path / "real" / "bin" / name).write_text(body.format(tmp_path))
+        (tmp_path / "real" / "bin" / name).chmod(0o755)
+    environment = Interpreter(here.python, here.base, "3.11", tmp_path, tmp_path / "real/bin", nested=True, packages={})
+    programs = environment.overlay(tmp_path / "overlay")
+    copied = {path.name: path.read_text() for path in programs.iterdir() if not path.is_symlink()}
+    assert copied == {
+        "short": f"#!{programs}/python\nprint()",
+        "long": f"#!/bin/sh\n'''exec' {programs}/python \"$0\"",
+    }

@@ -1,7 +1,9 @@
-"""A botocore plugin that sends requests for AWS's own hosts to the local stack.
+"""A botocore plugin that adapts clients to the local stack.
 
-The SageMaker SDKs name the address of STS themselves, which takes precedence over `AWS_ENDPOINT_URL`. botocore loads
-the plugin in processes with the stack's environment (`BOTOCORE_EXPERIMENTAL__PLUGINS`); older versions ignore it.
+It sends requests for AWS's own hosts to the stack: the SageMaker SDKs name the address of STS themselves, which takes
+precedence over `AWS_ENDPOINT_URL`. It also names S3's default key, which ministack demands of encrypted uploads and AWS
+does not. botocore loads it in processes with the stack's environment (`BOTOCORE_EXPERIMENTAL__PLUGINS`); older versions
+ignore it.
 """
 
 from __future__ import annotations
@@ -11,15 +13,25 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+_S3_KEY = "alias/aws/s3"
+_UPLOADS = ("PutObject", "CreateMultipartUpload", "CopyObject")
 _AWS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 
 def initialize_client_plugin(client: Any, environ: Mapping[str, str] = os.environ) -> None:
-    """Redirect the requests of a new client; botocore calls this."""
+    """Register the handlers on a new client; botocore calls this."""
     service = client.meta.service_model.service_id.upper().replace(" ", "_")
     endpoint = environ.get(f"AWS_ENDPOINT_URL_{service}") or environ.get("AWS_ENDPOINT_URL")
     if endpoint:
         client.meta.events.register_first("before-send", redirect_to(endpoint))
+        for operation in _UPLOADS:
+            client.meta.events.register(f"before-parameter-build.s3.{operation}", name_default_key)
+
+
+def name_default_key(params: dict[str, Any], **_: object) -> None:
+    """Name the account's default key in an upload that is encrypted with it."""
+    if params.get("ServerSideEncryption") == "aws:kms":
+        params.setdefault("SSEKMSKeyId", _S3_KEY)
 
 
 def redirect_to(endpoint: str) -> Callable[..., None]:

@@ -31,6 +31,8 @@ print(json.dumps({
 }))
 """
 _SECONDS = 60
+_PYTHON = re.compile(rb"""\A(#!|#!/bin/sh\n'''exec' "?)(/[^\s"]*/python[\d.]*)""")
+"""The interpreter of a script, in its first line, or in the second for long paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +91,22 @@ class Interpreter:
 
     def _copy_scripts(self, programs: Path) -> None:
         """Copy scripts such as `pip` and `torchrun`, to run in the overlay."""
-        names = [str(self.scripts_in / name) for name in (f"python{self.version}", "python3", "python")]
         for path in self.scripts_in.iterdir():
             target = programs / path.name
             if target.exists() or not path.is_file() or not os.access(path, os.X_OK):
                 continue
             with path.open("rb") as file:
-                if file.read(2) != b"#!":
-                    continue
-            lines = path.read_bytes().split(b"\n", 3)
-            new = [re.sub("|".join(map(re.escape, names)).encode(), bytes(programs / "python"), each)
-                   for each in lines[:3]]  # fmt: skip
-            if new != lines[:3]:
-                target.write_bytes(b"\n".join([*new, *lines[3:]]))
+                script = file.read(2) == b"#!"
+            text = path.read_bytes() if script else b""
+            new = _PYTHON.sub(lambda found: self._replacement(found, programs), text, count=1)
+            if new != text:
+                target.write_bytes(new)
                 target.chmod(0o755)
+
+    def _replacement(self, found: re.Match[bytes], programs: Path) -> bytes:
+        """Return the overlay's interpreter in the place of this environment's, which links may lead to."""
+        own = Path(os.fsdecode(found[2])).parent.resolve() == self.scripts_in.resolve()
+        return found[1] + bytes(programs / "python") if own else found[0]
 
 
 @dataclass(frozen=True, slots=True)
