@@ -214,6 +214,24 @@ def test_a_submission_returns_its_victims_and_warnings(busy):
     assert "CheckpointConfig" in warning
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        (
+            "not-before",
+            "2026-11-21T13:00:00Z",
+            ("NotBefore", "starts no earlier than 2026-11-21T13:00:00Z, as requested"),
+        ),
+        ("after", "job0", ("WaitsForJobs", "waits for job job0 to end")),
+    ],
+)
+def test_a_submitted_job_that_waits_for_a_time_or_a_job_says_so(world, option, value, told):
+    world.seed(a_running_job("job0"))
+    reply = world.post("/add-job", a_request("job1", options={option: value}))
+    assert (reply.status, reply.body["jobState"]) == (202, "held")
+    assert reply.body["reason"]["message"] == told
+
+
 def test_the_same_submission_again_gives_the_same_answer(world):
     first = world.post("/add-job", a_request("job1"))
     again = world.post("/add-job", dict(reversed(a_request("job1").items())))

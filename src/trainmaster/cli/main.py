@@ -57,9 +57,12 @@ class CommandGroup(TyperGroup):
 
     def _without_form(self, arguments: list[str]) -> list[str]:
         """Replace `-o json` and `-o yaml` by `--json`, for commands without an option `--output` of their own."""
-        command: Any = next((self.commands[word] for word in arguments if word in self.commands), None)
         PRINT_YAML.set(False)
-        if command is None or any("--output" in param.opts for param in command.params):
+        command: Any = self
+        for word in arguments:
+            command = getattr(command, "commands", {}).get(word, command)
+        options = {option for param in command.params for option in param.opts}
+        if "--json" not in options or "--output" in options:
             return arguments
         text = "\0".join(arguments)
         before, dashes, behind = text.partition("\0--\0")

@@ -11,6 +11,7 @@ from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Name
 from trainmaster.cli.output.explanation import explanation
 from trainmaster.cli.output.render import as_json, terminal_width
+from trainmaster.domain.compat import UTC
 from trainmaster.domain.text import sanitize
 
 _MEMBERS = (
@@ -30,7 +31,8 @@ def why(context: typer.Context, name: Name, json: Json = False) -> None:
     cli = cli_context(context)
     with cli.api() as api:
         job = api.job(name, why=True)
-    text = explanation(sanitize(job), cli.now())
+    now = cli.now().astimezone(UTC) if json else cli.now()
+    text = explanation(sanitize(job), now)
     if json:
         members = {key: value for key, value in job.items() if key in _MEMBERS}
         typer.echo(as_json(members | {"explanation": text}))

@@ -200,7 +200,7 @@ def _failure(job: JobView) -> str:
 
 
 def _ran(job: JobView, now: datetime) -> str:
-    started = job["attempts"] or job.get("earlierAttempts")
+    started = any(attempt["startedAt"] for attempt in job["attempts"]) or job.get("earlierAttempts")
     return compact_duration(run_seconds(job, now)) if started else ""
 
 

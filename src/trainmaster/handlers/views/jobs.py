@@ -90,7 +90,7 @@ def submission_view(submission: Submission) -> job_models.Submission:
     """Return a submitted job, its warnings, and the jobs that it would preempt."""
     explanation = submission.explanation
     return job_models.Submission(
-        **_members(submission.job, queue_status_of(explanation)),
+        **_members(submission.job, None if explanation is None else queue_status_of(explanation)),
         submitted_before=not submission.new,
         warnings=list(submission.warnings),
         would_preempt=[] if explanation is None else list(explanation.would_preempt),

@@ -156,6 +156,11 @@ def test_ls_prints_every_form(world: FakeApi, run: Terminal) -> None:
     assert run("ls", "-o", "xml").exit_code == 2
 
 
+def test_a_command_without_json_has_no_forms(run: Terminal) -> None:
+    result = run("logs", "job1", "-o", "json")
+    assert (result.exit_code, "No such option: -o" in result.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("command", [("show", "job1"), ("why", "job1"), ("pools",), ("settings",), ("wait", "job1")])
 def test_every_command_with_json_takes_the_form_as_well(
     world: FakeApi, run: Terminal, command: tuple[str, ...]

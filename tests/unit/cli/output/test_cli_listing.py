@@ -131,6 +131,8 @@ def test_the_run_time_counts_every_attempt() -> None:
         an_attempt("a", 3, startedAt="2026-11-20T12:30:00Z"),
     ]
     assert run_seconds(a_view("a", "running", attempts=attempts), NOW) == 40 * 60  # type: ignore[arg-type]
+    starting = a_view("a", "starting", attempts=[an_attempt("a", startedAt=None)])
+    assert jobs_table([starting], NOW).splitlines()[-1].split() == ["a", "starting", "0", "ann", "60m"]  # type: ignore[list-item]
     earlier = {"count": 1, "outcomes": {}, "beganAt": "", "atWorkSeconds": 60.0, "instanceSeconds": 60.0}
     assert run_seconds(a_view("a", attempts=attempts, earlierAttempts=earlier), NOW) == 41 * 60  # type: ignore[arg-type]
 

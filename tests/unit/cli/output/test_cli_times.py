@@ -76,6 +76,7 @@ def test_every_time_of_a_job_is_in_the_zone_and_with_utc_in_utc(world: FakeApi, 
         assert "16:00:00" in utc
         assert "Z" not in local, "a time as the API writes it"
     assert "2026-11-20T12:00:00Z" in run("show", "job1", "--json").stdout
+    assert "CET" not in run("why", "job1", "--json").stdout, "programs read UTC"
 
 
 def test_the_sentence_of_a_job_has_one_zone() -> None:
