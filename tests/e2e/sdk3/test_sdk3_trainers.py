@@ -191,6 +191,18 @@ def test_a_job_is_found_again_by_its_name(session: Any, stage: Stage) -> None:
     assert [job["jobName"] for job in session.queue.all_jobs("running")] == [name]
 
 
+def test_all_jobs_are_listed_once(session: Any, stage: Stage) -> None:
+    for name in ("waiting", "resumed"):
+        a_trainer(session, name).train(wait=False)
+    waiting, resumed = sorted(stage.world.jobs, reverse=True)
+    stage.world.start(resumed)
+    stage.world.preempt(resumed)
+    stage.world.settle(resumed)
+    stage.world.start(resumed)
+    listed = list(TrainingJob.get_all(session=session.boto_session))
+    assert sorted(job.training_job_name for job in listed) == [resumed, waiting]
+
+
 def test_a_tuner_says_that_it_bypasses_the_queue(session: Any, stage: Stage) -> None:
     tuner = HyperparameterTuner(
         a_trainer(session, hyperparameters={"lr": 0.1}, input_data_config=None),

@@ -253,6 +253,7 @@ class World:
             return 200, self._job(name)
         wanted = query.get("state", [",".join({job["jobState"] for job in self.jobs.values()})])[0].split(",")
         found = [job for job in self.jobs.values() if job["jobState"] in wanted]
+        found.sort(key=_ended_at, reverse=True)
         first = int(query.get("cursor", ["0"])[0].removeprefix("after +/="))
         after = first + int(query.get("limit", ["2"])[0])
         return 200, {
@@ -351,6 +352,23 @@ class World:
         del self.trainings[request["TrainingJobName"]]
         return {}
 
+    def sagemaker_list_training_jobs(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Pages of the training jobs; `StatusEquals` applies after a page is cut, as the operation's page says."""
+        member = {"Name": "TrainingJobName", "Status": "TrainingJobStatus"}.get(request.get("SortBy", ""))
+        down = request.get("SortOrder", "Descending" if member is None else "Ascending") == "Descending"
+        found = [job for job in self.trainings.values() if _is_listed(job, request)]
+        found.sort(key=lambda job: (job[member or "CreationTime"], job["TrainingJobName"]), reverse=down)
+        first = int(request.get("NextToken", "0"))
+        after = first + request.get("MaxResults", 10)
+        members = ("TrainingJobName", "TrainingJobArn", "CreationTime", "LastModifiedTime", "TrainingJobStatus")
+        page = [job for job in found[first:after] if request.get("StatusEquals") in (None, job["TrainingJobStatus"])]
+        return {
+            "TrainingJobSummaries": [
+                {name: job[name] for name in (*members, "WarmPoolStatus") if name in job} for job in page
+            ],
+            **({"NextToken": str(after)} if after < len(found) else {}),
+        }
+
     def sagemaker_add_tags(self, request: dict[str, Any]) -> dict[str, Any]:
         job = self._training(request["ResourceArn"].rpartition("/")[2])
         job["Tags"] = [*job.get("Tags", []), *request["Tags"]]
@@ -448,6 +466,28 @@ def served(world: World) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def _ended_at(job: dict[str, Any]) -> str:
+    """The order of a listing: jobs that have not ended, then the others, newest first."""
+    if job["jobState"] not in ENDED:
+        return "9"
+    return str(job["attempts"][-1]["endedAt"] if job["attempts"] else job["entryTime"])
+
+
+def _is_listed(job: dict[str, Any], request: dict[str, Any]) -> bool:
+    warm = request.get("WarmPoolStatusEquals")
+    plan = request.get("TrainingPlanArnEquals")
+    inside = all(
+        request.get(f"{time}After", 0.0) < job[time] < request.get(f"{time}Before", 1e12)
+        for time in ("CreationTime", "LastModifiedTime")
+    )
+    return (
+        inside
+        and request.get("NameContains", "") in job["TrainingJobName"]
+        and warm in (None, job.get("WarmPoolStatus", {}).get("Status"))
+        and plan in (None, job["ResourceConfig"].get("TrainingPlanArn"))
+    )
 
 
 def _filled(request: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trainmaster.client.views.types import JobDetailView, JobView
 
 _END_STATUS = {"completed": "Completed", "failed": "Failed", "stopped": "Stopped", "cancelled": "Stopped"}
+_SECONDARY = {"starting": "Starting", "running": "Training", "resizing": "Training", "preempting": "Interrupted"}
 # Defaults that SageMaker fills in, as published responses show; SDK 2's `attach` relies on them.
 _DEFAULTS: dict[str, Any] = {
     "StoppingCondition": {"MaxRuntimeInSeconds": 86_400},
@@ -58,8 +59,8 @@ def description_of(job: JobDetailView, region: str, members: Collection[str], me
     `members` are those of the response shape.
     """
     request = job["jobDetails"]
-    status, secondary = _status_of(job)
-    transition = {"Status": secondary, "StartTime": _last_change(job), "StatusMessage": message}
+    status, secondary = status_of(job)
+    transition = {"Status": secondary, "StartTime": last_change(job), "StatusMessage": message}
     description = _with_defaults({name: value for name, value in request.items() if name in members}, job)
     description |= {
         "TrainingJobArn": arn_of(request, region),
@@ -67,7 +68,7 @@ def description_of(job: JobDetailView, region: str, members: Collection[str], me
         "TrainingJobStatus": status,
         "SecondaryStatus": secondary,
         "SecondaryStatusTransitions": [transition],
-        "LastModifiedTime": _last_change(job),
+        "LastModifiedTime": last_change(job),
     }
     if status == "Failed" and job["failureReason"]:
         description["FailureReason"] = job["failureReason"]
@@ -147,16 +148,23 @@ def _artifacts(description: dict[str, Any], job: JobDetailView) -> str:
     return folder + ("/" if output["CompressionType"] == "NONE" else ".tar.gz")
 
 
-def _status_of(job: JobDetailView) -> tuple[str, str]:
+def status_of(job: JobView) -> tuple[str, str]:
+    """Return the status and secondary status of a job that SageMaker does not describe."""
     end_status = _END_STATUS.get(job["jobState"])
     if end_status:
         return end_status, end_status
-    return "InProgress", "Pending" if job["jobState"] in WAITING else "Starting"
+    return "InProgress", _SECONDARY.get(job["jobState"], "Pending")
 
 
-def _last_change(job: JobDetailView) -> float:
-    history = job["history"]
-    return max((_seconds(entry["at"]) for entry in history), default=_seconds(job["entryTime"]))
+def last_change(job: JobView) -> float:
+    """Return the time of the job's last change, in epoch seconds."""
+    attempt: dict[str, Any] = {**job["attempts"][-1]} if job["attempts"] else {}
+    times = [
+        job["entryTime"],
+        job.get("endedAt"),
+        *(attempt.get(name) for name in ("createdAt", "startedAt", "endedAt")),
+    ]
+    return max(_seconds(time) for time in times if time is not None)
 
 
 def _seconds(iso: str) -> float:

@@ -19,6 +19,7 @@ from botocore.exceptions import ClientError
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import ApiError, Conflict, NotFound
 from trainmaster.client.kinds import is_training_job
+from trainmaster.client.lists.training_jobs import Listing, QueueJobs
 from trainmaster.client.sdk import bypass
 from trainmaster.client.sdk.attempt_logs import AttemptLogs
 from trainmaster.client.sdk.describe import arn_of, correct_description, description_of, is_unstarted, looks_ended
@@ -75,6 +76,7 @@ class Route:
         self.message_of: Callable[[JobView], str] = sentence_of
         self.cache = JobCache(api)
         self._session = weakref.ref(session)
+        self._listing = Listing(QueueJobs(api))
         self._transitions = TransitionLog()
         self._logs = AttemptLogs(self, weakref.ref(session))
         self._handlers_by_operation: dict[
@@ -85,6 +87,7 @@ class Route:
             "StopTrainingJob": self._stop,
             "UpdateTrainingJob": self._update,
             "DeleteTrainingJob": self._delete,
+            "ListTrainingJobs": self._list,
             "ListTags": self._list_tags,
             "AddTags": self._add_tags,
             "DeleteTags": self._delete_tags,
@@ -99,6 +102,7 @@ class Route:
     def api(self, api: ApiClient) -> None:
         if api is not self.cache.api:
             self.cache = JobCache(api)
+            self._listing = Listing(QueueJobs(api))
 
     def attach(self, events: BaseEventHooks) -> None:
         """Register on a session's or a client's events, replacing any other route; idempotent."""
@@ -295,6 +299,12 @@ class Route:
         client: Any = session.client("sagemaker", region_name=region, endpoint_url=f"{url.scheme}://{url.netloc}")
         self.detach(client.meta.events)
         return client
+
+    def _list(self, model: OperationModel, params: dict[str, Any], context: dict[str, Any]) -> BotoResponse | None:
+        response, change = self._listing.before(model, params, context["client_region"])
+        if change is not None:
+            context[_AFTER] = change
+        return response
 
     def _list_tags(self, model: OperationModel, params: dict[str, Any], context: dict[str, Any]) -> BotoResponse | None:
         job = self._tagged(params)

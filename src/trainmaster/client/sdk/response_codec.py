@@ -37,9 +37,10 @@ def request_of(params: Mapping[str, Any]) -> dict[str, Any]:
     return body
 
 
-def rewrite_request(params: dict[str, Any], **members: str) -> None:
-    """Change members of a serialized request before it is signed and sent."""
-    params["body"] = json.dumps(request_of(params) | members).encode()
+def rewrite_request(params: dict[str, Any], **members: str | None) -> None:
+    """Change members of a serialized request before it is signed and sent; None removes one."""
+    request = request_of(params) | members
+    params["body"] = json.dumps({name: value for name, value in request.items() if value is not None}).encode()
 
 
 def make_response(model: OperationModel, payload: Mapping[str, Any], status: int = 200) -> BotoResponse:

@@ -213,7 +213,7 @@ def test_jobs_and_queue_are_read_page_by_page(api: ApiClient, world: World) -> N
         api.submit(request_for(f"job{number}"))
     api.cancel("job3")
 
-    assert [job["jobName"] for job in api.all_jobs()] == ["job0", "job1", "job2", "job3", "job4"]
+    assert [job["jobName"] for job in api.all_jobs()] == ["job0", "job1", "job2", "job4", "job3"]
     assert [job["jobName"] for job in api.all_jobs("cancelled")] == ["job3"]
     assert [job["jobName"] for job in api.all_queued()] == ["job0", "job1", "job2", "job4"]
     assert world.count("GET", "/queue") == 2

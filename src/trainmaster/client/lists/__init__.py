@@ -1,0 +1,1 @@
+"""Lists of training jobs, merged from SageMaker and the queue."""
