@@ -128,7 +128,8 @@ class Store(CatalogueStore, Protocol):
     def is_paused(self) -> bool:
         """Return whether the manager was paused when this store last saw it, at `begin_pass` for instance.
 
-        It costs a read only if it was never seen.
+        It costs a read only if it was never seen, an eventually consistent one: an event may be handled in the moment
+        after a pause, as in the one before. A pass never begins then.
         """
         ...
 

@@ -145,7 +145,9 @@ class DynamoStore:
 
     def pause(self) -> Pause | None:
         """Return the pause of the manager; see `ports.Store`."""
-        control = self._table.get(CONTROL)
+        return self._pause(self._table.get(CONTROL))
+
+    def _pause(self, control: Row | None) -> Pause | None:
         self._paused = control is not None and PAUSED in control
         return pause_of(control[PAUSED]) if control is not None and self._paused else None
 
@@ -173,7 +175,9 @@ class DynamoStore:
 
     def is_paused(self) -> bool:
         """Return whether the manager was paused when last seen; see `ports.Store`."""
-        return self.pause() is not None if self._paused is None else self._paused
+        if self._paused is None:
+            self._pause(self._table.get(CONTROL, consistent=False))
+        return bool(self._paused)
 
     def transition(  # noqa: PLR0913 -- parts of one transaction
         self,

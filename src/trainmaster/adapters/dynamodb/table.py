@@ -221,10 +221,10 @@ class Table:
 
         return self._with_retries(add)
 
-    def get(self, key: Key) -> Row | None:
-        """Return one row, strongly consistent."""
+    def get(self, key: Key, *, consistent: bool = True) -> Row | None:
+        """Return one row, strongly consistent unless the caller accepts one of a moment ago for half the units."""
         answer = self._with_retries(
-            lambda: self.client.get_item(TableName=self.name, Key=_key(key), ConsistentRead=True)
+            lambda: self.client.get_item(TableName=self.name, Key=_key(key), ConsistentRead=consistent)
         )
         row = answer.get("Item")
         return None if row is None else self._upgraded(row)
