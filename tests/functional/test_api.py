@@ -217,12 +217,8 @@ def test_a_submission_returns_its_victims_and_warnings(busy):
 @pytest.mark.parametrize(
     ("option", "value", "told"),
     [
-        (
-            "not-before",
-            "2026-11-21T13:00:00Z",
-            ("NotBefore", "starts no earlier than 2026-11-21T13:00:00Z, as requested"),
-        ),
-        ("after", "job0", ("WaitsForJobs", "waits for job job0 to end")),
+        ("not-before", "2026-11-21T13:00:00Z", "starts no earlier than 2026-11-21T13:00:00Z, as requested"),
+        ("after", "job0", "waits for job job0 to end"),
     ],
 )
 def test_a_submitted_job_that_waits_for_a_time_or_a_job_says_so(world, option, value, told):
