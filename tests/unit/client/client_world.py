@@ -369,6 +369,17 @@ class World:
             **({"NextToken": str(after)} if after < len(found) else {}),
         }
 
+    def sagemaker_search(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Pages of the training jobs whose status is asked for with one filter; the last modified come first."""
+        filters = request.get("SearchExpression", {}).get("Filters", [])
+        wanted = [each["Value"] for each in filters if each["Name"] == "TrainingJobStatus"]
+        found = [job for job in self.trainings.values() if job["TrainingJobStatus"] in wanted or not wanted]
+        found.sort(key=lambda job: (job["LastModifiedTime"], job["TrainingJobName"]), reverse=True)
+        first = int(request.get("NextToken", "0"))
+        after = first + request.get("MaxResults", 10)
+        following = {"NextToken": str(after)} if after < len(found) else {}
+        return {"Results": [{"TrainingJob": job} for job in found[first:after]], **following}
+
     def sagemaker_add_tags(self, request: dict[str, Any]) -> dict[str, Any]:
         job = self._training(request["ResourceArn"].rpartition("/")[2])
         job["Tags"] = [*job.get("Tags", []), *request["Tags"]]

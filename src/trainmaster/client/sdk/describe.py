@@ -88,7 +88,7 @@ def times_of(job: JobView) -> dict[str, float]:
     return {name: _seconds(time) for name, time in times.items() if time is not None}
 
 
-def correct_description(description: dict[str, Any], job: JobDetailView) -> dict[str, Any]:
+def correct_description(description: dict[str, Any], job: JobView) -> dict[str, Any]:
     """Return SageMaker's (parsed) description of the newest attempt as one of the job."""
     description = description | {"TrainingJobName": job["jobName"]}
     if not looks_ended(description, job):
@@ -108,7 +108,7 @@ def correct_description(description: dict[str, Any], job: JobDetailView) -> dict
     }
 
 
-def looks_ended(description: dict[str, Any], job: JobDetailView) -> bool:
+def looks_ended(description: dict[str, Any], job: JobView) -> bool:
     """Return whether SageMaker's response looks like the job's end although the queue will resume the job.
 
     If the queue did not stop an attempt that is stopping, a user did, and the response is passed on unchanged.

@@ -1,9 +1,9 @@
 """Routes a boto3 session's training jobs to the queue, through botocore's `before-call` and `after-call` events.
 
 CreateTrainingJob goes to the queue. Describe, Stop, Update, Delete and the operations on tags of a job of the queue
-apply to the job instead of one of its attempts. All other calls, and those for jobs that the queue does not have, pass
-through unchanged; calls that have SageMaker use instances without the queue give a warning. botocore provides these
-events for this use, so nothing is patched.
+apply to the job instead of one of its attempts, and lists have one entry for it. All other calls, and those for jobs
+that the queue does not have, pass through unchanged; calls that have SageMaker use instances without the queue give a
+warning. botocore provides these events for this use, so nothing is patched.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from botocore.exceptions import ClientError
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import ApiError, Conflict, NotFound
 from trainmaster.client.kinds import is_training_job
+from trainmaster.client.lists.search import Search
 from trainmaster.client.lists.training_jobs import Listing, QueueJobs
 from trainmaster.client.sdk import bypass
 from trainmaster.client.sdk.attempt_logs import AttemptLogs
@@ -76,7 +77,7 @@ class Route:
         self.message_of: Callable[[JobView], str] = sentence_of
         self.cache = JobCache(api)
         self._session = weakref.ref(session)
-        self._listing = Listing(QueueJobs(api))
+        self._lists = _lists_of(api)
         self._transitions = TransitionLog()
         self._logs = AttemptLogs(self, weakref.ref(session))
         self._handlers_by_operation: dict[
@@ -88,6 +89,7 @@ class Route:
             "UpdateTrainingJob": self._update,
             "DeleteTrainingJob": self._delete,
             "ListTrainingJobs": self._list,
+            "Search": self._list,
             "ListTags": self._list_tags,
             "AddTags": self._add_tags,
             "DeleteTags": self._delete_tags,
@@ -102,7 +104,7 @@ class Route:
     def api(self, api: ApiClient) -> None:
         if api is not self.cache.api:
             self.cache = JobCache(api)
-            self._listing = Listing(QueueJobs(api))
+            self._lists = _lists_of(api)
 
     def attach(self, events: BaseEventHooks) -> None:
         """Register on a session's or a client's events, replacing any other route; idempotent."""
@@ -301,7 +303,7 @@ class Route:
         return client
 
     def _list(self, model: OperationModel, params: dict[str, Any], context: dict[str, Any]) -> BotoResponse | None:
-        response, change = self._listing.before(model, params, context["client_region"])
+        response, change = self._lists[model.name].before(model, params, context["client_region"])
         if change is not None:
             context[_AFTER] = change
         return response
@@ -411,6 +413,11 @@ def is_for_queue(request: dict[str, Any]) -> bool:
 def _newest(job: JobDetailView) -> str:
     """Return the newest attempt's name; the caller has checked that there is one."""
     return job["trainingJobName"] or job["jobName"]
+
+
+def _lists_of(api: ApiClient) -> dict[str, Listing | Search]:
+    """Return what answers each operation that lists jobs."""
+    return {"ListTrainingJobs": Listing(QueueJobs(api)), "Search": Search(QueueJobs(api))}
 
 
 def _name_in(params: dict[str, Any]) -> str | None:

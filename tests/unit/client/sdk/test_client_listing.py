@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmaster import ApiClient, route_to_queue
+from trainmaster.client.lists.expressions import matches
 
 PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/plan"
 LONG = "a" * 60
@@ -213,3 +214,85 @@ def test_without_the_queue_there_is_no_list_that_could_mislead() -> None:
     world.outage = [400]
     with pytest.raises(ClientError, match="ListTrainingJobs"):
         sagemaker.list_training_jobs()
+
+
+# -- Search
+
+
+def found(sagemaker: Any, filters: list[dict[str, str]], size: int = 10) -> list[str]:
+    asked = (
+        {"Resource": "TrainingJob", "SearchExpression": {"Filters": filters}}
+        if filters
+        else {"Resource": "TrainingJob"}
+    )
+    pages = list(sagemaker.get_paginator("search").paginate(PaginationConfig={"PageSize": size}, **asked))
+    assert all(len(page["Results"]) <= size for page in pages)
+    return [result["TrainingJob"]["TrainingJobName"] for page in pages for result in page["Results"]]
+
+
+@pytest.mark.parametrize("size", [1, 2, 10])
+def test_a_search_finds_waiting_jobs_and_newest_attempts_under_their_names(size: int) -> None:
+    world = World()
+    sagemaker = a_client(world)
+    fates = {"b-1": "waits", "b-2": "preempted", "x1": "runs-again", "c": "foreign", "a": "preempting", "z": "ends"}
+    for second, (name, fate) in enumerate(fates.items()):
+        lead(world, sagemaker, name, fate, second)
+    running = [{"Name": "TrainingJobStatus", "Operator": "Equals", "Value": "InProgress"}]
+    assert found(sagemaker, [], size) == ["z", "a", "c", "x1", "b-2", "b-1"]
+    assert set(found(sagemaker, running, size)) == {"c", "x1", "b-2", "b-1"}
+
+
+def test_a_search_for_other_resources_is_sagemakers_alone() -> None:
+    world = World()
+    sagemaker = a_client(world)
+    sagemaker.search(Resource="Experiment")
+    assert world.calls == [("POST", "Search")]
+
+
+def condition(name: str, kind: str, value: str | None = None) -> dict[str, str]:
+    return {"Name": name, "Operator": kind} | ({} if value is None else {"Value": value})
+
+
+JOB = {
+    "TrainingJobName": "job1",
+    "CreationTime": datetime(2026, 5, 1, tzinfo=UTC),
+    "HyperParameters": {"lr": "0.1"},
+    "Tags": [{"Key": "team.name", "Value": "red"}],
+    "EnableManagedSpotTraining": False,
+    "InputDataConfig": [{"ChannelName": "a", "InputMode": "File"}, {"ChannelName": "b", "InputMode": "Pipe"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "outcome"),
+    [
+        (condition("TrainingJobName", "Contains", "ob"), True),
+        (condition("TrainingJobName", "In", "job0,job1"), True),
+        (condition("TrainingJobName", "NotEquals", "job1"), False),
+        (condition("CreationTime", "GreaterThan", "2026-04-30T00:00:00Z"), True),
+        (condition("CreationTime", "LessThan", "2026-04-30T00:00:00Z"), False),
+        (condition("HyperParameters.lr", "LessThanOrEqualTo", "0.10"), True),
+        (condition("HyperParameters.lr", "Equals", "0.10"), True),
+        (condition("Tags.team.name", "Equals", "red"), True),
+        (condition("Tags.team", "Exists"), False),
+        (condition("Tags.team", "NotExists"), True),
+        (condition("EnableManagedSpotTraining", "Equals", "false"), True),
+        (condition("InputDataConfig.ChannelName", "Equals", "b"), True),
+    ],
+)
+def test_conditions_of_a_search(asked: dict[str, str], outcome: bool) -> None:
+    assert matches(JOB, {"Filters": [asked]}) is outcome
+    assert (
+        matches(JOB, {"Filters": [asked, condition("TrainingJobName", "Equals", "other")], "Operator": "Or"}) is outcome
+    )
+    assert matches(JOB, {"SubExpressions": [{"Filters": [asked]}]}) is outcome
+
+
+@pytest.mark.parametrize(("mode", "outcome"), [("File", False), ("Pipe", True)])
+def test_nested_filters_of_a_search_apply_to_one_item(mode: str, outcome: bool) -> None:
+    filters = [
+        condition("InputDataConfig.ChannelName", "Equals", "b"),
+        condition("InputDataConfig.InputMode", "Equals", mode),
+    ]
+    nested = {"NestedPropertyName": "InputDataConfig", "Filters": filters}
+    assert matches(JOB, {"NestedFilters": [nested]}) is outcome
