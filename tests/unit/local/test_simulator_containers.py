@@ -91,6 +91,18 @@ def test_a_manifest_names_the_objects_of_a_channel(account, s3):
     assert account.lines.things[0].text == "algo-1 ['b']"
 
 
+def test_a_channel_in_pipe_mode_flows_through_a_pipe_in_each_epoch(account, s3):
+    put(s3, train__a="1,2;", train__b="3,4;")
+    program = (
+        "import os\n"
+        "for epoch in range(2):\n"
+        "    with open(os.environ['SM_CHANNEL_TRAIN'] + f'_{epoch}') as pipe: print(pipe.read())\n"
+    )
+    account.python("job1", program, InputDataConfig=[{**channel(), "InputMode": "Pipe"}])
+    account.wait_for("job1", "Completed")
+    assert [line.text for line in account.lines.things] == ["1,2;3,4;", "1,2;3,4;"]
+
+
 def test_instances_share_a_channel_by_key_and_by_instance_group(account, s3):
     put(s3, train__a="", train__b="", train__c="")
     account.python(

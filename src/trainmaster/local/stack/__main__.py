@@ -18,6 +18,8 @@ from trainmaster.local.simulator.containers import opt_ml
 from trainmaster.local.stack import Checkout, LocalStack, SetupMissing, StartFailed
 from trainmaster.local.stack.address import StackAddress, clean_environment
 
+_LIMITS = {"ml.p5.48xlarge": 2, "ml.g5.xlarge": 2, "ml.m5.xlarge": 4}
+"""Instances of the account and caps of the pools; the last is the type that SDK 3 chooses without one."""
 _RUNS_AS_YOU = """\
 Warning: the entry points of training jobs run as processes on this machine, with your user's permissions. They can
 read, change and delete your files and reach your network: nothing isolates them. Submit only code that you trust."""
@@ -31,7 +33,8 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     hostile = () if options.hostile is None else ("--hostile", str(options.hostile))
     simulator = ("--speed", str(options.speed), *hostile)
-    stack = LocalStack(label="by-hand", simulator=simulator, pythons=tuple(options.python), on_step=_say)
+    limits = {**_LIMITS, **dict(options.pool)}
+    stack = LocalStack(label="by-hand", limits=limits, simulator=simulator, pythons=tuple(options.python), on_step=_say)
     try:
         with stack as address:
             return _run(options.command, address) if options.command else _wait(address, stack.checkout)
@@ -45,12 +48,21 @@ def main(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m trainmaster.local.stack", description=__doc__)
     parser.add_argument("--hostile", type=int, metavar="SEED", help="make the SageMaker simulator misbehave")
+    pool = "a pool and its cap, repeatable, in addition to " + ",".join(
+        f"{name}={cap}" for name, cap in _LIMITS.items()
+    )
+    parser.add_argument("--pool", type=_pool, action="append", default=[], metavar="TYPE=N", help=pool)
     speed = "divides the durations of the simulated phases of jobs, not those of entry points"
     parser.add_argument("--speed", type=float, default=1.0, help=speed)
     python = "interpreter of an environment whose packages entry points find; repeatable, the preferred first"
     parser.add_argument("--python", type=Path, action="append", default=[], metavar="PATH", help=python)
     parser.add_argument("command", nargs=argparse.REMAINDER, help="program to run with the stack")
     return parser
+
+
+def _pool(text: str) -> tuple[str, int]:
+    name, _, cap = text.partition("=")
+    return name, int(cap)
 
 
 def _run(command: list[str], address: StackAddress) -> int:

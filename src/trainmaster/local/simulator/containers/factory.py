@@ -13,8 +13,9 @@ from trainmaster.local.simulator.containers import script_mode
 from trainmaster.local.simulator.containers.hosts import host_names
 from trainmaster.local.simulator.containers.interpreters import Choice, Interpreters
 from trainmaster.local.simulator.containers.launchers import launcher_of, why_not_launched
-from trainmaster.local.simulator.containers.layout import Container, InstanceSlot, build_container
+from trainmaster.local.simulator.containers.layout import Container, InstanceSlot, build_container, input_mode
 from trainmaster.local.simulator.containers.opt_ml import command_in, copy_files
+from trainmaster.local.simulator.containers.pipes import Pipe
 from trainmaster.local.simulator.containers.transfer import ObjectStore, download_channel, upload_artifacts
 from trainmaster.local.simulator.service.job import TrainingJob
 
@@ -85,7 +86,7 @@ class ContainerFactory:
         container = build_container(self.root, job, slot, self.inherited)
         container.failure.unlink(missing_ok=True)
         if self.store is not None:
-            self._download(self.store, job, slot, container)
+            container = replace(container, pipes=tuple(self._download(self.store, job, slot, container)))
         if job.argv:
             return replace(container, argv=tuple(job.argv))
         command = script_mode.command(job, host_names(slot.hosts), slot.host.name)
@@ -102,9 +103,18 @@ class ContainerFactory:
             container, environment={**container.environment, "PATH": path, "VIRTUAL_ENV": str(programs.parent)}
         )
 
-    def _download(self, store: ObjectStore, job: TrainingJob, slot: InstanceSlot, container: Container) -> None:
+    def _download(
+        self, store: ObjectStore, job: TrainingJob, slot: InstanceSlot, container: Container
+    ) -> Iterator[Pipe]:
+        """Write the input to the container's folders; yield the pipes of channels that flow."""
         for channel in job.request.get("InputDataConfig", []):
-            download_channel(store, channel, slot.hosts, slot.host, container.channel(channel["ChannelName"]))
+            folder = container.channel(channel["ChannelName"])
+            if input_mode(job, channel) == "Pipe":
+                hidden = self.root / "pipes" / str(next(self._numbers))
+                download_channel(store, channel, slot.hosts, slot.host, hidden)
+                yield Pipe(folder, tuple(sorted(path for path in hidden.rglob("*") if path.is_file())))
+            else:
+                download_channel(store, channel, slot.hosts, slot.host, folder)
         if job.checkpoint_uri is not None and not any(container.checkpoints.iterdir()):
             store.download_folder(job.checkpoint_uri, container.checkpoints)
         if not job.argv:

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from trainmaster.local.simulator.containers.hosts import Host, host_names
+from trainmaster.local.simulator.containers.pipes import Pipe
 from trainmaster.local.simulator.service.job import TrainingJob
 
 LOCAL_ADDRESS = "TRAINMASTER_LOCAL_ADDR"
@@ -45,12 +46,13 @@ class InstanceSlot:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """One instance: the directory for `/opt/ml`, that of its checkpoints, the script's environment and command."""
+    """One instance: the directory for `/opt/ml`, that of checkpoints, the script's environment, command and pipes."""
 
     base: Path
     checkpoints: Path
     environment: Mapping[str, str]
     argv: tuple[str, ...] = ()
+    pipes: tuple[Pipe, ...] = ()
 
     @property
     def directory(self) -> Path:
@@ -170,10 +172,16 @@ def _channels(job: TrainingJob) -> list[str]:
     return [channel["ChannelName"] for channel in job.request.get("InputDataConfig", [])]
 
 
+def input_mode(job: TrainingJob, channel: Mapping[str, Any]) -> str:
+    """Return the mode of a channel: File, FastFile or Pipe."""
+    mode: str = channel.get("InputMode") or job.request["AlgorithmSpecification"]["TrainingInputMode"]
+    return mode
+
+
 def _inputs(job: TrainingJob) -> dict[str, Any]:
     return {
         channel["ChannelName"]: {
-            "TrainingInputMode": channel.get("InputMode", job.request["AlgorithmSpecification"]["TrainingInputMode"]),
+            "TrainingInputMode": input_mode(job, channel),
             **({"ContentType": channel["ContentType"]} if channel.get("ContentType") else {}),
             "S3DistributionType": channel["DataSource"].get("S3DataSource", {}).get("S3DataDistributionType", "None"),
             "RecordWrapperType": channel.get("RecordWrapperType", "None"),

@@ -177,6 +177,8 @@ class CommandRunner:
             for host, container in zip(run.hosts, run.containers, strict=True):
                 script = ScriptProcess(container)
                 run.scripts.append(script)
+                for pipe in container.pipes:
+                    threading.Thread(target=pipe.feed, args=(run.ended,), name=run.job.name, daemon=True).start()
                 self._guardian.guard(script.group)
                 arguments = (run, script, host.name)
                 watchers.append(threading.Thread(target=self._watch, args=arguments, name=run.job.name, daemon=True))
