@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from functools import partial
 
 import pytest
@@ -110,3 +111,24 @@ def test_credentials_that_are_missing_are_told(deployed):
 def test_a_stack_that_is_not_there_is_told(trainmaster):
     shown = trainmaster("--stack", "no-such-stack", "pools")
     assert (shown.returncode, "no-such-stack" in shown.stderr) == (2, True)
+
+
+def test_the_logs_of_a_job_are_printed_and_followed_to_its_end(deployed, trainmaster, pool, request_file):
+    assert trainmaster("submit", request_file("cli-logs", seconds=20)).returncode == 0
+    deployed.state("cli-logs", "running")
+    logs, group, stream = deployed.aws("logs"), "/aws/sagemaker/TrainingJobs", "cli-logs/algo-1-1700000000"
+    if not logs.describe_log_groups(logGroupNamePrefix=group)["logGroups"]:
+        logs.create_log_group(logGroupName=group)
+    logs.create_log_stream(logGroupName=group, logStreamName=stream)
+    event = {"timestamp": round(time.time() * 1000), "message": "epoch 1"}
+    logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=[event])
+
+    printed, followed = trainmaster("logs", "cli-logs"), trainmaster("logs", "cli-logs", "-f")
+
+    assert printed.stdout.splitlines() == ["==> attempt 1: cli-logs (active) <==", "epoch 1"]
+    assert (followed.returncode, followed.stdout) == (0, printed.stdout)
+    assert followed.stderr.splitlines()[-1] == "cli-logs: Completed."
+    assert trainmaster("submit", request_file("cli-logs", seconds=20)).returncode == 7
+    assert [line.split()[0] for line in trainmaster("ls", "--mine", "-a").stdout.splitlines()[2:]].count(
+        "cli-logs"
+    ) == 1

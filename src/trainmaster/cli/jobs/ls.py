@@ -99,6 +99,8 @@ def ls(  # noqa: PLR0913 - one parameter per option
         if not found:
             _check_names(api, share, pool)
     typer.echo(_text(cli, sort_jobs(found[:limit]), form))
+    if not found and states is _OPEN:
+        typer.echo("No unfinished jobs; --all also lists finished ones.", err=True)
     if len(found) > limit:
         typer.echo(f"Only {limit} jobs are shown; there are more (see --limit).", err=True)
 

@@ -75,6 +75,8 @@ def test_colours_do_not_move_columns() -> None:
 
 
 def test_ls_of_an_empty_queue_has_the_head_of_the_table(run: Terminal) -> None:
+    assert run("ls").stderr == "No unfinished jobs; --all also lists finished ones.\n"
+    assert run("ls", "--all").stderr == ""
     assert run("ls").stdout == (
         "Job Name  State  Priority  User  Age  Ran  Start  End  Reason\n"
         "--------  -----  --------  ----  ---  ---  -----  ---  ------\n"
