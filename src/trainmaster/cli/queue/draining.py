@@ -166,6 +166,7 @@ class ProgressBars:
             TimeElapsedColumn(),
             console=console,
             transient=True,
+            auto_refresh=False,  # drawn at each poll: what a terminal shows may also be recorded in a file
         )
         self._tasks: dict[str, Any] = {}
         self._totals: dict[str, int] = {}
