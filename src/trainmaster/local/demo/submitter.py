@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-_NO_TELEMETRY = '{"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": true}}}}'
 _PATIENCE_SECONDS = 5.0
 
 
@@ -28,16 +27,8 @@ class Submitter:
     """A process with a QueueSession that waits for jobs to submit."""
 
     def __init__(self, checkout: Checkout, address: StackAddress, logs: Path) -> None:
-        settings = logs / "sagemaker.yaml"
-        settings.write_text(_NO_TELEMETRY)
         self._log = logs / "submit.log"
-        environment = {
-            **clean_environment(os.environ),
-            **address.environment(),
-            # The SDK would report each call to AWS.
-            "SAGEMAKER_USER_CONFIG_OVERRIDE": str(settings),
-            "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": str(settings),
-        }
+        environment = {**clean_environment(os.environ), **address.environment()}
         with self._log.open("wb") as errors:
             self._process = subprocess.Popen(
                 [checkout.sdk2_python, checkout.root / "examples" / "submit_jobs.py"],
