@@ -361,7 +361,7 @@ class FakeApi:
     def patch_jobs_one(self, name: str, change: dict[str, Any]) -> tuple[int, Any]:
         job = self._job(name)
         if change.get("hold") is False and job["jobState"] != "held":
-            raise Refusal(409, "IllegalTransition", f"job {name} is {job['jobState']}, not held", "hold")
+            raise Refusal(409, "IllegalTransition", f"Job {name} is {job['jobState']}, not held.", "hold")
         if "hold" in change:
             self.move(name, "held" if change["hold"] else "pending", f"held by {ANN}")
         job["priority"] = change.get("priority", job["priority"])

@@ -15,7 +15,7 @@ HOSTILE = (
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT.*")
 _CLOSED = frozenset(
     {
-        *("jobState", "kind", "outcome", "from", "to", "hook", "state", "decision", "change", "prospect", "cause"),
+        *("jobState", "kind", "from", "to", "hook", "state", "decision", "change", "prospect", "cause"),
         *("order", "lending"),
     }
 )

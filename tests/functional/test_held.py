@@ -100,7 +100,7 @@ class TestNotBefore:
     def test_releasing_a_job_without_a_users_hold_is_rejected(self, world):
         submit_request(world, "job1", not_before=in_(300))
         with pytest.raises(
-            IllegalTransition, match="job job1 has no hold to release: it starts no earlier than 2026-11-21T12:05:00Z"
+            IllegalTransition, match="Job job1 has no hold to release: it starts no earlier than 2026-11-21T12:05:00Z"
         ):
             change(world.api_context, ADA, "job1", hold=False)
 

@@ -9,6 +9,9 @@ from trainmaster.domain.compat import UTC
 NEVER = datetime.max.replace(tzinfo=UTC)
 """Stands for no time; it sorts after all times."""
 
+YEARS = range(1970, 9000)
+"""Years of the times that the queue accepts and stores: no sum with a duration of them overflows."""
+
 VISIBLE_AFTER = timedelta(minutes=10)
 """AWS promises no read-after-write: for this time after a CreateTrainingJob call, "not found" means "unknown"."""
 

@@ -6,12 +6,16 @@ import math
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from datetime import datetime, timedelta
 from functools import cache
 from itertools import compress
 from operator import attrgetter, is_not
 from typing import Any, NamedTuple, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from trainmaster.domain.times import YEARS
+
 Check: TypeAlias = Callable[[Any], bool]
+_MAX_SPAN = timedelta(days=36_525)
 
 
 def checks_of_fields(kind: type) -> Mapping[str, Check]:
@@ -74,9 +78,16 @@ def check_of(hint: Any) -> Check:
     return _SCALARS.get(hint) or (lambda value: isinstance(value, origin))
 
 
+def is_time(value: Any) -> bool:
+    """Return whether a value is a time with a zone, in a year that the queue stores."""
+    return isinstance(value, datetime) and value.tzinfo is not None and value.year in YEARS
+
+
 _SCALARS: Mapping[Any, Check] = {
     Any: lambda _: True,
     str: lambda value: value.__class__ is str,
     int: lambda value: value.__class__ is int,
     float: lambda value: type(value) in (int, float) and math.isfinite(value),
+    datetime: is_time,
+    timedelta: lambda value: isinstance(value, timedelta) and abs(value) <= _MAX_SPAN,
 }

@@ -110,12 +110,12 @@ def change(
     Raises `JobNotFound`, `InvalidRequest`, `IllegalTransition`.
     """
     if priority is None and hold is None:
-        raise InvalidRequest("nothing to change", hint="give `priority`, `hold`, or both")
+        raise InvalidRequest("The request changes nothing.", hint="Specify `priority`, `hold`, or both.")
     if priority is not None and abs(priority) > MAX_PRIORITY:
         raise InvalidRequest(
-            f"priority {priority} is out of range",
+            f"The priority {priority} is out of range.",
             field="priority",
-            hint=f"use an integer from -{MAX_PRIORITY} to {MAX_PRIORITY}",
+            hint=f"Specify an integer from -{MAX_PRIORITY} to {MAX_PRIORITY}.",
         )
     return change_job(context, caller, name, lambda job: _changed(context, caller, job, priority=priority, hold=hold))
 
@@ -205,7 +205,7 @@ def _cancelled(context: ApiContext, caller: Caller, job: Job) -> Job:
 def _changed(context: ApiContext, caller: Caller, job: Job, *, priority: int | None, hold: bool | None) -> Job:
     now = context.clock.now()
     if job.state in ENDED:
-        raise IllegalTransition(f"job {job.name} is {job.state} and can no longer change", field="jobState")
+        raise IllegalTransition(f"Job {job.name} is {job.state} and can no longer change.", field="jobState")
     if priority is not None and priority != job.priority:
         _check_priority(context, job, priority)
         job = lifecycle.reprioritise(job, priority, now, caller.name)

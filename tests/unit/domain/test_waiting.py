@@ -110,7 +110,7 @@ class TestPeople:
         assert (released.state, released.held_by, released.after) == (JobState.HELD, None, ("parent",))
 
     def test_a_job_without_a_hold_cannot_be_released(self):
-        with pytest.raises(IllegalTransition, match="job job1 has no hold to release: it waits for job parent to end"):
+        with pytest.raises(IllegalTransition, match="Job job1 has no hold to release: it waits for job parent to end"):
             lifecycle.release(waiting_for("parent"), NOW, "ada")
         with pytest.raises(IllegalTransition, match="it starts no earlier than"):
             lifecycle.release(lifecycle.hold_if_needed(a_job(not_before=at(60)), NOW), NOW, "ada")

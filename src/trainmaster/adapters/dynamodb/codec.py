@@ -314,11 +314,10 @@ def _usual_name(value: Mapping[str, Any], owner: Owner) -> str:
 # ---------------------------------------------------------------- tables
 
 _SAME = Codec(lambda value, _: value, lambda value, _: value)
-_SPAN = Codec(lambda span, _: _seconds(span), lambda seconds, _: timedelta(seconds=seconds), exact=True)
+_SPAN = Codec(lambda span, _: _seconds(span), lambda seconds, _: timedelta(seconds=seconds))
 _MOMENT = Codec(
     lambda time, owner: _seconds(time - owner.entry),
     lambda seconds, owner: owner.entry + timedelta(seconds=seconds),
-    exact=True,
 )
 _NAMES = Codec(lambda names, _: list(names), lambda names, _: tuple(names))
 _BY_NAME = Codec(lambda values, _: dict(values), lambda values, _: values)

@@ -14,7 +14,8 @@ from trainmaster.adapters.dynamodb.rows import WAIT, Key, Row, finished_at, job_
 from trainmaster.domain.errors import UnreadableRow
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job
 from trainmaster.domain.jobs.listing import ended_place
-from trainmaster.domain.value_types import check_fields
+from trainmaster.domain.policy.settings import MAX_PRIORITY
+from trainmaster.domain.value_types import check_fields, is_time
 
 log = logging.getLogger(__name__)
 _MAX_CAUSE = 200
@@ -107,6 +108,8 @@ def _is_in_place(row: Row, job: Job) -> bool:
 
 def _is_consistent(job: Job) -> bool:
     demand, attempt = job.demand, job.attempt
+    if not is_time(job.entry_time) or abs(job.priority) > MAX_PRIORITY:
+        return False
     for units in demand.alternatives:
         if min(units.values(), default=1) <= 0:
             return False

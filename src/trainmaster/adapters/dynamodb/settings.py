@@ -8,12 +8,11 @@ pools is a row beside it, outside what passes read, written in the same transact
 from __future__ import annotations
 
 import json
-import logging
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmaster.adapters.dynamodb.reading import read
+from trainmaster.adapters.dynamodb.reading import read, read_or
 from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, inflate, keyed
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Guard, Table
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
@@ -22,16 +21,13 @@ from trainmaster.domain.document import Document, document, keep_unknown, value_
 from trainmaster.domain.errors import Throttled, VersionConflict
 from trainmaster.domain.policy.document import differences, policy_of
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.value_types import check_fields
 from trainmaster.ports.store import QueueSettings
 
 SETTINGS: Key = (STATE, "pools")
 EVENTS: Key = ("pools", "history")
 """In a partition of its own, because passes read all of `STATE`."""
 _ROUNDS = 10
-_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
-"""Errors from rows of a later version, or from damaged ones."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +118,17 @@ def history_of(row: Row | None) -> tuple[PoolEvent, ...]:
     return tuple(event for event, _ in _events_of(row))
 
 
-def _events_of(row: Row | None) -> list[tuple[PoolEvent, Document]]:
+def _events_of(row: Row | None) -> tuple[tuple[PoolEvent, Document], ...]:
     """Return the events in the row with their documents, which a newer release may have extended."""
-    if row is None:
-        return []
-    try:
-        events = json.loads(inflate(row["events"]["B"], MAX_TEXT_BYTES))
-        return [(value_of(PoolEvent, event), event) for event in events]
-    except _UNREADABLE as error:
-        log.warning("the history of pools cannot be read and starts again", extra={"cause": repr(error)})
-        return []
+    return read_or(row, _read_events, ())
+
+
+def _read_events(row: Row) -> tuple[tuple[PoolEvent, Document], ...]:
+    events = json.loads(inflate(row["events"]["B"], MAX_TEXT_BYTES))
+    found = tuple((value_of(PoolEvent, event), event) for event in events)
+    for event, _ in found:
+        check_fields(event)
+    return found
 
 
 def history_actions(table: Table, events: Sequence[PoolEvent]) -> list[Action]:

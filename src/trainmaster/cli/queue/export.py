@@ -19,7 +19,7 @@ from trainmaster.cli.common.request import read_object
 from trainmaster.cli.output.render import as_json, table
 from trainmaster.client.api.errors import Refused
 from trainmaster.domain.release import EXPORT_VERSION
-from trainmaster.domain.text import sanitize
+from trainmaster.domain.text import one_line, sanitize
 
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
@@ -56,7 +56,7 @@ def export(
             file.write(text + "\n")
         typer.echo(f"{_jobs(len(document['jobs']))} and {len(document['pools'])} pools are in {output}.", err=True)
     if document["skipped"]:
-        typer.echo(f"Jobs of other kinds than training are not exported: {len(document['skipped'])}.", err=True)
+        typer.echo(f"Not exported, of other kinds or damaged: {_jobs(len(document['skipped']))}.", err=True)
 
 
 def import_(
@@ -199,7 +199,7 @@ def _print(report: ImportReportView, *, json: bool) -> None:
     if wrong:
         rows = [(job["jobName"], job["outcome"], job["message"]) for job in sanitize(wrong)]
         typer.echo(table(rows, ("Job", "Outcome", "Why")))
-    counts = Counter(job["outcome"] for job in report["jobs"])
+    counts = Counter(one_line(job["outcome"]) for job in report["jobs"])
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     changes = ["settings"] * report["settingsChange"] + ["pools"] * report["poolsChange"]
     changed = f" Other {' and '.join(changes)}." if changes else " Settings and pools are the same."

@@ -24,7 +24,7 @@ def _kinds(share: str, image: str, types: str, count: int) -> tuple[str, ...]:
 
 
 def _short(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()[:8] if name else ""
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8] if name else ""
 
 
 def types_of(job: Job) -> str:

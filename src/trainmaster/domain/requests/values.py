@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from trainmaster.domain.compat import UTC, parse_iso
 from trainmaster.domain.jobs.names import MAX_NAME, STAMP
 from trainmaster.domain.policy.declaration import MAX_COUNT
+from trainmaster.domain.times import YEARS
 
 MAX_DURATION = timedelta(days=28)
 """No attempt runs longer (StoppingCondition, API reference), so no longer duration means anything."""
@@ -32,8 +33,6 @@ _LAMBDA = re.compile(r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za
 EVENT = "event"
 """Target of a custom resize that EventBridge announces."""
 _BETWEEN_NAMES = re.compile(r"[ +]+")
-_YEARS = range(1970, 9999)
-"""Years whose moments have a UTC time whatever their zone."""
 
 
 def switch(text: str) -> bool | None:
@@ -55,12 +54,13 @@ def duration(text: str) -> timedelta | None:
 
 def moment(text: str) -> datetime | None:
     """Read ISO 8601 with a zone, such as `2026-11-22T08:00:00Z` or `2026-11-22T09:00+01:00`, in UTC."""
-    if not _MOMENT.fullmatch(text) or int(text[:4]) not in _YEARS:
+    if not _MOMENT.fullmatch(text):
         return None
     try:
-        return parse_iso(text).astimezone(UTC)
-    except ValueError:
+        time = parse_iso(text).astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
+    return time if time.year in YEARS else None
 
 
 def count(text: str) -> int | None:

@@ -43,7 +43,7 @@ class ExportPage(ResponseModel):
     settings: Annotated[dict[str, Any], Field(description="As `PUT /settings` takes them.")]
     pools: Annotated[list[dict[str, Any]], Field(description="Pools that people have set, as `PUT /pools` takes them.")]
     jobs: Annotated[list[ExportedJob], Field(description="Waiting jobs in queue order, then held ones.")]
-    skipped: Annotated[list[str], Field(description="Jobs of other kinds than training, which are not exported.")]
+    skipped: Annotated[list[str], Field(description="Jobs not exported: of other kinds, or with damaged requests.")]
     next_cursor: Annotated[str | None, Field(description="`cursor` of the next page; null on the last one.")]
 
 

@@ -7,6 +7,7 @@ nothing, since a job of the same request is left as it is.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,7 +18,7 @@ from trainmaster.domain.access.ceilings import priority_problem
 from trainmaster.domain.access.rules import Action
 from trainmaster.domain.capacity.units import Kind, Pool
 from trainmaster.domain.compat import StrEnum
-from trainmaster.domain.errors import InvalidRequest, Refused
+from trainmaster.domain.errors import InvalidRequest, JobNotFound, Refused, UnreadableRow
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import WAITING, Change, Job, JobState
 from trainmaster.domain.jobs.listing import Cursor, Filter
@@ -31,6 +32,7 @@ from trainmaster.service.capacity.pools import replace_all
 from trainmaster.service.change import ApiContext
 from trainmaster.service.wake import wake
 
+log = logging.getLogger(__name__)
 MAX_PAGE_CHARACTERS = 2_000_000
 """Characters of requests after which a page ends; a response of Lambda has at most 6 MB (Lambda developer guide)."""
 _STATES = WAITING | {JobState.HELD}
@@ -43,7 +45,7 @@ class ExportPage:
     Attributes:
         settings: the settings in force.
         jobs: waiting jobs in queue order, then held ones, each with its whole request.
-        skipped: names of jobs of other kinds than training, which are not exported.
+        skipped: names of the other jobs: of other kinds than training, or with damaged requests.
         cursor: names the next page; None on the last one.
     """
 
@@ -137,14 +139,23 @@ def export_page(
         if read > characters:
             next_cursor = Cursor.behind(page.jobs[number - 1]).text()
             break
-        if job.work is not None:
+        request = _request_of(context, job) if job.work is None else None
+        if request is None:
             skipped.append(job.name)
             continue
-        request = context.store.request_of(job.name)
         read += len(json.dumps(request))
         found.append((job, request))
     context.store.add_audit(context.recorder(caller).export([job.name for job, _ in found]))
     return ExportPage(context.store.settings(), tuple(found), tuple(skipped), next_cursor)
+
+
+def _request_of(context: ApiContext, job: Job) -> Request | None:
+    """Return the job's request; None, with a warning, if its rows are damaged: no other job stays out of the export."""
+    try:
+        return context.store.request_of(job.name)
+    except (JobNotFound, UnreadableRow) as error:
+        log.warning("a job is not exported", extra={"job": job.name, "cause": str(error)})
+        return None
 
 
 def exported_pools(settings: QueueSettings) -> list[Pool]:

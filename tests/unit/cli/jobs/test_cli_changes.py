@@ -291,7 +291,7 @@ def test_hold_and_release(world: FakeApi, run: Terminal) -> None:
     assert run("release", "job1").stdout == "job1: Waiting in the queue.\n"
     assert world.jobs["job1"]["jobState"] == "pending"
     again = run("release", "job1")
-    assert (again.exit_code, again.stderr) == (4, "Error: IllegalTransition: job job1 is pending, not held\n")
+    assert (again.exit_code, again.stderr) == (4, "Error: IllegalTransition: Job job1 is pending, not held.\n")
 
 
 @pytest.mark.parametrize("value", [-5, 0, 100, -1_000_000])

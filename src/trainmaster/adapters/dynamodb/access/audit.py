@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import heapq
 import json
-import logging
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from trainmaster.adapters.dynamodb.reading import read_or, readable
 from trainmaster.adapters.dynamodb.rows import Row, keyed, moment
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Table
 from trainmaster.domain.access.audit import AuditAction, AuditEntry
@@ -24,17 +24,13 @@ from trainmaster.domain.access.audit_listing import (
 )
 from trainmaster.domain.compat import UTC
 from trainmaster.domain.document import document, value_of
-from trainmaster.domain.paging import MAX_EXAMINED
+from trainmaster.domain.paging import MAX_EXAMINED, read_moment
 
 AUDIT = "AUDIT#"
 """Prefix of the partitions; the functions' policies name it."""
 ADOPTED = f"{AUDIT}adopted#"
 """Prefix of the partitions of what the manager adopts during a restore."""
 _FIRST_PAGE = 100
-_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
-"""Errors from rows of a later version, or from damaged ones."""
-
-log = logging.getLogger(__name__)
 
 
 def audit_actions(table: Table, entries: Sequence[AuditEntry]) -> list[Action]:
@@ -73,8 +69,9 @@ def _entries(
     size = limit + 1 if which.job == which.who == which.action else max(limit + 1, _FIRST_PAGE)
     for month in _months(newest, which.since):
         parts = (_rows(table, partition(month, each), moment(which.since), top, size) for each in (AUDIT, ADOPTED))
-        for row in heapq.merge(*parts, key=lambda row: str(row["sk"]["S"]), reverse=True):
-            yield _place_of(row), _entry_of(row)
+        rows = heapq.merge(*parts, key=lambda row: str(row["sk"]["S"]), reverse=True)
+        for row, place in readable(rows, lambda row: (row, _place_of(row))):
+            yield place, read_or(row, _entry_of, None)
 
 
 def _rows(table: Table, part: str, since: str, until: str, size: int) -> Iterator[Row]:
@@ -102,16 +99,11 @@ def _key(place: AuditPlace) -> str:
 
 def _place_of(row: Row) -> AuditPlace:
     time, _, id_ = row["sk"]["S"].partition("#")
-    return datetime.fromisoformat(time), id_
+    return read_moment(time), id_
 
 
 def _entry_of(row: Row) -> AuditEntry | None:
-    """Return the entry in a row; None, with a warning, if it cannot be read."""
-    try:
-        expires = {"expires": datetime.fromtimestamp(int(row["expires"]["N"]), UTC)} if "expires" in row else {}
-        values = json.loads(row["entry"]["S"])
-        changes = {side: dict(values.pop(side, {})) for side in ("before", "after")}
-        return value_of(AuditEntry, values, **changes, **expires)
-    except _UNREADABLE as error:
-        log.warning("an audit entry cannot be read", extra={"entry": row["sk"]["S"], "cause": repr(error)})
-        return None
+    expires = {"expires": datetime.fromtimestamp(int(row["expires"]["N"]), UTC)} if "expires" in row else {}
+    values = json.loads(row["entry"]["S"])
+    changes = {side: dict(values.pop(side, {})) for side in ("before", "after")}
+    return value_of(AuditEntry, values, **changes, **expires)

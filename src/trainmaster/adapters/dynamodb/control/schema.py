@@ -16,8 +16,6 @@ from trainmaster.adapters.dynamodb.rows import STATE, Row
 from trainmaster.domain.errors import UnsupportedSchema
 
 ATTRIBUTE = "schema"
-_DAMAGED = (ValueError, TypeError, KeyError, AttributeError)
-"""Errors of migrations, and of the version itself, for values that no release has written."""
 Migration = Callable[[Row], Row]
 """Returns a row of one schema in the form of the next one."""
 
@@ -41,7 +39,9 @@ class Schema:
         """
         try:
             return self._upgraded(row)
-        except _DAMAGED:
+        except UnsupportedSchema:
+            raise
+        except Exception:  # noqa: BLE001 -- of the version, or of a migration, for values that no release has written
             return row
 
     def _upgraded(self, row: Row) -> Row:

@@ -55,7 +55,8 @@ def hold_unlaunched(job: Job, now: datetime, reason: str, retries: Retries | Non
 def release(job: Job, now: datetime, who: str) -> Job:
     """Release a job that a person holds; its own times and parents may still hold it."""
     if job.state is not JobState.HELD:
-        raise IllegalTransition(f"job {job.name} is {job.state}, not held", field="hold")
+        hint = "Only a held job can be released."
+        raise IllegalTransition(f"Job {job.name} is {job.state}, not held.", field="hold", hint=hint)
     freed = replace(job, held_by=None)
     if not _held_by_rules(freed, now):
         return _enqueue(freed, now, f"released by {who}")
@@ -63,7 +64,7 @@ def release(job: Job, now: datetime, who: str) -> Job:
         reason = held_reason(job)
         why = "" if reason is None else f": it {reason.message()}"
         raise IllegalTransition(
-            f"job {job.name} has no hold to release{why}", field="hold", hint="It enters the queue by itself."
+            f"Job {job.name} has no hold to release{why}.", field="hold", hint="It enters the queue by itself."
         )
     return note(freed, now, f"released by {who}")
 
