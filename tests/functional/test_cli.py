@@ -113,16 +113,16 @@ def test_output_piped_between_commands_needs_no_special_encoding(world: FakeApi,
 @pytest.mark.parametrize(
     ("changes", "arguments", "code", "told"),
     [
-        ({}, ["show", "nope"], 3, "Error: JobNotFound: "),
-        ({"AWS_ACCESS_KEY_ID": ""}, ["ls"], 5, "Error: Forbidden: No AWS credentials"),
-        ({"TRAINMASTER_API_URL": "http://127.0.0.1:1/prod"}, ["ls"], 6, "Error: Unreachable: Could not connect"),
+        ({}, ["show", "nope"], 3, "Error: "),
+        ({"AWS_ACCESS_KEY_ID": ""}, ["ls"], 5, "Error: No AWS credentials"),
+        ({"TRAINMASTER_API_URL": "http://127.0.0.1:1/prod"}, ["ls"], 6, "Error: Could not connect"),
         (
             {"TRAINMASTER_API_URL": "https:///prod"},
             ["ls"],
             2,
-            "Error: NotConfigured: 'https:///prod' is not a valid API URL",
+            "Error: 'https:///prod' is not a valid API URL",
         ),
-        ({}, ["ls", "--profile", "nope"], 2, "Error: NotConfigured: The config profile (nope) could not be found."),
+        ({}, ["ls", "--profile", "nope"], 2, "Error: The config profile (nope) could not be found."),
     ],
 )
 def test_errors_are_one_line_and_a_code(

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from trainmaster import __version__
 from trainmaster.cli.common.context import ApiTarget, CliContext
 from trainmaster.cli.common.exit_codes import MEANINGS, ExitCode, as_api_error, error_line, exit_code_of
+from trainmaster.cli.common.usage import UsageError, usage_lines
 from trainmaster.cli.demo import demo
 from trainmaster.cli.jobs.cancel import cancel
 from trainmaster.cli.jobs.hold import hold, release
@@ -29,7 +30,7 @@ from trainmaster.cli.jobs.show import show
 from trainmaster.cli.jobs.submit import submit
 from trainmaster.cli.jobs.wait import wait
 from trainmaster.cli.jobs.why import why
-from trainmaster.cli.output.render import PRINT_YAML, print_error
+from trainmaster.cli.output.render import PRINT_YAML, print_error, print_usage_error
 from trainmaster.cli.queue import manager, pools, settings
 from trainmaster.cli.queue.audit import audit
 from trainmaster.cli.queue.export import export, import_
@@ -38,6 +39,7 @@ from trainmaster.cli.replay import replay
 from trainmaster.domain.compat import UTC
 
 NAME = "trainmaster"
+_ARGUMENTS: Final = "trainmaster.arguments"
 _GLOBAL_OPTIONS: Final = ("--api-url", "--api-id", "--stack", "--region", "--profile")
 _GLOBAL_FLAGS: Final = ("--utc",)
 # Without this, click takes `-5` for an option; the number is still validated.
@@ -53,7 +55,12 @@ class CommandGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as click does, with the global options moved to the front, and `-o json` as `--json`."""
-        return super().parse_args(ctx, self._without_form(globals_first(args)))
+        ordered = self._without_form(globals_first(args))
+        ctx.meta[_ARGUMENTS] = ordered
+        try:
+            return super().parse_args(ctx, list(ordered))
+        except UsageError as error:
+            raise _usage_exit(error, ordered, self.commands) from error
 
     def _without_form(self, arguments: list[str]) -> list[str]:
         """Replace `-o json` and `-o yaml` by `--json`, for commands without an option `--output` of their own."""
@@ -81,6 +88,8 @@ class CommandGroup(TyperGroup):
         except BrokenPipeError:
             _discard_stdout()
             raise typer.Exit(ExitCode.BROKEN_PIPE) from None
+        except UsageError as error:
+            raise _usage_exit(error, ctx.meta[_ARGUMENTS], self.commands) from error
         except Exception as error:
             api_error = as_api_error(error)
             if api_error is None:
@@ -200,6 +209,14 @@ def main() -> None:
     except Exception:  # noqa: BLE001 - the last handler
         traceback.print_exc()
         sys.exit(ExitCode.BUG)
+
+
+def _usage_exit(error: Any, arguments: list[str], commands: Collection[str]) -> Exception:
+    """Print a usage error and return the exit; what click shows as help instead of an error is returned itself."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return error  # type: ignore[no-any-return]
+    print_usage_error(usage_lines(error, arguments, commands))
+    return typer.Exit(ExitCode.INVALID)
 
 
 def _discard_stdout() -> None:

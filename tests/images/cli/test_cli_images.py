@@ -55,7 +55,7 @@ def test_priority_and_share_of_the_command_line_replace_those_of_the_request(wor
 def test_wishes_that_are_no_object_are_refused_before_anything_is_sent(world: FakeApi, run: Terminal) -> None:
     result = run("submit", "-", "--priority", "5", stdin=json.dumps(a_body(trainmaster="fast")))
     assert (result.exit_code, world.calls) == (2, [])
-    assert "field trainmaster" in result.stderr
+    assert "The member trainmaster is not an object" in result.stderr
 
 
 def test_ignored_members_are_reported_as_warnings(world: FakeApi, run: Terminal) -> None:
@@ -67,7 +67,7 @@ def test_ignored_members_are_reported_as_warnings(world: FakeApi, run: Terminal)
 def test_a_request_that_is_refused_is_told_with_its_field(world: FakeApi, run: Terminal) -> None:
     result = run("submit", "-", stdin=json.dumps(a_body(imageUrls=[])))
     assert result.exit_code == 2
-    assert result.stderr == "Error: InvalidRequest: imageUrls is missing (field imageUrls). Add it.\n"
+    assert result.stderr == "Error: imageUrls is missing. Add it.\n"
 
 
 def test_the_same_request_again_tells_how_its_job_stands(world: FakeApi, run: Terminal, file: Path) -> None:
@@ -207,14 +207,14 @@ def test_looking_up_a_rejected_request_reports_the_rejection(world: FakeApi, run
     world.refused["harbour-7"] = REFUSED
     result = run(command, "harbour-7")
     assert result.exit_code == 3
-    assert result.stderr.startswith(f"Error: JobNotFound: {REFUSED}")
+    assert result.stderr.startswith(f"Error: {REFUSED}")
 
 
 def test_submit_waits_no_longer_once_the_request_is_refused(world: FakeApi, run: Terminal, file: Path) -> None:
     run.meanwhile = [lambda: None, lambda: world.refused.update({"harbour-7": REFUSED})]
     result = run("submit", str(file), "--wait")
     assert (result.exit_code, run.seconds) == (3, 10)
-    assert f"Error: JobNotFound: {REFUSED}" in result.stderr
+    assert f"Error: {REFUSED}" in result.stderr
 
 
 def test_an_old_rejection_does_not_end_the_wait_for_a_corrected_request(

@@ -88,7 +88,7 @@ ACCEPTED = [
 REFUSED = [
     ("TrainingJobName", "a" * 64, "", "At most 63"),
     ("TrainingJobName", "", "", "At least 1"),
-    ("TrainingJobName", "a-", "", "match the pattern"),
+    ("TrainingJobName", "a-", "", "letters, digits and hyphens"),
     ("TrainingJobName", "job\n", "", "Remove the line breaks."),
     ("TrainingJobName", None, "", "Omit the field"),
     ("TrainingJobName", 5, "", "Specify a string."),

@@ -160,8 +160,8 @@ def test_each_kind_of_error_has_its_code(kind: type[ApiError], code: int) -> Non
 
 def test_an_error_is_one_line() -> None:
     error = Refused("It is\n  wrong.", type="InvalidRequest", field="Tags[0].Key", hint="Mend\nit.")
-    assert error_line(error) == "InvalidRequest: It is wrong (field Tags[0].Key). Mend it."
-    assert error_line(Refused("It is wrong.")) == "Refused: It is wrong."
+    assert error_line(error) == "It is wrong. Mend it."
+    assert error_line(Refused("It is wrong.")) == "It is wrong."
 
 
 def test_expired_credentials_are_no_bug() -> None:
@@ -192,7 +192,7 @@ def test_demo_asks_for_a_python_that_it_runs_on(run: Terminal) -> None:
     run.missing = {"tomllib"}
     result = run("demo")
     assert (result.exit_code, run.started) == (2, [])
-    assert result.stderr.startswith("Error: NotInstalled: The demo needs Python 3.11 or newer. ")
+    assert result.stderr.startswith("Error: The demo needs Python 3.11 or newer. ")
 
 
 def test_demo_says_how_to_install_what_is_missing(run: Terminal) -> None:
@@ -200,6 +200,6 @@ def test_demo_says_how_to_install_what_is_missing(run: Terminal) -> None:
     result = run("demo")
     assert (result.exit_code, run.started) == (2, [])
     assert result.stderr == (
-        "Error: NotInstalled: The demo needs packages that are not installed (moto). "
+        "Error: The demo needs packages that are not installed (moto). "
         '`make demo` in a checkout of the project installs them, or `pip install "trainmaster[local]"`.\n'
     )

@@ -76,7 +76,7 @@ class World:
         self.outage: list[int] = []
         self.lose_answers = 0
         self.pools: dict[str, Any] = {"pools": [], "version": 1}
-        self.settings: dict[str, Any] = {"order": "backfill", "version": 1}
+        self.settings: dict[str, Any] = {"order": "backfill", "preemption": {}, "version": 1}
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
 

@@ -22,6 +22,8 @@ _BITS = {"integer": 31, "long": 63}
 _MAX_MATCHED_LENGTH = 8192
 _MAX_NAMED = 12
 _MAX_NAME_LENGTH = 64
+_ROLE, _ROLE_EXAMPLE = "RoleArn", "arn:aws:iam::111122223333:role/NAME"
+_NAME, _NAME_HINT = "TrainingJobName", "Use letters, digits and hyphens inside, at most 63 characters."
 
 Found = Iterator[Problem]
 
@@ -83,6 +85,9 @@ def _map(rule: Any, value: object, path: str) -> Found:
 def _string(rule: Any, value: object, path: str) -> Found:
     if not isinstance(value, str):
         yield _wrong_type(rule, value, path)
+        return
+    if path == _ROLE and not value.startswith("arn:"):
+        yield _problem(path, f"is {shown(value)}, which is no ARN.", f"Write it in full, such as {_ROLE_EXAMPLE}.")
         return
     size = list(_size(rule, len(value), path, "characters"))
     allowed = rule.enum
@@ -146,7 +151,8 @@ def _pattern(pattern: str, value: str, path: str) -> Found:
         yield _problem(path, f"has {len(value)} characters.", f"At most {_MAX_MATCHED_LENGTH} are allowed.")
     elif not matches(pattern, value):
         broken = matches(pattern, LINE_END.sub("", value))
-        hint = "Remove the line breaks." if broken else f"It has to match the pattern {pattern}"
+        wanted = _NAME_HINT if path == _NAME else f"It has to match the pattern {pattern}"
+        hint = "Remove the line breaks." if broken else wanted
         yield _problem(path, f"is {shown(value)}.", hint)
 
 
@@ -185,6 +191,8 @@ def _unknown_member(name: object, members: Mapping[str, object], path: str) -> P
 def _allowed_hint(value: str, allowed: list[str]) -> str:
     suggestion = did_you_mean(value, allowed)
     by_similarity = sorted(allowed, key=lambda name: _common_start(name, value), reverse=True)
+    if suggestion and len(allowed) > _MAX_NAMED:
+        return f"Did you mean '{suggestion}'?"
     return (f"Did you mean '{suggestion}'? " if suggestion else "") + f"The values are: {_named(by_similarity)}."
 
 

@@ -16,6 +16,7 @@ import typer
 from trainmaster.client.api.config import ID_VARIABLE, STACK_VARIABLE, URL_VARIABLE
 from trainmaster.client.api.errors import NotConfigured
 from trainmaster.client.views.moments import LOCAL
+from trainmaster.domain.text import one_line
 
 if TYPE_CHECKING:
     import boto3
@@ -39,7 +40,17 @@ def connect(target: ApiTarget, environ: Mapping[str, str]) -> ApiClient:
     """Return a client for the API that the options or the environment select. Raises NotConfigured."""
     from trainmaster.client.api.client import ApiClient
 
-    return ApiClient(target.api_url, api_id=target.api_id, session=_session(target), environ=_environ(target, environ))
+    return ApiClient(
+        target.api_url,
+        api_id=target.api_id,
+        session=_session(target),
+        environ=_environ(target, environ),
+        on_wait=_tell_of_wait,
+    )
+
+
+def _tell_of_wait(host: str) -> None:
+    typer.echo(f"Still waiting for {one_line(host)}; Ctrl-C gives up.", err=True)
 
 
 def connect_s3(target: ApiTarget) -> Any:

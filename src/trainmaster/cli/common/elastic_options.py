@@ -36,6 +36,7 @@ _HELP: dict[str, tuple[str, str]] = {
     "restarts-before-full": ("N", "Restarts within the period after which the next one is a new attempt."),
     "max-full-restarts": ("N", "Maximum new attempts within the period before the job fails."),
 }
+NAMES = frozenset(_HELP)
 _MINIMUM = {"max-restarts": 0, "max-total-restarts": 0, "max-full-restarts": 0}
 
 

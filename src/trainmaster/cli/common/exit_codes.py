@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
+from trainmaster.cli.common.elastic_options import NAMES as ELASTIC
 from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, NotConfigured, NotFound, Refused, Unreachable
 
 
@@ -51,15 +53,28 @@ _CODES: tuple[tuple[type[ApiError], ExitCode], ...] = (
     (Conflict, ExitCode.CONFLICT),
     (Unreachable, ExitCode.UNREACHABLE),
 )
-# The API's hints are for all callers; on the command line, one of its commands helps more.
 _HINTS = {
     "NameTaken": "Nothing was submitted; `trainmaster submit --resubmit` takes a new name.",
     "JobNotFound": "See `trainmaster ls --all`.",
     "VersionConflict": "Try again.",
-    "PoolNotFound": "See `trainmaster pools`.",
 }
-# Errors whose field is not one of the request: the message says enough.
-_WITHOUT_FIELD = frozenset({"JobNotFound", "PoolNotFound", "IllegalTransition", "VersionConflict"})
+"""The API's hints are for all callers; on the command line, one of its commands helps more."""
+_COMMANDS: Final[Mapping[str, str]] = {
+    "GET /openapi.json": "the reference of the API",
+    "GET /jobs": "`trainmaster ls`",
+    "GET /pools": "`trainmaster pools`",
+    "GET /settings": "`trainmaster settings`",
+    "GET /manager": "`trainmaster version`",
+    "PUT /pools": "`trainmaster pools set`",
+    "PUT /settings": "`trainmaster settings set`",
+    "PUT /pause": "`trainmaster pause`",
+    "DELETE /pause": "`trainmaster resume`",
+}
+_ROUTE = re.compile("|".join(map(re.escape, _COMMANDS)))
+_OPTION = re.compile(r"(?:(?:[Tt]he )?option )?'trainmaster:([^'\s]*)'")
+_PREFIX = re.compile(r"trainmaster:(?=[a-z])")
+_OWN_OPTIONS = frozenset({"resources", "instances", *ELASTIC})
+"""Options of the queue that have one of the same name on the command line."""
 
 
 def exit_code_of(error: ApiError) -> ExitCode:
@@ -70,12 +85,24 @@ def exit_code_of(error: ApiError) -> ExitCode:
 
 
 def error_line(error: ApiError) -> str:
-    """Format an error in one line: its type, message, field and hint."""
-    field = f" (field {error.field})" if error.field and error.type not in _WITHOUT_FIELD else ""
-    hint = _HINTS.get(error.type, error.hint)
-    message = error.message.rstrip(".") if hint or field else error.message
-    text = f"{error.type}: {message}{field}{'. ' + hint if hint else ''}"
-    return " ".join(text.split())
+    """Format an error in one line: its message and hint, in the words of the command line."""
+    hint = _HINTS.get(error.type, error.hint) or ""
+    message = error.message.strip().rstrip(".")
+    named = error.field is None or error.field.startswith("Tags[") or error.field in message
+    where = "" if named or error.type != "InvalidRequest" else f"{error.field}: "
+    text = " ".join(f"{where}{message}. {hint}".split())
+    text = in_own_words(text)
+    return text if text.endswith((".", "?", "`")) else f"{text}."
+
+
+def in_own_words(text: str) -> str:
+    """Replace the API's routes and tags in a sentence by commands and options."""
+    text = _ROUTE.sub(lambda found: _COMMANDS[found[0]], text)
+    return _PREFIX.sub("", _OPTION.sub(lambda found: _option(found[1]), text))
+
+
+def _option(name: str) -> str:
+    return f"--{name}" if name in _OWN_OPTIONS else f"--option {name}"
 
 
 def as_api_error(error: Exception) -> ApiError | None:
@@ -84,13 +111,21 @@ def as_api_error(error: Exception) -> ApiError | None:
         return error
     # If botocore was never imported, it cannot have raised the error.
     if "botocore" in sys.modules:
-        return _credentials_error(error)
+        return _aws_error(error)
     return None
 
 
-def _credentials_error(error: Exception) -> ApiError | None:
-    from botocore.exceptions import BotoCoreError
+def _aws_error(error: Exception) -> ApiError | None:
+    """Return an error of botocore: about credentials, of an AWS API, or of the way to it."""
+    from botocore.exceptions import BotoCoreError, ClientError
 
-    if not isinstance(error, BotoCoreError):
+    from trainmaster.client.api.credentials import credentials_error, error_code
+
+    if not isinstance(error, BotoCoreError | ClientError):
         return None
-    return Forbidden(str(error), type=type(error).__name__, hint="Log in again, or select a profile with --profile.")
+    if (known := credentials_error(error, None)) is not None:
+        return known
+    code = error_code(error)
+    if code.startswith("AccessDenied") or code in ("UnauthorizedOperation", "Forbidden"):
+        return Forbidden(str(error), type=code, hint="Ask for the permission that it names.")
+    return Unreachable(f"An AWS service did not answer as expected: {error}", type=code, hint="Check your network.")

@@ -15,7 +15,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _AGO = re.compile(r"([0-9]{1,5})([smhdw])")
 
 
-def moment_option(text: str | None, now: datetime) -> str | None:
+def moment_option(text: str | None, now: datetime, option: str = "--since") -> str | None:
     """Return the time of an option in the API's format; without a zone, it is in that of `now`.
 
     Raises `BadParameter`.
@@ -28,4 +28,4 @@ def moment_option(text: str | None, now: datetime) -> str | None:
         moment = parse_iso(text)
         return (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).astimezone(UTC).isoformat()
     except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is not a time: use {WHEN}.") from None
+        raise typer.BadParameter(f"{text!r} is not a time: use {WHEN}", param_hint=f"'{option}'") from None

@@ -35,7 +35,7 @@ def read_job(file: str, base: str | None = None, options: Mapping[str, str] | No
     `base` is a file with members that a manifest lacks; `options` are tags of the command line, which decide with the
     manifest whether the job can have several instances. Raises Refused, typer.BadParameter.
     """
-    text = _read_text(file, "request")
+    text = _read_text(file, "request", _JOB_HINT)
     documents = _parse_yaml(text, file) if _MANIFEST_LINE.search(text) else [_parse_json(text, file, _JOB_HINT)]
     if not is_manifest(documents[0]):
         if base is not None:
@@ -52,7 +52,7 @@ def read_job(file: str, base: str | None = None, options: Mapping[str, str] | No
 
 def read_object(file: str, noun: str, hint: str) -> dict[str, Any]:
     """Return the JSON object in a file; `-` reads standard input. Raises Refused."""
-    return _parse_json(_read_text(file, noun), file, hint)
+    return _parse_json(_read_text(file, noun, hint), file, hint)
 
 
 def upload_command(cli: CliContext, job: ConvertedManifest) -> None:
@@ -82,7 +82,8 @@ def _parse_json(text: str, file: str, hint: str) -> dict[str, Any]:
     try:
         value = json.loads(text, parse_constant=reject_constant)
     except ValueError as error:
-        raise _invalid(f"{_display_name(file)} is not valid JSON: {error}", hint) from error
+        wrong = f"not valid JSON: {error}" if text.strip() else "empty"
+        raise _invalid(f"{_display_name(file)} is {wrong}", hint) from error
     if not isinstance(value, dict):
         raise _invalid(f"{_display_name(file)} does not contain a JSON object", hint)
     return value
@@ -94,10 +95,10 @@ def _parse_yaml(text: str, file: str) -> list[Any]:
         documents = parse_documents(text)
     except ValueError as error:
         check_text(text, file)
-        raise _invalid(f"{_display_name(file)} is not valid YAML: {error}", "Correct it there") from error
+        raise _invalid(f"{_display_name(file)} is not valid YAML: {error}", "Correct it there.") from error
     if not documents or not all(map(is_manifest, documents)):
         check_text(text, file)
-        raise _invalid(f"{_display_name(file)} does not contain a manifest", "Set apiVersion and kind")
+        raise _invalid(f"{_display_name(file)} does not contain a manifest", "Set apiVersion and kind.")
     return documents
 
 
@@ -134,15 +135,24 @@ def with_tags(request: Mapping[str, Any], priority: int | None, options: Mapping
     return {**request, "Tags": [*others, *({"Key": key, "Value": value} for key, value in new.items())]}
 
 
-def _read_text(file: str, noun: str) -> str:
+def _read_text(file: str, noun: str, hint: str) -> str:
     """Return the file's text without the byte order mark that some editors write."""
     try:
         content = _read_stdin(noun) if file == "-" else Path(file).read_bytes()
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _invalid(f"{_display_name(file)} is not valid JSON: {error}", _HINT) from error
+        raise _invalid(f"{_display_name(file)} is not text in UTF-8", hint) from error
     except OSError as error:
-        raise Refused(f"{_display_name(file)} cannot be read: {error.strerror}.", type="InvalidFile") from error
+        raise _invalid(f"{_display_name(file)} cannot be read: {error.strerror}", _file_hint(error, noun)) from error
+    except ValueError as error:
+        raise _invalid(f"{_display_name(file)} is no name of a file", f"Give the file of the {noun}.") from error
+
+
+def _file_hint(error: OSError, noun: str) -> str:
+    """Return what to do about a file that cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        return f"Check the path, or give - to read the {noun} from standard input."
+    return f"Give a file that you may read, with the {noun}."
 
 
 def _display_name(file: str) -> str:

@@ -240,6 +240,11 @@ def print_error(line: str) -> None:
     typer.echo(f"Error: {one_line(line)}", err=True)
 
 
+def print_usage_error(lines: str) -> None:
+    """Print a usage error on standard error, each of its lines without control characters."""
+    typer.echo("\n".join(map(one_line, f"Error: {lines}".split("\n"))), err=True)
+
+
 def terminal_width() -> int:
     """Return the number of columns of the terminal."""
     return shutil.get_terminal_size().columns

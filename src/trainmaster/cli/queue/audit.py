@@ -46,7 +46,7 @@ def audit(  # noqa: PLR0913 - one parameter per option
     """
     cli = cli_context(context)
     now = cli.now()
-    given = {"since": moment_option(since, now), "until": moment_option(until, now), "job": job, "who": who}
+    given = {"since": moment_option(since, now), "until": moment_option(until, now, "--until"), "job": job, "who": who}
     with cli.api() as api:
         found = list(islice(api.all_audit_entries(**given, action=action and action.value), limit + 1))
     shown = found[:limit]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -13,6 +13,7 @@ from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json
 from trainmaster.cli.output.render import as_json, print_warnings, terminal_width
 from trainmaster.cli.queue.draining import drain, resume
+from trainmaster.cli.queue.pool_checks import in_words_of_pools, with_caps
 from trainmaster.cli.queue.pool_options import (
     AcceleratorMemory,
     Accelerators,
@@ -29,17 +30,17 @@ from trainmaster.cli.queue.pool_options import (
 )
 from trainmaster.cli.queue.pools_history import history_table
 from trainmaster.cli.queue.pools_table import WIDTH, pools_table, quota_notes
-from trainmaster.client.api.errors import Conflict
+from trainmaster.client.api.errors import Conflict, Refused
 from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.units import Kind
 from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
+    from trainmaster.cli.queue.pool_checks import PoolSettings
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.views.types import PoolSetting, PoolsView, PoolView, RemovalView
 
-PoolSettings = dict[str, "PoolSetting"]
 _MAX_ATTEMPTS = 5
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
@@ -117,13 +118,10 @@ def set_caps(  # noqa: PLR0913 -- one parameter per option
     }
     cli = cli_context(context)
     with cli.api() as api:
-        answer = _update_pools(api, lambda now: _with_caps(now, caps_by_pool, properties))
+        answer = _update_pools(api, lambda now: with_caps(now, caps_by_pool, properties))
     _print(cli, answer, json=json)
     changed = [pool for pool in answer["pools"] if pool["name"] in caps_by_pool and pool["instanceType"] not in SHIPPED]
-    print_warnings(
-        _unknown_type_warning(pool) if _has_known_attributes(pool) else _unknown_attributes_warning(pool)
-        for pool in changed
-    )
+    print_warnings(map(_unknown_type_warning, changed))
 
 
 @app.command("remove")
@@ -183,40 +181,11 @@ def _change_once(api: ApiClient, change: Callable[[PoolSettings], PoolSettings])
         for pool in now["pools"]
         if pool["kind"] != Kind.SERVICE.value
     }
-    return api.set_pools(change(settings).values(), now["version"])
-
-
-def _with_caps(now: PoolSettings, caps_by_pool: Mapping[str, int], properties: Mapping[str, Any]) -> PoolSettings:
-    """Return the settings with these caps and properties for the named pools."""
-    for name in caps_by_pool:
-        _check_type(name, properties["instanceType"], now)
-    return now | {name: _setting(name, cap, properties, now.get(name)) for name, cap in caps_by_pool.items()}
-
-
-def _setting(name: str, cap: int, properties: Mapping[str, Any], now: PoolSetting | None) -> PoolSetting:
-    changes = {key: value for key, value in properties.items() if value is not None}
-    setting: dict[str, Any] = {**(now or {"instanceType": name}), "cap": cap, **changes}
-    if setting["instanceType"] != name:
-        setting["name"] = name
-    return cast("PoolSetting", setting)
-
-
-def _check_type(name: str, instance_type: str | None, now: PoolSettings) -> None:
-    """Raise BadParameter for a new pool whose name is not an instance type, unless a type is given."""
-    if instance_type is None and name not in now and not name.startswith("ml."):
-        message = f"there is no pool {name!r}; to create it, set its instance type with --type"
-        raise typer.BadParameter(message, param_hint="'POOL=CAP'")
-
-
-def _has_known_attributes(pool: PoolView) -> bool:
-    return bool(pool["vcpus"] or pool["memoryGib"] or pool["accelerators"])
-
-
-def _unknown_attributes_warning(pool: PoolView) -> str:
-    return (
-        f"{pool['name']}: the resources of {pool['instanceType']} are unknown, so no job that requests resources can "
-        "run there. Check the type, or set --vcpus, --memory-gib and --accelerators."
-    )
+    changed = change(settings)
+    try:
+        return api.set_pools(changed.values(), now["version"])
+    except Refused as error:
+        raise in_words_of_pools(error, [*changed]) from error
 
 
 def _unknown_type_warning(pool: PoolView) -> str:

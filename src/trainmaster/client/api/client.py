@@ -8,18 +8,23 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
+from socket import gaierror
+from ssl import SSLError
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 
 from trainmaster import __version__
 from trainmaster.client.api.config import REGION_HINT, Address, find_address
-from trainmaster.client.api.errors import Conflict, NotConfigured, NotFound, Unreachable
+from trainmaster.client.api.credentials import login_hint
+from trainmaster.client.api.errors import Conflict, Forbidden, NotConfigured, NotFound, Unreachable
 from trainmaster.client.api.quiet import quiet
-from trainmaster.client.api.responses import result_of
+from trainmaster.client.api.responses import EXPIRED_TYPE, result_of
 from trainmaster.client.api.retry import Retry
 from trainmaster.client.api.signing import SigV4
 from trainmaster.client.views.types import (
@@ -51,6 +56,8 @@ log = logging.getLogger(__name__)
 
 # API Gateway times out an integration after 29 seconds; wait a little longer for its response.
 _TIMEOUT = httpx.Timeout(32.0, connect=5.0)
+_NOTICE_SECONDS = 10.0
+_PRIVATE_HINT = "A private API is reachable only from its VPC, or through its VPC endpoint's host name with the API ID."
 
 
 class ApiClient:
@@ -58,6 +65,7 @@ class ApiClient:
 
     `url` ends in the stage. `api_id` is needed for a private API behind a VPC endpoint's own host name. `session`
     (a boto3 session; the default one if None) provides credentials and the Region. `transport` replaces the network.
+    `on_wait` is called with the API's host, in another thread, once a call has taken `notice_seconds`.
     Every method raises `ApiError` or a subclass. Thread-safe, as httpx's client is.
     """
 
@@ -71,7 +79,10 @@ class ApiClient:
         retry: Retry | None = None,
         timeout: httpx.Timeout = _TIMEOUT,
         environ: Mapping[str, str] = os.environ,
+        on_wait: Callable[[str], object] | None = None,
+        notice_seconds: float = _NOTICE_SECONDS,
     ) -> None:
+        self._on_wait, self._notice_seconds = on_wait, notice_seconds
         self._url, self._api_id, self._given_session = url, api_id, session
         self._transport, self._timeout, self._environ = transport, timeout, environ
         self._retry = retry or Retry()
@@ -321,7 +332,7 @@ class ApiClient:
         }
         if address.api_id:
             headers["x-apigw-api-id"] = address.api_id
-        auth = SigV4(self.session.get_credentials, self._region(address))
+        auth = SigV4(self.session.get_credentials, self._region(address), self.session)
         # An address of this machine is called without the environment's proxies: its requests are not encrypted.
         return httpx.Client(
             auth=auth,
@@ -368,11 +379,32 @@ class ApiClient:
         headers = {"content-type": "application/json"} if body is not None else {}
         with quiet():
             url = self.address.url + path + _query(query or {})
-            response, attempts = self._send_with_retries(
-                lambda: self._http.request(method, url, content=content, headers=headers)
-            )
+            with self._noticed():
+                response, attempts = self._send_with_retries(
+                    lambda: self._http.request(method, url, content=content, headers=headers)
+                )
         self._note_version(response)
-        return result_of(response, retried=attempts > 1), attempts > 1
+        try:
+            return result_of(response, retried=attempts > 1), attempts > 1
+        except Forbidden as error:
+            if error.type == EXPIRED_TYPE:
+                error.hint = login_hint(self.session)
+            raise
+
+    @contextmanager
+    def _noticed(self) -> Iterator[None]:
+        """Call `on_wait` with the API's host if the block takes longer than `_NOTICE_SECONDS`."""
+        if self._on_wait is None:
+            yield
+            return
+        host = urlsplit(self.address.url).netloc
+        timer = threading.Timer(self._notice_seconds, self._on_wait, (host,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _note_version(self, response: httpx.Response) -> None:
         """Keep the service's version, and warn once if this client does not fit it."""
@@ -417,11 +449,27 @@ def _response_or_none(send: Callable[[], httpx.Response]) -> httpx.Response | No
 
 
 def _unreachable(address: Address, error: Exception) -> Unreachable:
-    return Unreachable(
-        f"Could not connect to {address.url}: {error or type(error).__name__}.",
-        hint="A private API is reachable only from its VPC, or through its VPC endpoint's host name with the API ID. "
-        "Check the URL, the endpoint's security group and your network.",
-    )
+    """Return the error of a connection that failed, with what to do about its cause."""
+    causes = [error, *_causes(error)]
+    message = f"Could not connect to {address.url}: {error or type(error).__name__}."
+    if any(isinstance(each, gaierror) for each in causes):
+        hint = f"No host of that name was found. {_PRIVATE_HINT} Check the URL and your network's DNS."
+    elif any(isinstance(each, SSLError) for each in causes):
+        hint = "Check the URL, and that SSL_CERT_FILE names the certificates of your network's proxy if it has one."
+    elif isinstance(error, httpx.ReadTimeout):
+        message = f"{address.url} did not answer in time."
+        hint = "Try again later. The service's alarms and logs show the cause."
+    else:
+        hint = f"{_PRIVATE_HINT} Check the URL, the endpoint's security group and your network."
+    return Unreachable(message, hint=hint)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors that have led to this one, the nearest first."""
+    below = error.__cause__ or error.__context__
+    while below is not None:
+        yield below
+        below = below.__cause__ or below.__context__
 
 
 def _has_values(job: JobView, priority: int | None, *, hold: bool | None) -> bool:

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from trainmaster.client.api.credentials import credentials_error
 from trainmaster.client.api.errors import NotConfigured
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def find_address(
 ) -> Address:
     """Return the API's address from the argument, else the environment, else the stack outputs `ApiUrl` and `ApiId`.
 
-    Raises NotConfigured if none of them is set, if the URL is invalid, or if it is `http://` and not of this machine.
+    Raises Forbidden for expired credentials; NotConfigured if none of them is set, if the URL is invalid, or if it is
+    `http://` and not of this machine.
     """
     environ_url, environ_id = environ.get(URL_VARIABLE), environ.get(ID_VARIABLE)
     if url and environ_url not in (None, "", url):
@@ -108,6 +110,8 @@ def _outputs(session: boto3.session.Session, stack: str) -> dict[str, str]:
     try:
         found = session.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
     except (BotoCoreError, ClientError) as error:
+        if (known := credentials_error(error, session)) is not None:
+            raise known from error
         hint = (
             f"{REGION_HINT} If {URL_VARIABLE} is set, no stack is read."
             if isinstance(error, NoRegionError)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from trainmaster.client.api.credentials import credentials_error, login_hint
 from trainmaster.client.api.errors import Forbidden
 
 if TYPE_CHECKING:
-    from botocore.credentials import Credentials
+    import boto3
+    from botocore.credentials import Credentials, ReadOnlyCredentials
 
 _SIGNED = ("host", "content-type", "x-apigw-api-id")
 
@@ -21,31 +23,49 @@ _SIGNED = ("host", "content-type", "x-apigw-api-id")
 class SigV4(httpx.Auth):
     """An httpx.Auth that signs each attempt, so that a retry does not carry an expired signature.
 
-    `credentials` is a boto3 session's `get_credentials`, called for every request because temporary credentials change.
+    `credentials` is a boto3 session's `get_credentials`, called for every request because temporary credentials change;
+    `session` is that session, for the profile in hints.
     """
 
     requires_request_body = True
 
-    def __init__(self, credentials: Callable[[], Credentials | None], region: str) -> None:
+    def __init__(
+        self,
+        credentials: Callable[[], Credentials | None],
+        region: str,
+        session: boto3.session.Session | None = None,
+    ) -> None:
         self._credentials = credentials
         self._region = region
+        self._session = session
 
     def auth_flow(self, request: httpx.Request) -> Iterator[httpx.Request]:  # type: ignore[override]
         """Add `Authorization`, `X-Amz-Date` and, for temporary credentials, `X-Amz-Security-Token`."""
         request.headers.update(self._signature_of(request))
         yield request
 
+    def _frozen_credentials(self) -> ReadOnlyCredentials:
+        """Return the credentials to sign with. Raises Forbidden, with the command to log in with."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            credentials = self._credentials()
+            found = None if credentials is None else credentials.get_frozen_credentials()
+        except (BotoCoreError, ClientError) as error:
+            known = credentials_error(error, self._session)
+            if known is None:
+                raise
+            raise known from error
+        if found is None:
+            raise Forbidden("No AWS credentials were found to sign the request.", hint=login_hint(self._session))
+        return found
+
     def _signature_of(self, request: httpx.Request) -> dict[str, str]:
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
 
-        credentials = self._credentials()
-        if credentials is None:
-            raise Forbidden(
-                "No AWS credentials were found to sign the request.",
-                hint="Set AWS_PROFILE or log in with `aws sso login`.",
-            )
+        credentials = self._frozen_credentials()
         headers = {name: request.headers[name] for name in _SIGNED if name in request.headers}
         unsigned = AWSRequest(request.method, str(request.url), headers=headers, data=request.content)
-        SigV4Auth(credentials.get_frozen_credentials(), "execute-api", self._region).add_auth(unsigned)
+        SigV4Auth(credentials, "execute-api", self._region).add_auth(unsigned)
         return dict(unsigned.headers.items())

@@ -100,7 +100,16 @@ def _value(name: str, amount: str) -> int | float | str | None:
     return float(amount) if _GIB.fullmatch(amount) else None
 
 
+_ELSEWHERE = {
+    **dict.fromkeys(("gpu", "gpus", "nvidia.com/gpu", "accelerator_count"), "accelerators"),
+    **dict.fromkeys(("cpu", "cpus", "cores"), "vcpus"),
+    **dict.fromkeys(("mem", "memory", "ram", "memory_gb"), "memory_gib"),
+    **dict.fromkeys(("gpu_memory", "gpu_memory_gib", "vram"), "accelerator_memory_gib"),
+}
+"""Names of resources in other tools."""
+
+
 def _unknown(name: str) -> _Wrong:
-    meant = did_you_mean(name, MEMBERS)
+    meant = _ELSEWHERE.get(name.casefold()) or did_you_mean(name, MEMBERS)
     guess = f"Did you mean '{meant}'? " if meant else ""
     return f"there is no member {shown(name)}", f"{guess}The members are: {', '.join(MEMBERS)}."

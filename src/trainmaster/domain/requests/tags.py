@@ -141,10 +141,10 @@ def _unreadable(option: Option, key: str, given: object, value: str, field: str)
 def _unknown_option(key: str, name: str, field: str) -> Problem:
     meant = did_you_mean(name, OPTIONS)
     known = ", ".join(OPTION_PREFIX + option for option in sorted(OPTIONS))
-    guess = f"Did you mean '{OPTION_PREFIX}{meant}'? " if meant else ""
+    guess = f"Did you mean '{OPTION_PREFIX}{meant}'?" if meant else f"The options are: {known}."
     return Problem(
         f"{field}.Key",
         f"There is no option {shown(key)}.",
-        f"{guess}The options are: {known}.",
+        guess,
         UnknownOption,
     )

@@ -28,7 +28,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.document import policy_of
 from trainmaster.domain.policy.problems import policy_problems
-from trainmaster.domain.requests.fields import shown
+from trainmaster.domain.requests.fields import did_you_mean, shown
 from trainmaster.ports.store import QueueSettings, Store
 from trainmaster.service.capacity.pool_usage import RemovalImpact, removal_impact
 from trainmaster.service.change import ApiContext, SettingsChange, change_settings, check_ceilings
@@ -242,7 +242,9 @@ def _existing(now: QueueSettings, name: str) -> Pool:
     if (problem := service_problem(Pool(name, 0))) is not None:
         raise problem.refusal()
     if name not in now.pools:
-        raise PoolNotFound(f"There is no pool {shown(name)}.", field="name", hint="GET /pools lists the pools.")
+        meant = did_you_mean(name, now.pools)
+        guess = f"Did you mean '{meant}'? " if meant else ""
+        raise PoolNotFound(f"There is no pool {shown(name)}.", field="name", hint=f"{guess}GET /pools lists the pools.")
     return now.pools[name]
 
 

@@ -61,7 +61,7 @@ def ask_restore(context: ApiContext, caller: Caller, *, adopt: bool) -> ManagerS
     """
     context.require(caller, Action.ADMINISTER)
     if context.store.pause() is None:
-        raise IllegalTransition("The manager is not paused.", hint="Pause it first: PUT /pause, or trainmaster pause.")
+        raise IllegalTransition("The manager is not paused.", hint="Pause it first: PUT /pause.")
     earlier = context.store.restore()
     since = None if earlier is None else earlier.since
     asked = Restore(asked_at=context.clock.now(), asked_by=caller, adopt=adopt, since=since)

@@ -93,7 +93,7 @@ def test_a_wait_does_not_begin_without_the_api(world: FakeApi, run: Terminal) ->
     world.outage = [503] * 3
     result = run("wait", "job1")
     assert (result.exit_code, result.stdout) == (6, "")
-    assert "Unreachable: https://api/prod/jobs/job1 returned 503: outage" in result.stderr
+    assert "https://api/prod/jobs/job1 returned 503: outage" in result.stderr
 
 
 def test_ctrl_c_ends_the_waiting_only(world: FakeApi, run: Terminal) -> None:

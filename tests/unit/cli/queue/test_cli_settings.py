@@ -50,7 +50,7 @@ def test_single_settings_leave_the_others_as_they_are(world: FakeApi, run: Termi
         "shares": {"vision": {**SHARE, "lends": {P5: 1}}},
         "version": 4,
     }
-    assert "order=fifo\n" in result.stdout
+    assert "order: backfill -> fifo\n" in result.stdout
 
 
 def test_a_share_is_made_by_what_is_said_of_it(world: FakeApi, run: Terminal) -> None:
@@ -112,7 +112,7 @@ def test_unset_goes_back_to_the_default(world: FakeApi, run: Terminal) -> None:
 def test_a_wrong_setting_is_told_with_its_field(world: FakeApi, run: Terminal) -> None:
     result = run("settings", "set", "order=lifo")
     assert result.exit_code == 2
-    assert result.stderr == "Error: InvalidRequest: order should be 'fifo', 'backfill' or 'fair' (field order)\n"
+    assert result.stderr == "Error: order is lifo. It should be 'fifo', 'backfill' or 'fair'. Did you mean fifo?\n"
     assert world.settings == some_settings()
 
 

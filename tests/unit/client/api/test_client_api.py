@@ -116,7 +116,7 @@ def test_the_session_tells_the_region_where_the_host_does_not(client_on: Make) -
 def test_without_credentials_or_region_it_says_what_is_missing(client_on: Make) -> None:
     import boto3
 
-    with pytest.raises(Forbidden, match="log in"):
+    with pytest.raises(Forbidden, match="Log in"):
         client_on(Recorder(), session=boto3.session.Session(region_name="us-east-1")).jobs()
     with pytest.raises(NotConfigured, match="AWS_DEFAULT_REGION"):
         client_on(Recorder(), url="https://queue.example/prod", session=a_session(None)).jobs()
@@ -158,10 +158,17 @@ def test_only_a_missing_job_is_not_found(api: ApiClient, client_on: Make) -> Non
 @pytest.mark.parametrize(
     ("answer", "kind", "hint"),
     [
-        (httpx.Response(403, json={"message": "Missing Authentication Token"}), Forbidden, "includes the stage"),
+        (httpx.Response(403, json={"message": "Missing Authentication Token"}), Unreachable, "with its stage"),
         (httpx.Response(403, json={"Message": "User is not authorized"}), Forbidden, "execute-api:Invoke"),
         (httpx.Response(404, html="<p>nothing here"), Unreachable, "stack output ApiUrl"),
         (httpx.Response(200, html="<p>welcome"), Unreachable, "stack output ApiUrl"),
+        (httpx.Response(200, json={"name": "shop", "version": 3}), Unreachable, "does not answer as Trainmaster"),
+        (httpx.Response(200, json=[]), Unreachable, "does not answer as Trainmaster"),
+        (
+            httpx.Response(403, json={"message": "The security token is expired"}),
+            Forbidden,
+            "Log in",
+        ),
         (httpx.Response(413, json={"message": "Request Too Long"}), Refused, "Shorten"),
     ],
 )
