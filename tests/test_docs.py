@@ -260,3 +260,24 @@ def test_the_tour_has_ten_steps():
     steps = re.findall(r"^(\d+)\. \*\*", text_of("docs/explanation/tour.md"), re.MULTILINE)
     assert steps == [str(number) for number in range(1, 11)]
     assert len(TOUR) >= 20
+
+
+@pytest.mark.parametrize("sdk", ["sdk2", "sdk3"])
+def test_the_table_of_public_examples_lists_each_test_once_with_a_source(sdk):
+    page = text_of("docs/reference/examples.md")
+    suite = f"tests/e2e/{sdk}/test_{sdk}_examples.py"
+    table = page.split(f"`{suite}` |\n", 1)[1].split("\n\n", 1)[0]
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()[1:]]
+    tests = [node.name for node in ast.parse(text_of(suite)).body if isinstance(node, ast.FunctionDef)]
+    assert sorted(row[3].strip("`") for row in rows) == sorted(name for name in tests if name.startswith("test_"))
+    assert {row[1] for row in rows} <= set(re.findall(r"^\| ([ASHD]\d+) \| .+ \|$", page, re.MULTILINE))
+    assert {row[2].split(" ")[0].strip(",:;") for row in rows} <= {"ran", "passed", "bypasses", "the"}
+    bypassing = {row[3].strip("`") for row in rows if row[2].startswith("bypasses")}
+    assert bypassing == {name for name in tests if name.endswith("_bypasses_the_queue")}
+
+
+def test_the_sources_of_public_examples_are_all_used():
+    page = text_of("docs/reference/examples.md")
+    tables, _, sources = page.partition("## Sources")
+    used = set(re.findall(r"\| ([ASHD]\d+) \|", tables))
+    assert used == set(re.findall(r"^\| ([ASHD]\d+) \|", sources, re.MULTILINE))
