@@ -80,10 +80,13 @@ def script(folder: Path, name: str = "train.py", text: str = TRAIN) -> str:
     return name
 
 
-def repository(folder: Path, name: str) -> dict[str, str]:
-    """Make a git repository with a training script; gives git's settings that clone it in the place of GitHub's."""
+def repository(folder: Path, name: str, text: str = TRAIN) -> dict[str, str]:
+    """Make a git repository with a file, by default a training script.
+
+    Gives git's settings with which it is cloned in the place of one on GitHub.
+    """
     path = folder / name
-    script(path.parent, path.name)
+    script(path.parent, path.name, text)
     identity = ["-c", "user.name=example", "-c", "user.email=example@example.com"]
     for command in (["init", "-q", "-b", "main"], ["add", "."], [*identity, "commit", "-qm", "Add a script"]):
         subprocess.run(["git", *command], cwd=folder, check=True)

@@ -36,7 +36,15 @@ from sagemaker.core.utils.exceptions import FailedStatusError
 from sagemaker.core.workflow.pipeline_context import PipelineSession
 from sagemaker.train import ModelTrainer
 from sagemaker.train.common import TrainingType
-from sagemaker.train.configs import CheckpointConfig, Compute, InputData, Networking, SourceCode, Tag
+from sagemaker.train.configs import (
+    CheckpointConfig,
+    Compute,
+    InputData,
+    Networking,
+    SourceCode,
+    Tag,
+    TensorBoardOutputConfig,
+)
 from sagemaker.train.distributed import MPI, DistributedConfig, Torchrun
 from sagemaker.train.model_trainer import Mode
 from sagemaker.train.tuner import HyperparameterTuner
@@ -274,6 +282,41 @@ def test_recipe_with_overrides(example: Example, source: Callable[..., str]) -> 
     assert trainer.get_resolved_recipe()["training_config"]["learning_rate"] == 2e-5
     trainer.train()
     assert example.completed(trainer, "")["AlgorithmSpecification"]["TrainingImage"] == NOVA
+
+
+def test_hyperpod_recipe_from_git(example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "fine-tuning/deepseek/hf_deepseek_r1_distilled_llama_8b_seq8k_gpu_fine_tuning"
+    recipe = {
+        "run": {"name": "llama-8b", "results_dir": "results"},
+        "trainer": {"devices": 8, "num_nodes": 1},
+        "exp_manager": {"exp_dir": None, "explicit_log_dir": None},
+        "model": {
+            "model_type": "deepseek_llamav3",
+            "hf_model_name_or_path": None,
+            "data": {"use_synthetic_data": False},
+        },
+    }
+    path = f"recipes_collection/recipes/{name}.yaml"
+    public_examples.repository(tmp_path / "recipes", path, yaml.safe_dump(recipe))
+    public_examples.repository(tmp_path / "adapter", "examples/deepseek/deepseek_pretrain.py")
+    monkeypatch.setenv("TRAINING_LAUNCHER_GIT", f"file://{tmp_path}/recipes")
+    monkeypatch.setenv("TRAINING_ADAPTER_GIT", f"file://{tmp_path}/adapter")
+    trainer = ModelTrainer.from_recipe(
+        sagemaker_session=example.session,
+        training_image="658645717510.dkr.ecr.us-west-2.amazonaws.com/smdistributed-modelparallel:2.4.1-gpu-py311-cu121",
+        training_recipe=name,
+        recipe_overrides={
+            "run": {"results_dir": "/opt/ml/model"},
+            "exp_manager": {"exp_dir": "/opt/ml/output/", "explicit_log_dir": "/opt/ml/output/tensorboard"},
+            "model": {"hf_model_name_or_path": "deepseek-ai/example", "data": {"use_synthetic_data": True}},
+        },
+        compute=Compute(instance_type="ml.p5.48xlarge", keep_alive_period_in_seconds=3600),
+        base_job_name="deepseek",
+    ).with_tensorboard_output_config(
+        TensorBoardOutputConfig(s3_output_path="s3://examples/tensorboard", local_path="/opt/ml/output/tensorboard")
+    )
+    trainer.train()
+    assert example.completed(trainer)["TensorBoardOutputConfig"]["LocalPath"] == "/opt/ml/output/tensorboard"
 
 
 def test_supervised_fine_tuning_on_instances(example: Example) -> None:
@@ -577,3 +620,24 @@ def test_remote_function(example: Example) -> None:
 
     assert divide(3, 2) == 1.5
     public_examples.check_completed(example.session.queue, example.recorder.request)
+
+
+def test_remote_executor_with_a_warm_pool(example: Example) -> None:
+    from sagemaker.core.remote_function import RemoteExecutor  # its import needs the Region that a fixture sets
+
+    def divide(x: float, y: float) -> float:
+        return x / y
+
+    with RemoteExecutor(
+        max_parallel_jobs=1,
+        keep_alive_period_in_seconds=30,
+        instance_type="ml.m5.xlarge",
+        image_uri="000000000000.dkr.ecr.us-east-1.amazonaws.com/example:1",
+        sagemaker_session=example.session,
+        role=example.role,
+    ) as executor:
+        futures = [executor.submit(divide, 3, 2), executor.submit(divide, 8, 2)]
+    assert [future.result() for future in futures] == [1.5, 4.0]
+    assert len(example.recorder.requests) == 2
+    for request in example.recorder.requests:
+        public_examples.check_completed(example.session.queue, request)
