@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Mapping
+from copy import deepcopy
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,6 @@ SOON = 60.0
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 RAN = "trained with"
 """Printed by the script."""
-GITHUB = "https://github.com/huggingface/transformers.git"
 _REPLACED = ("TrainingJobName", "Tags")
 
 
@@ -49,7 +49,7 @@ class Recorder:
         self.session.events.register("before-call.sagemaker", self._answer)
 
     def _record(self, params: dict[str, Any], **_: object) -> None:
-        self.requests.append(params)
+        self.requests.append(deepcopy(params))  # the SDKs change parts of it for the next job
 
     def _answer(self, model: Any, **_: object) -> tuple[AWSResponse, dict[str, Any]] | None:
         """Answer an operation that the local stack does not have."""
@@ -80,17 +80,23 @@ def script(folder: Path, name: str = "train.py", text: str = TRAIN) -> str:
     return name
 
 
-def repository(folder: Path, name: str, text: str = TRAIN) -> dict[str, str]:
-    """Make a git repository with a file, by default a training script.
-
-    Gives git's settings with which it is cloned in the place of one on GitHub.
-    """
+def repository(folder: Path, name: str, text: str = TRAIN) -> Path:
+    """Make a git repository with a file, by default a training script; gives its folder."""
     path = folder / name
     script(path.parent, path.name, text)
     identity = ["-c", "user.name=example", "-c", "user.email=example@example.com"]
-    for command in (["init", "-q", "-b", "main"], ["add", "."], [*identity, "commit", "-qm", "Add a script"]):
+    for command in (["init", "-q", "-b", "main"], ["add", "."], [*identity, "commit", "-qm", "Add a file"]):
         subprocess.run(["git", *command], cwd=folder, check=True)
-    return {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"url.file://{folder}.insteadOf", "GIT_CONFIG_VALUE_0": GITHUB}
+    return folder
+
+
+def cloned_from(repositories: Mapping[str, Path]) -> dict[str, str]:
+    """Return variables with which git clones folders in the place of addresses."""
+    variables = {"GIT_CONFIG_COUNT": str(len(repositories))}
+    for number, (url, folder) in enumerate(repositories.items()):
+        variables[f"GIT_CONFIG_KEY_{number}"] = f"url.file://{folder}.insteadOf"
+        variables[f"GIT_CONFIG_VALUE_{number}"] = url
+    return variables
 
 
 def differences(asked: object, found: object, path: str = "") -> list[str]:

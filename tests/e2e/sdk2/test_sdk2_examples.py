@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class RecordingSession(QueueSession):  # type: ignore[misc]
         self, request: dict[str, Any], create: Callable[..., Any], func_name: str | None = None
     ) -> Any:
         if func_name == "train":
-            self.recorder.requests.append(request)
+            self.recorder.requests.append(deepcopy(request))
         return super()._intercept_create_request(request, create, func_name)
 
 
@@ -213,14 +214,14 @@ def test_hugging_face_on_spot_with_checkpoints(example: Example, source: Callabl
 
 
 def test_hugging_face_data_parallel_from_git(example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in public_examples.repository(
-        tmp_path / "transformers", "examples/pytorch/question-answering/run_qa.py"
-    ).items():
+    folder = public_examples.repository(tmp_path / "clone", "examples/pytorch/question-answering/run_qa.py")
+    url = "https://github.com/huggingface/transformers.git"
+    for name, value in public_examples.cloned_from({url: folder}).items():
         monkeypatch.setenv(name, value)
     estimator = HuggingFace(
         entry_point="run_qa.py",
         source_dir="./examples/pytorch/question-answering",
-        git_config={"repo": public_examples.GITHUB, "branch": "main"},
+        git_config={"repo": url, "branch": "main"},
         metric_definitions=[
             {"Name": "train_runtime", "Regex": r"train_runtime.*=\D*(.*?)$"},
             {"Name": "f1", "Regex": r"f1.*=\D*(.*?)$"},
@@ -434,7 +435,7 @@ def test_mlflow(example: Example, source: Callable[..., str]) -> None:
         sagemaker_session=example.session,
     )
     estimator.fit({"train": example.data("train")["train"]})
-    assert example.completed(estimator)["Environment"]["MLFLOW_TRACKING_ARN"] == arn
+    assert example.completed(estimator, ran=True)["Environment"]["MLFLOW_TRACKING_ARN"] == arn
 
 
 def test_remote_function(example: Example) -> None:

@@ -59,6 +59,7 @@ HUGGING_FACE = (
     "huggingface-pytorch-training:2.0.0-transformers4.28.1-gpu-py310-cu118-ubuntu20.04"
 )
 NOVA = "123456789012.dkr.ecr.us-west-2.amazonaws.com/nova-training:latest"
+ADAPTER = "training-adapter-for-nemo"
 HYPERPARAMETERS = {
     "integer": 1,
     "boolean": True,
@@ -297,10 +298,13 @@ def test_hyperpod_recipe_from_git(example: Example, tmp_path: Path, monkeypatch:
         },
     }
     path = f"recipes_collection/recipes/{name}.yaml"
-    public_examples.repository(tmp_path / "recipes", path, yaml.safe_dump(recipe))
-    public_examples.repository(tmp_path / "adapter", "examples/deepseek/deepseek_pretrain.py")
-    monkeypatch.setenv("TRAINING_LAUNCHER_GIT", f"file://{tmp_path}/recipes")
-    monkeypatch.setenv("TRAINING_ADAPTER_GIT", f"file://{tmp_path}/adapter")
+    recipes, adapter = (f"https://github.com/aws/sagemaker-{each}.git" for each in ("hyperpod-recipes", ADAPTER))
+    repositories = {
+        recipes: public_examples.repository(tmp_path / "recipes", path, yaml.safe_dump(recipe)),
+        adapter: public_examples.repository(tmp_path / "adapter", "examples/deepseek/deepseek_pretrain.py"),
+    }
+    for variable, value in public_examples.cloned_from(repositories).items():
+        monkeypatch.setenv(variable, value)
     trainer = ModelTrainer.from_recipe(
         sagemaker_session=example.session,
         training_image="658645717510.dkr.ecr.us-west-2.amazonaws.com/smdistributed-modelparallel:2.4.1-gpu-py311-cu121",
