@@ -304,7 +304,6 @@ def test_tuning_passes_through_untouched(session: Any, stage: Stage) -> None:
 
 
 def test_a_pipeline_of_the_session_works_and_says_that_it_bypasses_the_queue(session: Any, stage: Stage) -> None:
-    pytest.importorskip("pytz", reason="SDK 2's pipelines import it, and its package does not require it")
     from sagemaker.workflow.pipeline import Pipeline
     from sagemaker.workflow.steps import TrainingStep
 
