@@ -165,7 +165,7 @@ def test_an_attempt_whose_name_is_taken_is_followed_by_the_next_on_the_same_unit
 
 def test_only_names_taken_in_a_row_are_counted():
     job = lifecycle.take_next_number(a_starting_job(), LATER, "another's")
-    tried = lifecycle.retry_or_fail(lifecycle.mark_launched(job), FailureClass.ALGORITHM, LATER, "bad luck")
+    tried = lifecycle.retry_or_fail(lifecycle.mark_launched(job), FailureClass.SERVICE, LATER, "bad luck")
     again = lifecycle.start(tried, job.units, (), LATER)
     assert lifecycle.taken_names(again) == 0
 
