@@ -19,7 +19,7 @@ POOLS = {
     )
 }  # fmt: skip
 """Instance types of the examples, with the number of each."""
-PATIENCE_SECONDS = 1200
+PATIENCE_SECONDS = 2400
 SPEED = "200"
 
 
