@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 import typer
 
 from trainmaster.cli.common.parameters import expand_parameter
+from trainmaster.client.kinds import TRAINING
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -97,7 +98,8 @@ def cli_kinds() -> tuple[CliKind, ...]:
 
 def kind_of_job(job: JobView) -> CliKind | None:
     """Return a job's kind; None for a training job, and for a kind that this installation lacks."""
-    return next((kind for kind in cli_kinds() if job.get("kind") == kind.NAME), None)
+    name = job.get("kind", TRAINING)
+    return None if name == TRAINING else next((kind for kind in cli_kinds() if name == kind.NAME), None)
 
 
 def kind_of_request(request: Mapping[str, Any]) -> CliKind | None:

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
@@ -14,37 +14,17 @@ import typer
 from typer.core import TyperGroup
 
 from trainmaster import __version__
+from trainmaster.cli.commands import Commands
 from trainmaster.cli.common.context import ApiTarget, CliContext
 from trainmaster.cli.common.exit_codes import MEANINGS, ExitCode, as_api_error, error_line, exit_code_of
 from trainmaster.cli.common.usage import UsageError, usage_lines
-from trainmaster.cli.demo import demo
-from trainmaster.cli.jobs.cancel import cancel
-from trainmaster.cli.jobs.hold import hold, release
-from trainmaster.cli.jobs.logs import logs
-from trainmaster.cli.jobs.ls import ls
-from trainmaster.cli.jobs.plan import plan
-from trainmaster.cli.jobs.priority import priority
-from trainmaster.cli.jobs.purge import purge
-from trainmaster.cli.jobs.resized import resized
-from trainmaster.cli.jobs.show import show
-from trainmaster.cli.jobs.submit import submit
-from trainmaster.cli.jobs.wait import wait
-from trainmaster.cli.jobs.why import why
 from trainmaster.cli.output.render import PRINT_YAML, print_error, print_usage_error
-from trainmaster.cli.queue import manager, pools, settings
-from trainmaster.cli.queue.audit import audit
-from trainmaster.cli.queue.export import export, import_
-from trainmaster.cli.queue.versions import quick_lines, version
-from trainmaster.cli.replay import replay
 from trainmaster.domain.compat import UTC
 
 NAME = "trainmaster"
 _ARGUMENTS: Final = "trainmaster.arguments"
 _GLOBAL_OPTIONS: Final = ("--api-url", "--api-id", "--stack", "--region", "--profile")
 _GLOBAL_FLAGS: Final = ("--utc",)
-# Without this, click takes `-5` for an option; the number is still validated.
-_NEGATIVE_NUMBERS: Final[Mapping[str, Any]] = {"ignore_unknown_options": True}
-_FORWARD_ALL: Final[Mapping[str, Any]] = {"ignore_unknown_options": True, "allow_extra_args": True}
 _FORM: Final = re.compile(r"\0(?:-o|--output)[\0=]?(json|yaml)(?=\0|$)")
 _EXITS = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
 _EPILOG = f"\b\nGlobal options are also accepted after the command.\n\n\b\nExit codes:\n{_EXITS}"
@@ -52,6 +32,22 @@ _EPILOG = f"\b\nGlobal options are also accepted after the command.\n\n\b\nExit 
 
 class CommandGroup(TyperGroup):
     """The commands. Global options may follow the command, and errors become exit codes."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._lazy = Commands(self.commands)
+        self.commands = self._lazy
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands."""
+        del ctx
+        return list(self.commands)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands with the first line of their help."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(self._lazy.rows())
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as click does, with the global options moved to the front, and `-o json` as `--json`."""
@@ -91,7 +87,7 @@ class CommandGroup(TyperGroup):
         except UsageError as error:
             raise _usage_exit(error, ctx.meta[_ARGUMENTS], self.commands) from error
         except Exception as error:
-            api_error = as_api_error(error)
+            api_error = as_api_error(error, getattr(ctx.obj, "target", ApiTarget()).profile)
             if api_error is None:
                 raise
             print_error(error_line(api_error))
@@ -131,25 +127,14 @@ def build() -> typer.Typer:
         epilog=_EPILOG,
     )
     app.callback()(trainmaster)
-    for command in (submit, ls, show, why, logs, wait, cancel, hold, release, resized, purge):
-        app.command()(command)
-    app.command(context_settings=dict(_NEGATIVE_NUMBERS))(priority)
-    app.add_typer(pools.app, name="pools")
-    app.add_typer(settings.app, name="settings")
-    app.command()(audit)
-    app.command()(export)
-    app.command(name="import")(import_)
-    for command in (manager.pause, manager.resume, manager.restore, version):
-        app.command()(command)
-    app.command()(plan)
-    app.command()(replay)
-    app.command(context_settings=dict(_FORWARD_ALL))(demo)
     return app
 
 
 def _version(context: typer.Context, requested: bool) -> None:
     if not requested:
         return
+    from trainmaster.cli.queue.versions import quick_lines
+
     given = {name: context.params.get(name) for name in ("api_url", "api_id", "stack", "region", "profile")}
     cli = context.obj if isinstance(context.obj, CliContext) else CliContext()
     typer.echo("\n".join([f"{NAME} {__version__}", *quick_lines(replace(cli, target=ApiTarget(**given)))]))

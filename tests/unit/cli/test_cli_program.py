@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import TokenRetrievalError
+from typer.main import get_command
 
 from cli_terminal import Terminal
 from doc_pages import describes_all_kinds
 from fake_api import FakeApi
 from trainmaster import __version__
+from trainmaster.cli.commands import PLACES
 from trainmaster.cli.common.context import ApiTarget, connect
 from trainmaster.cli.common.exit_codes import ExitCode, as_api_error, error_line, exit_code_of
-from trainmaster.cli.main import globals_first
+from trainmaster.cli.main import build, globals_first
 from trainmaster.client.api.config import Address
 from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, NotConfigured, NotFound, Refused, Unreachable
 
@@ -70,15 +72,58 @@ def test_the_reference_has_every_command_and_every_exit_code() -> None:
     assert [code for code in ExitCode if f"\n| {code} | " not in page] == [ExitCode.BROKEN_PIPE]
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["submit", "--help"], ["--version"], ["nonsense"]])
-def test_nothing_heavy_is_imported_before_a_request_is_made(arguments: list[str]) -> None:
+CONFIGURED = {
+    "TRAINMASTER_API_URL": "http://127.0.0.1:9",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "AK",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+}
+
+
+def imported(*arguments: str) -> tuple[set[str], set[str]]:
+    """Return the packages that a command imports, and the modules of trainmaster's own."""
     code = (
         "import sys\nfrom trainmaster.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print([m for m in ('boto3', 'botocore', 'httpx', 'rich', 'tabulate') if m in sys.modules])"
+        "print(*sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    environ = os.environ | CONFIGURED if arguments == ("ls",) else os.environ
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ)
+    names = done.stdout.splitlines()[-1].split()
+    own = {name.removeprefix("trainmaster.") for name in names if name.startswith("trainmaster.")}
+    return {name.partition(".")[0] for name in names}, own
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["submit", "--help"], ["--version"], ["nonsense"]])
+def test_nothing_heavy_is_imported_before_a_request_is_made(arguments: list[str]) -> None:
+    packages, _ = imported(*arguments)
+    assert packages & {"boto3", "botocore", "s3transfer", "sagemaker", "httpx", "rich", "tabulate"} == set()
+
+
+def test_the_help_imports_no_command_and_nothing_of_the_queue() -> None:
+    packages, own = imported("--help")
+    assert {name for name in own if name.startswith(("cli.jobs", "cli.queue", "images", "client.hyperpod"))} == set()
+    assert {name for name in own if name.startswith("domain.")} <= {f"domain.{name}" for name in _LIGHT}
+    assert "yaml" not in packages
+
+
+def test_ls_signs_without_boto3_and_imports_its_own_command_alone() -> None:
+    packages, own = imported("ls")
+    assert "botocore" in packages
+    assert packages & {"boto3", "s3transfer", "sagemaker", "yaml"} == set()
+    assert {name for name in own if name.startswith(("cli.jobs.", "cli.queue."))} == {"cli.jobs.ls"}
+    heavy = ("images", "client.hyperpod", "client.sdk", "domain.jobs.job", "domain.requests", "domain.plan")
+    assert {name for name in own if name.startswith(heavy)} == set()
+
+
+_LIGHT = ("compat", "release", "text", "jobs", "jobs.infeasible")
+
+
+def test_the_help_has_the_first_line_of_each_command() -> None:
+    commands = get_command(build()).commands  # type: ignore[attr-defined]
+    first = {name: " ".join(commands[name].help.partition("\n\n")[0].split()) for name in PLACES}
+    assert {name: place.summary for name, place in PLACES.items()} == first
 
 
 # -- global options

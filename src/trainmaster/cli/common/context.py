@@ -19,9 +19,8 @@ from trainmaster.client.views.moments import LOCAL
 from trainmaster.domain.text import one_line
 
 if TYPE_CHECKING:
-    import boto3
-
     from trainmaster.client.api.client import ApiClient
+    from trainmaster.client.api.core_session import CoreSession
     from trainmaster.client.logs import LogReader
 
 
@@ -55,9 +54,7 @@ def _tell_of_wait(host: str) -> None:
 
 def connect_s3(target: ApiTarget) -> Any:
     """Return a client for S3 with the identity that the options select. Raises NotConfigured."""
-    import boto3
-
-    return (_session(target) or boto3.session.Session()).client("s3")
+    return _session(target).client("s3")
 
 
 def log_reader(api: ApiClient, since: int | None) -> LogReader:
@@ -123,15 +120,14 @@ def cli_context(context: typer.Context) -> CliContext:
     return cli
 
 
-def _session(target: ApiTarget) -> boto3.session.Session | None:
-    """Return a boto3 session for the options; None if they select none, so that the client uses the default."""
-    if target.region is None and target.profile is None:
-        return None
-    import boto3
+def _session(target: ApiTarget) -> CoreSession:
+    """Return a session for the options. Raises NotConfigured."""
     from botocore.exceptions import ProfileNotFound
 
+    from trainmaster.client.api.core_session import CoreSession
+
     try:
-        return boto3.session.Session(region_name=target.region, profile_name=target.profile)
+        return CoreSession(region_name=target.region, profile_name=target.profile)
     except ProfileNotFound as error:
         raise NotConfigured(f"{error}.", hint="`aws configure list-profiles` lists them.") from error
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
-from trainmaster.cli.common.elastic_options import NAMES as ELASTIC
 from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, NotConfigured, NotFound, Refused, Unreachable
 
 
@@ -73,7 +72,6 @@ _COMMANDS: Final[Mapping[str, str]] = {
 _ROUTE = re.compile("|".join(map(re.escape, _COMMANDS)))
 _OPTION = re.compile(r"(?:(?:[Tt]he )?option )?'trainmaster:([^'\s]*)'")
 _PREFIX = re.compile(r"trainmaster:(?=[a-z])")
-_OWN_OPTIONS = frozenset({"resources", "instances", *ELASTIC})
 """Options of the queue that have one of the same name on the command line."""
 
 
@@ -102,28 +100,31 @@ def in_own_words(text: str) -> str:
 
 
 def _option(name: str) -> str:
-    return f"--{name}" if name in _OWN_OPTIONS else f"--option {name}"
+    from trainmaster.cli.common.elastic_options import NAMES
+
+    return f"--{name}" if name in {"resources", "instances", *NAMES} else f"--option {name}"
 
 
-def as_api_error(error: Exception) -> ApiError | None:
-    """Return the error as an ApiError; None if only a bug can cause it."""
+def as_api_error(error: Exception, profile: str | None = None) -> ApiError | None:
+    """Return the error as an ApiError; None if only a bug can cause it. `profile` is the one of the options."""
     if isinstance(error, ApiError):
         return error
     # If botocore was never imported, it cannot have raised the error.
     if "botocore" in sys.modules:
-        return _aws_error(error)
+        return _aws_error(error, profile)
     return None
 
 
-def _aws_error(error: Exception) -> ApiError | None:
+def _aws_error(error: Exception, profile: str | None) -> ApiError | None:
     """Return an error of botocore: about credentials, of an AWS API, or of the way to it."""
     from botocore.exceptions import BotoCoreError, ClientError
 
+    from trainmaster.client.api.core_session import CoreSession
     from trainmaster.client.api.credentials import credentials_error, error_code
 
     if not isinstance(error, BotoCoreError | ClientError):
         return None
-    if (known := credentials_error(error, None)) is not None:
+    if (known := credentials_error(error, CoreSession(profile_name=profile))) is not None:
         return known
     code = error_code(error)
     if code.startswith("AccessDenied") or code in ("UnauthorizedOperation", "Forbidden"):

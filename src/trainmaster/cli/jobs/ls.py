@@ -5,19 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.moments import WHEN, moment_option
 from trainmaster.cli.common.options import Json
+from trainmaster.cli.common.usage import nearest
 from trainmaster.cli.output.listing import jobs_csv, jobs_table, sort_jobs
 from trainmaster.cli.output.render import as_json, as_yaml, coloured, plain, terminal_width
 from trainmaster.client.api.errors import NotFound
+from trainmaster.client.views.states import ENDED
+from trainmaster.client.views.types import JobState
 from trainmaster.domain.compat import StrEnum
-from trainmaster.domain.jobs.job import ENDED, JobState
-from trainmaster.domain.jobs.listing import INFEASIBLE
+from trainmaster.domain.jobs.infeasible import INFEASIBLE
 from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.views.types import JobView
 
-_OPEN = tuple(state.value for state in JobState if state not in ENDED)
+_OPEN = tuple(state for state in get_args(JobState) if state not in ENDED)
 _DEFAULT_SHARE = "default"
 
 
@@ -41,7 +43,7 @@ class Form(StrEnum):
 
 def _state(word: str) -> str:
     """Return the state if it is a job state or `infeasible`. Raises `BadParameter`."""
-    known = [*(state.value for state in JobState), INFEASIBLE]
+    known = [*get_args(JobState), INFEASIBLE]
     if word not in known:
         raise typer.BadParameter(f"{word!r} is not one of {', '.join(map(repr, known))}.")
     return word
@@ -116,9 +118,7 @@ def _check_names(api: ApiClient, share: str | None, pool: str | None) -> None:
 def _check_name(kind: str, name: str, known: Collection[str]) -> None:
     if name in known:
         return
-    from trainmaster.domain.requests import did_you_mean
-
-    meant = did_you_mean(name, known)
+    meant = nearest(name, known)
     guess = f"Did you mean '{meant}'? " if meant else ""
     listed = f"The {kind}s are: {', '.join(sorted(known))}."
     raise NotFound(f"There is no {kind} {name}.", type=f"Unknown{kind.title()}", hint=guess + listed)

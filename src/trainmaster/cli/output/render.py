@@ -23,8 +23,7 @@ from trainmaster.cli.output.elastic import (
 from trainmaster.cli.output.fit import columns_of
 from trainmaster.cli.output.times import elapsed_time, format_duration, format_moment, format_moments, timestamp
 from trainmaster.client.views.moments import zone_name
-from trainmaster.domain.capacity.resources import Resources
-from trainmaster.domain.jobs.listing import INFEASIBLE, NEVER_FIT
+from trainmaster.domain.jobs.infeasible import INFEASIBLE, NEVER_FIT
 from trainmaster.domain.text import one_line
 
 if TYPE_CHECKING:
@@ -174,6 +173,8 @@ def requested_resources(job: JobView) -> str:
     resources = job.get("resources")
     if resources is None:
         return ""
+    from trainmaster.domain.capacity.resources import Resources
+
     text = Resources(
         accelerators=resources["accelerators"],
         accelerator_memory_gib=resources["acceleratorMemoryGib"],

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _MAX_ATTEMPTS = 5
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, add_completion=False)
 app.command()(drain)
 app.command()(resume)
 

@@ -34,7 +34,7 @@ _HINT = "Use the format of `trainmaster settings --json`."
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _COMPONENTS, _DEFINITIONS = "#/components/schemas/", "#/$defs/"
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, add_completion=False)
 
 
 @app.callback()

@@ -21,6 +21,7 @@ import httpx
 
 from trainmaster import __version__
 from trainmaster.client.api.config import REGION_HINT, Address, find_address
+from trainmaster.client.api.core_session import CoreSession
 from trainmaster.client.api.credentials import login_hint
 from trainmaster.client.api.errors import Conflict, Forbidden, NotConfigured, NotFound, Unreachable
 from trainmaster.client.api.quiet import quiet
@@ -64,7 +65,7 @@ class ApiClient:
     """Client of the queue's API. `ApiClient()` finds the address by itself (see `config.find_address`).
 
     `url` ends in the stage. `api_id` is needed for a private API behind a VPC endpoint's own host name. `session`
-    (a boto3 session; the default one if None) provides credentials and the Region. `transport` replaces the network.
+    (of boto3; if None, one from the environment) provides credentials and the Region. `transport` replaces the network.
     `on_wait` is called with the API's host, in another thread, once a call has taken `notice_seconds`.
     Every method raises `ApiError` or a subclass. Thread-safe, as httpx's client is.
     """
@@ -74,7 +75,7 @@ class ApiClient:
         url: str | None = None,
         *,
         api_id: str | None = None,
-        session: boto3.session.Session | None = None,
+        session: boto3.session.Session | CoreSession | None = None,
         transport: httpx.BaseTransport | None = None,
         retry: Retry | None = None,
         timeout: httpx.Timeout = _TIMEOUT,
@@ -290,13 +291,9 @@ class ApiClient:
     # -- transport
 
     @cached_property
-    def session(self) -> boto3.session.Session:
-        """The boto3 session that provides credentials and the Region."""
-        if self._given_session is not None:
-            return self._given_session
-        import boto3  # deferred: it costs more to import than all of this package
-
-        return boto3.session.Session()
+    def session(self) -> boto3.session.Session | CoreSession:
+        """The session that provides credentials and the Region."""
+        return CoreSession() if self._given_session is None else self._given_session
 
     @cached_property
     def address(self) -> Address:

@@ -15,6 +15,8 @@ from trainmaster.client.api.errors import NotConfigured
 if TYPE_CHECKING:
     import boto3
 
+    from trainmaster.client.api.core_session import CoreSession
+
 URL_VARIABLE = "TRAINMASTER_API_URL"
 ID_VARIABLE = "TRAINMASTER_API_ID"
 STACK_VARIABLE = "TRAINMASTER_STACK"
@@ -55,7 +57,7 @@ class Address:
 def find_address(
     url: str | None,
     api_id: str | None,
-    session: boto3.session.Session,
+    session: boto3.session.Session | CoreSession,
     environ: Mapping[str, str],
 ) -> Address:
     """Return the API's address from the argument, else the environment, else the stack outputs `ApiUrl` and `ApiId`.
@@ -74,7 +76,7 @@ def find_address(
     return _address_of_stack(session, environ.get(STACK_VARIABLE) or DEFAULT_STACK)
 
 
-def _address_of_stack(session: boto3.session.Session, stack: str) -> Address:
+def _address_of_stack(session: boto3.session.Session | CoreSession, stack: str) -> Address:
     outputs = _outputs(session, stack)
     if "ApiUrl" not in outputs:
         raise NotConfigured(f"Stack {stack!r} has no output ApiUrl.", hint=_ADDRESS_HINT)
@@ -104,7 +106,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _outputs(session: boto3.session.Session, stack: str) -> dict[str, str]:
+def _outputs(session: boto3.session.Session | CoreSession, stack: str) -> dict[str, str]:
     from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
     try:

@@ -9,6 +9,8 @@ from trainmaster.client.api.errors import Forbidden
 if TYPE_CHECKING:
     import boto3
 
+    from trainmaster.client.api.core_session import CoreSession
+
 EXPIRED: Final = frozenset(
     {
         *("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRetrievalError", "SSOTokenLoadError"),
@@ -26,7 +28,7 @@ INVALID: Final = frozenset(
 """Those that mean: there are no credentials, or not those of an AWS identity."""
 
 
-def credentials_error(error: BaseException, session: boto3.session.Session | None) -> Forbidden | None:
+def credentials_error(error: BaseException, session: boto3.session.Session | CoreSession | None) -> Forbidden | None:
     """Return the error of expired or missing credentials; None if the error is about something else."""
     code = error_code(error)
     if code in EXPIRED:
@@ -42,7 +44,7 @@ def error_code(error: BaseException) -> str:
     return str(answer.get("Error", {}).get("Code", "") if isinstance(answer, dict) else "") or type(error).__name__
 
 
-def login_hint(session: boto3.session.Session | None) -> str:
+def login_hint(session: boto3.session.Session | CoreSession | None) -> str:
     """Return how the session's profile gets new credentials.
 
     A profile of IAM Identity Center has `sso_session` or `sso_start_url`, one of `aws login` has `login_session`
@@ -61,7 +63,7 @@ def login_hint(session: boto3.session.Session | None) -> str:
     return f"Log in again (`aws sso login{option}` or `aws login{option}`), or select a profile with --profile."
 
 
-def _profile(session: boto3.session.Session | None) -> tuple[str, dict[str, str]]:
+def _profile(session: boto3.session.Session | CoreSession | None) -> tuple[str, dict[str, str]]:
     """Return the name and the settings of the session's profile; empty ones if its files cannot be read."""
     from botocore.exceptions import BotoCoreError
     from botocore.session import Session

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import boto3
     from botocore.credentials import Credentials, ReadOnlyCredentials
 
+    from trainmaster.client.api.core_session import CoreSession
+
 _SIGNED = ("host", "content-type", "x-apigw-api-id")
 
 
@@ -33,7 +35,7 @@ class SigV4(httpx.Auth):
         self,
         credentials: Callable[[], Credentials | None],
         region: str,
-        session: boto3.session.Session | None = None,
+        session: boto3.session.Session | CoreSession | None = None,
     ) -> None:
         self._credentials = credentials
         self._region = region

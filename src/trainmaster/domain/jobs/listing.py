@@ -19,11 +19,6 @@ from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.policy.settings import MAX_PRIORITY
 from trainmaster.domain.times import NEVER
 
-INFEASIBLE = "infeasible"
-"""Shown for jobs that no pool could hold. It is not a stored state, since it follows from the pools."""
-NEVER_FIT = frozenset({"Infeasible", "CanNeverFit"})
-"""Types of the reasons of such jobs: those that request resources, and those that name pools."""
-
 
 class Part(StrEnum):
     """The parts of a listing, in their order."""

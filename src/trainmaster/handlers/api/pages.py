@@ -17,8 +17,9 @@ from trainmaster.domain.capacity.units import Kind
 from trainmaster.domain.elastic.rendezvous import Run
 from trainmaster.domain.errors import InvalidRequest, JobNotFound, UnreadableRendezvous
 from trainmaster.domain.jobs.deadline import outlook
+from trainmaster.domain.jobs.infeasible import INFEASIBLE, NEVER_FIT
 from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState
-from trainmaster.domain.jobs.listing import INFEASIBLE, NEVER_FIT, Filter
+from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Snapshot
 from trainmaster.handlers.api.kinds import ApiKind
 from trainmaster.handlers.models import elastic as elastic_models

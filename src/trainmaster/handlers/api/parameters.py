@@ -13,8 +13,8 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator
 
 from trainmaster.domain.access.audit import AuditAction
 from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.jobs.infeasible import INFEASIBLE
 from trainmaster.domain.jobs.job import JobState
-from trainmaster.domain.jobs.listing import INFEASIBLE
 from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.requests import did_you_mean, shown
 
