@@ -134,7 +134,8 @@ def write_files(page: str, folder: Path) -> None:
     for block in BLOCKS:
         if block.page == page and block.language == "json" and not block.mark:
             value = json.loads(block.text)
-            (folder / f"{value.get('TrainingJobName', 'base')}.json").write_text(block.text)
+            name = "settings" if "shares" in value else value.get("TrainingJobName", "base")
+            (folder / f"{name}.json").write_text(block.text)
 
 
 # -- commands that are not run
