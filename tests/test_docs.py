@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -38,6 +39,11 @@ FILE = re.compile(r"`((?:[\w.-]+/)+[\w-]+\.(?:py|md))`")
 SECTION = re.compile(r"\[[^\]]*\]\(([^)#\s]*)#([^)\s]+)\)")
 
 
+QUOTED = re.compile(r'\*"([^"*]+)"\*')
+"""A message of the program on a page; an ellipsis stands for the names and numbers in it."""
+FIELD = re.compile(r"\{\w*\}|%[sd]")
+
+
 def text_of(*names: str) -> str:
     return "\n".join((ROOT / name).read_text() for name in names)
 
@@ -62,6 +68,25 @@ def test_files_that_pages_and_docstrings_name_exist():
 
 def _stands(name: str, there: set[str]) -> bool:
     return any(each.endswith(f"/{name}") for each in there)
+
+
+def test_every_message_that_a_page_quotes_is_one_of_the_program():
+    program = "\n".join(text for path in SOURCE.rglob("*.py") for text in messages_of(ast.parse(path.read_text())))
+    quoted = {" ".join(text.split()) for page in PAGES for text in QUOTED.findall(page.read_text())}
+    assert {text for text in quoted if text.strip("… ") not in program} == set()
+    assert min(map(len, quoted)) > 12, "so short a text could be anything"
+    assert len(quoted) > 50
+    assert "waits for the weather" not in program
+
+
+def messages_of(module: ast.Module) -> Iterator[str]:
+    """Yield each string of a module in one line, with an ellipsis for each value that it includes; not docstrings."""
+    docstrings = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
+    for node in ast.walk(module):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        texts = [part.value if isinstance(part, ast.Constant) else "…" for part in parts]
+        if (isinstance(node, ast.JoinedStr) or isinstance(texts[0], str)) and id(node) not in docstrings:
+            yield " ".join(FIELD.sub("…", "".join(map(str, texts))).split())
 
 
 def anchors_of(page: Path) -> set[str]:

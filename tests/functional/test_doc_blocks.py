@@ -40,6 +40,7 @@ REQUESTS = ("job", "prepare", "train", "evaluate", "trial-001")
 """Names of the requests that pages submit from files, beside the pages' own documents."""
 WAITING = {
     "docs/how-to/administer.md": ("llm-pretrain",),
+    "docs/how-to/troubleshooting.md": ("llm-pretrain",),
     "README.md": ("llm-pretrain",),
     "docs/how-to/let-the-queue-make-pools.md": ("tune-7",),
     "docs/how-to/when-and-after-what.md": ("baseline",),

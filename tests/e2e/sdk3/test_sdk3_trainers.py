@@ -1,13 +1,15 @@
 """Real ModelTrainers of the SageMaker SDK 3 against a scripted queue: real HTTP, no patching."""
 
 import logging
+import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from client_docs import example, run
+from client_docs import blocks, example, run
 from client_stage import BUCKET, Stage, meanwhile
 from client_world import ROLE
 from sagemaker.core.helper.session_helper import Session
@@ -20,6 +22,8 @@ from sagemaker.train.configs import CheckpointConfig, Compute, InputData, Output
 from sagemaker.train.tuner import HyperparameterTuner
 
 from trainmaster import ElasticOptions, QueueBypassWarning, QueueSession
+
+PAGES_ROLE = "arn:aws:iam::111122223333:role/training"
 
 
 @pytest.fixture
@@ -275,3 +279,52 @@ def test_a_job_that_has_ended_is_found_by_its_name(session: Any, stage: Stage, e
     assert found.output_data_config.kms_key_id == ""
     if end is completed_and_deleted:
         assert found.model_artifacts.s3_model_artifacts.endswith("-qstamp-2/output/model.tar.gz")
+
+
+NOTEBOOKS = "docs/how-to/notebooks.md"
+
+
+@pytest.fixture
+def interrupted(stage: Stage) -> tuple[dict[str, Any], str]:
+    """Run the notebook's first cell, and interrupt it while the job waits, as Jupyter does; its variables and job.
+
+    The SDK's telemetry (3.27) swallows the KeyboardInterrupt.
+    """
+    cell, found = blocks(NOTEBOOKS)[0].replace("my-bucket", BUCKET).replace(PAGES_ROLE, ROLE), dict[str, Any]()
+    names: list[str] = []
+
+    def interrupt() -> None:
+        names.append(the_queued(stage))
+        stage.asked(names[0], 2)
+        signal.raise_signal(signal.SIGINT)
+
+    with meanwhile(interrupt), suppress(KeyboardInterrupt):
+        exec(cell, found)
+    return found, names[0]
+
+
+def test_an_interrupted_cell_leaves_its_job_in_the_queue_and_the_next_one_cancels_it(
+    interrupted: tuple[dict[str, Any], str], stage: Stage
+) -> None:
+    variables, name = interrupted
+    assert stage.world.jobs[name]["jobState"] == "pending"
+    exec(blocks(NOTEBOOKS)[1], variables)
+    assert stage.world.jobs[name]["jobState"] == "cancelled"
+
+
+def test_a_notebook_finds_its_job_again_after_the_kernel_has_restarted(
+    interrupted: tuple[dict[str, Any], str], stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, name = interrupted
+
+    def script() -> None:
+        stage.asked(name)
+        stage.world.start(name)
+        stage.asked(name)
+        stage.world.end(name)
+
+    with meanwhile(script):
+        after = run(blocks(NOTEBOOKS)[2].replace("my-bucket", BUCKET))
+
+    assert f"{name} pending 1" in capsys.readouterr().out
+    assert after["training_job"].training_job_status == "Completed"
