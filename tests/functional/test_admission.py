@@ -129,7 +129,13 @@ SHARES = Policy(
 
 class TestShares:
     def test_any_name_will_do_where_there_are_none(self):
-        assert Entrance().submit(share="whatever").job.share == "whatever"
+        submission = Entrance().submit(share="whatever")
+        assert submission.job.share == "whatever"
+        assert [each for each in submission.warnings if "The queue has no shares" in each and "'whatever'" in each]
+
+    def test_a_warning_is_only_for_a_share_where_there_are_none(self):
+        warnings = [*Entrance().submit().warnings, *Entrance(SHARES).submit(share="vision").warnings]
+        assert [each for each in warnings if "no shares" in each] == []
 
     @pytest.mark.parametrize("share", ["vision", "free", "default"])
     def test_one_s_own_everybody_s_and_the_default(self, share):

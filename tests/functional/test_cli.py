@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -152,6 +153,19 @@ def test_ctrl_c_ends_a_wait_with_its_code_and_without_a_traceback(world: FakeApi
     out, err = waiting.communicate(timeout=DEADLINE_SECONDS)
     assert (waiting.returncode, out) == (130, "")
     assert err == "Stopped waiting; the jobs continue (`trainmaster cancel job1` cancels a job).\n"
+
+
+def test_ctrl_c_ends_a_call_that_is_never_answered_with_its_code_and_one_line(environ: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(DEADLINE_SECONDS)
+        hanging = _start(environ | {"TRAINMASTER_API_URL": f"http://127.0.0.1:{silent.getsockname()[1]}"}, "ls")
+        connection, _ = silent.accept()
+        with connection:
+            assert connection.recv(4) == b"GET "
+            hanging.send_signal(signal.SIGINT)
+            out, err = hanging.communicate(timeout=DEADLINE_SECONDS)
+    assert (hanging.returncode, out) == (130, "")
+    assert err == "Interrupted; a change that was sent may still take effect.\n"
 
 
 def test_a_reader_that_goes_away_is_no_error(world: FakeApi, environ: dict[str, str]) -> None:

@@ -80,6 +80,7 @@ class CommandGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
+            typer.echo("Interrupted; a change that was sent may still take effect.", err=True)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
             _discard_stdout()

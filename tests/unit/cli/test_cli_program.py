@@ -17,8 +17,10 @@ from trainmaster.cli.commands import PLACES
 from trainmaster.cli.common.context import ApiTarget, connect
 from trainmaster.cli.common.exit_codes import ExitCode, as_api_error, error_line, exit_code_of
 from trainmaster.cli.main import build, globals_first
+from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.config import Address
 from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, NotConfigured, NotFound, Refused, Unreachable
+from trainmaster.client.logs import LogReader
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = (
@@ -215,6 +217,24 @@ def test_expired_credentials_are_no_bug() -> None:
     assert exit_code_of(known) == ExitCode.NOT_ALLOWED
     assert "Token has expired" in error_line(known)
     assert "Log in again" in error_line(known)
+
+
+@pytest.mark.usefixtures("no_aws_configuration")
+def test_the_hint_to_log_in_names_the_profile_of_the_option(
+    world: FakeApi, run: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config"
+    config.write_text("[profile team]\nregion = eu-west-1\nsso_session = corp\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    world.add("job1", "running")
+
+    def expired(api: ApiClient, since: int | None) -> LogReader:
+        raise TokenRetrievalError(provider="sso", error_msg="gone")
+
+    run.log_reader = expired
+    result = run("logs", "job1", "--profile", "team")
+    assert (result.exit_code, result.stderr.count("\n")) == (5, 1)
+    assert "Log in again: `aws sso login --profile team`." in result.stderr
 
 
 def test_a_bug_is_not_taken_for_anything_else(world: FakeApi, run: Terminal) -> None:

@@ -68,6 +68,8 @@ _BOUNDS: Final = {
     "greater_than": ("gt", "more than"),
     "less_than": ("lt", "less than"),
 }
+_PAIR: Final = 2
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 _QUOTED: Final = re.compile(r"'([^']*)'")
 
 
@@ -107,8 +109,25 @@ def _message(error: Any, context: Any, path: str, arguments: Sequence[str]) -> s
     if kind == "MissingParameter" and error.param is not None:
         return f"{_name(error)} is missing: use `{_synopsis(context)}`"
     if kind == "BadParameter" or getattr(error, "param", None) is not None:
-        return _value_message(error)
+        return _swapped(error, context, arguments) or _value_message(error)
     return message
+
+
+def _swapped(error: Any, context: Any, arguments: Sequence[str]) -> str | None:
+    """Return the message for two arguments of which each is given where the other belongs; None if they are not."""
+    if context is None or getattr(error, "param", None) is None:
+        return None
+    forms = [param for param in context.command.params if param.param_type_name == "argument"]
+    details: list[Any] = getattr(error.__cause__, "errors", list)()
+    is_number = bool(details) and details[0]["type"].startswith("int_")
+    if len(forms) != _PAIR or error.param is not forms[1] or not is_number:
+        return None
+    words = [*arguments]
+    at = next((at for at in range(len(words) - 1) if words[at + 1] == str(details[0]["input"])), None)
+    if at is None or _WHOLE.fullmatch(words[at]) is None:
+        return None
+    right = f"{context.command_path} {words[at + 1]} {words[at]}"
+    return f"{_form(forms[0])} and {_form(forms[1])} are swapped: use `{right}`"
 
 
 def _command_message(word: str, context: Any, path: str, arguments: Sequence[str]) -> str:

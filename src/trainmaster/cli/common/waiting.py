@@ -54,7 +54,7 @@ def wait_for_jobs(
             jobs = _poll(cli, _lookups(cli, api, names), display, wait_options)
     except KeyboardInterrupt:
         typer.echo(f"Stopped waiting; the jobs continue (`trainmaster cancel {names[0]}` cancels a job).", err=True)
-        raise
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
     return jobs, _exit_code(jobs)
 
 

@@ -92,7 +92,7 @@ def _wait_for(
     except KeyboardInterrupt:
         hint = f"`trainmaster pools resume {names[0]}` ends that"
         typer.echo(f"Stopped waiting; the pools continue to drain ({hint}).", err=True)
-        raise
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 def _poll(

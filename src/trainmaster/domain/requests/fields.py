@@ -94,5 +94,22 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     if len(word) > MAX_COMPARED_LENGTH:
         return None
     by_lower = {name.casefold(): name for name in known}
-    close = difflib.get_close_matches(word.casefold(), by_lower, n=1)
-    return by_lower[close[0]] if close else None
+    folded = word.casefold()
+    close = difflib.get_close_matches(folded, by_lower, n=3)
+    return by_lower[min(close, key=lambda name: edit_distance(folded, name))] if close else None
+
+
+def edit_distance(first: str, second: str) -> int:
+    """Return the number of letters to insert, delete, replace or swap with their neighbours.
+
+    This is the optimal string alignment distance, a restricted form of that of Damerau and Levenshtein.
+    """
+    above: list[int] = []
+    row: list[int] = [*range(len(second) + 1)]
+    for i, letter in enumerate(first, 1):
+        above, last, row = row, above, [i]
+        for j, other in enumerate(second, 1):
+            row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (letter != other)))
+            if i > 1 and j > 1 and (letter, other) == (second[j - 2], first[i - 2]):
+                row[j] = min(row[j], last[j - 2] + 1)
+    return row[-1]

@@ -43,7 +43,7 @@ from trainmaster.service.access import NO_ADMINS, Access
 from trainmaster.service.admission.build_job import build_job
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.feasibility import FeasibilityCheck
-from trainmaster.service.admission.shares import check_share
+from trainmaster.service.admission.shares import check_share, share_warnings
 
 _DEFAULT_POLICY = Policy()
 
@@ -115,7 +115,7 @@ class AdmissionPolicy:
         if elastic is not None:
             check_pools(request, elastic, demand, pools)
             advice += elastic_warnings(request, elastic, demand, pools)
-        return Admission(job, (*feasibility, *advice))
+        return Admission(job, (*feasibility, *share_warnings(options.share, policy), *advice))
 
     def _elastic(self, request: Request, options: Options) -> Elastic | None:
         """Return the job's elastic sizes, None if it is not elastic. Raises `InvalidRequest`."""

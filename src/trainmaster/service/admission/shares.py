@@ -9,7 +9,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Policy, WhenSpent
 from trainmaster.domain.reasons.rules import BudgetSpent
-from trainmaster.domain.requests import did_you_mean, option_field
+from trainmaster.domain.requests import did_you_mean, option_field, shown
 from trainmaster.domain.times import clock
 from trainmaster.planner.sharing.limits import Limits
 from trainmaster.ports.runtime import Clock
@@ -34,6 +34,14 @@ def check_share(  # noqa: PLR0913 - the request and everything it is checked aga
             field=field or option_field(request, "share"),
             hint=f"Use another share, or ask the queue's admins to add your role to shares.{share}.submitters.",
         )
+
+
+def share_warnings(share: str, policy: Policy) -> tuple[str, ...]:
+    """Return a warning for a share that is named where none is configured."""
+    if policy.shares or share == DEFAULT_SHARE:
+        return ()
+    what = f"The queue has no shares, so the share {shown(share)} has no quota"
+    return (f"{what}: check the name, omit the option, or ask the queue's admins to add the share to the settings.",)
 
 
 def check_budget(  # noqa: PLR0913 - the request and everything it is checked against
