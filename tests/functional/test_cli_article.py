@@ -166,7 +166,7 @@ def test_a_plan_is_what_then_happens(world: World, run: Run) -> None:
 
     refused = run("plan", "-", "--option", "preemptable=true", stdin=_request("job4", 60))
     assert refused.exit_code == 2
-    assert "Did you mean 'trainmaster:preemptible'?" in refused.stderr
+    assert "Did you mean --option preemptible?" in refused.stderr
 
 
 def test_a_failed_job_ends_its_wait_with_one(world: World, run: Run) -> None:

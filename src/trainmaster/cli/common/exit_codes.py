@@ -58,6 +58,8 @@ _HINTS = {
     "VersionConflict": "Try again.",
 }
 """The API's hints are for all callers; on the command line, one of its commands helps more."""
+_NAMES_FIELD: Final = frozenset({"InvalidRequest", "InvalidFile"})
+"""Types of errors whose line opens with the field, unless the message names it."""
 _COMMANDS: Final[Mapping[str, str]] = {
     "GET /openapi.json": "the reference of the API",
     "GET /jobs": "`trainmaster ls`",
@@ -87,7 +89,7 @@ def error_line(error: ApiError) -> str:
     hint = _HINTS.get(error.type, error.hint) or ""
     message = error.message.strip().rstrip(".")
     named = error.field is None or error.field.startswith("Tags[") or error.field in message
-    where = "" if named or error.type != "InvalidRequest" else f"{error.field}: "
+    where = "" if named or error.type not in _NAMES_FIELD else f"{error.field}: "
     text = " ".join(f"{where}{message}. {hint}".split())
     text = in_own_words(text)
     return text if text.endswith((".", "?", "`")) else f"{text}."
