@@ -11,9 +11,9 @@ import pytest
 
 from deployed_stack import eventually
 
-SMALL, LARGE, MADE = "ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.p4de.24xlarge"
-"""Four, eight and eight accelerators; only the last has 640 GiB of accelerator memory, for the least money."""
-FOUR, EIGHT, HUGE = "accelerators=4", "accelerators=8", "accelerators=8,accelerator_memory_gib=640,accelerator=nvidia"
+SMALL, LARGE, MADE = "ml.g5.12xlarge", "ml.p4d.24xlarge", "ml.p5e.48xlarge"
+"""Four, eight and eight accelerators; only the last has 1,000 GiB of accelerator memory."""
+FOUR, EIGHT, HUGE = "accelerators=4", "accelerators=8", "accelerators=8,accelerator_memory_gib=1000,accelerator=nvidia"
 RETIRE_AFTER = 5
 """Seconds."""
 SOME_TICKS = 300.0
