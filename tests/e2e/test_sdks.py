@@ -15,14 +15,15 @@ SPEED = "40"
 PASSED = 0
 
 
-@pytest.mark.parametrize("subject", ["deployed", "containers"])
-@pytest.mark.parametrize("sdk", ["sdk2", "sdk3"])
-def test_the_sdk_works_with_the_deployed_queue(sdk, subject, deployed, instance_type, checkout):
+@pytest.mark.parametrize("subject", ["sdk2_deployed", "sdk2_containers", "sdk3_deployed", "sdk3_containers"])
+def test_the_sdk_works_with_the_deployed_queue(subject, deployed, instance_type, checkout, pytestconfig):
     handed = {**deployed.address.environment(), "INSTANCE_TYPE": instance_type, "SPEED": SPEED}
     environment = {f"TRAINMASTER_E2E_{name}": value for name, value in handed.items()}
-    folder = checkout.root / "tests" / "e2e" / sdk
+    sdk = subject.partition("_")[0]
+    python = checkout.root / f".venv-{sdk}" / "bin" / "python"
+    selection = ("-m", pytestconfig.getoption("markexpr"))
     ran = subprocess.run(
-        [checkout.root / f".venv-{sdk}" / "bin" / "python", "-m", "pytest", folder / f"test_{sdk}_{subject}.py"],
+        [python, "-m", "pytest", checkout.root / "tests" / "e2e" / sdk / f"test_{subject}.py", *selection],
         env=clean_environment(os.environ) | environment,
         capture_output=True,
         text=True,

@@ -26,6 +26,7 @@ def test_the_estimator_of_the_quickstart_runs_as_it_stands(tmp_path: Path) -> No
     assert boto3.client("s3").head_object(Bucket=bucket, Key=key)["ContentLength"] > 0
 
 
+@pytest.mark.slow
 def test_an_executor_returns_results_and_raises_what_a_function_raises() -> None:
     def divide(a: int, b: int) -> float:
         return a / b

@@ -95,6 +95,7 @@ def test_the_remote_function_of_the_quickstart_runs_as_it_stands(tmp_path: Path)
     assert "2 + 3 = 5\n" in run_as_program(example, tmp_path)
 
 
+@pytest.mark.slow
 def test_an_executor_returns_results_and_raises_what_a_function_raises(session: Any) -> None:
     from sagemaker.core.remote_function import RemoteExecutor  # its import needs the Region that a fixture sets
 
@@ -109,11 +110,13 @@ def test_an_executor_returns_results_and_raises_what_a_function_raises(session: 
             results[1].result()
 
 
+@pytest.mark.slow
 def test_source_code_from_this_machine_with_requirements(session: Any, source: Path) -> None:
     left = train(session, "local", source, source_code={"requirements": "packages.txt"})
     assert left == {"result-0.json": {"epochs": 3, "data": ["data.csv"], "rank": None}}
 
 
+@pytest.mark.slow
 def test_source_code_from_s3_with_a_command(session: Any, source: Path) -> None:
     uri = f"s3://{session.default_bucket()}/{NAME}/source"
     session.upload_data(str(source), key_prefix=f"{NAME}/source")
@@ -140,6 +143,7 @@ class OwnDriver(DistributedConfig):  # type: ignore[misc]
         return "own_driver.py"
 
 
+@pytest.mark.slow
 def test_a_driver_of_the_users(session: Any, source: Path, tmp_path: Path) -> None:
     (tmp_path / "drivers").mkdir()
     (tmp_path / "drivers" / "own_driver.py").write_text(
@@ -151,6 +155,7 @@ def test_a_driver_of_the_users(session: Any, source: Path, tmp_path: Path) -> No
     assert left["result-0.json"]["epochs"] == 9
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("mpirun") is not None, reason="this machine has mpirun")
 def test_mpi_names_what_this_machine_lacks(session: Any, source: Path) -> None:
     with pytest.raises(FailedStatusError, match=r"this machine lacks mpirun.*, which the image has and MPI needs"):
