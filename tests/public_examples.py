@@ -32,6 +32,8 @@ SOON = 60.0
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 RAN = "trained with"
 """Printed by the script."""
+SIMULATED = "[simulated]"
+"""In the log of a job whose container was not run."""
 _REPLACED = ("TrainingJobName", "Tags")
 
 

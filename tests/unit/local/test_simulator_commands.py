@@ -54,6 +54,19 @@ def test_a_preempted_command_gets_sigterm_and_its_next_attempt_goes_on_from_the_
     assert (account.root / "jobs/job1-qstamp-2/model/model.txt").read_text() == str(told + 2)
 
 
+def test_the_log_of_a_command_has_only_its_output_and_that_of_another_job_is_marked(account):
+    account.client.create_training_job(**a_request("job2", Environment={"SIMULATOR_TRAINING_SECONDS": "0"}))
+    account.wait_for("job2", "Completed")
+    account.python("job1", "print('alone')", Environment={"SIMULATOR_LOG_SECONDS": "0.001"})
+    account.wait_for("job1", "Completed")
+    account.wait_for_line("alone")
+    texts = {
+        name: [each.text for each in account.lines.things if each.stream.startswith(name)] for name in ("job1", "job2")
+    }
+    assert texts["job1"] == ["alone"]
+    assert {text.partition("]")[0] for text in texts["job2"]} == {"[simulated"}
+
+
 def test_output_goes_to_the_jobs_log_stream_line_by_line(account):
     account.python("job1", r"import sys; print('first\r'); sys.stderr.write('ä and \xff no line end')")
     account.wait_for("job1", "Completed")
@@ -221,7 +234,6 @@ def test_a_job_without_a_command_follows_its_script_under_a_wall_clock_too(accou
         Environment={"SIMULATOR_TRAINING_SECONDS": "0.05"},
     )
     account.wait_for("job1", "Completed")
-    assert account.lines.things == []
 
 
 def test_time_goes_on_after_a_sink_has_failed(account, caplog):

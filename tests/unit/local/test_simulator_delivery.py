@@ -12,8 +12,8 @@ from moto import mock_aws
 from simulated import Account
 
 from aws_clients import aws_client
-from trainmaster.local.simulator.containers.runner import LogLine
 from trainmaster.local.simulator.events.delivery import BatchSender, event_sender, log_sender
+from trainmaster.local.simulator.events.log_lines import LogLine
 
 NOW = datetime.now(UTC)
 """CloudWatch Logs refuses lines of the past and of the future."""

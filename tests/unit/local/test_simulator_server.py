@@ -263,6 +263,8 @@ def test_the_server_puts_events_and_log_lines_to_the_endpoints_given(receiver):
         lines = receiver.wait_for("PutLogEvents", "step 2")
         assert lines["logGroupName"] == "/aws/sagemaker/TrainingJobs"
         assert lines["logStreamName"].startswith("job1/algo-1-")
+        client("sagemaker", served.address).create_training_job(**a_request("job2"))
+        assert receiver.wait_for("PutLogEvents", "[simulated]")["logStreamName"].startswith("job2/algo-1-")
 
 
 @pytest.mark.parametrize("options", [["--limit=ml.p5.48xlarge"], ["--rate=ListTrainingJobs=fast"], ["--plan=a=b"]])

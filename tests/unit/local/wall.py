@@ -13,7 +13,8 @@ from typing import Any, Self
 from builders import a_request
 from trainmaster.local.simulator import Profile, SageMakerSimulator, WallClock
 from trainmaster.local.simulator.containers.factory import ContainerFactory
-from trainmaster.local.simulator.containers.runner import CommandRunner, LogLine
+from trainmaster.local.simulator.containers.runner import CommandRunner
+from trainmaster.local.simulator.events.log_lines import LogLine
 
 AT_ONCE = Profile(
     requesting_seconds=0, starting_seconds=0, downloading_seconds=0, uploading_seconds=0, training_seconds=30
@@ -59,7 +60,12 @@ class WallAccount:
         self.runner = CommandRunner(ContainerFactory(root, inherited, **(containers or {})), clock, logs=self.lines.put)
         settings = {"profile": AT_ONCE, "grace": timedelta(seconds=10), **settings}
         self.simulator = SageMakerSimulator(
-            clock, sink=self.events.put, containers=self.runner, check_responses=True, **settings
+            clock,
+            sink=self.events.put,
+            containers=self.runner,
+            logs=self.lines.put,
+            check_responses=True,
+            **settings,
         )
         self.client: Any = self.simulator.client()
 

@@ -27,10 +27,11 @@ from trainmaster.local.simulator.clock import WallClock
 from trainmaster.local.simulator.containers import opt_ml
 from trainmaster.local.simulator.containers.factory import ContainerFactory
 from trainmaster.local.simulator.containers.interpreters import Interpreters
-from trainmaster.local.simulator.containers.runner import CommandRunner, LogSink
+from trainmaster.local.simulator.containers.runner import CommandRunner
 from trainmaster.local.simulator.containers.transfer import ObjectStore
 from trainmaster.local.simulator.events.delivery import event_sender, log_sender
 from trainmaster.local.simulator.events.events import AWS_SOURCE
+from trainmaster.local.simulator.events.log_lines import LogSink
 from trainmaster.local.simulator.hostility.hostility import Hostility
 from trainmaster.local.simulator.service.engine import Account
 from trainmaster.local.simulator.service.profiles import PREFIX, profile_from
@@ -92,6 +93,7 @@ def _simulator(options: argparse.Namespace) -> Iterator[SageMakerSimulator]:
                 sink=sink,
                 grace=timedelta(seconds=options.grace),
                 containers=containers,
+                logs=logs,
                 **_hostility(options),
             )
         )
@@ -189,7 +191,7 @@ def _add_endpoint_options(parser: argparse.ArgumentParser) -> None:
     add("--events-endpoint", metavar="URL", help="EventBridge endpoint for events")
     add("--events-bus", default="default", metavar="NAME", help="event bus for events")
     add("--event-source", default=AWS_SOURCE, help="source of the events; the bus must accept it")
-    add("--logs-endpoint", metavar="URL", help="CloudWatch Logs endpoint for the output of commands")
+    add("--logs-endpoint", metavar="URL", help="CloudWatch Logs endpoint for the logs of jobs")
     add(
         "--s3-endpoint", metavar="URL", help="S3 endpoint for the input channels, artifacts and checkpoints of commands"
     )

@@ -19,6 +19,7 @@ from botocore.config import Config
 
 from trainmaster.local.simulator.clock import Clock, VirtualClock
 from trainmaster.local.simulator.events.events import AWS_SOURCE, Envelope, Sink
+from trainmaster.local.simulator.events.log_lines import LogSink
 from trainmaster.local.simulator.events.outbox import Containers, Outbox
 from trainmaster.local.simulator.faults import DEFAULT_RATES, Faults, Throttle
 from trainmaster.local.simulator.hostility.hostility import Hostility
@@ -65,6 +66,7 @@ class SageMakerSimulator:
         rng: source of event ids and of the misbehavior.
         grace: from SIGTERM to SIGKILL.
         containers: runs commands; needs a wall clock.
+        logs: called with each log line of jobs that are simulated, outside all locks.
         check_responses: validate every response with the service model, for tests.
 
     Attributes:
@@ -92,6 +94,7 @@ class SageMakerSimulator:
         rng: random.Random | None = None,
         grace: timedelta = GRACE,
         containers: Containers | None = None,
+        logs: LogSink | None = None,
         check_responses: bool = False,
     ) -> None:
         self.clock, self.account, self.on_call = clock or VirtualClock(), account or Account(), on_call
@@ -100,7 +103,8 @@ class SageMakerSimulator:
         self.faults, self.throttle = Faults(), Throttle(_rates(rates or {}))
         self.quotas = Quotas(limits or {}, limits or {} if spot_limits is None else spot_limits, warm_limits or {})
         self._ec2 = Ec2(capacity or {}, spot_capacity or {})
-        state = self._new_state(containers, grace, with_details=on_change is None)
+        state = self._new_state(containers, grace)
+        state.with_details, state.keeps_log = on_change is None, logs is not None
         self._engine = Engine(state, self.account, self.profiles.profile_for)
         self._lock = threading.Lock()
         self._layer: HostileLayer | None = None
@@ -109,6 +113,7 @@ class SageMakerSimulator:
         self._containers = containers
         self._rng = rng or random.Random(0)  # noqa: S311 - ids, not secrets
         self._outbox = Outbox(state.outbox, Envelope(self.account, self._rng, source), sink, containers, on_change)
+        self._outbox.logs = logs
         if containers is not None:
             containers.set_exit_handler(self.exited)
         self._ticker = None if isinstance(self.clock, VirtualClock) else Ticker(self._seconds_left, self.tick)
@@ -254,12 +259,12 @@ class SageMakerSimulator:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _new_state(self, containers: Containers | None, grace: timedelta, *, with_details: bool) -> AccountState:
+    def _new_state(self, containers: Containers | None, grace: timedelta) -> AccountState:
         def runs_commands(job: TrainingJob) -> bool:
             return containers is not None and containers.runs(job)
 
         pace = self.profiles.current_pace
-        return AccountState(self.quotas, self._ec2, runs_commands, grace, pace, with_details=with_details)
+        return AccountState(self.quotas, self._ec2, runs_commands, grace, pace)
 
     def _call(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
         try:

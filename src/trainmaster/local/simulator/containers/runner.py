@@ -22,9 +22,9 @@ from trainmaster.local.simulator.containers.layout import Container, InstanceSlo
 from trainmaster.local.simulator.containers.opt_ml import EXIT_CODE_NOT_STARTED
 from trainmaster.local.simulator.containers.process import Guardian, ScriptProcess
 from trainmaster.local.simulator.containers.transfer import TransferFailed
+from trainmaster.local.simulator.events.log_lines import LOG_GROUP, LogLine, LogSink, stream_of
 from trainmaster.local.simulator.service.job import TrainingJob
 
-LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 MAX_LINE_LENGTH = 200_000
 """Bytes: an event of CloudWatch Logs has at most 256 KB."""
 EXIT_GRACE_SECONDS = 1.0
@@ -32,19 +32,6 @@ EXIT_GRACE_SECONDS = 1.0
 ADDRESS_STRIDE = 251
 """Offset between the first addresses of simulators with adjacent process ids."""
 ExitHandler = Callable[[str, int, str | None], None]
-
-
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """One line of a script's output, for CloudWatch Logs."""
-
-    group: str
-    stream: str
-    at: datetime
-    text: str
-
-
-LogSink = Callable[[LogLine], None]
 
 
 @dataclass(slots=True)
@@ -55,7 +42,7 @@ class _Run:
     number: int
     hosts: tuple[Host, ...]
     addresses: tuple[str, ...]
-    stream_suffix: str
+    start: datetime
     containers: list[Container] = field(default_factory=list)
     scripts: list[ScriptProcess] = field(default_factory=list)
     running: int = 0
@@ -110,7 +97,7 @@ class CommandRunner:
             addresses = tuple(self._addresses.allocate(len(hosts)))
         except OSError as error:
             return self._exited(job.name, run, _not_started(error))
-        started = _Run(job, run, hosts, addresses, f"-{int(self._clock.now().timestamp())}")
+        started = _Run(job, run, hosts, addresses, self._clock.now())
         with self._lock:
             if not self._closed:
                 self._runs[job.name, run] = started
@@ -255,7 +242,7 @@ class CommandRunner:
 
     def _log(self, host: str, run: _Run, text: str) -> None:
         if self._logs is not None:
-            self._logs(LogLine(LOG_GROUP, f"{run.job.name}/{host}{run.stream_suffix}", self._clock.now(), text))
+            self._logs(LogLine(LOG_GROUP, stream_of(run.job.name, host, run.start), self._clock.now(), text))
 
 
 def _not_started(error: OSError) -> str:

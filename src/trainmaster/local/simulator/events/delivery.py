@@ -16,8 +16,8 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from trainmaster.local.simulator.containers.runner import LogLine
 from trainmaster.local.simulator.events.events import Event
+from trainmaster.local.simulator.events.log_lines import LogLine
 
 if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient

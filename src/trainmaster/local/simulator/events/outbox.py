@@ -11,8 +11,15 @@ from collections.abc import Callable
 from typing import Protocol
 
 from trainmaster.local.simulator.events.events import Envelope, Sink
+from trainmaster.local.simulator.events.log_lines import LOG_GROUP, LogLine, LogSink, stream_of
 from trainmaster.local.simulator.service.job import TrainingJob
-from trainmaster.local.simulator.service.state import Message, SignalContainer, StartContainer, StatusChange
+from trainmaster.local.simulator.service.state import (
+    Message,
+    ScriptLine,
+    SignalContainer,
+    StartContainer,
+    StatusChange,
+)
 
 
 class Containers(Protocol):
@@ -48,6 +55,9 @@ class Outbox:
         sink: called with each event; may be None, and may be set later.
         containers: run commands; None if the simulator runs none.
         on_change: called with the name of each training job that has changed, instead of the sink.
+
+    Attributes:
+        logs: called with each line of a simulated script's log; may be None.
     """
 
     def __init__(
@@ -64,6 +74,7 @@ class Outbox:
         self._draining = threading.Lock()
         self.envelope = envelope
         self.sink = sink
+        self.logs: LogSink | None = None
 
     def drain(self) -> None:
         """Deliver all messages, unless another thread is delivering."""
@@ -78,6 +89,8 @@ class Outbox:
             message = self._outbox.popleft()
             if isinstance(message, StatusChange):
                 self._publish(message)
+            elif isinstance(message, ScriptLine):
+                self._log(message)
             elif self._containers is not None:
                 self._send_command(self._containers, message)
 
@@ -86,6 +99,12 @@ class Outbox:
             self._on_change(change.name)
         elif self.sink is not None:
             self.sink(self.envelope.event_for(change))
+
+    def _log(self, line: ScriptLine) -> None:
+        if self.logs is not None:
+            for number in range(1, line.instances + 1):
+                stream = stream_of(line.name, f"algo-{number}", line.start)
+                self.logs(LogLine(LOG_GROUP, stream, line.at, line.text))
 
     @staticmethod
     def _send_command(containers: Containers, message: StartContainer | SignalContainer) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.local.simulator.service import warm_pools
 from trainmaster.local.simulator.service.job import COMPLETED, FAILED, IN_PROGRESS, STOPPING, Ending, Stage, TrainingJob
+from trainmaster.local.simulator.service.script_log import log_end, log_signal
 from trainmaster.local.simulator.service.state import AccountState, SignalContainer
 
 SUCCEEDED = Ending(COMPLETED, COMPLETED, "Training job completed")
@@ -18,6 +19,7 @@ SUCCEEDED = Ending(COMPLETED, COMPLETED, "Training job completed")
 
 def script_exited(state: AccountState, job: TrainingJob, failure: str | None, now: datetime) -> None:
     """End a job whose script has ended; `failure` is the reason, or None if it succeeded."""
+    log_end(state, job, failure, now)
     save_progress(state, job, now)
     if failure is None:
         state.progress.pop(job.checkpoint_uri or "", None)
@@ -61,6 +63,7 @@ def save_progress(state: AccountState, job: TrainingJob, now: datetime) -> None:
 
 def stop_script(state: AccountState, job: TrainingJob, now: datetime) -> None:
     """Send SIGTERM; send SIGKILL if the script does not end within the grace period."""
+    log_signal(state, job, now)
     save_progress(state, job, now)
     state.enter_stage(job, Stage.TERMINATING)
     if state.runs_commands(job):

@@ -15,6 +15,7 @@ from trainmaster.local.simulator.service.ending import finish, script_exited, st
 from trainmaster.local.simulator.service.interruptions import enforce_max_runtime, enforce_max_wait
 from trainmaster.local.simulator.service.job import FAILED, IN_PROGRESS, STOPPED, Ending, Stage, TrainingJob
 from trainmaster.local.simulator.service.profiles import Outcome
+from trainmaster.local.simulator.service.script_log import log_end, log_progress, log_start
 from trainmaster.local.simulator.service.state import AccountState, StartContainer
 
 _Step = Callable[[AccountState, TrainingJob, datetime], None]
@@ -111,7 +112,15 @@ def _train(state: AccountState, job: TrainingJob, now: datetime) -> None:
     if state.runs_commands(job):
         state.outbox.append(StartContainer(job, job.run))
         return
-    _schedule(state, job, _begin_work(state, job, now), _script_ends, now)
+    seconds = _begin_work(state, job, now)
+    log_start(state, job, seconds, now)
+    _run_script(state, job, seconds, now)
+
+
+def _run_script(state: AccountState, job: TrainingJob, seconds: float, now: datetime) -> None:
+    """Simulate a script that ends in so many seconds."""
+    _schedule(state, job, seconds, _script_ends, now)
+    log_progress(state, job, now)
 
 
 def change_pace(state: AccountState, job: TrainingJob, pause_seconds: float, now: datetime) -> None:
@@ -123,7 +132,7 @@ def change_pace(state: AccountState, job: TrainingJob, pause_seconds: float, now
     job.trained_since = max(job.trained_since, now + timedelta(seconds=pause_seconds))
     job.pace = state.pace(job.request)
     state.enter_stage(job, Stage.TRAINING)
-    _schedule(state, job, _seconds_left(job, now), _script_ends, now)
+    _run_script(state, job, _seconds_left(job, now), now)
 
 
 def _begin_work(state: AccountState, job: TrainingJob, now: datetime) -> float:
@@ -156,6 +165,7 @@ def internal_error(state: AccountState, job: TrainingJob, now: datetime) -> None
         return script_exited(
             state, job, "InternalServerError: We encountered an internal error. Please try again.", now
         )
+    log_end(state, job, "internal error of SageMaker, which starts the script again", now)
     stop_instance_time(job, now)
     state.enter_stage(job, Stage.PREPARING)
     state.set_status(job, IN_PROGRESS, "Starting", "Starting the training job", now)

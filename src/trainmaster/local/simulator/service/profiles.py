@@ -44,6 +44,7 @@ class Profile:
         pending_seconds: maximum time in Pending of a job without a limit of its own.
         outcome: outcome of the script.
         failure_reason: `FailureReason` of a failed script.
+        log_seconds: time between two log lines about the progress of the script; 0 writes none.
         internal_errors: number of runs that end with an internal error of SageMaker.
         limited: False to ignore the request's time limits, for traces.
     """
@@ -58,6 +59,7 @@ class Profile:
     stopping_seconds: float = 10
     interrupted_seconds: float = 60
     pending_seconds: float = 3600
+    log_seconds: float = 60
     outcome: Outcome = Outcome.COMPLETED
     failure_reason: str = "AlgorithmError: ExecuteUserScriptError, exit code: 1"
     internal_errors: int = 0

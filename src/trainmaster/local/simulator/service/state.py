@@ -45,7 +45,18 @@ class SignalContainer:
     kill: bool
 
 
-Message = StatusChange | StartContainer | SignalContainer
+@dataclass(frozen=True, slots=True)
+class ScriptLine:
+    """A line in the log of a simulated script, on each of its `instances`; `start` is that of the run."""
+
+    name: str
+    instances: int
+    start: datetime
+    at: datetime
+    text: str
+
+
+Message = StatusChange | StartContainer | SignalContainer | ScriptLine
 
 
 @dataclass(slots=True)
@@ -62,6 +73,7 @@ class AccountState:
         outbox: messages that have not been delivered.
         capacity_changed: True if waiting jobs must be retried.
         with_details: False to omit the details of status changes, which are slow to make.
+        keeps_log: True to add messages with the log lines of simulated scripts.
     """
 
     quotas: Quotas
@@ -78,6 +90,7 @@ class AccountState:
     outbox: deque[Message] = field(default_factory=deque)
     capacity_changed: bool = False
     with_details: bool = True
+    keeps_log: bool = False
 
     def enter_stage(self, job: TrainingJob, stage: Stage) -> None:
         """Change a job's stage; timers of the earlier stage become void."""
