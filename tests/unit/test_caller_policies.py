@@ -22,6 +22,10 @@ ROLES = {
     "QueueAdminPolicy": frozenset(Role),
 }
 """Roles that callers with each policy may have: a share admin has it in some shares, an owner for some jobs."""
+READERS = ("TrainingJobReaderPolicy", "QueueAdminPolicy")
+"""Policies that let a caller follow training jobs: what jobs print may be secret, as their environments are."""
+LOGS = f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/sagemaker/TrainingJobs"
+QUEUE = STACK.reference("QueueName")
 ROUTES = [(each.method, each.rule, each.action) for _, each in OPERATIONS.values()]
 
 
@@ -70,7 +74,52 @@ def test_no_policy_opens_another_api_or_stage_or_another_service(evaluator, name
     assert not evaluator.allows(table, policy(name))
 
 
-@pytest.mark.parametrize("name", ROLES)
+def training_job(action: str = "DescribeTrainingJob", queue: str = QUEUE, name: str = "job-1") -> Request:
+    arn = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-job/{name}"
+    return Request(f"sagemaker:{action}", arn, {"aws:ResourceTag/trainmaster:queue": queue})
+
+
+FOLLOWING = [
+    Request("logs:DescribeLogStreams", LOGS),
+    Request("logs:DescribeLogStreams", f"{LOGS}:*"),
+    Request("logs:GetLogEvents", f"{LOGS}:log-stream:job-1/algo-1-1700000000"),
+    training_job(),
+]
+"""Requests of `trainmaster logs` and of the SDKs' `fit()` and `train()`."""
+BEYOND_FOLLOWING = [
+    Request("logs:DescribeLogStreams", f"{LOGS}Other"),
+    Request("logs:DescribeLogStreams", f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/lambda/trainmaster-api"),
+    Request("logs:GetLogEvents", f"{LOGS}Other:log-stream:job-1/algo-1-1700000000"),
+    Request("logs:GetLogEvents", f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/lambda/{QUEUE}-api:log-stream:a"),
+    Request("logs:PutLogEvents", f"{LOGS}:log-stream:job-1/algo-1-1700000000"),
+    Request("logs:CreateLogStream", f"{LOGS}:log-stream:job-1/algo-1-1700000000"),
+    Request("logs:DeleteLogStream", f"{LOGS}:log-stream:job-1/algo-1-1700000000"),
+    Request("logs:DeleteLogGroup", LOGS),
+    Request("logs:StartQuery", LOGS),
+    training_job(queue="another"),
+    *(training_job(action) for action in ("StopTrainingJob", "UpdateTrainingJob", "AddTags", "DeleteTags")),
+]
+"""Requests that following a job does not need."""
+
+
+@pytest.mark.parametrize("name", [*ROLES, "TrainingJobReaderPolicy"])
+@pytest.mark.parametrize("request_", FOLLOWING)
+def test_only_readers_of_training_jobs_and_queue_admins_follow_them(evaluator, name, request_):
+    assert evaluator.allows(request_, policy(name)) is (name in READERS)
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("request_", BEYOND_FOLLOWING)
+def test_readers_of_training_jobs_change_nothing_and_read_no_other_logs(evaluator, name, request_):
+    assert not evaluator.allows(request_, policy(name))
+
+
+@pytest.mark.parametrize(("method", "rule", "_action"), ROUTES)
+def test_readers_of_training_jobs_reach_no_route(evaluator, method, rule, _action):
+    assert not evaluator.allows(invoke(method, re.sub("<.*?>", "job-1", rule)), policy("TrainingJobReaderPolicy"))
+
+
+@pytest.mark.parametrize("name", [*ROLES, "TrainingJobReaderPolicy"])
 def test_policies_are_attached_to_no_one_and_are_outputs(name):
     properties = STACK.document["Resources"][name]["Properties"]
     assert not {"Groups", "Roles", "Users"} & properties.keys()

@@ -21,6 +21,10 @@ MAX_LINES = 10_000
 _MAX_EMPTY = 3
 """Empty pages after which a stream is taken to be at its end, though its token still changes."""
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException"})
+_HINT = (
+    f"Your identity needs logs:DescribeLogStreams and logs:GetLogEvents on {LOG_GROUP}, as in the policy of the "
+    "stack's output TrainingJobReaderPolicyArn."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,5 @@ def _lines(stream: str, page: Any) -> list[LogLine]:
 def _translated(error: ClientError) -> ApiError:
     code, message = error.response["Error"]["Code"], error.response["Error"].get("Message", "")
     if code in _DENIED:
-        hint = f"Your identity needs logs:DescribeLogStreams and logs:GetLogEvents on {LOG_GROUP}."
-        return Forbidden(message, type=code, hint=hint)
+        return Forbidden(message, type=code, hint=_HINT)
     return Unreachable(f"CloudWatch Logs did not answer: {message or code}", type=code)
