@@ -27,7 +27,7 @@ from benchmarks.kueue import run, workload
 from benchmarks.queue import article_cost, depth, growth, life, planning
 from benchmarks.queue.summary import summary
 from benchmarks.queue.tables import make_tables
-from benchmarks.startup import bundle, cold_start
+from benchmarks.startup import bundle, cold_start, command_line
 
 USUAL = ("planner", "depth", "growth", "life", "idle", "baseline", "start")
 SECTIONS = (*USUAL, "kueue")
@@ -100,8 +100,9 @@ def _baseline(options: argparse.Namespace, progress: ProgressBars) -> Any:
 
 def _start(options: argparse.Namespace, progress: ProgressBars) -> Any:
     starts = cold_start.measure(options.times, progress.update)
+    commands = command_line.measure(options.times, progress.update)
     progress.update("weighing the bundles")
-    return {"bundle": bundle.weights(), "functions": starts}
+    return {"bundle": bundle.weights(), "functions": starts, "commands": commands}
 
 
 def _kueue(options: argparse.Namespace, progress: ProgressBars) -> Any:

@@ -21,7 +21,7 @@ from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.jobs.job import ENDED, Job, JobState
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.domain.requests import Options
+from trainmaster.domain.requests.options import Options
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.queue.planning import GOALS_MS
+from benchmarks.startup.command_line import GOALS_MS as GOALS_OF_COMMANDS_MS
 
 MAX_UNITS = 25
 MAX_IMPORT_MS = 200
@@ -61,6 +62,10 @@ def _start(figures: Figures) -> Iterator[Sequence[str]]:
         yield _row("import of the API handler, ms of CPU time", MAX_IMPORT_MS, took[True], "{:.0f}")
         what = "the same, relative to the import without compiled files"
         yield _row(what, MAX_IMPORT_SHARE, took[True] / took[False], "{:.2f}")
+    for one in started.get("commands", ()):
+        if one["command"] in GOALS_OF_COMMANDS_MS:
+            what = f"`trainmaster {one['command']}`, ms of CPU time"
+            yield _row(what, GOALS_OF_COMMANDS_MS[one["command"]], one["processor_ms"], "{:.0f}")
     for name, one in started.get("bundle", {}).items():
         yield _row(f"bundle of {name}, MB zipped", MAX_ZIPPED_MB, one["zipped_mb"], "{:.1f}")
 

@@ -1,1 +1,1 @@
-"""Cold start of the Lambda functions, and the size of their bundles."""
+"""Cold start of the Lambda functions, the size of their bundles, and the start-up of the command line."""

@@ -15,7 +15,8 @@ from trainmaster.domain.errors import ServiceError
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.requests import for_pool, member_request, with_instances
+from trainmaster.domain.requests.elastic.resized import member_request, with_instances
+from trainmaster.domain.requests.pools import for_pool
 from trainmaster.ports.store import Request
 from trainmaster.service.context import ManagerContext
 

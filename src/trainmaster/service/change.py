@@ -20,9 +20,10 @@ from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotF
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState
 from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.policy.document import policy_of
 from trainmaster.domain.policy.problems import policy_problems
-from trainmaster.domain.policy.settings import MAX_PRIORITY, Policy
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.ports.runtime import Clock, Publisher
 from trainmaster.ports.store import QueueSettings, Store
 from trainmaster.service import dependencies

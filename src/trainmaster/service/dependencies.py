@@ -17,7 +17,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, Job, JobState, ParentRule
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.requests import option_field
+from trainmaster.domain.requests.tags import option_field
 from trainmaster.ports.store import Request, Store
 from trainmaster.service.faults import isolate_fault
 

@@ -17,7 +17,7 @@ from trainmaster.adapters.sagemaker.request import attempt_request, own_tags, ta
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.errors import RequestRefused
 from trainmaster.domain.jobs.names import attempt_name
-from trainmaster.domain.requests import MAX_TAGS
+from trainmaster.domain.requests.tags import MAX_TAGS
 
 QUEUE = "research"
 P4 = "ml.p4d.24xlarge"

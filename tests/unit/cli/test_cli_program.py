@@ -1,8 +1,10 @@
 """The program: global options, exit codes, start-up, the demo, the reference."""
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from typer.main import get_command
 
 from cli_terminal import Terminal
 from doc_pages import describes_all_kinds
-from fake_api import FakeApi
+from fake_api import FakeApi, a_request, served, waits_for_capacity
 from trainmaster import __version__
 from trainmaster.cli.commands import PLACES
 from trainmaster.cli.common.context import ApiTarget, connect
@@ -74,22 +76,30 @@ def test_the_reference_has_every_command_and_every_exit_code() -> None:
     assert [code for code in ExitCode if f"\n| {code} | " not in page] == [ExitCode.BROKEN_PIPE]
 
 
-CONFIGURED = {
-    "TRAINMASTER_API_URL": "http://127.0.0.1:9",
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_ACCESS_KEY_ID": "AK",
-    "AWS_SECRET_ACCESS_KEY": "secret",
-}
+@pytest.fixture(scope="module")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of commands on a queue of this machine, in a folder with a request."""
+    folder = tmp_path_factory.mktemp("requests")
+    (folder / "request.json").write_text(json.dumps(a_request("job2")))
+    queue = FakeApi()
+    queue.add("job1", reason=waits_for_capacity())
+    with served(queue) as url:
+        yield os.environ | {
+            "TRAINMASTER_API_URL": url,
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "AK",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "PWD": str(folder),
+        }
 
 
-def imported(*arguments: str) -> tuple[set[str], set[str]]:
+def imported(*arguments: str, environ: Mapping[str, str] = os.environ) -> tuple[set[str], set[str]]:
     """Return the packages that a command imports, and the modules of trainmaster's own."""
     code = (
-        "import sys\nfrom trainmaster.cli.main import main\n"
+        "import os, sys\nos.chdir(os.environ.get('PWD', '.'))\nfrom trainmaster.cli.main import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print(*sys.modules)"
     )
-    environ = os.environ | CONFIGURED if arguments == ("ls",) else os.environ
     command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ)
     names = done.stdout.splitlines()[-1].split()
@@ -110,13 +120,30 @@ def test_the_help_imports_no_command_and_nothing_of_the_queue() -> None:
     assert "yaml" not in packages
 
 
-def test_ls_signs_without_boto3_and_imports_its_own_command_alone() -> None:
-    packages, own = imported("ls")
+CALLS = {
+    "ls": {"cli.jobs.ls"},
+    "why job1": {"cli.jobs.why"},
+    "show job1": {"cli.jobs.show"},
+    "submit request.json": {"cli.jobs.submit"},
+    "pools": {"cli.queue.pools"},
+}
+
+
+@pytest.mark.parametrize("line", CALLS)
+def test_a_call_signs_without_boto3_and_imports_its_own_command_alone(line: str, configured: dict[str, str]) -> None:
+    packages, own = imported(*line.split(), environ=configured)
     assert "botocore" in packages
     assert packages & {"boto3", "s3transfer", "sagemaker", "yaml"} == set()
-    assert {name for name in own if name.startswith(("cli.jobs.", "cli.queue."))} == {"cli.jobs.ls"}
-    heavy = ("images", "client.hyperpod", "client.sdk", "domain.jobs.job", "domain.requests", "domain.plan")
+    commands = {f"cli.{place.module}" for place in PLACES.values()}
+    assert own & commands == CALLS[line]
+    heavy = ("planner", "service", "adapters", "handlers", "bootstrap", "local", "worker", "domain.plan")
     assert {name for name in own if name.startswith(heavy)} == set()
+
+
+@pytest.mark.parametrize("line", ["ls", "why job1"])
+def test_a_call_that_only_reads_imports_no_code_for_requests(line: str, configured: dict[str, str]) -> None:
+    heavy = ("images", "client.hyperpod", "client.sdk", "domain.jobs.job", "domain.requests", "domain.policy")
+    assert {name for name in imported(*line.split(), environ=configured)[1] if name.startswith(heavy)} == set()
 
 
 _LIGHT = ("compat", "release", "text", "jobs", "jobs.infeasible")

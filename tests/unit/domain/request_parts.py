@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from builders import P5, a_request
-from trainmaster.domain.requests import Problem
+from trainmaster.domain.requests.fields import Problem
 
 
 def resources(**config: Any) -> dict[str, Any]:

@@ -13,7 +13,10 @@ from request_parts import a_group
 from builders import P5, a_request
 from trainmaster.domain.elastic.rendezvous import Run
 from trainmaster.domain.elastic.sizes import Elastic, Hook, RestartBudget
-from trainmaster.domain.requests import elastic_of, form_problems, option_problems, options_of, tag_problems
+from trainmaster.domain.requests.elastic.bounds import elastic_of
+from trainmaster.domain.requests.elastic.rules import form_problems
+from trainmaster.domain.requests.option_rules import option_problems
+from trainmaster.domain.requests.tags import options_of, tag_problems
 from trainmaster.service.attempt_request import environment
 
 LAMBDA = "arn:aws:lambda:us-east-1:111122223333:function:resize-it:live"

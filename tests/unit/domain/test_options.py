@@ -14,7 +14,9 @@ from builders import a_request
 from trainmaster.domain.errors import InvalidRequest, UnknownOption
 from trainmaster.domain.jobs.job import ParentRule
 from trainmaster.domain.policy.settings import FailureClass, Limits, Policy, Preemption, PreemptionOverrides
-from trainmaster.domain.requests import OPTIONS, Options, limit_problems, option_problems, options_of, tag_problems
+from trainmaster.domain.requests.option_rules import limit_problems, option_problems
+from trainmaster.domain.requests.options import OPTIONS, Options
+from trainmaster.domain.requests.tags import options_of, tag_problems
 from trainmaster.domain.requests.values import MAX_DURATION, duration, moment
 
 EIGHT = datetime(2026, 11, 22, 8, tzinfo=UTC)

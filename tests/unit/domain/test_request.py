@@ -12,17 +12,13 @@ from request_parts import a_group, fields, resources, tagged
 
 from builders import G5, P5, a_request
 from trainmaster.domain.errors import InvalidRequest, UnknownOption
-from trainmaster.domain.requests import (
-    OPTIONS,
-    Options,
-    Problem,
-    demand_of,
-    meaning_problems,
-    options_of,
-    tag_problems,
-    warnings,
-)
+from trainmaster.domain.requests.fields import Problem
+from trainmaster.domain.requests.options import OPTIONS, Options
+from trainmaster.domain.requests.resources import demand_of
 from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS
+from trainmaster.domain.requests.tags import options_of, tag_problems
+from trainmaster.domain.requests.training_job import meaning_problems
+from trainmaster.domain.requests.warnings import warnings
 
 P4 = "ml.p4d.24xlarge"
 

@@ -8,7 +8,8 @@ import pytest
 from request_parts import a_channel, a_group, fields, resources, tagged
 
 from builders import G5, P5, a_request
-from trainmaster.domain.requests import meaning_problems, warnings
+from trainmaster.domain.requests.training_job import meaning_problems
+from trainmaster.domain.requests.warnings import warnings
 
 SPOT = {"EnableManagedSpotTraining": True, "StoppingCondition": {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}}
 TYPED = {"InstanceType": P5, "InstanceCount": 1}

@@ -12,7 +12,8 @@ from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.access.caller import UNKNOWN
 from trainmaster.domain.capacity.units import Demand, Kind, PlanStatus, Pool
 from trainmaster.domain.errors import InvalidRequest, NeverFits
-from trainmaster.domain.requests import demand_in, for_pool, meaning_problems, pool_warnings
+from trainmaster.domain.requests.pools import demand_in, for_pool, pool_warnings
+from trainmaster.domain.requests.training_job import meaning_problems
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 

@@ -6,7 +6,7 @@ from copy import deepcopy
 
 from builders import a_request
 from trainmaster.adapters.sagemaker.request_model import problems
-from trainmaster.domain.requests import member_request, with_instances
+from trainmaster.domain.requests.elastic.resized import member_request, with_instances
 
 
 def test_another_size_changes_nothing_but_the_count():

@@ -12,14 +12,15 @@ from builders import a_request
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.domain.capacity.resources import InstanceType, Resources
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.requests import options_of, sendable
 from trainmaster.domain.requests.resource_text import (
     MAX_ACCELERATORS,
     MAX_VCPUS,
     resources_in,
+    sendable,
     shortfalls,
     wrong_with,
 )
+from trainmaster.domain.requests.tags import options_of
 
 LARGE = Resources(accelerators=8, accelerator_memory_gib=640, vcpus=96, memory_gib=768, accelerator="nvidia")
 GIB = st.integers(0, 999_999).map(lambda tenths: tenths / 10)

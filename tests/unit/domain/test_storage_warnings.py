@@ -7,7 +7,9 @@ import pytest
 from builders import G5, P5, a_request, pools_of
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.units import Pool
-from trainmaster.domain.requests import demand_in, options_of, storage_warnings
+from trainmaster.domain.requests.pools import demand_in
+from trainmaster.domain.requests.storage import storage_warnings
+from trainmaster.domain.requests.tags import options_of
 
 CPU = "ml.c5.xlarge"
 POOLS = pools_of(Pool(P5, 1), Pool("cpus", 2, type_=CPU))

@@ -14,7 +14,7 @@ from trainmaster.adapters.dynamodb.rows import WAIT, Key, Row, finished_at, job_
 from trainmaster.domain.errors import UnreadableRow
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job
 from trainmaster.domain.jobs.listing import ended_place
-from trainmaster.domain.policy.settings import MAX_PRIORITY
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.value_types import check_fields, is_time
 
 log = logging.getLogger(__name__)

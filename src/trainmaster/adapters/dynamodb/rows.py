@@ -19,8 +19,8 @@ from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import InvalidRequest, TooLarge
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, Change, Job, JobState
 from trainmaster.domain.jobs.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.jobs.work import Work
-from trainmaster.domain.policy.settings import MAX_PRIORITY
 from trainmaster.domain.times import NEVER
 
 Row: TypeAlias = dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any
 from trainmaster.domain.errors import RequestRefused
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.requests import sendable
+from trainmaster.domain.requests.resource_text import sendable
 from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS
 
 QUEUE_TAG, JOB_TAG, ATTEMPT_TAG, START_TAG, SUBMITTER_TAG = ATTEMPT_TAGS

@@ -12,7 +12,7 @@ from typing import Any
 
 from trainmaster.adapters.sagemaker.service_model import shape
 from trainmaster.domain.java_patterns import LINE_END, matches
-from trainmaster.domain.requests import Problem, did_you_mean, shown
+from trainmaster.domain.requests.fields import Problem, did_you_mean, shown
 
 MAX_PROBLEMS = 100
 """Limit of problems in one answer, which bounds the work for a body of megabytes."""

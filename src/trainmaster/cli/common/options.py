@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from trainmaster.domain.policy.settings import MAX_PRIORITY
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 
 Json = Annotated[
     bool, typer.Option("--json", help="Print the API's response as JSON, as -o json does; -o yaml prints it as YAML.")

@@ -10,7 +10,7 @@ from trainmaster.cli.common.bulk import state_line
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json, Name
 from trainmaster.cli.output.render import as_json
-from trainmaster.domain.policy.settings import MAX_PRIORITY
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.text import sanitize
 
 Value = Annotated[

@@ -13,7 +13,8 @@ from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resolve import Offers, resolved
 from trainmaster.domain.capacity.units import Kind, Pool, Units
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.policy.settings import MAX_PRIORITY, Expansion, Share
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
+from trainmaster.domain.policy.settings import Expansion, Share
 from trainmaster.domain.requests.fields import Problem
 
 

@@ -16,7 +16,7 @@ from trainmaster.domain.capacity.resources import InstanceType
 from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job, JobState
 from trainmaster.domain.jobs.names import MAX_NAME
-from trainmaster.domain.policy.settings import MAX_PRIORITY
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.times import NEVER
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from trainmaster.domain.capacity.units import MAX_CAP, Units
 from trainmaster.domain.compat import StrEnum
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.policy.declaration import MAX_COUNT, Setting
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ MAX_ACTIONS = 500
 MAX_SHARES = 200
 """All settings are one row of the table, which holds at most 400 KB."""
 MAX_ROLES = 100
-MAX_PRIORITY = 1_000_000
-"""Highest priority of a job; the lowest is its negative."""
 MAX_PATTERNS = 100
 
 

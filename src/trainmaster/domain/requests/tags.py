@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from trainmaster.domain.errors import UnknownOption
-from trainmaster.domain.policy.settings import MAX_PRIORITY
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.requests.fields import Problem, did_you_mean, entries, repeated, shown, text
 from trainmaster.domain.requests.options import OPTIONS, Option, Options, options_from
 from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS, OPTION_PREFIX, PRIORITY_TAG

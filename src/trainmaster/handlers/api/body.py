@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.requests import shown
+from trainmaster.domain.requests.fields import shown
 from trainmaster.handlers.api.paths import path_of
 
 DEEPEST = 64

@@ -16,7 +16,7 @@ from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.infeasible import INFEASIBLE
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.names import MAX_NAME
-from trainmaster.domain.requests import did_you_mean, shown
+from trainmaster.domain.requests.fields import did_you_mean, shown
 
 NAME_PATTERN = r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$"
 """SageMaker's pattern of a training job's name (CreateTrainingJob, `TrainingJobName`)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from trainmaster.domain.requests import shown
+from trainmaster.domain.requests.fields import shown
 
 _MAX_NAME_LENGTH = 64
 # Of a pool or share: such as `shares.vision.nominal.ml.p5.48xlarge`.

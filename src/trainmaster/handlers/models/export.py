@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, Field
 
 from trainmaster.domain.jobs.names import MAX_NAME
-from trainmaster.domain.policy.settings import MAX_PRIORITY
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.release import EXPORT_VERSION
 from trainmaster.handlers.models.base import RequestModel, ResponseModel
 from trainmaster.handlers.models.pools import MAX_POOLS, PoolSetting

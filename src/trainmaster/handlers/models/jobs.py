@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, RootModel
 
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
-from trainmaster.domain.policy.settings import MAX_PRIORITY
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.handlers.models.base import RequestModel, ResponseModel
 from trainmaster.handlers.models.elastic import Elastic
 from trainmaster.handlers.models.forecast import AtLeast, Deadline, Earliest, Expected, Latest, Position, Why

@@ -15,8 +15,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, ValidationError, model_validator
 
 from trainmaster.domain.errors import InvalidRequest
-from trainmaster.domain.policy.settings import DEFAULT_SHARE, MAX_PRIORITY
-from trainmaster.domain.requests import OPTIONS, shown
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
+from trainmaster.domain.policy.settings import DEFAULT_SHARE
+from trainmaster.domain.requests.fields import shown
+from trainmaster.domain.requests.options import OPTIONS
 from trainmaster.domain.requests.values import label
 from trainmaster.handlers.api.errors import first_problem
 from trainmaster.handlers.api.paths import path_of

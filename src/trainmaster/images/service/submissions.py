@@ -19,7 +19,8 @@ from trainmaster.domain.access.redaction import check_shown
 from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import InvalidRequest, NameTaken, Refused, ServiceError
 from trainmaster.domain.jobs.job import Change, Job, JobState
-from trainmaster.domain.policy.settings import MAX_PRIORITY, Policy
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
+from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.requests.values import job_names
 from trainmaster.images.domain.refusal import Refusal
 from trainmaster.images.domain.request import is_image_request

@@ -13,8 +13,9 @@ from functools import partial
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy.settings import MAX_PRIORITY, Preemption
+from trainmaster.domain.policy.settings import Preemption
 from trainmaster.domain.shares.usage import accelerators_of
 from trainmaster.domain.times import NEVER
 from trainmaster.planner.orders.ranking import PreemptionRank

@@ -11,8 +11,8 @@ from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.capacity.warm_pools import warm_pool_key_of
 from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.jobs.job import Change, Job, JobState
-from trainmaster.domain.requests import Options
 from trainmaster.domain.requests.fields import part, text, whole
+from trainmaster.domain.requests.options import Options
 from trainmaster.ports.store import Request
 
 DEFAULT_MAX_RUNTIME = timedelta(days=1)

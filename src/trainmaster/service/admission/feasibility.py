@@ -15,8 +15,8 @@ from trainmaster.domain.capacity.resources import InstanceType, Resources
 from trainmaster.domain.capacity.units import Demand, Pool, Units, covers
 from trainmaster.domain.errors import NeverFits, Refused
 from trainmaster.domain.policy.settings import Expansion
-from trainmaster.domain.requests import option_field
 from trainmaster.domain.requests.resource_text import MEMBERS
+from trainmaster.domain.requests.tags import option_field
 from trainmaster.planner.expansion.guardrails import ManagedPools
 from trainmaster.ports.store import Request
 

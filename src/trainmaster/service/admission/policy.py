@@ -16,28 +16,18 @@ from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.policy.settings import Policy, Share
-from trainmaster.domain.requests import (
-    Options,
-    Problem,
-    check_pools,
-    demand_in,
-    elastic_of,
-    elastic_warnings,
-    for_pool,
-    form_problems,
-    limit_problems,
-    meaning_problems,
-    misspelt,
-    named_types,
-    option_field,
-    option_problems,
-    options_of,
-    pool_warnings,
-    sendable,
-    storage_warnings,
-    warnings,
-)
-from trainmaster.domain.requests.tags import priority_field
+from trainmaster.domain.requests.elastic.bounds import elastic_of
+from trainmaster.domain.requests.elastic.rules import check_pools, elastic_warnings, form_problems
+from trainmaster.domain.requests.fields import Problem
+from trainmaster.domain.requests.option_rules import limit_problems, option_problems
+from trainmaster.domain.requests.options import Options
+from trainmaster.domain.requests.pools import demand_in, for_pool, pool_warnings
+from trainmaster.domain.requests.resource_text import sendable
+from trainmaster.domain.requests.resources import named_types
+from trainmaster.domain.requests.storage import storage_warnings
+from trainmaster.domain.requests.tags import misspelt, option_field, options_of, priority_field
+from trainmaster.domain.requests.training_job import meaning_problems
+from trainmaster.domain.requests.warnings import warnings
 from trainmaster.ports.store import Request
 from trainmaster.service.access import NO_ADMINS, Access
 from trainmaster.service.admission.build_job import build_job

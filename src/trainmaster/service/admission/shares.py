@@ -9,7 +9,8 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Policy, WhenSpent
 from trainmaster.domain.reasons.rules import BudgetSpent
-from trainmaster.domain.requests import did_you_mean, option_field, shown
+from trainmaster.domain.requests.fields import did_you_mean, shown
+from trainmaster.domain.requests.tags import option_field
 from trainmaster.domain.times import clock
 from trainmaster.planner.sharing.limits import Limits
 from trainmaster.ports.runtime import Clock

@@ -12,8 +12,8 @@ from itertools import islice
 
 from trainmaster.domain.capacity.units import Demand, Kind, Pool, in_settings
 from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.plan import Plan, PlannedReservation, Snapshot
-from trainmaster.domain.policy.settings import MAX_PRIORITY
 from trainmaster.domain.reasons.capacity import (
     Behind,
     CanNeverFit,

@@ -14,7 +14,9 @@ from trainmaster.client.api.errors import Refused
 from trainmaster.client.hyperpod.kinds import is_manifest
 from trainmaster.client.hyperpod.manifest import ConvertedManifest, convert_manifest, merge_requests
 from trainmaster.client.hyperpod.yaml_reader import parse_documents
-from trainmaster.domain.requests import meaning_problems, option_problems, options_of
+from trainmaster.domain.requests.option_rules import option_problems
+from trainmaster.domain.requests.tags import options_of
+from trainmaster.domain.requests.training_job import meaning_problems
 
 BASE = {
     "RoleArn": "arn:aws:iam::111122223333:role/training",

@@ -11,7 +11,7 @@ from scripts.manifest_corpus import BASE, CORPUS, PAGE, as_text, fill, outcome, 
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.client.hyperpod.kinds import the_job
 from trainmaster.client.hyperpod.manifest import convert_manifest
-from trainmaster.domain.requests import meaning_problems
+from trainmaster.domain.requests.training_job import meaning_problems
 
 ENTRIES: list[dict[str, Any]] = json.loads(CORPUS.read_text())
 IMAGE = {"AlgorithmSpecification": {"TrainingImage": "image:1"}}

@@ -10,8 +10,8 @@ from client_world import World, request_for
 from trainmaster import ApiClient, ElasticOptions, route_to_queue
 from trainmaster.client.sdk.elastic import TAGS
 from trainmaster.client.sdk.request_defaults import with_session_defaults
-from trainmaster.domain.requests import OPTIONS
 from trainmaster.domain.requests.elastic.bounds import ELASTIC_OPTIONS
+from trainmaster.domain.requests.options import OPTIONS
 
 ASKED = "accelerators=8,accelerator=nvidia"
 TAG = {"Key": "trainmaster:resources", "Value": ASKED}
