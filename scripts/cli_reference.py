@@ -13,7 +13,7 @@ from typing import Any
 from typer.main import get_command
 
 from trainmaster.cli.common.exit_codes import MEANINGS
-from trainmaster.cli.main import build
+from trainmaster.cli.program import build
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
 _NOT_OURS = {"help", "install_completion", "show_completion"}

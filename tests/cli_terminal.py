@@ -10,7 +10,7 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from trainmaster.cli.common.context import CliContext, log_reader
-from trainmaster.cli.main import build
+from trainmaster.cli.program import build
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.logs import LogReader
 

@@ -19,7 +19,7 @@ from api_world import CONTEXT, rest_event
 from builders import P5
 from trainmaster.bootstrap import Application, Settings
 from trainmaster.cli.common.context import CliContext
-from trainmaster.cli.main import build
+from trainmaster.cli.program import build
 from trainmaster.client.api.client import ApiClient
 from trainmaster.handlers.api.app import build_app
 from world import QUEUE, TABLE, World, a_request

@@ -16,7 +16,7 @@ from importlib import import_module
 import trainmaster
 
 names = [module.name for module in pkgutil.walk_packages(trainmaster.__path__, "trainmaster.")]
-assert {"trainmaster.handlers.api.app", "trainmaster.handlers.manager", "trainmaster.cli.main"} <= set(names)
+assert {"trainmaster.handlers.api.app", "trainmaster.handlers.manager", "trainmaster.cli.program"} <= set(names)
 for name in names:
     try:
         if not name.endswith(".__main__"):

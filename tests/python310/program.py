@@ -59,7 +59,7 @@ def run(arguments, exchanges):
     from typer.testing import CliRunner
 
     from trainmaster.cli.common.context import CliContext
-    from trainmaster.cli.main import build
+    from trainmaster.cli.program import build
     from trainmaster.client.api.client import ApiClient
 
     left = list(exchanges)

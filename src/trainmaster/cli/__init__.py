@@ -1,6 +1,7 @@
 """The command line: thin commands over the API client.
 
-    main.py   the program: global options, errors as exit codes
+    main.py   the entry point
+    program.py   the program: global options, errors as exit codes
     commands.py  the list of commands, each imported when it is called
     common/   what commands share: context, options, exit codes, waiting, reading requests
     jobs/     commands for jobs, one per module

@@ -18,7 +18,7 @@ from trainmaster import __version__
 from trainmaster.cli.commands import PLACES
 from trainmaster.cli.common.context import ApiTarget, connect
 from trainmaster.cli.common.exit_codes import ExitCode, as_api_error, error_line, exit_code_of
-from trainmaster.cli.main import build, globals_first
+from trainmaster.cli.program import build, globals_first
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.config import Address
 from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, NotConfigured, NotFound, Refused, Unreachable

@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_command
 
 from cli_terminal import Terminal
-from trainmaster.cli.main import build
+from trainmaster.cli.program import build
 from trainmaster.local.replay.options import parse
 
 PROGRAM = [sys.executable, "-m", "trainmaster.local.replay"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
+from trainmaster.cli.output.own_words import in_own_words
 from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, NotConfigured, NotFound, Refused, Unreachable
 
 
@@ -60,21 +60,6 @@ _HINTS = {
 """The API's hints are for all callers; on the command line, one of its commands helps more."""
 _NAMES_FIELD: Final = frozenset({"InvalidRequest", "InvalidFile"})
 """Types of errors whose line opens with the field, unless the message names it."""
-_COMMANDS: Final[Mapping[str, str]] = {
-    "GET /openapi.json": "the reference of the API",
-    "GET /jobs": "`trainmaster ls`",
-    "GET /pools": "`trainmaster pools`",
-    "GET /settings": "`trainmaster settings`",
-    "GET /manager": "`trainmaster version`",
-    "PUT /pools": "`trainmaster pools set`",
-    "PUT /settings": "`trainmaster settings set`",
-    "PUT /pause": "`trainmaster pause`",
-    "DELETE /pause": "`trainmaster resume`",
-}
-_ROUTE = re.compile("|".join(map(re.escape, _COMMANDS)))
-_OPTION = re.compile(r"(?:(?:[Tt]he )?option )?'trainmaster:([^'\s]*)'")
-_PREFIX = re.compile(r"trainmaster:(?=[a-z])")
-"""Options of the queue that have one of the same name on the command line."""
 
 
 def exit_code_of(error: ApiError) -> ExitCode:
@@ -93,18 +78,6 @@ def error_line(error: ApiError) -> str:
     text = " ".join(f"{where}{message}. {hint}".split())
     text = in_own_words(text)
     return text if text.endswith((".", "?", "`")) else f"{text}."
-
-
-def in_own_words(text: str) -> str:
-    """Replace the API's routes and tags in a sentence by commands and options."""
-    text = _ROUTE.sub(lambda found: _COMMANDS[found[0]], text)
-    return _PREFIX.sub("", _OPTION.sub(lambda found: _option(found[1]), text))
-
-
-def _option(name: str) -> str:
-    from trainmaster.cli.common.elastic_options import NAMES
-
-    return f"--{name}" if name in {"resources", "instances", *NAMES} else f"--option {name}"
 
 
 def as_api_error(error: Exception, profile: str | None = None) -> ApiError | None:

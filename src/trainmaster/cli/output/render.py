@@ -21,6 +21,7 @@ from trainmaster.cli.output.elastic import (
     rendezvous_line,
 )
 from trainmaster.cli.output.fit import columns_of
+from trainmaster.cli.output.own_words import in_own_words
 from trainmaster.cli.output.times import elapsed_time, format_duration, format_moment, format_moments, timestamp
 from trainmaster.client.views.moments import zone_name
 from trainmaster.domain.jobs.infeasible import INFEASIBLE, NEVER_FIT
@@ -233,7 +234,7 @@ def _readable(dump: Callable[[bool], str]) -> str:
 def print_warnings(warnings: Iterable[str]) -> None:
     """Print warnings on standard error, one per line, so that standard output stays data."""
     for warning in warnings:
-        typer.echo(f"Warning: {' '.join(one_line(warning).split())}", err=True)
+        typer.echo(f"Warning: {in_own_words(' '.join(one_line(warning).split()))}", err=True)
 
 
 def print_error(line: str) -> None:

@@ -191,7 +191,7 @@ def _spot_warnings(request: Object, demand: Demand, kinds: set[Kind], *, saves: 
     if request.get("EnableManagedSpotTraining") is True and not demand.queue_selects_pool and Kind.SPOT not in kinds:
         yield (
             f"There is no spot pool for {', '.join(demand.pools)}, so this spot job counts against the cap of "
-            "on-demand instances: add a pool of kind spot (PUT /pools)."
+            "on-demand instances: add a pool of kind spot."
         )
     if Kind.SPOT in kinds and not saves:
         yield (

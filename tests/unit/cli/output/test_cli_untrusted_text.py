@@ -36,10 +36,10 @@ from fake_api import (
     waits_for_capacity,
 )
 from hostile_api import HOSTILE, HostileApi, with_text
-from trainmaster.cli.main import build
 from trainmaster.cli.output.listing import jobs_table
 from trainmaster.cli.output.progress import LiveTable
 from trainmaster.cli.output.render import coloured, history_table
+from trainmaster.cli.program import build
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import Conflict
 from trainmaster.client.api.retry import Retry
