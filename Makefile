@@ -30,7 +30,7 @@ PYTHON310 := .local/python310/.stamp
 
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z0-9-]*:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z0-9-]*:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---------------------------------------------------------------- set-up
 
@@ -46,19 +46,25 @@ install-demo: $(STACK) .venv-sdk2/.stamp ## Make the environments that the demo 
 .PHONY: install-demo-elastic
 install-demo-elastic: $(STACK) .venv-torch/.stamp ## Make the environments that the elastic demo uses
 
+.PHONY: install-sdk2
+install-sdk2: .venv-sdk2/.stamp ## Make .venv-sdk2, SageMaker SDK 2 with Trainmaster beside it
+
+.PHONY: install-sdk3
+install-sdk3: .venv-sdk3/.stamp ## Make .venv-sdk3, SageMaker SDK 3 with Trainmaster beside it
+
 # Makes the environment $(1) and installs $(2) in it.
 define environment
-	test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
-	$(UV) --python $(1)/bin/python $(2)
-	touch $(1)/.stamp
+	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	@$(UV) --python $(1)/bin/python $(2)
+	@touch $(1)/.stamp
 endef
 
 .venv/.stamp: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	    "Trainmaster needs Python 3.11 or newer: make PYTHON=python3.13 ...")'
 	@echo "Setting up .venv"
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"
 	$(call environment,.venv,--editable ".[dev]")
 
 .venv-ministack/.stamp: pyproject.toml | .venv/.stamp

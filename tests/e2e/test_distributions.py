@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 
@@ -15,6 +16,22 @@ INSTALLER = {"pip", "setuptools"}
 IN_REPOSITORY = re.compile(
     r"https://(?:github|raw\.githubusercontent)\.com/trainmaster/trainmaster/(?:blob/)?main/([^#]+)"
 )
+AT_THE_TOP = {
+    *{".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "README.md"},
+    *{
+        "benchmarks",
+        "docs",
+        "events",
+        "examples",
+        "images",
+        "packaging",
+        "platforms",
+        "pyproject.toml",
+        "samconfig.toml",
+    },
+    *{"scripts", "src", "template.yaml", "tests"},
+}
+"""Files and folders at the top of the repository."""
 INSTALLED = """
 import json, re
 from importlib.metadata import distributions, requires
@@ -57,6 +74,11 @@ def container(wheels, tmp_path_factory):
     return installed(wheels["trainmaster_worker"], tmp_path_factory.mktemp("container"))
 
 
+@pytest.fixture(scope="module")
+def desk(wheels, tmp_path_factory):
+    return installed(wheels["trainmaster"], tmp_path_factory.mktemp("desk"))
+
+
 def installed(wheel, folder):
     """A fresh environment in which one plain command has installed the wheel."""
     venv.create(folder, with_pip=True)
@@ -95,17 +117,42 @@ def test_trainmaster_run_runs_a_script_in_a_container(container):
     assert ran.splitlines()[-1] == "['--lr', '0.1']"
 
 
-def test_one_command_brings_the_command_line_and_the_client_with_the_worker_in_it(wheels, tmp_path):
-    desk = installed(wheels["trainmaster"], tmp_path / "desk")
+def test_one_command_brings_the_command_line_and_the_client_with_the_worker_in_it(desk):
     assert "submit" in output(desk, "trainmaster", "--help")
     assert output(desk, "python", "-c", "from trainmaster import ApiClient; print(ApiClient.__name__)") == "ApiClient\n"
     assert json.loads(output(desk, "python", "-c", IMPORT_ALL)).keys()
+
+
+def test_the_local_stack_of_an_installed_package_says_that_it_needs_a_checkout(desk):
+    command = [desk / "bin" / "python", "-m", "trainmaster.local.stack"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=desk)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [done.stderr.strip()], "no traceback"
+    assert "clone the repository" in done.stderr
 
 
 def metadata(wheel):
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         return email.message_from_bytes(archive.read(name))
+
+
+def test_a_source_distribution_has_the_tracked_files_and_builds_the_same_wheel(checkout, wheels, tmp_path):
+    build = [sys.executable, "-m", "uv", "build", "--quiet", "--sdist", ".", "--out-dir", tmp_path]
+    subprocess.run(build, cwd=checkout.root, check=True)
+    (source,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        files = {name.partition("/")[2] for name in archive.getnames()}
+        archive.extractall(tmp_path, filter="data")
+    listed = subprocess.run(["git", "ls-files"], cwd=checkout.root, capture_output=True, text=True, check=True).stdout
+    assert {"template.yaml", "docs/quickstart.md", "LICENSE"} <= files
+    assert {path for path in files if not path.endswith("PKG-INFO")} <= {*listed.splitlines(), ".gitignore"}
+    assert {path.partition("/")[0] for path in listed.splitlines()} <= AT_THE_TOP, "a stray file or folder is committed"
+    build = [sys.executable, "-m", "uv", "build", "--quiet", "--wheel", ".", "--out-dir", tmp_path]
+    subprocess.run(build, cwd=source.with_name(source.name.removesuffix(".tar.gz")), check=True)
+    (again,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(again) as ours, zipfile.ZipFile(wheels["trainmaster"]) as theirs:
+        assert sorted(ours.namelist()) == sorted(theirs.namelist())
 
 
 @pytest.mark.parametrize("name", ["trainmaster", "trainmaster_worker"])

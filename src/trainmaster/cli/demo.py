@@ -33,6 +33,6 @@ def demo(context: typer.Context) -> None:
         raise NotConfigured(
             f"The demo needs packages that are not installed ({', '.join(missing)}).",
             type="NotInstalled",
-            hint='`make demo` in a checkout of the project installs them, or `pip install "trainmaster[local]"`.',
+            hint="Run `make demo` in a checkout of the project, which installs them.",
         )
     cli.exec_program([sys.executable, "-m", MODULE, *context.args])

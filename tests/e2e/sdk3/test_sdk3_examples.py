@@ -592,7 +592,7 @@ def test_processing_bypasses_the_queue(example: Example, source: Callable[..., s
     assert example.recorder.requests == []
 
 
-def test_local_mode_bypasses_the_queue(example: Example, source: Callable[..., str]) -> None:
+def test_local_mode_bypasses_the_queue(example: Example, source: Callable[..., str], tmp_path: Path) -> None:
     """Local containers are Docker's: the queue gets no request."""
     folder = source("local_training_script.py")
     trainer = ModelTrainer(
@@ -603,7 +603,7 @@ def test_local_mode_bypasses_the_queue(example: Example, source: Callable[..., s
         input_data_config=[InputData(channel_name="train", data_source=folder)],
         base_job_name="local_mode_single_container_local_data",
         training_mode=Mode.LOCAL_CONTAINER,
-        local_container_root=str(Path.cwd()),  # by default, where Python was started
+        local_container_root=str(tmp_path),
     )
     with pytest.raises(Exception, match="Failed to run docker"):
         trainer.train()

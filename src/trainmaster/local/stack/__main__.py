@@ -34,8 +34,9 @@ def main(arguments: list[str]) -> int:
     hostile = () if options.hostile is None else ("--hostile", str(options.hostile))
     simulator = ("--speed", str(options.speed), *hostile)
     limits = {**_LIMITS, **dict(options.pool)}
-    stack = LocalStack(label="by-hand", limits=limits, simulator=simulator, pythons=tuple(options.python), on_step=_say)
     try:
+        pythons = tuple(options.python)
+        stack = LocalStack(label="by-hand", limits=limits, simulator=simulator, pythons=pythons, on_step=_say)
         with stack as address:
             return _run(options.command, address) if options.command else _wait(address, stack.checkout)
     except (StartFailed, SetupMissing) as error:

@@ -64,7 +64,10 @@ class Checkout:
         for folder in Path(__file__).resolve().parents:
             if (folder / "template.yaml").is_file() and (folder / "Makefile").is_file():
                 return cls(folder)
-        raise SetupMissing("the local stack needs a checkout of the project, not only the installed package")
+        raise SetupMissing(
+            "The local stack needs a checkout of the project, not only the installed package: "
+            "clone the repository, and run `make demo` or `make stack` there."
+        )
 
     def project(self, name: str = "") -> SamProject:
         """Return the SAM project in a folder of the checkout, by default the queue's own."""
