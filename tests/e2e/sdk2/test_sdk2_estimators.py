@@ -254,6 +254,18 @@ def test_attach_to_a_job_that_has_ended(session: Any, stage: Stage, end: Callabl
         assert TrainingJobAnalytics("job1", sagemaker_session=session)._metric_names == ["loss"]
 
 
+def test_metrics_of_a_job_are_those_of_all_its_attempts(session: Any, stage: Stage) -> None:
+    metrics = [{"Name": "loss", "Regex": "loss=(.*)"}]
+    an_estimator(session, metric_definitions=metrics).fit(job_name="job1", wait=False)
+    stage.measure("job1", 600, 3.0)
+    stage.measure("job1", 300, 2.0)
+    waiting = TrainingJobAnalytics("job1", sagemaker_session=session)
+    assert list(waiting.dataframe()["value"]) == [3.0, 2.0]
+    stage.world.start("job1")
+    stage.world.end("job1")
+    assert list(waiting.dataframe(force_refresh=True)["value"]) == [3.0, 2.0]
+
+
 @pytest.mark.parametrize("launched", [True, False])
 def test_attach_to_a_failed_job_raises_as_the_sdk_does(session: Any, stage: Stage, launched: bool) -> None:
     an_estimator(session).fit(job_name="job1", wait=False)

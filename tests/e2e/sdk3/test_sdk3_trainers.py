@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 from client_docs import blocks, example, run
 from client_stage import BUCKET, Stage, meanwhile
 from client_world import ROLE
+from sagemaker.core.analytics import TrainingJobAnalytics
 from sagemaker.core.helper.session_helper import Session
 from sagemaker.core.parameter import ContinuousParameter
 from sagemaker.core.resources import TrainingJob
@@ -129,6 +130,18 @@ def test_train_waits_through_the_queue_and_shows_the_logs_of_all_attempts(
     job = trainer._latest_training_job
     assert job.training_job_status == "Completed"
     assert job.model_artifacts.s3_model_artifacts.endswith("-qstamp-2/output/model.tar.gz")
+
+
+def test_metrics_of_a_job_are_those_of_all_its_attempts(session: Any, stage: Stage) -> None:
+    a_trainer(session).train(wait=False)
+    name = the_queued(stage)
+    stage.measure(name, 600, 3.0)
+    stage.measure(name, 300, 2.0)
+    waiting = TrainingJobAnalytics(name, ["loss"], sagemaker_session=session)
+    assert list(waiting.dataframe()["value"]) == [3.0, 2.0]
+    stage.world.start(name)
+    stage.world.end(name)
+    assert list(waiting.dataframe(force_refresh=True)["value"]) == [3.0, 2.0]
 
 
 def test_a_failure_is_raised_as_the_sdk_does(session: Any, stage: Stage) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,18 @@ class Stage:
         events = [{"timestamp": now + number, "message": line} for number, line in enumerate(lines)]
         self._logs.put_log_events(logGroupName=GROUP, logStreamName=stream, logEvents=events)
 
+    def measure(self, name: str, minutes: int, loss: float) -> None:
+        """Run an attempt that began so many minutes ago, printed a loss a minute later, and was preempted."""
+        attempt, start = self.world.start(name), time.time() - 60 * minutes
+        self.world.trainings[attempt]["TrainingStartTime"] = start
+        times = {"createdAt": moment(start - 1), "startedAt": moment(start)}
+        dimensions = [{"Name": "TrainingJobName", "Value": attempt}]
+        data = {"MetricName": "loss", "Dimensions": dimensions, "Value": loss, "Timestamp": start + 60}
+        boto3.session.Session().client("cloudwatch").put_metric_data(Namespace=GROUP, MetricData=[data])  # type: ignore[list-item]
+        self.world.preempt(name)
+        self.world.settle(name)
+        self.world.jobs[name]["attempts"][-1] |= times | {"endedAt": moment(start + 120)}
+
     def asked(self, name: str, times: int = 1) -> None:
         """Block until the client has asked so many times more how the job is."""
         path = f"/jobs/{name}"
@@ -91,6 +104,10 @@ class Stage:
         self.asked(name)
         self.world.settle(name)
         self.asked(name)
+
+
+def moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
 
 
 @contextmanager

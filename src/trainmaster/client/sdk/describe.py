@@ -76,9 +76,14 @@ def description_of(job: JobDetailView, region: str, members: Collection[str], me
 
 
 def times_of(job: JobView) -> dict[str, float]:
-    """Return the creation of the job, or of its newest attempt if that ran last, with its start and end."""
+    """Return the creation of the job, or of its newest attempt if that ran last, with its start and end.
+
+    A job that waits to resume has started, as a spot job of SageMaker that was interrupted.
+    """
     if job["jobState"] in WAITING or not job["attempts"]:
-        return {"CreationTime": _seconds(job["entryTime"])}
+        starts = [attempt["startedAt"] for attempt in job["attempts"] if attempt["startedAt"]]
+        started = {"TrainingStartTime": _seconds(starts[-1])} if starts else {}
+        return {"CreationTime": _seconds(job["entryTime"])} | started
     attempt = job["attempts"][-1]
     times = {
         "CreationTime": attempt["createdAt"],

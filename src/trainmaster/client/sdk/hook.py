@@ -22,7 +22,8 @@ from trainmaster.client.kinds import is_training_job
 from trainmaster.client.lists.search import Search
 from trainmaster.client.lists.training_jobs import Listing, QueueJobs
 from trainmaster.client.sdk import bypass
-from trainmaster.client.sdk.attempt_logs import AttemptLogs
+from trainmaster.client.sdk.attempts.logs import AttemptLogs
+from trainmaster.client.sdk.attempts.metrics import AttemptMetrics
 from trainmaster.client.sdk.describe import arn_of, correct_description, description_of, is_unstarted, looks_ended
 from trainmaster.client.sdk.job_cache import JobCache, TransitionLog, all_attempt_names
 from trainmaster.client.sdk.once import Once
@@ -80,6 +81,7 @@ class Route:
         self._lists = _lists_of(api)
         self._transitions = TransitionLog()
         self._logs = AttemptLogs(self, weakref.ref(session))
+        self._metrics = AttemptMetrics(self, weakref.ref(session))
         self._handlers_by_operation: dict[
             str, Callable[[OperationModel, dict[str, Any], dict[str, Any]], BotoResponse | None]
         ] = {
@@ -111,17 +113,19 @@ class Route:
         for event, handler in self._events():
             events.unregister(event, unique_id=_id_of(event))
             events.register(event, handler, unique_id=_id_of(event))
-        self._logs.attach(events)
+        self.attach_readers(events)
 
-    def attach_logs(self, events: BaseEventHooks) -> None:
-        """Register only the handlers that join logs, beside other routes; other jobs are not affected."""
+    def attach_readers(self, events: BaseEventHooks) -> None:
+        """Register only the handlers that join logs and metrics, beside other routes; other jobs are not affected."""
         self._logs.attach(events)
+        self._metrics.attach(events)
 
     def detach(self, events: BaseEventHooks) -> None:
         """Unregister the handlers."""
         for event, _ in self._events():
             events.unregister(event, unique_id=_id_of(event))
         self._logs.detach(events)
+        self._metrics.detach(events)
 
     def submit(self, request: dict[str, Any]) -> SubmissionView:
         """Submit a CreateTrainingJob request to the queue and log the response. Raises ApiError."""

@@ -47,7 +47,7 @@ class QueueSession(Session):  # type: ignore[misc]
         self._route.elastic = elastic
         self._route.message_of = SteadyMessage()
         self._route.attach(self.sagemaker_client.meta.events)
-        self._route.attach_logs(self.boto_session.events)
+        self._route.attach_readers(self.boto_session.events)
 
     def _intercept_create_request(
         self, request: dict[str, Any], create: Callable[..., Any], func_name: str | None = None

@@ -52,8 +52,8 @@ class QueueSession(Session):  # type: ignore[misc]
         # `rich` redraws its panel below printed lines, so lines are not redrawn in place.
         self._route.on_describe = Progress(in_place=False)
         self._route.attach(self.sagemaker_client.meta.events)
-        for client in _logs_client():
-            self._route.attach_logs(client.meta.events)
+        for events in (self._boto_session.events, *(client.meta.events for client in _logs_client())):
+            self._route.attach_readers(events)
 
     @property
     def boto_session(self) -> boto3.session.Session:

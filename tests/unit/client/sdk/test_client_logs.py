@@ -204,3 +204,16 @@ def test_a_job_that_lost_its_base_is_read_on_in_the_member_that_took_its_place(j
     token = first["nextForwardToken"]
     second = logs.get_log_events(logGroupName=GROUP, logStreamName=stream, startFromHead=True, nextToken=token)
     assert [event["message"] for page in (first, second) for event in page["events"]] == ["one", "two"]
+
+
+def test_two_routes_of_one_session_read_each_line_once(
+    job: Attempts, logs: Any, session: boto3.session.Session, api: ApiClient
+) -> None:
+    other = Route(session, api)
+    other.attach_readers(session.events)
+    other.attach_readers(logs.meta.events)
+    for line in ("one", "two"):
+        job.write(job.begin(), 1, line)
+    other.cache.look_up(job.name)
+    assert streams(logs, job.name) == [f"{job.name}/algo-1-17"]
+    assert Reader(logs, f"{job.name}/algo-1-17").more() == ["one", "two"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from trainmaster.client.logs import LOG_GROUP, host_of, list_streams
+from trainmaster.client.sdk.attempts.joining import join, joining
 from trainmaster.client.sdk.job_cache import JobCache, attempt_names
 from trainmaster.client.sdk.response_codec import BotoResponse, make_response, request_of
 
@@ -24,7 +25,9 @@ _EVENTS = tuple(f"before-call.cloudwatch-logs.{operation}" for operation in ("De
 _MARKER = "trainmaster"
 
 
-class _Route(Protocol):
+class CachingRoute(Protocol):
+    """The part of a route that its handlers for attempts need."""
+
     enabled: bool
     cache: JobCache
 
@@ -32,7 +35,7 @@ class _Route(Protocol):
 class AttemptLogs:
     """Handlers of DescribeLogStreams and GetLogEvents for jobs with several attempts."""
 
-    def __init__(self, route: _Route, session: weakref.ref[boto3.session.Session]) -> None:
+    def __init__(self, route: CachingRoute, session: weakref.ref[boto3.session.Session]) -> None:
         self._route = route
         self._session = session
         self._readers: dict[str, Any] = {}
@@ -57,12 +60,14 @@ class AttemptLogs:
         """Handle a `before-call` event; return None to pass the call through."""
         request = request_of(params)
         session = self._session()
-        if not self._route.enabled or session is None or request.get("logGroupName") != LOG_GROUP:
+        joins = self._route.enabled and not joining() and request.get("logGroupName") == LOG_GROUP
+        if not joins or session is None:
             return None
-        reader = self._reader(session, context["client_region"])
-        if model.name == "GetLogEvents":
-            return self._events(model, request, reader)
-        return self._streams(model, request, reader)
+        with join():
+            reader = self._reader(session, context["client_region"])
+            if model.name == "GetLogEvents":
+                return self._events(model, request, reader)
+            return self._streams(model, request, reader)
 
     def _streams(self, model: OperationModel, request: dict[str, Any], reader: Any) -> BotoResponse | None:
         """Return one stream per host, of the first attempt that has one; later attempts are read through it."""
@@ -106,11 +111,9 @@ class AttemptLogs:
         return names if len(names) > 1 else None
 
     def _reader(self, session: boto3.session.Session, region: str) -> Any:
-        """Return a logs client of the same session without these handlers, to call CloudWatch itself."""
+        """Return a logs client of the same session, to call CloudWatch itself."""
         if region not in self._readers:
-            client: Any = session.client("logs", region_name=region)
-            self.detach(client.meta.events)
-            self._readers[region] = client
+            self._readers[region] = session.client("logs", region_name=region)
         return self._readers[region]
 
 
