@@ -74,6 +74,7 @@ class PlanState:
         """Return the state before any decision."""
         order, expected_ends = order_of(snapshot.policy), ExpectedEnds(snapshot, now)
         ranking = order.ranking(snapshot, now)
+        candidates = Candidates.of(snapshot, now, ranking.rank)
 
         def running() -> Iterable[tuple[Units, datetime]]:
             return ((units, expected_ends.end(job)) for job in snapshot.active if (units := job.staying))
@@ -84,10 +85,10 @@ class PlanState:
             order=order,
             ranking=ranking,
             ledger=open_ledger(snapshot, now),
-            shares=Shares(snapshot, now),
+            shares=Shares(snapshot, now, candidates.units_below),
             limits=Limits(snapshot, now),
             warm=WarmPools.of(snapshot, now),
-            candidates=Candidates.of(snapshot, now, ranking.rank),
+            candidates=candidates,
             expected_ends=expected_ends,
             reservations=Reservations(now, snapshot.policy.reservations, running),
             has_training_plans=any(pool.kind is Kind.TRAINING_PLAN for pool in snapshot.pools.values()),

@@ -604,8 +604,53 @@ class TestPasses:
         waiting = [new("large", count=8, priority=9), new("own", count=1, priority=5), new("s", "speech", 2)]
         for order in (Order.BACKFILL, Order.FIFO):
             plan = plan_of(self.vision, self.speech, active=held, waiting=waiting, order=order)
-            assert "s" not in victims(plan)
-            assert isinstance(reasons(plan)["s"], WaitsForRelease)
+            assert victims(plan) == {"s": ["d"]}, "vision's turn for its own comes with its large job, so after this"
+            assert isinstance(reasons(plan)["own"], WaitsForRelease)
+
+    @pytest.mark.parametrize("order", Order)
+    @pytest.mark.parametrize("older", [0, 1800])
+    def test_no_borrower_keeps_a_job_from_preempting_inside_its_own_quota(self, order, older):
+        """The borrower is decided first, and expects units of `low` if that is the first to end."""
+        shares_ = (a_share("vision", 3), a_share("speech", 1), a_share("text", 4))
+        held = [
+            old("low", "vision", 2, since=2 * HOUR + older, priority=50),
+            old("fixed", "vision", priority=30, preemptible=False),
+            old("own", "speech", since=2 * HOUR, priority=5),
+            old("t", "text", 4, since=2 * HOUR),
+        ]
+        waiting = [new("high", count=2, priority=80), new("borrower", "speech", priority=5)]
+        plan = plan_of(*shares_, active=held, waiting=waiting, order=order, patience=timedelta(days=60))
+        assert victims(plan)["high"] == ["low"]
+
+    def test_own_jobs_that_are_protected_or_of_no_lower_rank_count_against_the_quota(self):
+        """So the borrower of the smaller dominant share goes first, and gets the idle unit."""
+        waiting = [new("high", count=2, priority=8), new("borrower", "speech")]
+        rules = {"cap": 3, "waiting": waiting, "preemption": Preemption(min_runtime=timedelta(minutes=10))}
+        best = old("best", "vision", priority=9)
+        for fields_ in ({"since": 60}, {"priority": 8}, {"preemptible": False}):
+            held = [old("low", "vision", **fields_), best]
+            assert started(plan_of(a_share("vision", 3), active=held, **rules)) == ["borrower"]
+        plan = plan_of(a_share("vision", 3), active=[old("low", "vision"), best], **rules)
+        assert (started(plan), victims(plan)) == ([], {"high": ["low"]})
+
+    def test_an_owner_goes_before_one_that_has_to_preempt_jobs_of_its_share(self):
+        """Else `high` would take the idle unit, and `own` preempt `low` in its stead."""
+        waiting = [new("high", priority=9), new("own", "speech")]
+        held = [old("low", "vision", 3)]
+        plan = plan_of(a_share("vision", 3), a_share("speech", 1), cap=4, active=held, waiting=waiting)
+        assert (started(plan), victims(plan)) == (["own"], {"high": ["low"]})
+
+    def test_a_borrower_goes_before_the_owners_behind_it_but_not_before_owners_of_other_shares(self):
+        waiting = [new("large", "speech", 2, priority=9), new("small", "speech", priority=5), new("own", count=3)]
+        plan = plan_of(a_share("vision", 3), a_share("speech", 1), cap=4, waiting=waiting)
+        assert started(plan) == ["own", "small"]
+
+    def test_an_owner_by_preemption_does_not_wait_for_what_a_pool_that_was_made_smaller_lacks(self):
+        """Both shares reserve what they own, together more than there is."""
+        both = (a_share("vision", 3, lending=Lending.RESERVE), a_share("speech", 3, lending=Lending.RESERVE))
+        held = [old("low", "vision", 2), old("s", "speech", 2)]
+        plan = plan_of(*both, cap=4, active=held, waiting=[new("high", count=2, priority=1)])
+        assert victims(plan) == {"high": ["low"]}
 
     def test_reserved_units_are_not_given_to_others_while_their_owner_waits_for_more(self):
         """It waits for another pool, in which a job is stopping."""

@@ -19,8 +19,8 @@ from trainmaster.domain.policy.settings import Preemption
 from trainmaster.domain.shares.usage import accelerators_of
 from trainmaster.domain.times import NEVER
 from trainmaster.planner.orders.ranking import PreemptionRank
-from trainmaster.planner.preemption.candidates import Candidate, Permits
-from trainmaster.planner.preemption.eligible import CandidateIndex, EligibleCandidates, Preemptor
+from trainmaster.planner.preemption.candidates import Candidate, CumulativeUnits, Permits
+from trainmaster.planner.preemption.eligible import CandidateIndex, EligibleCandidates, Preemptor, below
 from trainmaster.planner.preemption.victims import best_set, drop_redundant, take_in_order
 
 
@@ -119,6 +119,7 @@ class Candidates:
     now: datetime
     rank: Callable[[Job], PreemptionRank]
     _lowest: PreemptionRank | None = None
+    _held: dict[tuple[str, str], CumulativeUnits] | None = None
     _by_name: dict[str, Candidate] | None = None
     _preemptible_now: CandidateIndex | None = None
     _with_protected: dict[bool, CandidateIndex | None] = field(default_factory=dict)
@@ -165,6 +166,24 @@ class Candidates:
         preemptor = Preemptor(job.share, rank, missing, permits, permit_key)
         return self._choose(preemptor) or self._protected(preemptor) or NO_VICTIMS
 
+    def units_below(self, job: Job, pool: str) -> int:
+        """Return the units of a pool that running jobs of the job's share hold and that it may preempt now."""
+        held = self._held_by_share().get((job.share, pool))
+        return 0 if held is None else held.up_to(below(self.rank(job)))
+
+    def _held_by_share(self) -> dict[tuple[str, str], CumulativeUnits]:
+        """Return the units of candidates that may be preempted now, by share and pool."""
+        if self._held is None:
+            self._held = {}
+            for candidate in self.by_name.values():
+                self._count_held(self._held, candidate, 1)
+        return self._held
+
+    @staticmethod
+    def _count_held(held: dict[tuple[str, str], CumulativeUnits], candidate: Candidate, sign: int) -> None:
+        for pool, count in candidate.units.items() if candidate.until is None else ():
+            held.setdefault((candidate.job.share, pool), CumulativeUnits()).add(candidate.rank, sign * count)
+
     def _no_lower_rank(self, rank: PreemptionRank) -> bool:
         """Return True if no active job has a lower rank, so that no candidate need be looked at."""
         if self._lowest is None:
@@ -187,6 +206,8 @@ class Candidates:
             if candidate is not None:
                 for index in self._indexes_of(candidate):
                     index.drop(candidate)
+                if self._held is not None:
+                    self._count_held(self._held, candidate, -1)
         self._choices.clear()
 
     def _indexes_of(self, candidate: Candidate) -> list[CandidateIndex]:

@@ -11,7 +11,7 @@ borrowing itself; only queues that borrow lose jobs to others).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -24,6 +24,10 @@ from trainmaster.domain.shares.entitlement import Entitlements
 from trainmaster.planner.sharing.holdings import Holdings
 
 
+def _no_units(job: Job, pool: str) -> int:  # noqa: ARG001 -- a default
+    return 0
+
+
 @dataclass(slots=True)
 class Shares:
     """Units that each share holds of each pool, as of the decisions so far.
@@ -33,6 +37,7 @@ class Shares:
     Attributes:
         snapshot: what the pass read.
         now: the time of the pass, UTC.
+        preemptible: returns the units of a pool that running jobs of a job's share hold and that it may preempt now.
         enabled: whether the policy has any shares.
         entitlements: what the policy gives each share.
         holdings: what each share holds.
@@ -40,6 +45,7 @@ class Shares:
 
     snapshot: Snapshot
     now: datetime
+    preemptible: Callable[[Job, str], int] = _no_units
     enabled: bool = field(init=False)
     entitlements: Entitlements = field(init=False)
     holdings: Holdings = field(init=False)
@@ -68,10 +74,21 @@ class Shares:
         """
         return min((self._dominant_share_of(job, units) for units in job.demand.alternatives), default=0.0)
 
-    def within_nominal(self, job: Job, units: Units) -> bool:
-        """Return True if the share would hold no more than its nominal units if the job started on `units`."""
+    def within_nominal(self, job: Job, units: Units, *, preempting: bool = True) -> bool:
+        """Return True if the share's nominal units cover the job on `units`.
+
+        Args:
+            job: a waiting job.
+            units: what it would start on.
+            preempting: whether to leave out the running jobs of its share that it may preempt now. If such a job
+                stays, it is that job that borrows, and not this one.
+        """
         own = self.entitlements.of(job.share).own
-        return all(self._held_besides(job, pool) + count <= own(pool) for pool, count in units.items())
+        for pool, count in units.items():
+            beyond = self._held_besides(job, pool) + count - own(pool)
+            if beyond > 0 and (not preempting or count > own(pool) or self.preemptible(job, pool) < beyond):
+                return False
+        return True
 
     def refusal(self, job: Job, units: Units) -> Reason | None:
         """Return the limit that keeps the job's share from these units, however idle they are; None without one."""
@@ -124,9 +141,9 @@ class Shares:
             return max(withheld - overdrawn, 0)
         return withheld
 
-    def any_within_nominal(self, job: Job) -> bool:
-        """Return True if some alternative of the job would keep its share within its nominal units."""
-        return any(self.within_nominal(job, units) for units in job.demand.alternatives)
+    def any_within_nominal(self, job: Job, *, preempting: bool = True) -> bool:
+        """Return True if the nominal units of the job's share cover it on some of its alternatives."""
+        return any(self.within_nominal(job, units, preempting=preempting) for units in job.demand.alternatives)
 
     def may_preempt(  # noqa: PLR0913 -- the job, its units, the victim, and what precedes it
         self, job: Job, units: Units, victim: Job, taken: Sequence[Job], *, outranks: bool, missing: Units | None = None

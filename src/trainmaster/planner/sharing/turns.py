@@ -17,7 +17,9 @@ from trainmaster.planner.orders.strategy import ShareUsage
 from trainmaster.planner.sharing.shares import Shares
 
 Key = tuple[float, ...]
-OWNER, BORROWER = 0, 1
+OWNER, PREEMPTING_OWNER, LATER_OWNER, BORROWER = range(4)
+"""Shares go by their next job: it fits the nominal units; it does once it has preempted jobs of its share; a job behind
+it does; none does."""
 
 
 def turns(ordered: Sequence[Job], shares: Shares, usage: ShareUsage | None = None) -> Iterator[Job]:
@@ -109,14 +111,23 @@ class ShareQueue:
     def _key(self, share_jobs: _ShareJobs) -> Key:
         """Return the sort key of a share; the smallest goes first."""
         lead = self._first_owner(share_jobs) if self.shares.enabled else share_jobs.head
-        owner = OWNER if lead < len(share_jobs.jobs) else BORROWER
-        place, job = share_jobs.jobs[lead if owner == OWNER else share_jobs.head]
+        claim = self._claim(share_jobs, lead)
+        place, job = share_jobs.jobs[share_jobs.head if claim == BORROWER else lead]
         if self.usage is not None:
-            return (owner, -job.priority, self._patient(job), *self._usage_key(share_jobs, self.usage))
-        if owner == OWNER:
-            return (owner, place)
+            return (claim, -job.priority, self._patient(job), *self._usage_key(share_jobs, self.usage))
+        if claim != BORROWER:
+            return (claim, place)
         dominant = self.shares.dominant_share(job)
-        return (owner, self._patient(job), *_weighted(dominant, share_jobs.weight), place)
+        return (claim, self._patient(job), *_weighted(dominant, share_jobs.weight), place)
+
+    def _claim(self, share_jobs: _ShareJobs, lead: int) -> int:
+        """Return the claim of a share on its nominal units, of which the smallest goes first."""
+        if lead == len(share_jobs.jobs):
+            return BORROWER
+        if lead > share_jobs.head:
+            return LATER_OWNER
+        fits = self.shares.any_within_nominal(share_jobs.jobs[lead][1], preempting=False)
+        return OWNER if fits or not self.shares.enabled else PREEMPTING_OWNER
 
     def _first_owner(self, share_jobs: _ShareJobs) -> int:
         share_jobs.owner = max(share_jobs.owner, share_jobs.head)
