@@ -330,6 +330,10 @@ class FakeApi:
         after = first + self.page_length
         return 200, {"jobs": found[first:after], "nextCursor": str(after) if after < len(found) else None}
 
+    def get_queue(self, query: dict[str, str]) -> tuple[int, Any]:
+        status, page = self.get_jobs(query | {"state": ",".join(WAITING)})
+        return status, page | {"pools": self.pools["pools"]}
+
     def get_jobs_one(self, name: str, *rest: object) -> tuple[int, Any]:
         job = self._job(name)
         return 200, self.rendezvous.get(name, a_rendezvous(job)) if rest[0] == "rendezvous" else job

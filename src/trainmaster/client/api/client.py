@@ -288,6 +288,22 @@ class ApiClient:
         """Return the API's own OpenAPI document."""
         return cast("dict[str, Any]", self._call("GET", "/openapi.json"))
 
+    # -- any route
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return the JSON of a route's answer, for programs that forward requests. `path` is encoded already.
+
+        Raises ApiError.
+        """
+        return self._call(method, path, query=query, body=body)
+
     # -- transport
 
     @cached_property

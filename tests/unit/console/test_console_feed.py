@@ -1,0 +1,217 @@
+"""One poll of the API for all pages, and what each page is told."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from console_server import Running, serving
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fake_api import FakeApi
+from trainmaster.client.api.errors import Unreachable
+from trainmaster.console.differences import differences
+from trainmaster.console.feed import Feed
+from trainmaster.console.routes import Read, read_of
+
+QUEUE = read_of("/queue")
+JOBS = read_of("/jobs?limit=5")
+assert QUEUE is not None
+assert JOBS is not None
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab", max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["jobName", "name", "a", "b"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+def applied(value: Any, changes: list[list[Any]]) -> Any:
+    """The page's side: `lib/patch.js` does the same, and `tests/console` proves it on the same cases."""
+    value = json.loads(json.dumps(value))
+    for path, *new in changes:
+        if not path:
+            value = new[0]
+            continue
+        *above, last = path
+        inner = value
+        for step in above:
+            inner = inner[step]
+        if new:
+            inner[last] = new[0]
+        else:
+            del inner[last]
+    return value
+
+
+@given(VALUES, VALUES)
+def test_the_differences_make_the_new_value_of_the_old(old, new):
+    found = json.loads(json.dumps(differences(old, new)))
+    assert json.dumps(applied(old, found), sort_keys=True) == json.dumps(new, sort_keys=True)
+
+
+@given(VALUES)
+def test_equal_values_have_no_differences(value):
+    assert differences(value, json.loads(json.dumps(value))) == []
+
+
+def test_one_changed_job_is_one_small_change():
+    jobs = [{"jobName": f"job{number}", "priority": number} for number in range(100)]
+    moved = [dict(job) for job in jobs]
+    moved[7]["priority"] = 100
+    assert differences({"jobs": jobs}, {"jobs": moved}) == [[["jobs", 7, "priority"], 100]]
+    assert differences({"jobs": jobs}, {"jobs": moved[1:]}) == [[["jobs"], moved[1:]]]
+
+
+class Api:
+    """Counts reads; `fails` makes one fail."""
+
+    def __init__(self) -> None:
+        self.reads: Counter[Read] = Counter()
+        self.error: Exception | None = None
+        self.value: Callable[[], Any] = lambda: {"n": 1}
+
+    def __call__(self, read: Read) -> Any:
+        self.reads[read] += 1
+        if self.error is not None:
+            raise self.error
+        return self.value()
+
+
+class Page:
+    """A page that collects what it is told, in a thread of its own."""
+
+    def __init__(self, feed: Feed, *watched: Read) -> None:
+        self.told: list[dict[str, Any]] = []
+        self._open = True
+        self._events = feed.events(watched)
+        self._thread = threading.Thread(target=self._collect, daemon=True)
+        self._thread.start()
+
+    def _collect(self) -> None:
+        for event in self._events:
+            if event.startswith(b"data: "):
+                self.told.append(json.loads(event[6:]))
+            if not self._open:
+                break
+        self._events.close()
+
+    def wait(self, enough: Callable[[list[dict[str, Any]]], bool], seconds: float = 10.0) -> list[dict[str, Any]]:
+        until = time.monotonic() + seconds
+        while not enough(self.told):
+            assert time.monotonic() < until, self.told
+            time.sleep(0.005)
+        return self.told
+
+    def close(self) -> None:
+        self._open = False
+        self._thread.join(10)
+
+
+def test_a_page_gets_the_value_and_then_what_changed():
+    api, numbers = Api(), iter([{"n": 1, "m": 0}, {"n": 1, "m": 0}, {"n": 2, "m": 0}])
+    last = {"n": 2, "m": 0}
+    api.value = lambda: next(numbers, last)
+    page = Page(Feed(api, poll_seconds=0.02), QUEUE)
+    told = page.wait(lambda told: len(told) >= 4)
+    assert told[0]["value"] == {"n": 1, "m": 0}
+    assert [each["changes"] for each in told[1:4]] == [[], [[["n"], 2]], []]
+    assert {each["watch"] for each in told} == {"/queue"}
+    assert all(each["asOf"].endswith("Z") for each in told)
+    page.close()
+
+
+def test_all_pages_share_a_poll():
+    api = Api()
+    feed = Feed(api, poll_seconds=30)
+    pages = [Page(feed, QUEUE, JOBS) for _ in range(5)]
+    for page in pages:
+        page.wait(lambda told: len(told) == 2)
+    assert api.reads == {QUEUE: 1, JOBS: 1}
+    late = Page(feed, QUEUE)
+    assert late.wait(lambda told: len(told) == 1)[0]["value"] == {"n": 1}
+    assert api.reads[QUEUE] == 1
+    feed.close()
+
+
+def test_nothing_is_read_while_no_page_watches():
+    api = Api()
+    feed = Feed(api, poll_seconds=0.02)
+    assert not api.reads
+    page = Page(feed, QUEUE)
+    page.wait(lambda told: len(told) >= 2)
+    page.close()
+    time.sleep(0.1)
+    before = api.reads[QUEUE]
+    time.sleep(0.2)
+    assert api.reads[QUEUE] == before
+    again = Page(feed, QUEUE)
+    again.wait(lambda told: len(told) >= 2)
+    again.close()
+
+
+def test_an_action_is_followed_at_once_and_quickly():
+    api = Api()
+    feed = Feed(api, poll_seconds=60, quick_seconds=0.02)
+    page = Page(feed, QUEUE)
+    page.wait(lambda told: len(told) == 1)
+    time.sleep(0.1)
+    assert api.reads[QUEUE] == 1
+    feed.hurry()
+    page.wait(lambda told: len(told) >= 5)
+    feed.close()
+
+
+@pytest.mark.parametrize("error", [Unreachable("no connection", hint="Check."), RuntimeError("a fault")])
+def test_an_error_is_told_with_the_age_of_what_is_shown(error):
+    api = Api()
+    page = Page(Feed(api, poll_seconds=0.02), QUEUE)
+    good = page.wait(lambda told: len(told) >= 1)[0]["asOf"]
+    api.error = error
+    bad = page.wait(lambda told: "error" in told[-1])[-1]
+    assert bad["error"]["type"] == type(error).__name__
+    assert good <= bad["asOf"]
+    assert bad["asOf"] == page.told[-2]["asOf"] or "error" in page.told[-2]
+    api.error, count = None, len(page.told)
+    assert page.wait(lambda told: len(told) > count + 1 and "error" not in told[-1])[-1]["changes"] == []
+    page.close()
+
+
+def test_closing_ends_every_stream():
+    feed = Feed(Api(), poll_seconds=60)
+    pages = [Page(feed, QUEUE) for _ in range(3)]
+    for page in pages:
+        page.wait(lambda told: len(told) == 1)
+    feed.close()
+    for page in pages:
+        page.close()
+        assert not page._thread.is_alive()
+
+
+def test_the_server_streams_changes_of_the_queue(console: Running, world: FakeApi):
+    stream = console.stream("/events?watch=/queue&watch=/jobs%3Flimit%3D100")
+    assert next(stream)["value"]["jobs"]
+    assert next(stream)["watch"] in ("/queue", "/jobs?limit=100")
+    assert console.change("PATCH /api/jobs/job2", {"priority": 9}).status == 200
+    until = time.monotonic() + 10
+    for event in stream:
+        assert time.monotonic() < until
+        if [["jobs", 0, "priority"], 9] in event.get("changes", []):
+            break
+    stream.close()
+
+
+def test_a_server_that_ends_ends_its_streams(world):
+    with serving(world) as running:
+        running.sign_in()
+        stream = running.stream("/events?watch=/queue")
+        next(stream)
+    assert len(list(stream)) < 1000, "the stream has an end"
