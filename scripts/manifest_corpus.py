@@ -37,6 +37,7 @@ LICENCES = {
     "aws-samples/aws-do-eks": "MIT-0",
     "aws-samples/aws-do-hyperpod": "MIT-0",
     "awslabs/ai-on-sagemaker-hyperpod": "Apache-2.0",
+    "awslabs/ai-on-eks": "Apache-2.0",
     _ESM: "MIT-0",
     "kubeflow/pytorch-operator": "Apache-2.0",
     "kubernetes-sigs/jobset": "Apache-2.0",
@@ -59,10 +60,12 @@ PATHS = {
         "launcher/nemo/k8s_templates/training/training.yaml",
         "launcher/nemo/k8s_templates/ray/training.yaml",
         "launcher/nova/k8s_templates/SFT/training.yaml",
+        "launcher/evaluation/k8s_templates/EVAL/evaluation.yaml",
     ],
     _AWSOME: [
         f"{_FSDP}/llama3_1_8b-fsdp-hpto.yaml",
         f"{_FSDP}/llama2_7b-fsdp.yaml",
+        f"{_FSDP}/mistral_8x7b-fsdp.yaml",
         f"{_FSDP}/training_kubernetes.template",
         f"{_GOVERNANCE}/1-imagenet-gpu-team-a.yaml",
         f"{_GOVERNANCE}/3-imagenet-gpu-team-b-higher-prio.yaml",
@@ -71,14 +74,22 @@ PATHS = {
         "3.test_cases/pytorch/neuronx-distributed/llama3/kubernetes/llama3_train.yaml-template",
         "3.test_cases/pytorch/ddp/kubernetes/ddp-custom-container.yaml-template",
         "4.validation_and_observability/5.nsight/EKS/fsdp.yaml",
+        "3.test_cases/pytorch/optimum-neuron/llama3/kubernetes/fine-tuning/templates/launch_peft_train.yaml-template",
+        "3.test_cases/pytorch/mosaicml-composer/stable-diffusion/multi-node/3.stable-diffusion-eks.yaml-template",
         "micro-benchmarks/nccl-tests/kubernetes/nccl-tests.yaml",
     ],
-    "aws-samples/aws-do-eks": [f"{_DO_EKS}/imagenet/imagenet-gpu.yaml", f"{_DO_EKS}/mnist/mnist.yaml"],
+    "aws-samples/aws-do-eks": [
+        f"{_DO_EKS}/imagenet/imagenet-gpu.yaml",
+        f"{_DO_EKS}/mnist/mnist.yaml",
+        f"{_DO_EKS}/fsdp/fsdp.yaml-template",
+        "Container-Root/eks/deployment/distributed-training/pytorch/volcano/vcjob.yaml",
+    ],
     "aws-samples/aws-do-hyperpod": [
         "Container-Root/hyperpod/deployment/eks/model-training/pytorchjob/imagenet/imagenet-cpu.yaml",
         "Container-Root/hyperpod/deployment/eks/demo/hero/training/hpto_1b.yaml",
     ],
     "awslabs/ai-on-sagemaker-hyperpod": ["website/static/samples/pytorch_job_gpu.yaml"],
+    "awslabs/ai-on-eks": ["infra/bionemo/examples/esm1nv/esm1nv_pretrain-job.yaml"],
     _ESM: [
         "train/esm2/eks/bionemo/esm2-pretrain.yaml",
         "train/esm2/eks/pytorch/download-data-real.yaml",
@@ -94,18 +105,25 @@ PATHS = {
         "site/static/examples/pytorch/resnet-cifar10/resnet.yaml",
         "site/static/examples/tpu-multislice/v6e-jax-workload.yaml",
         "site/static/examples/simple/coordinator.yaml",
+        "site/static/examples/simple/exclusive-placement.yaml",
+        "site/static/examples/workload-aware-scheduling/preemption/high-priority-jobset.yaml",
     ],
     "kubernetes-sigs/kueue": [
         "site/static/examples/jobs/sample-job.yaml",
         "site/static/examples/jobs/sample-pytorchjob.yaml",
         "site/static/examples/jobs/sample-tfjob.yaml",
         "site/static/examples/jobs/sample-scalable-job.yaml",
+        "site/static/examples/jobs/sample-job-partial-admission.yaml",
+        "site/static/examples/jobs/sample-jobset-tas-combined.yaml",
+        "site/static/examples/provisioning/sample-job.yaml",
+        "site/static/examples/tas/sample-job-required.yaml",
+        "site/static/examples/appwrapper/pytorch-sample.yaml",
     ],
     "aws-samples/karpenter-blueprints": ["blueprints/batch-jobs/workloads-evicted.yaml"],
     "ray-project/kuberay": ["ray-operator/config/samples/pytorch-mnist/ray-job.pytorch-mnist.yaml"],
 }
 FILLINGS = {"INSTANCE_TYPE": "ml.p5.48xlarge", "ACCEL_INSTANCE_TYPE": "ml.p5.48xlarge", "MAX_NODES": "4"}
-"""Values of placeholders; names that end in NODES, COUNT or NODE are 2, others "value"."""
+"""Values of placeholders; names that end in NODES, COUNT, NODE, WORKERS or WORKER are 2, others "value"."""
 _WORD = re.compile(
     r"\$\$?\(?\{?[A-Za-z_][\w.]*|hyperpodrun|torchrun|trainmaster-run|<[a-z_]+>|\{\{[^}]*\}\}|[A-Za-z][a-z]{2,}"
 )
@@ -155,7 +173,7 @@ def fill(value: Any) -> Any:
 
 def _filling(match: re.Match[str]) -> str:
     name = match[1] or match[2]
-    return FILLINGS.get(name, "2" if name.endswith(("NODES", "COUNT", "NODE")) else "value")
+    return FILLINGS.get(name, "2" if name.endswith(("NODES", "COUNT", "NODE", "WORKERS", "WORKER")) else "value")
 
 
 def skeleton(value: Any, key: str = "") -> Any:

@@ -35,6 +35,12 @@ _OTHERS = {
     "rayjob": f"a training job has no Ray cluster: {_RAY}",
     "raycluster": f"a training job has no Ray cluster: {_RAY}",
     "rayservice": "a training job serves no requests: use a SageMaker endpoint",
+    "jaxjob": "it needs variables of its operator: write a JobSet, which gives JOB_COMPLETION_INDEX and MASTER_ADDR",
+    "xgboostjob": "it needs variables of its operator: use the XGBoost estimator of the SageMaker SDK",
+    "appwrapper": "it contains other manifests: submit the one in spec.components[].template",
+    "cronjob": "the queue has no schedules: submit the Job in spec.jobTemplate from a schedule, such as EventBridge's",
+    "workflow": "it runs several steps: submit each as a job, with --after for those that follow",
+    "job": "it belongs to another operator: write its pods as a Job of batch/v1, or as a PyTorchJob",
     "deployment": "a training job ends, a Deployment does not: use a SageMaker endpoint, or write a Job",
     "pod": "a pod can run without an end: write it as the template of a Job",
 }

@@ -20,16 +20,17 @@ from trainmaster.client.hyperpod.launch_script import ENTRY_POINT, LaunchScript,
 from trainmaster.client.hyperpod.node_types import instance_type_of
 from trainmaster.client.hyperpod.resources import resources_of
 from trainmaster.client.hyperpod.sizes import sizes_of
-from trainmaster.client.hyperpod.unsupported import reason_for
+from trainmaster.client.hyperpod.unsupported import KNOWN_ANNOTATIONS, reason_for
 from trainmaster.client.hyperpod.volumes import Mounts, read_mounts
 from trainmaster.client.hyperpod.yaml_reader import ManifestReader, Path, format_path, invalid_field
 from trainmaster.domain.elastic.sizes import Hook
-from trainmaster.domain.requests.fields import part
+from trainmaster.domain.requests.fields import part, shown
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX, PRIORITY_TAG, RESOURCES_TAG
 from trainmaster.domain.requests.tags import gives, option_in
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+TIME_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
 _REQUIRED = {"RoleArn": (), "OutputDataConfig": ("S3OutputPath",)}
 _EXAMPLE = '{"RoleArn": "arn:aws:iam::111122223333:role/training", "OutputDataConfig": {"S3OutputPath": "s3://..."}}'
 _NO_COMMAND = (
@@ -157,7 +158,7 @@ def _labels(reader: ManifestReader) -> dict[str, str]:
             reader.note(
                 "priority classes are names, but the queue's priorities are numbers: use --priority", *_label(key)
             )
-        elif (value := reader.take(str, *_label(key))) is not None:
+        elif key != TIME_LABEL and (value := reader.take(str, *_label(key))) is not None:
             tags[f"{OPTION_PREFIX}share" if key == QUEUE_LABEL else str(key)] = value
     return tags
 
@@ -166,9 +167,29 @@ def _label(key: str) -> Path:
     return ("metadata", "labels", key)
 
 
+def _limit(reader: ManifestReader, layout: Layout) -> int | None:
+    """Return the shortest time limit in seconds: Kubernetes' own, or one of Kueue's. Raises Refused for a wrong one."""
+    *texts, own = _limit_paths(layout)
+    limits = [reader.take(int, *own)]
+    for path in texts:
+        text = None if reader.peek(*path) is None else reader.take(str, *path)
+        if text is not None and not text.isdecimal():
+            raise invalid_field(path, f"is {shown(text)}", "Specify a number of seconds.")
+        limits.append(None if text is None else int(text))
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _limit_paths(layout: Layout) -> list[Path]:
+    """Return the fields that limit the time of a job; all but the last are texts."""
+    annotation = ("metadata", "annotations", "provreq.kueue.x-k8s.io/maxRunDurationSeconds")
+    return [_label(TIME_LABEL), annotation, (*layout.run_policy, "activeDeadlineSeconds")]
+
+
 def _job(reader: ManifestReader, layout: Layout, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return name, image and time limit."""
-    limit = reader.take(int, *layout.run_policy, "activeDeadlineSeconds")
+    limit = _limit(reader, layout)
+    if KNOWN_ANNOTATIONS & (reader.peek("metadata", "annotations") or {}).keys():
+        reader.mark_used("metadata", "annotations", "")  # so that they are reported one by one
     reader.accept_default(False, *layout.run_policy, "suspend")  # noqa: FBT003 - a value, no switch
     reader.items(*layout.pod, "containers")
     reader.take(str, *layout.container, "name")
@@ -312,7 +333,7 @@ def _merged(
         (("TrainingJobName",), ("metadata", "name")),
         (("AlgorithmSpecification", "TrainingImage"), (*layout.container, "image")),
         (("ResourceConfig", "InstanceType"), type_path),
-        (("StoppingCondition", "MaxRuntimeInSeconds"), (*layout.run_policy, "activeDeadlineSeconds")),
+        *((("StoppingCondition", "MaxRuntimeInSeconds"), path) for path in _limit_paths(layout)),
     ]
     for (*parents, member), path in paths:
         ours, theirs = part(request, *parents).get(member), part(base, *parents).get(member)

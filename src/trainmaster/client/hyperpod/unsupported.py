@@ -11,6 +11,10 @@ from collections.abc import Mapping
 from trainmaster.client.hyperpod.kinds import Layout
 from trainmaster.client.hyperpod.yaml_reader import Path
 
+MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
+TOPOLOGY = tuple(f"kueue.x-k8s.io/podset-{kind}-topology" for kind in ("required", "preferred", "unconstrained"))
+KNOWN_ANNOTATIONS = frozenset({MIN_PARALLELISM, *TOPOLOGY})
+"""Annotations that change how a cluster runs the job."""
 _SINGLE_CONTAINER = "a training job has one container per instance: the first container of the first pod template"
 _OTHER_PODS = "all instances are as the first pods"
 _CLUSTER = "the cluster sets it"
@@ -37,6 +41,7 @@ CHANGES_RESULT: Mapping[str, str] = {
     "container.env.valueFrom": "the value is not known before the start: set one, or read it in the script",
     "container.envFrom": "the values are not known: set them, or read them in the script",
     "container.volumeMounts": "set InputDataConfig in --with: channels are under /opt/ml/input/data",
+    f"metadata.annotations.{MIN_PARALLELISM}": "the job keeps its size: --min-instances lets the queue start fewer",
     "metadata.labels.kueue.x-k8s.io/priority-class": _PRIORITY,
     "metadata.labels.priority": _PRIORITY,
 }
@@ -44,6 +49,7 @@ CHANGES_RESULT: Mapping[str, str] = {
 NO_RESULT: Mapping[str, str] = {
     "status": _CLUSTER,
     "metadata": "SageMaker has only tags: use labels",
+    **{f"metadata.annotations.{key}": "SageMaker places the instances of a training job" for key in TOPOLOGY},
     "metadata.namespace": "the queue has shares instead: set one with the label kueue.x-k8s.io/queue-name",
     "metadata.creationTimestamp": _CLUSTER,
     "metadata.generation": _CLUSTER,

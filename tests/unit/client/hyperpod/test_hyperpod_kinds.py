@@ -318,3 +318,68 @@ class TestTemplates:
 
 def test_documents_that_are_empty_do_not_count():
     assert parse_documents("---\na: 1\n---\n---\nb: 2\n") == [{"a": 1}, {"b": 2}]
+
+
+class TestKueue:
+    """Labels and annotations with which Kueue changes how a job runs."""
+
+    def notes(self, manifest: dict[str, Any], base: dict[str, Any] | None = None) -> dict[str, bool]:
+        made = convert_manifest(manifest, BASE | (base or {}))
+        return {each.field: each.changes_result for each in made.not_honoured if "kueue" in each.field}
+
+    @pytest.mark.parametrize(
+        "metadata",
+        [
+            {"labels": {"kueue.x-k8s.io/max-exec-time-seconds": "600"}},
+            {"annotations": {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "600"}},
+        ],
+    )
+    @pytest.mark.parametrize(("own", "limit"), [({}, 600), ({"activeDeadlineSeconds": 60}, 60)])
+    def test_the_shortest_time_limit_applies(self, metadata, own, limit):
+        manifest = batch(**own)
+        manifest["metadata"] |= metadata
+        made = convert_manifest(manifest, BASE)
+        assert made.request["StoppingCondition"] == {"MaxRuntimeInSeconds": limit}
+        assert made.request["Tags"] == []
+        assert self.notes(manifest) == {}
+
+    def test_a_limit_of_the_second_file_is_said_to_replace_it(self):
+        manifest = batch()
+        manifest["metadata"]["labels"] = {"kueue.x-k8s.io/max-exec-time-seconds": "600"}
+        base = {"StoppingCondition": {"MaxRuntimeInSeconds": 60}}
+        assert self.notes(manifest, base) == {"metadata.labels[kueue.x-k8s.io/max-exec-time-seconds]": False}
+
+    def test_a_limit_is_a_number(self):
+        manifest = batch()
+        manifest["metadata"]["labels"] = {"kueue.x-k8s.io/max-exec-time-seconds": "1h"}
+        with pytest.raises(Refused, match="max-exec-time-seconds"):
+            convert_manifest(manifest, BASE)
+
+    def test_annotations_that_change_the_size_come_first_and_the_topology_changes_nothing(self):
+        manifest = batch(parallelism=4)
+        minimum, topology = "kueue.x-k8s.io/job-min-parallelism", "kueue.x-k8s.io/podset-required-topology"
+        manifest["metadata"]["annotations"] = {minimum: "2", topology: "rack", "mine": "x"}
+        assert self.notes(manifest) == {
+            f"metadata.annotations[{minimum}]": True,
+            f"metadata.annotations[{topology}]": False,
+        }
+
+    @pytest.mark.parametrize(
+        ("kind", "version", "advice"),
+        [
+            ("AppWrapper", "workload.codeflare.dev/v1beta2", "spec.components"),
+            ("Job", "batch.volcano.sh/v1alpha1", "batch/v1"),
+            ("JAXJob", "kubeflow.org/v1", "JobSet"),
+            ("XGBoostJob", "kubeflow.org/v1", "XGBoost estimator"),
+            ("CronJob", "batch/v1", "EventBridge"),
+            ("Workflow", "argoproj.io/v1alpha1", "--after"),
+        ],
+    )
+    def test_other_kinds_of_jobs_are_refused_with_advice(self, kind, version, advice):
+        with pytest.raises(Refused, match=advice):
+            the_job_converted(job_of(kind, version, {}))
+
+
+def the_job_converted(manifest: dict[str, Any]) -> ConvertedManifest:
+    job, companions = the_job([manifest])
+    return convert_manifest(job, BASE, companions)
