@@ -6,6 +6,7 @@ The stories are the benchmarks' own, so what is asserted here is what `make benc
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from benchmarks.common.engine import engine
@@ -16,6 +17,7 @@ from benchmarks.queue.growth import POOLS, Size, fill
 from benchmarks.queue.life import Scenario, measure_idle, measure_life
 
 from builders import G5, P5
+from doc_blocks import ROOT
 from trainmaster.adapters.sagemaker.request_model import problems
 
 MAX_UNITS = 25
@@ -35,6 +37,22 @@ def test_the_life_of_a_job_of_4_kb_has_a_largest_cost(story):
     assert 15 <= job["write_units"] <= MAX_WRITE_UNITS.get(story.name, MAX_UNITS)
     assert 10 <= job["read_units"] <= MAX_UNITS
     assert job["refused"] == 0
+
+
+def test_the_pages_have_the_counted_cost_of_a_job():
+    job = measure_life(STORIES[0])["job"]
+    page = (ROOT / "docs/explanation/cost.md").read_text()
+    counted = f"**{job['write_units']:g} write and {job['read_units']:g} read units in {job['calls']:g} calls.**"
+    assert counted in page
+    rows = re.findall(r"^\| [a-zA-Z ]+ \| (\d+) \| ([\d.]*) ?\|", page, re.MULTILINE)
+    assert len(rows) == 7
+    assert sum(int(write) for write, _ in rows) == job["write_units"]
+    assert sum(float(read or 0) for _, read in rows) == job["read_units"]
+    dollars = f"${job['write_units'] * 0.625e-3 + job['read_units'] * 0.125e-3:.3f}"
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    in_words = f"{job['write_units']:g} DynamoDB write units and {job['read_units']:g} read units"
+    assert f"{in_words} in its whole life: 1,000 jobs cost about {dollars}" in readme
+    assert f"**{dollars}**" in page
 
 
 def spent_behind(waiting):
