@@ -28,13 +28,16 @@ from api_world import ApiWorld
 from builders import P5, a_request
 from cli_terminal import Terminal
 from doc_blocks import ROOT, blocks, commands, fences
+from elastic_world import ElasticWorld
 from fake_api import STAGE, served
 from trainmaster.client.api.client import ApiClient
 from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.service.resizing.contract import resize_request
 
 BLOCKS = [block for block in blocks() if not block.is_output]
-TESTED = {"sh", "json", "python"}
+TESTED = {"sh", "json", "python", "toml"}
 """Languages of blocks that are tested here."""
 REQUESTS = ("job", "prepare", "train", "evaluate", "trial-001")
 """Names of the requests that pages submit from files, beside the pages' own documents."""
@@ -245,6 +248,15 @@ def test_python_runs(block, world, monkeypatch):
 # -- documents
 
 
+@pytest.mark.parametrize("block", of("toml"))
+def test_parameters_in_sams_file_are_those_of_a_template(block):
+    value = tomllib.loads(block.text)
+    assert value.keys() == {"parameter_overrides"}
+    assert {each.partition("=")[0] for each in value["parameter_overrides"].split()} <= section_of_templates(
+        "Parameters"
+    )
+
+
 @pytest.mark.parametrize("block", of("json"))
 def test_a_document_is_accepted(block, world):
     document(world, json.loads(block.text))
@@ -266,11 +278,23 @@ def document(world: ApiWorld, value: dict[str, Any]) -> None:
         check_statement(value)
     elif value.keys() <= {"subnets", "images", "buckets", "requiredTags"}:
         RequestPolicy.parse(value)
-    elif "RoleArn" in value:
+    elif "answerTo" in value:
+        check_resize_request(value)
+    elif value.keys() & {"RoleArn", "AlgorithmSpecification"}:
         assert world.post("/plan", a_request("job1") | value).status == 200
     else:
         reply = world.put("/settings", {key: each for key, each in value.items() if key != "version"})
         assert reply.status == 200, reply.body
+
+
+def check_resize_request(value: dict[str, Any]) -> None:
+    """Require the members that the queue sends to a job's own function."""
+    world = ElasticWorld()
+    world.resizer.silent = True
+    world.elastic("elastic", "custom")
+    world.decreed["elastic"] = 2
+    world.run_until(lambda: world.job("elastic").state is JobState.RESIZING)
+    assert value.keys() == resize_request(world.job("elastic")).keys()
 
 
 def check_statement(statement: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from client_docs import example, run
+from client_docs import blocks, example, replaced, run
 from client_stage import BUCKET, Stage, meanwhile
 from client_world import ROLE
 from sagemaker.analytics import TrainingJobAnalytics
@@ -75,6 +75,24 @@ def test_a_session_can_make_all_estimators_elastic(stage: Stage) -> None:
     an_estimator(session, instance_count=2).fit(wait=False)
     (job,) = stage.world.jobs.values()
     assert {"Key": "trainmaster:instance-values", "Value": "2+4"} in job["jobDetails"]["Tags"]
+
+
+def test_the_session_of_the_page_on_elastic_jobs(stage: Stage) -> None:
+    (code,) = blocks("docs/how-to/elastic-jobs.md")
+    an_estimator(run(code)["session"], instance_count=2, output_path=f"s3://{BUCKET}/output").fit(wait=False)
+    (job,) = stage.world.jobs.values()
+    tags = {each["Key"]: each["Value"] for each in job["jobDetails"]["Tags"]}
+    assert (tags["trainmaster:min-instances"], tags["trainmaster:instance-values"]) == ("2", "2+4+8")
+
+
+def test_the_estimator_of_the_page_on_resources(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    monkeypatch.chdir(tmp_path)
+    (code,) = [each for each in blocks("docs/how-to/ask-for-resources.md") if "PyTorch" in each]
+    run(replaced(code, BUCKET))
+    (job,) = stage.world.jobs.values()
+    assert {"Key": "trainmaster:resources", "Value": "accelerators=8,accelerator=nvidia"} in job["jobDetails"]["Tags"]
+    assert job["jobDetails"]["ResourceConfig"]["InstanceCount"] == 2
 
 
 def test_the_articles_estimator_is_queued_at_once(session: Any, stage: Stage, tmp_path: Path) -> None:

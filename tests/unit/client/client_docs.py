@@ -20,7 +20,12 @@ def example(heading: str, bucket: str = "my-bucket") -> str:
     """The one example under a heading of the page."""
     section = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
     (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    return str(code).replace("arn:aws:iam::111122223333:role/training", ROLE).replace("my-bucket", bucket)
+    return replaced(str(code), bucket)
+
+
+def replaced(code: str, bucket: str) -> str:
+    """The code with the tests' role and a bucket of theirs."""
+    return code.replace("arn:aws:iam::111122223333:role/training", ROLE).replace("my-bucket", bucket)
 
 
 def blocks(page: str) -> list[str]:

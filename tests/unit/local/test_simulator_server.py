@@ -21,6 +21,7 @@ from werkzeug.serving import make_server
 
 from aws_clients import aws_client
 from builders import a_request
+from doc_blocks import blocks, commands
 from trainmaster.local.simulator import Hostility, SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator import __main__ as main_module
 from trainmaster.local.simulator.__main__ import main
@@ -157,6 +158,14 @@ class Served:
         self.process.send_signal(number)
         said = "".join(self.process.communicate(timeout=20))
         return self.process.returncode, said
+
+
+def test_the_server_of_the_page_starts():
+    (block,) = [each for each in blocks() if each.page == "docs/reference/simulator.md" and each.mark == "run by"]
+    (words,) = commands(block)
+    assert words[:4] == ["python", "-m", "trainmaster.local.simulator", "--port"]
+    with Served("--port", "0", *words[5:]) as served:
+        assert client("sagemaker", served.address).list_training_jobs()["TrainingJobSummaries"] == []
 
 
 def start_sleeper(served: Served, pid_file) -> list[int]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cli_terminal import Terminal
+from doc_blocks import blocks, commands
 from fake_api import ANN, P5, FakeApi, a_request, starts
 
 
@@ -327,6 +328,17 @@ def test_resized_answers_a_custom_resize(world: FakeApi, run: Terminal, said: tu
     assert world.calls == [("POST", "/jobs/job1/resize", {"token": "t1", **sent})]
     again = run("resized", "job1", "--token", "t1", *said)
     assert (again.exit_code, again.stderr) == (4, "Error: the resize of this token is over.\n")
+
+
+def test_the_command_of_the_page_on_custom_resizes_answers_its_request(world: FakeApi, run: Terminal) -> None:
+    on_page = [each for each in blocks() if each.page == "docs/how-to/custom-resize.md"]
+    (request,) = [json.loads(each.text) for each in on_page if each.language == "json"]
+    ((_, *words),) = [commands(each)[0] for each in on_page if each.language == "sh"]
+    world.add(request["job"], state="resizing")
+
+    assert run(*words).exit_code == 0
+    answer = {"token": request["token"], "outcome": "done", "instances": request["to"]}
+    assert world.calls == [("POST", request["answerTo"]["path"], answer)]
 
 
 @pytest.mark.parametrize("said", [(), ("--done", "2", "--refused", "no"), ("--done", "0"), ("--done", "many")])

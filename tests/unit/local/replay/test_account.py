@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from builders import P5, a_request
+from doc_blocks import blocks, commands
 from trainmaster.local.replay.__main__ import main
 from trainmaster.local.replay.trace.account import MAX_PAUSE_SECONDS, MAX_TRIES, Account, trace_of
 from trainmaster.local.replay.trace.trace import BadTrace, read_trace
@@ -173,14 +174,16 @@ def test_a_spot_job_counts_the_time_that_it_trained():
 # -- the program
 
 
-def test_the_history_can_be_saved_and_replayed_later(world, tmp_path, capsys):
+def test_the_history_can_be_saved_and_replayed_later(world, tmp_path, capsys, monkeypatch):
     now = datetime.now(UTC)
     world.simulator.clock.move_to(now - timedelta(days=1))
     for index in range(3):
         world.create(f"job{index}", after=10)
     world.simulator.run_until_idle()
-    path = str(tmp_path / "own.csv.gz")
-    arguments = ["--from-account", "--save-trace", path]
+    monkeypatch.chdir(tmp_path)
+    (block,) = [each for each in blocks() if each.page == "docs/how-to/replay.md" and each.mark == "run by"]
+    ((_, _, *arguments),) = commands(block)
+    path = arguments[-1]
     assert main(arguments, connect=lambda _: world.simulator.client(), sleep=world.sleep) == 0
     assert [(job.job_id, job.submit, job.gpus) for job in read_trace(path)] == [
         ("job0", 0, 8),
