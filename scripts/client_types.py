@@ -88,7 +88,7 @@ class Types:
             return f"\n{own} = {self._type(schema)}\n" + (f'"""{text}"""' if text else "")
         members = dict(self._members(schema))
         if any(keyword.iskeyword(member) for member in members):
-            listed = ", ".join(f'"{member}": {kind}' for member, kind in members.items())
+            listed = ", ".join(f'"{member}": {_deferred(kind)}' for member, kind in members.items())
             comment = "# In the functional form, because a member is a Python keyword."
             return f'\n{comment}\n{own} = TypedDict("{own}", {{{listed},}})\n"""{text}"""'
         lines = "\n".join(f"    {member}: {kind}" for member, kind in members.items())
@@ -117,6 +117,11 @@ class Types:
             inner = schema.get("additionalProperties")
             return f"dict[str, {self._type(inner) if isinstance(inner, dict) else 'Any'}]"
         return _SCALARS[schema["type"]]
+
+
+def _deferred(kind: str) -> str:
+    """Return an annotation that is evaluated at once, quoted if it names a type that may be declared below."""
+    return f'"{kind}"' if "View" in kind else kind
 
 
 def generated(module: Path, kind: Sequence[str] = ()) -> str:

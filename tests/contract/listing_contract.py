@@ -70,6 +70,8 @@ FILTERS = [
     Filter(submitted_by="nobody"),
     *[Filter(since=b.at(seconds)) for seconds in (-9, -2, 0, 1, 15, 25)],
     Filter(since=b.at(-1), states=WAITING),
+    *[Filter(ended_since=b.at(seconds)) for seconds in (-9, 15, 25, 28, 90)],
+    Filter(ended_since=b.at(15), states=ENDED, share="vision"),
 ]
 
 

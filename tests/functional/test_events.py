@@ -88,6 +88,7 @@ STATUS = {
     "api-get-pools": 200,
     "api-get-queue": 200,
     "api-get-rendezvous": 200,
+    "api-get-schedule": 200,
     "api-get-settings": 200,
     "api-import-queue": 200,
     "api-list-audit": 200,

@@ -184,6 +184,7 @@ def lanes_of(world):
 
 READS = [
     "/queue",
+    "/schedule",
     "/pools?history=true",
     "/settings",
     "/manager",

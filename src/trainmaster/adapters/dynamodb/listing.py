@@ -19,6 +19,7 @@ from trainmaster.adapters.dynamodb.rows import (
     due_end,
     finished_at,
     held_key,
+    moment,
     span,
     waiting_key,
 )
@@ -54,7 +55,7 @@ def _jobs(table: Table, which: Filter, limit: int, start: Cursor) -> Iterator[Jo
         elif part is Part.HELD:
             yield from _held(table, which, limit + 1, start.held)
         else:
-            yield from _ended(table, limit + 1, finished_at(start.ended) if start.ended else "")
+            yield from _ended(table, which, limit + 1, finished_at(start.ended) if start.ended else "")
 
 
 def _active(table: Table, start: QueuePlace | None) -> list[Job]:
@@ -104,7 +105,12 @@ def _children(table: Table, parent: str, size: int, after: str) -> Iterator[Job]
         yield from sorted(readable_jobs(children), key=lambda job: job.name)
 
 
-def _ended(table: Table, size: int, before: str) -> Iterator[Job]:
+def _ended(table: Table, which: Filter, size: int, before: str) -> Iterator[Job]:
+    since = "" if which.ended_since is None else moment(which.ended_since)
+    if since and before and before <= since:
+        return iter(())
     return readable_jobs(
-        growing_pages(lambda before, room: table.query_ended(before=before, limit=room), "finishedAt", before, size)
+        growing_pages(
+            lambda before, room: table.query_ended(since=since, before=before, limit=room), "finishedAt", before, size
+        )
     )

@@ -273,20 +273,31 @@ class Table:
         kept = [row for row in rows if row["sk"]["S"] != after]
         return kept[:limit], more or len(kept) > len(kept[:limit])
 
-    def query_ended(self, *, before: str = "", limit: int, newest_first: bool = True) -> tuple[list[Row], bool]:
+    def query_ended(
+        self, *, since: str = "", before: str = "", limit: int, newest_first: bool = True
+    ) -> tuple[list[Row], bool]:
         """Return one page of the index of ended jobs, and whether there may be more.
 
         Eventually consistent.
 
         Args:
+            since: only rows whose `finishedAt` is not less.
             before: only rows whose `finishedAt` is less.
             limit: maximum number of rows.
             newest_first: False for the opposite order.
         """
         condition, values = "finishedIn = :in", {":in": {"S": FINISHED}}
-        if before:
-            condition, values = f"{condition} AND finishedAt < :before", {**values, ":before": {"S": before}}
-        return self._page(condition, values, limit=limit, IndexName=FINISHED_INDEX, ScanIndexForward=not newest_first)
+        values |= {name: {"S": key} for name, key in ((":since", since), (":before", before)) if key}
+        # BETWEEN includes its ends, so the row at `before` is dropped here.
+        between = bool(since and before)
+        if between:
+            condition += " AND finishedAt BETWEEN :since AND :before"
+        elif since or before:
+            condition += " AND finishedAt >= :since" if since else " AND finishedAt < :before"
+        order = {"IndexName": FINISHED_INDEX, "ScanIndexForward": not newest_first}
+        rows, more = self._page(condition, values, limit=limit + between, **order)
+        kept = [row for row in rows if row["finishedAt"]["S"] != before]
+        return kept[:limit], more or len(kept) > limit
 
     def all_rows(self, partition: str, *, after: str = "", until: str = "", consistent: bool = True) -> Iterator[Row]:
         """Yield all rows of a partition between two keys, in order, page by page."""

@@ -44,6 +44,7 @@ from trainmaster.client.views.types import (
     QueuePageView,
     RemovalView,
     RendezvousView,
+    ScheduleView,
     SettingsInForceView,
     SubmissionView,
 )
@@ -162,6 +163,21 @@ class ApiClient:
     def all_queued(self) -> Iterator[JobView]:
         """Iterate over all waiting jobs in order, fetching pages as needed."""
         return _pages(lambda cursor: self.queue(cursor=cursor))
+
+    def schedule(
+        self,
+        start: str | None = None,
+        end: str | None = None,
+        *,
+        pool: str | None = None,
+        limit: int | None = None,
+    ) -> ScheduleView:
+        """Return past attempts, running jobs and planned starts of a period, by pool; times are ISO 8601 with a zone.
+
+        By default from a day ago until two days from now, at most `limit` intervals of each pool.
+        """
+        query = {"from": start, "to": end, "pool": pool, "limit": limit}
+        return cast("ScheduleView", self._call("GET", "/schedule", query=query))
 
     def cancel(self, name: str) -> JobView:
         """Cancel a waiting job, or stop a running one for good. Raises NotFound, and Conflict if it has ended."""

@@ -46,6 +46,10 @@ ImportOutcome = Literal["new", "unchanged", "conflict", "refused"]
 """Outcome of a job's import."""
 
 
+IntervalKind = Literal["past", "running", "planned", "reserved", "held", "warm", "external", "closed"]
+"""Kinds of intervals."""
+
+
 JobState = Literal[
     "pending",
     "preempted",
@@ -642,6 +646,56 @@ class RestoreReportView(TypedDict):
     leftOut: int
     adopted: list[str]
     failed: list[str]
+
+
+# In the functional form, because a member is a Python keyword.
+ScheduleView = TypedDict(
+    "ScheduleView",
+    {
+        "at": str,
+        "from": str,
+        "to": str,
+        "pastFrom": str,
+        "more": bool,
+        "pools": "list[SchedulePoolView]",
+    },
+)
+"""Attempts, running jobs and planned starts in a period, by pool."""
+
+
+# In the functional form, because a member is a Python keyword.
+ScheduleIntervalView = TypedDict(
+    "ScheduleIntervalView",
+    {
+        "kind": IntervalKind,
+        "jobName": str | None,
+        "jobState": JobState | None,
+        "share": str | None,
+        "priority": int | None,
+        "units": int,
+        "attempt": int | None,
+        "outcome": Outcome | None,
+        "from": str,
+        "fromLow": str | None,
+        "fromHigh": str | None,
+        "until": str | None,
+        "untilLow": str | None,
+        "untilHigh": str | None,
+    },
+)
+"""Instances of a pool for a while. Intervals of kinds past, running and planned never exceed the cap together."""
+
+
+class SchedulePoolView(TypedDict):
+    """Pool with its intervals."""
+
+    name: str
+    kind: Kind | None
+    instanceType: str | None
+    cap: int | None
+    draining: bool
+    intervals: list[ScheduleIntervalView]
+    leftOut: int
 
 
 SettingsInForceView = dict[str, Any]

@@ -152,6 +152,7 @@ class Filter:
         since: only jobs that entered the queue at this time or later.
         due: only jobs that a start time alone holds, and that are due by then, the earliest first.
         parent: only held jobs that run after the job of this name.
+        ended_since: only jobs that ended at this time or later.
     """
 
     states: frozenset[JobState] = frozenset()
@@ -161,16 +162,21 @@ class Filter:
     since: datetime | None = None
     due: datetime | None = None
     parent: str | None = None
+    ended_since: datetime | None = None
     offers: InstanceType | None = None
 
     @property
     def within(self) -> frozenset[JobState]:
         """The states in which jobs can match; an empty set means all."""
+        if self.ended_since is not None:
+            return self.states & ENDED or ENDED
         return self.states if self.due is None and self.parent is None else frozenset({JobState.HELD})
 
     def matches(self, job: Job) -> bool:
         """Return whether the job matches."""
         in_state = not self.states or job.state in self.states
+        if self.ended_since is not None and (job.ended_at is None or job.ended_at < self.ended_since):
+            return False
         return in_state and self._matches_submission(job) and self.reaches(job) and self._matches_held(job)
 
     def may_follow(self, job: Job) -> bool:
@@ -178,7 +184,8 @@ class Filter:
 
         Ended jobs come last, newest first, and a job ends after it has entered the queue.
         """
-        return self.since is None or job.state not in ENDED or ended_place(job)[0] >= self.since
+        earliest = max((time for time in (self.since, self.ended_since) if time is not None), default=None)
+        return earliest is None or job.state not in ENDED or ended_place(job)[0] >= earliest
 
     def reaches(self, job: Job) -> bool:
         """Return whether share and pool match, which is equal for all jobs of a lane."""

@@ -22,6 +22,8 @@ NAME_PATTERN = r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$"
 """SageMaker's pattern of a training job's name (CreateTrainingJob, `TrainingJobName`)."""
 MAX_LIMIT = 100
 LISTED = 50
+MAX_BARS = 1_000
+BARS = 500
 _MAX_CURSOR_LENGTH = 2_100
 _MAX_WORD_LENGTH = 256
 # The same names as NAME_PATTERN's, without its nested repetition.
@@ -111,6 +113,16 @@ EnteredSince = Annotated[
 ]
 Since = Annotated[AwareDatetime | None, Query(description="Only entries from this time on (ISO 8601 with its zone).")]
 Until = Annotated[AwareDatetime | None, Query(description="Only entries before this time.")]
+PeriodStart = Annotated[
+    AwareDatetime | None,
+    Query(alias="from", description="Beginning of the period (ISO 8601 with its zone); by default a day ago."),
+]
+PeriodEnd = Annotated[AwareDatetime | None, Query(alias="to", description="End of the period; by default in two days.")]
+OnlyPool = Annotated[str | None, Query(alias="pool", description="Only this pool.", max_length=_MAX_WORD_LENGTH)]
+IntervalLimit = Annotated[
+    int,
+    Query(alias="limit", description="Maximum number of intervals of a pool; it may have fewer.", ge=1, le=MAX_BARS),
+]
 OfJob = Annotated[str | None, Query(description="Only changes of this job.", max_length=MAX_NAME)]
 Who = Annotated[
     str | None,

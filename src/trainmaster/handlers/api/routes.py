@@ -22,17 +22,22 @@ from trainmaster.handlers.api.kinds import ApiKind
 from trainmaster.handlers.api.openapi import document
 from trainmaster.handlers.api.operations import SUBMIT_ERRORS, operation
 from trainmaster.handlers.api.parameters import (
+    BARS,
     LISTED,
     Cursor,
     EnteredSince,
     EntryLimit,
     Force,
     History,
+    IntervalLimit,
     JobName,
     Limit,
     Mine,
     OfAction,
     OfJob,
+    OnlyPool,
+    PeriodEnd,
+    PeriodStart,
     Pool,
     PoolName,
     Purge,
@@ -52,16 +57,19 @@ from trainmaster.handlers.models import pools as pool_models
 from trainmaster.handlers.models.audit import AuditPage
 from trainmaster.handlers.models.export import ExportPage, ImportReport, ImportRequest
 from trainmaster.handlers.models.manager import ManagerState, PauseRequest, RestoreRequest
+from trainmaster.handlers.models.schedule import Schedule
 from trainmaster.handlers.models.settings import Settings, SettingsInForce, in_force
 from trainmaster.handlers.views import jobs as job_views
 from trainmaster.handlers.views import pools as pool_views
 from trainmaster.handlers.views.audit import audit_page_view
 from trainmaster.handlers.views.export import export_view, import_asked, import_view
 from trainmaster.handlers.views.manager import manager_view
+from trainmaster.handlers.views.schedule import schedule_view
 from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.auditing.listing import AuditQuery, list_audit
 from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.change import cancel, change, purge, set_policy, settings_in_force
+from trainmaster.service.explain.timeline import read_timeline
 from trainmaster.service.resizing.contract import HookAnswer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
 from trainmaster.service.restoring.export import export_page, import_part
@@ -216,6 +224,21 @@ class Routes:
         Held jobs are not in the queue: see GET /jobs?state=held.
         """
         return json_response(pages.queue_page(self._parts.api_context, self._caller, limit, cursor))
+
+    @operation("GET", "/schedule", Action.READ, "Show the schedule", {200: ("The schedule of a period.", Schedule)})
+    def get_schedule(
+        self,
+        start: PeriodStart = None,
+        end: PeriodEnd = None,
+        pool: OnlyPool = None,
+        limit: IntervalLimit = BARS,
+    ) -> Response[str]:
+        """Return past attempts, running jobs until their expected ends, and planned starts, by pool.
+
+        Planned starts are the estimated starts of GET /queue. The period has at most 31 days.
+        """
+        context = self._parts.api_context
+        return json_response(schedule_view(read_timeline(context, self._caller, start, end, pool=pool, limit=limit)))
 
     @operation("GET", "/pools", Action.READ, "Show the pools", {200: ("All pools.", pool_models.Pools)})
     def get_pools(self, history: History = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query

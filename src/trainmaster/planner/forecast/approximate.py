@@ -12,6 +12,7 @@ from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Kind, Units, total
 from trainmaster.domain.capacity.warm_pools import counting
@@ -27,10 +28,19 @@ _End = tuple[datetime, int, Units, Job]
 _Pools = tuple[str, ...]
 
 
+class ApproximateStart(NamedTuple):
+    """A job's start, the units that it takes, and when it releases them."""
+
+    job: Job
+    at: datetime
+    units: Units
+    until: datetime
+
+
 def approximate_starts(
     simulation: QueueSimulation, ordered: Iterable[Job], wanted: frozenset[str], until: datetime
-) -> dict[str, datetime]:
-    """Return when wanted jobs would start as the simulation goes on, as far as that can be predicted.
+) -> dict[str, ApproximateStart]:
+    """Return how wanted jobs would start as the simulation goes on, as far as that can be predicted.
 
     Args:
         simulation: as far as the planner has brought it.
@@ -108,14 +118,14 @@ class ApproximateSimulation:
     max_passing: int
     held: list[_End] = field(default_factory=list)
     queues: dict[_Pools, _Queue] = field(default_factory=dict)
-    starts: dict[str, datetime] = field(default_factory=dict)
+    starts: dict[str, ApproximateStart] = field(default_factory=dict)
 
     def add(self, job: Job, place: int) -> None:
         """Add a waiting job with its place among all jobs."""
         queue = self.queues.setdefault(job.demand.pools, _Queue())
         queue.by_bounds.setdefault(self.bounds.bounds_key(job), _EqualJobs()).jobs.append((place, job))
 
-    def run(self, wanted: frozenset[str], until: datetime) -> dict[str, datetime]:
+    def run(self, wanted: frozenset[str], until: datetime) -> dict[str, ApproximateStart]:
         """Return the starts of wanted jobs, going from end to end until all have started or time is up."""
         for queue in self.queues.values():
             self._start_what_fits(queue)
@@ -124,7 +134,7 @@ class ApproximateSimulation:
             for pools, queue in self.queues.items():
                 if not freed.isdisjoint(pools):
                     self._start_what_fits(queue)
-        return {name: at for name, at in self.starts.items() if name in wanted}
+        return {name: start for name, start in self.starts.items() if name in wanted}
 
     def _end_due_jobs(self) -> set[str]:
         """End the next job and all that end at the same time; return the pools that have more units then."""
@@ -172,11 +182,12 @@ class ApproximateSimulation:
         )
 
     def _start(self, job: Job, units: Units) -> None:
-        self.starts[job.name] = self.moment
+        until = self.moment + self.run_time(job)
+        self.starts[job.name] = ApproximateStart(job, self.moment, units, until)
         for pool, count in units.items():
             self.free[pool] -= count
         self.bounds.take(job, units)
-        insort(self.held, (self.moment + self.run_time(job), -len(self.starts), units, job))
+        insort(self.held, (until, -len(self.starts), units, job))
 
     def _reserve(self, queue: _Queue, job: Job) -> None:
         """Compute when the first blocked job will fit, and what it leaves over then; once for each job."""

@@ -17,8 +17,9 @@ from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quota
 from trainmaster.domain.capacity.resolve import resolve
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Plan, Snapshot
-from trainmaster.planner.forecast.approximate import approximate_starts
+from trainmaster.planner.forecast.approximate import ApproximateStart, approximate_starts
 from trainmaster.planner.forecast.simulation import QueueSimulation, Scheduler
+from trainmaster.planner.forecast.trace import HeldUnits, Trace
 from trainmaster.planner.orders import ranking_of
 from trainmaster.planner.reservations.expected_ends import MEDIAN
 
@@ -61,17 +62,17 @@ def estimate(
         schedule: the planner.
         wanted: names of waiting jobs.
     """
-    request = _ForecastRequest.of(snapshot, now, rng, schedule, wanted)
+    request = ForecastRequest.of(snapshot, now, rng, schedule, wanted)
     low, expected, high = (request.answer(quantile) for quantile in (LOW, EXPECTED, HIGH))
     found = expected.keys() & low.keys() & high.keys()
-    return {name: _ordered(low[name], expected[name], high[name]) for name in found}
+    return {name: range_of(low[name], expected[name], high[name]) for name in found}
 
 
 def forecast(
     snapshot: Snapshot, now: datetime, rng: Random, schedule: Scheduler, wanted: frozenset[str]
 ) -> Mapping[str, datetime]:
     """Return starts in the typical simulation alone, to the second, and therefore not as far ahead."""
-    return _ForecastRequest.of(snapshot, now, rng, schedule, wanted).exactly()
+    return ForecastRequest.of(snapshot, now, rng, schedule, wanted).exactly()
 
 
 def delays(  # noqa: PLR0913, PLR0917 -- as the planner, and what is asked
@@ -88,7 +89,15 @@ def delays(  # noqa: PLR0913, PLR0917 -- as the planner, and what is asked
 
 
 @dataclass(frozen=True, slots=True)
-class _ForecastRequest:
+class _Goal:
+    """The end of a simulation: the starts of all of these jobs, or this time."""
+
+    wanted: frozenset[str]
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastRequest:
     """A request, and the plan with which all simulations begin."""
 
     snapshot: Snapshot
@@ -101,7 +110,8 @@ class _ForecastRequest:
     @classmethod
     def of(
         cls, snapshot: Snapshot, now: datetime, rng: Random, schedule: Scheduler, wanted: frozenset[str]
-    ) -> _ForecastRequest:
+    ) -> ForecastRequest:
+        """Return the request for wanted jobs; the arguments are those of `estimate`."""
         snapshot = _relevant(_with_quotas(resolve(snapshot), now), now, wanted)
         return cls(snapshot, now, rng, schedule, wanted, schedule(snapshot, now, rng))
 
@@ -113,44 +123,76 @@ class _ForecastRequest:
     def answer(self, quantile: float) -> dict[str, datetime]:
         """Return starts in the simulation in which jobs run for this quantile of their class."""
         simulation = QueueSimulation.of(self.snapshot, self.now, quantile)
-        starts = self._planned(simulation)
+        starts = self._planned(simulation, self._goal)
         return starts if self.wanted <= starts.keys() else self._approximate(simulation) | starts
 
     def exactly(self) -> dict[str, datetime]:
         """Return starts in the typical simulation without rounding, and without mixing in approximate ones."""
         simulation = QueueSimulation.of(self.snapshot, self.now, EXPECTED, grain=0)
-        starts = self._planned(simulation)
+        starts = self._planned(simulation, self._goal)
         return starts if self.detailed else self._approximate(simulation) | starts
 
-    def _planned(self, simulation: QueueSimulation) -> dict[str, datetime]:
+    def course(self, quantile: float, wanted: frozenset[str], until: datetime) -> dict[str, list[HeldUnits]]:
+        """Return what active and wanted jobs hold in the simulation of `answer`, until a time.
+
+        It ends earlier once all of `wanted` have started: the starts are those of `answer`.
+        """
+        simulation, trace, goal = QueueSimulation.of(self.snapshot, self.now, quantile), Trace(), _Goal(wanted, until)
+        trace.note(simulation)
+        starts = self._planned(simulation, goal, trace)
+        if not wanted <= starts.keys() and simulation.since <= goal.until:
+            for start in self._approximate_starts(simulation, goal).values():
+                if start.job.name not in starts:
+                    trace.add(HeldUnits(start.job, start.units, start.at, start.until))
+        shown = self.wanted.union(job.name for job in self.snapshot.active)
+        return {name: held for name, held in trace.finish().items() if name in shown}
+
+    @property
+    def horizon(self) -> datetime:
+        """The end of every simulation."""
+        return self.now + HORIZON
+
+    @property
+    def _goal(self) -> _Goal:
+        return _Goal(self.wanted, self.horizon)
+
+    def _planned(self, simulation: QueueSimulation, goal: _Goal, trace: Trace | None = None) -> dict[str, datetime]:
         """Return starts for as long as the planner may run."""
         plan, left = self.plan, MAX_WORK if self.detailed else 0
         starts: dict[str, datetime] = {}
+        note = trace.note if trace is not None else _note_nothing
         while True:
             left -= simulation.size + STEP_COST
             starts |= {start.job.name: simulation.since for start in plan.starts if start.job.name not in starts}
             simulation.apply(plan)
+            note(simulation)
             if (
                 left < 0
-                or self.wanted <= starts.keys()
+                or goal.wanted <= starts.keys()
                 or not simulation.advance(plan)
-                or self._beyond_horizon(simulation.since)
+                or simulation.since > goal.until
             ):
                 return self._only(starts)
+            note(simulation)
             plan = self.schedule(simulation.snapshot, simulation.moment, self.rng)
 
     def _approximate(self, simulation: QueueSimulation) -> dict[str, datetime]:
         """Return approximate starts of the jobs that wait where a simulation stopped."""
-        if self._beyond_horizon(simulation.since):
+        if simulation.since > self.horizon:
             return {}
-        ordered = ranking_of(simulation.snapshot, simulation.moment).in_order(simulation.snapshot.waiting)
-        return approximate_starts(simulation, ordered, self.wanted, self.now + HORIZON)
+        return {name: start.at for name, start in self._approximate_starts(simulation, self._goal).items()}
 
-    def _beyond_horizon(self, moment: datetime) -> bool:
-        return moment > self.now + HORIZON
+    @staticmethod
+    def _approximate_starts(simulation: QueueSimulation, goal: _Goal) -> dict[str, ApproximateStart]:
+        ordered = ranking_of(simulation.snapshot, simulation.moment).in_order(simulation.snapshot.waiting)
+        return approximate_starts(simulation, ordered, goal.wanted, goal.until)
 
     def _only(self, starts: Mapping[str, datetime]) -> dict[str, datetime]:
-        return {name: at for name, at in starts.items() if name in self.wanted and not self._beyond_horizon(at)}
+        return {name: at for name, at in starts.items() if name in self.wanted and at <= self.horizon}
+
+
+def _note_nothing(_: QueueSimulation) -> None:
+    """Record nothing: only the starts are asked for."""
 
 
 def _with_quotas(snapshot: Snapshot, now: datetime) -> Snapshot:
@@ -161,7 +203,7 @@ def _with_quotas(snapshot: Snapshot, now: datetime) -> Snapshot:
     return replace(snapshot, pools=with_quotas(snapshot.pools, bounds), catalogue=catalogue)
 
 
-def _ordered(low: datetime, expected: datetime, high: datetime) -> Estimate:
+def range_of(low: datetime, expected: datetime, high: datetime) -> Estimate:
     """Return the range around the expected start; faster jobs may delay another job's start (Graham's anomalies)."""
     return Estimate(min(low, expected), expected, max(expected, high))
 

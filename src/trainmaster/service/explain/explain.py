@@ -167,6 +167,18 @@ def not_considered(snapshot: Snapshot, jobs: Iterable[Job]) -> frozenset[str]:
     return frozenset(job.name for job in jobs if job.lane in last_read and job.order > last_read[job.lane].order)
 
 
+def with_known_position(snapshot: Snapshot, now: datetime) -> frozenset[str]:
+    """Return the names of the waiting jobs of a resolved snapshot before which no unread job may come.
+
+    These are the jobs with estimates: those that the next pass starts, and those with an exact position.
+    """
+    plan = schedule(snapshot, now, pass_rng(snapshot))
+    last_read = {job.name for job in _last_read(snapshot).values()}
+    positions = _positions(_considered(snapshot, plan, now), last_read)
+    sure = {name for name, (place, _) in positions.items() if place is not None}
+    return frozenset(sure.union(start.job.name for start in plan.starts))
+
+
 def _deep(snapshot: Snapshot, jobs: Iterable[Job]) -> bool:
     """Return whether jobs that were not read may come before any of these."""
     sure_up_to = min((job.order for job in _last_read(snapshot).values()), default=None)

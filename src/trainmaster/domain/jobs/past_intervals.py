@@ -1,0 +1,68 @@
+"""The sizes that an attempt has had: an elastic one may have had several, which the job's history tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from trainmaster.domain.capacity.units import Units
+from trainmaster.domain.jobs.attempt import Attempt
+from trainmaster.domain.jobs.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class PastSize:
+    """Units that an attempt held for a while, and holds no longer."""
+
+    units: Units
+    since: datetime
+    until: datetime
+
+
+def past_sizes(job: Job, attempt: Attempt) -> tuple[PastSize, ...]:
+    """Return what an attempt held until its end, or until it began to hold its present units, in the order of time.
+
+    Of another kind's job it is what the attempt was given. A first size that the history no longer tells is derived
+    from the work that the attempt has done.
+    """
+    end = attempt.held_since if attempt.ended_at is None else attempt.ended_at
+    if end <= attempt.created_at:
+        return ()
+    if attempt.given:
+        pool = next(iter(attempt.units), None)
+        return (
+            ()
+            if pool is None or attempt.ended_at is None
+            else (PastSize({pool: attempt.given}, attempt.created_at, end),)
+        )
+    changes = [
+        (line.at, line.size)
+        for line in job.history
+        if line.attempt == attempt.number and line.size is not None and attempt.created_at < line.at < end
+    ]
+    if not changes:
+        return (
+            (PastSize(attempt.units, attempt.created_at, end),) if attempt.ended_at is not None else _unknown(attempt)
+        )
+    pool = next(iter(attempt.units))
+    times = [attempt.created_at, *(at for at, _ in changes), end]
+    sizes = [_first_size(attempt, changes, end), *(size for _, size in changes)]
+    spans = zip(sizes, times, times[1:], strict=False)
+    return tuple(PastSize({pool: size}, since, until) for size, since, until in spans if size > 0 and until > since)
+
+
+def _unknown(attempt: Attempt) -> tuple[PastSize, ...]:
+    """Return the size of a running attempt before its first change."""
+    pool, since = next(iter(attempt.units), None), attempt.started_at or attempt.created_at
+    seconds = (attempt.held_since - since).total_seconds()
+    size = int(attempt.served / seconds) if seconds > 0 else 0
+    return () if pool is None or size <= 0 else (PastSize({pool: size}, attempt.created_at, attempt.held_since),)
+
+
+def _first_size(attempt: Attempt, changes: list[tuple[datetime, int]], end: datetime) -> int:
+    """Return the size before the first change: the work in all, less that of the later sizes, over its time."""
+    served = attempt.served if attempt.ended_at is None else attempt.served_in_all
+    ends = [*(at for at, _ in changes[1:]), end]
+    later = sum(size * (until - at).total_seconds() for (at, size), until in zip(changes, ends, strict=True))
+    seconds = (changes[0][0] - (attempt.started_at or changes[0][0])).total_seconds()
+    return max(int((served - later) / seconds + 0.01), 0) if seconds > 0 else 0
