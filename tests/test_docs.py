@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.common.results import saved_text
 from benchmarks.queue.summary import OPTIONAL_SECTIONS, summary
+from click import Context
+from typer.main import get_command
 
 from trainmaster.bootstrap.settings import _READERS, PREFIX
+from trainmaster.cli.program import build
 from trainmaster.domain.jobs.job import TRANSITIONS, JobState
 from trainmaster.domain.requests.options import OPTIONS
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX
@@ -306,3 +310,34 @@ def test_the_sources_of_public_examples_are_all_used():
     tables, _, sources = page.partition("## Sources")
     used = set(re.findall(r"\| ([ASHD]\d+) \|", tables))
     assert used == set(re.findall(r"^\| ([ASHD]\d+) \|", sources, re.MULTILINE))
+
+
+INLINE = re.compile(r"`((?:trainmaster|make) [^`]+)`")
+"""A command in the text of a page; names in capitals and ellipses stand for values."""
+
+
+def test_commands_in_the_text_of_pages_exist_with_their_options():
+    text = "\n".join("".join(page.read_text().split("```")[::2]) for page in PAGES)
+    named = {" ".join(found.split()) for found in INLINE.findall(text)}
+    assert {each: wrong for each in sorted(named) if (wrong := unknown_in(each.split()))} == {}
+    assert len(named) > 50
+    assert unknown_in(["trainmaster", "pools", "fill"]) == unknown_in(["trainmaster", "ls", "--fill"]) != ""
+
+
+def unknown_in(words: list[str]) -> str:
+    """Return what is unknown in a command of ours: a target of make, a subcommand or an option; "" if nothing is."""
+    if words[0] == "make":
+        return "" if re.search(rf"^{words[1]}:", text_of("Makefile"), re.MULTILINE) else "target"
+    command: Any = get_command(build())
+    root = command
+    for word in words[1:]:
+        if word.startswith("-"):
+            options = {option for each in (root, command) for param in each.params for option in param.opts}
+            if word.partition("=")[0] not in {*options, "--help"}:
+                return "unknown"
+        elif hasattr(command, "get_command"):
+            following = command.get_command(Context(command), word)
+            if following is None:
+                return "unknown"
+            command = following
+    return ""

@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from trainmaster.local.stack.__main__ import _wait
 from trainmaster.local.stack.address import StackAddress, clean_environment
 from trainmaster.local.stack.build import (
     _KEPT_BUILDS,
@@ -298,6 +300,26 @@ def test_layers_packages_that_cannot_be_installed_are_told_and_not_kept(checkout
     with pytest.raises(StartFailed, match="installing the layer's packages failed"):
         install_packages(images, os.environ)
     assert not Path(makefile_variables(images)["BUILT"]).exists()
+
+
+def test_ctrl_c_ends_a_stack_that_waits_without_an_error(checkout, capsys):
+    file = checkout.environment_file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    seen = []
+
+    def press() -> None:
+        while not file.exists() or not file.read_text():
+            time.sleep(0.01)
+        seen.append(file.read_text())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    user = threading.Thread(target=press)
+    user.start()
+    assert _wait(StackAddress("http://127.0.0.1:1/prod", "http://127.0.0.1:1", "http://127.0.0.1:2"), checkout) == 0
+    user.join()
+    assert "export TRAINMASTER_API_URL=http://127.0.0.1:1/prod\n" in seen[0]
+    assert "Shutting down" in capsys.readouterr().err
+    assert not file.exists()
 
 
 def test_a_missing_environment_is_told_with_the_command_that_makes_it(checkout):

@@ -75,12 +75,14 @@ def _wait(address: StackAddress, checkout: Checkout) -> int:
     """Print the environment, write it to a file that is deleted at the end, and wait."""
     lines = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in address.environment().items())
     file = checkout.environment_file
-    file.write_text(lines)
-    sys.stdout.write(lines)
-    sys.stdout.flush()
-    _say(_start_message(file.relative_to(checkout.root), opt_ml.why_unavailable()))
     try:
+        file.write_text(lines)
+        sys.stdout.write(lines)
+        sys.stdout.flush()
+        _say(_start_message(file.relative_to(checkout.root), opt_ml.why_unavailable()))
         threading.Event().wait()
+    except KeyboardInterrupt:  # how a user ends the stack, so no error for `make`
+        _say("Shutting down")
     finally:
         file.unlink(missing_ok=True)
     return 0
