@@ -622,16 +622,19 @@ class TestPasses:
         plan = plan_of(*shares_, active=held, waiting=waiting, order=order, patience=timedelta(days=60))
         assert victims(plan)["high"] == ["low"]
 
-    def test_own_jobs_that_are_protected_or_of_no_lower_rank_count_against_the_quota(self):
-        """So the borrower of the smaller dominant share goes first, and gets the idle unit."""
+    def test_only_own_jobs_that_it_may_never_preempt_count_against_its_quota(self):
+        """Then the borrower of the smaller dominant share goes first, and gets the idle unit."""
         waiting = [new("high", count=2, priority=8), new("borrower", "speech")]
         rules = {"cap": 3, "waiting": waiting, "preemption": Preemption(min_runtime=timedelta(minutes=10))}
         best = old("best", "vision", priority=9)
-        for fields_ in ({"since": 60}, {"priority": 8}, {"preemptible": False}):
+        for fields_ in ({"priority": 8}, {"preemptible": False}):
             held = [old("low", "vision", **fields_), best]
             assert started(plan_of(a_share("vision", 3), active=held, **rules)) == ["borrower"]
         plan = plan_of(a_share("vision", 3), active=[old("low", "vision"), best], **rules)
         assert (started(plan), victims(plan)) == ([], {"high": ["low"]})
+        plan = plan_of(a_share("vision", 3), active=[old("low", "vision", since=60), best], **rules)
+        assert started(plan) == []
+        assert reasons(plan)["high"].message().startswith("cannot preempt low before")
 
     def test_an_owner_goes_before_one_that_has_to_preempt_jobs_of_its_share(self):
         """Else `high` would take the idle unit, and `own` preempt `low` in its stead."""

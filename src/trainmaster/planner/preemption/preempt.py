@@ -167,12 +167,12 @@ class Candidates:
         return self._choose(preemptor) or self._protected(preemptor) or NO_VICTIMS
 
     def units_below(self, job: Job, pool: str) -> int:
-        """Return the units of a pool that running jobs of the job's share hold and that it may preempt now."""
+        """Return the units of a pool that running jobs of the job's share hold that it may preempt, now or later."""
         held = self._held_by_share().get((job.share, pool))
         return 0 if held is None else held.up_to(below(self.rank(job)))
 
     def _held_by_share(self) -> dict[tuple[str, str], CumulativeUnits]:
-        """Return the units of candidates that may be preempted now, by share and pool."""
+        """Return the units of candidates below their preemption limit, by share and pool."""
         if self._held is None:
             self._held = {}
             for candidate in self.by_name.values():
@@ -181,7 +181,7 @@ class Candidates:
 
     @staticmethod
     def _count_held(held: dict[tuple[str, str], CumulativeUnits], candidate: Candidate, sign: int) -> None:
-        for pool, count in candidate.units.items() if candidate.until is None else ():
+        for pool, count in candidate.units.items() if candidate.until != NEVER else ():
             held.setdefault((candidate.job.share, pool), CumulativeUnits()).add(candidate.rank, sign * count)
 
     def _no_lower_rank(self, rank: PreemptionRank) -> bool:

@@ -37,7 +37,8 @@ class Shares:
     Attributes:
         snapshot: what the pass read.
         now: the time of the pass, UTC.
-        preemptible: returns the units of a pool that running jobs of a job's share hold and that it may preempt now.
+        preemptible: returns the units of a pool that running jobs of a job's share hold and that it may preempt, now or
+            once their protection ends.
         enabled: whether the policy has any shares.
         entitlements: what the policy gives each share.
         holdings: what each share holds.
@@ -80,8 +81,8 @@ class Shares:
         Args:
             job: a waiting job.
             units: what it would start on.
-            preempting: whether to leave out the running jobs of its share that it may preempt now. If such a job
-                stays, it is that job that borrows, and not this one.
+            preempting: whether to leave out the running jobs of its share that it may preempt, now or later. If such a
+                job stays, it is that job that borrows, and not this one.
         """
         own = self.entitlements.of(job.share).own
         for pool, count in units.items():
