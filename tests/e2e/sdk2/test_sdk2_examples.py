@@ -3,20 +3,24 @@
 `docs/reference/examples.md` names the sources and what is replaced. test_public_examples.py runs this suite.
 """
 
+import json
+import tarfile
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from sagemaker import get_execution_role, image_uris
+from sagemaker import LinearLearner, get_execution_role, image_uris
 from sagemaker.debugger import ProfilerRule, Rule, rule_configs
 from sagemaker.estimator import Estimator
 from sagemaker.exceptions import UnexpectedStatusException
 from sagemaker.experiments.run import Run
-from sagemaker.huggingface import HuggingFace
+from sagemaker.huggingface import HuggingFace, TrainingCompilerConfig
 from sagemaker.inputs import FileSystemInput, TrainingInput
 from sagemaker.instance_group import InstanceGroup
+from sagemaker.jumpstart.estimator import JumpStartEstimator
 from sagemaker.processing import ProcessingInput, ProcessingOutput
 from sagemaker.pytorch import PyTorch
 from sagemaker.remote_function import RemoteExecutor, remote
@@ -24,6 +28,9 @@ from sagemaker.sklearn.estimator import SKLearn
 from sagemaker.sklearn.processing import SKLearnProcessor
 from sagemaker.tensorflow import TensorFlow
 from sagemaker.tuner import ContinuousParameter, HyperparameterTuner, IntegerParameter
+from sagemaker.workflow.pipeline import Pipeline
+from sagemaker.workflow.pipeline_context import PipelineSession
+from sagemaker.workflow.steps import TrainingStep
 from sagemaker.xgboost.estimator import XGBoost
 
 import public_examples
@@ -240,6 +247,169 @@ def test_hugging_face_data_parallel_from_git(example: Example, tmp_path: Path, m
     )
     estimator.fit()
     assert len(example.completed(estimator)["AlgorithmSpecification"]["MetricDefinitions"]) == 2
+
+
+def test_hugging_face_model_parallel_from_git(
+    example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = public_examples.repository(tmp_path / "clone", "examples/pytorch/text-classification/run_glue.py")
+    url = "https://github.com/huggingface/transformers.git"
+    for name, value in public_examples.cloned_from({url: folder}).items():
+        monkeypatch.setenv(name, value)
+    parallel = {
+        "microbatches": 4,
+        "placement_strategy": "spread",
+        "pipeline": "interleaved",
+        "partitions": 4,
+        "ddp": True,
+    }
+    estimator = HuggingFace(
+        entry_point="run_glue.py",
+        source_dir="./examples/pytorch/text-classification",
+        git_config={"repo": url, "branch": "main"},
+        instance_type="ml.p3.16xlarge",
+        instance_count=1,
+        volume_size=200,
+        role=example.role,
+        transformers_version="4.26.0",
+        pytorch_version="1.13.1",
+        py_version="py39",
+        distribution={
+            "smdistributed": {"modelparallel": {"enabled": True, "parameters": parallel}},
+            "mpi": {"enabled": True, "processes_per_host": 8},
+        },
+        hyperparameters={"model_name_or_path": "roberta-large", "task_name": "mnli", "max_steps": 500},
+        debugger_hook_config=False,
+        sagemaker_session=example.session,
+    )
+    estimator.fit()
+    assert '"microbatches": 4' in example.completed(estimator)["HyperParameters"]["mp_parameters"]
+
+
+def test_hugging_face_training_compiler(example: Example, source: Callable[..., str]) -> None:
+    estimator = HuggingFace(
+        entry_point=source(),
+        source_dir="./scripts",
+        instance_type="ml.p3.2xlarge",
+        instance_count=1,
+        base_job_name="training-compiler",
+        role=example.role,
+        transformers_version="4.11.0",
+        pytorch_version="1.9.0",
+        py_version="py38",
+        hyperparameters={"epochs": 4, "train_batch_size": 24, "learning_rate": 3e-5, "fp16": True},
+        compiler_config=TrainingCompilerConfig(),
+        disable_profiler=True,
+        debugger_hook_config=False,
+        sagemaker_session=example.session,
+    )
+    estimator.fit(example.data("train", "test"))
+    assert example.completed(estimator)["HyperParameters"]["sagemaker_training_compiler_enabled"] == "true"
+
+
+def test_hugging_face_tensorflow_data_parallel(example: Example, source: Callable[..., str]) -> None:
+    estimator = HuggingFace(
+        entry_point=source(),
+        source_dir="./scripts",
+        instance_type="ml.p3dn.24xlarge",
+        instance_count=2,
+        role=example.role,
+        transformers_version="4.6",
+        tensorflow_version="2.4",
+        py_version="py37",
+        distribution={"smdistributed": {"dataparallel": {"enabled": True}}},
+        hyperparameters={"epochs": 1, "train_batch_size": 16, "model_name": "distilbert-base-uncased"},
+        debugger_hook_config=False,
+        sagemaker_session=example.session,
+    )
+    estimator.fit()
+    assert example.completed(estimator)["ResourceConfig"]["InstanceCount"] == 2
+
+
+def test_jumpstart_estimator(example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK looks models up in a folder, in the place of JumpStart's bucket."""
+    monkeypatch.setenv("AWS_JUMPSTART_CONTENT_BUCKET_OVERRIDE", public_examples.BUCKET)
+    for kind in ("MANIFEST", "SPECS"):
+        monkeypatch.setenv(f"AWS_JUMPSTART_{kind}_LOCAL_ROOT_DIR_OVERRIDE", str(tmp_path))
+    model = {"model_id": "meta-textgeneration-llama-3-8b", "version": "2.0.0"}
+    manifest = {**model, "min_version": "2.0.0", "spec_key": "specs.json", "search_keywords": []}
+    framework = {"framework": "pytorch", "framework_version": "2.0.0", "py_version": "py310"}
+    specs = {
+        **model,
+        "url": "https://example.com",
+        "min_sdk_version": "2.0.0",
+        "hosting_ecr_specs": framework,
+        "training_ecr_specs": framework,
+        "training_supported": True,
+        "training_artifact_key": "data/model/part-0",
+        "training_script_key": "jumpstart/code.tar.gz",
+        "default_training_instance_type": "ml.g5.12xlarge",
+        "supported_training_instance_types": ["ml.g5.12xlarge"],
+        "training_volume_size": 256,
+        "hyperparameters": [
+            {"name": name, "type": "text", "default": default, "scope": "algorithm"}
+            for name, default in (("instruction_tuned", "False"), ("epoch", "5"))
+        ],
+    }
+    (tmp_path / "models_manifest.json").write_text(json.dumps([manifest]))
+    (tmp_path / "specs.json").write_text(json.dumps(specs))
+    uris = example.data("model", "training")
+    public_examples.script(tmp_path / "code", "transfer_learning.py")
+    with tarfile.open(tmp_path / "code.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "code", ".")
+    example.recorder.session.client("s3").upload_file(
+        str(tmp_path / "code.tar.gz"), public_examples.BUCKET, "jumpstart/code.tar.gz"
+    )
+    estimator = JumpStartEstimator(
+        model_id=model["model_id"],
+        environment={"accept_eula": "true"},
+        disable_output_compression=True,
+        instance_type="ml.g5.12xlarge",
+        role=example.role,
+        sagemaker_session=example.session,
+    )
+    estimator.set_hyperparameters(instruction_tuned="True", epoch="5", max_input_length="1024")
+    estimator.fit({"training": uris["training"]})
+    described = public_examples.check_completed(example.session.queue, example.recorder.request)
+    assert public_examples.has_printed(described["TrainingJobName"], public_examples.RAN)
+    assert described["Environment"]["accept_eula"] == "true"
+    assert {each["ChannelName"] for each in described["InputDataConfig"]} == {"training", "model"}
+
+
+def test_deepar_built_in(example: Example) -> None:
+    estimator = Estimator(
+        sagemaker_session=example.session,
+        image_uri=image_uris.retrieve("forecasting-deepar", "us-east-1"),
+        role=example.role,
+        instance_count=1,
+        instance_type="ml.c5.2xlarge",
+        base_job_name="DEMO-DeepAR",
+        use_spot_instances=False,
+        output_path="s3://examples/deepar",
+    )
+    estimator.set_hyperparameters(epochs="50", time_freq="H", prediction_length=24, context_length=24)
+    estimator.fit(inputs=example.data("train", "test"))
+    assert example.completed(estimator)["HyperParameters"]["time_freq"] == "H"
+
+
+def test_linear_learner(example: Example) -> None:
+    learner = LinearLearner(
+        role=example.role,
+        instance_count=1,
+        instance_type="ml.m4.xlarge",
+        predictor_type="multiclass_classifier",
+        num_classes=7,
+        output_path="s3://examples/linear",
+        data_location="s3://examples/linear/data",
+        sagemaker_session=example.session,
+    )
+    example.data()
+    features, labels = np.zeros((10, 54), dtype="float32"), np.arange(10, dtype="float32") % 7
+    records = [learner.record_set(features, labels, channel=name) for name in ("train", "validation")]
+    learner.fit(records)
+    described = example.completed(learner)
+    assert described["HyperParameters"]["feature_dim"] == "54"
+    assert described["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3DataType"] == "ManifestFile"
 
 
 def test_hugging_face_fsdp_with_torchrun(example: Example, source: Callable[..., str]) -> None:
@@ -494,6 +664,26 @@ def test_tuner_bypasses_the_queue(example: Example) -> None:
     with pytest.warns(QueueBypassWarning, match="Submit each trial to the queue"):
         tuner.fit({"train": train, "validation": train}, wait=False)
     assert tuner.describe()["HyperParameterTuningJobStatus"]
+    assert example.recorder.requests == []
+
+
+def test_pipeline_bypasses_the_queue(example: Example) -> None:
+    """A training step is part of the pipeline's definition: SageMaker starts it."""
+    estimator = Estimator(
+        image_uris.retrieve("xgboost", "us-east-1", "1.0-1", py_version="py3", instance_type="ml.m5.xlarge"),
+        example.role,
+        instance_type="ml.m5.xlarge",
+        instance_count=1,
+        output_path="s3://examples/pipeline",
+        sagemaker_session=PipelineSession(example.recorder.session),
+    )
+    inputs = {"train": TrainingInput(s3_data="s3://examples/data/train", content_type="text/csv")}
+    step = TrainingStep(name="AbaloneTrain", step_args=estimator.fit(inputs))
+    pipeline = Pipeline(name="pipeline-v2", steps=[step], sagemaker_session=example.session)
+    with pytest.warns(QueueBypassWarning, match="steps of a pipeline"):
+        pipeline.upsert(role_arn=example.role)
+    with pytest.warns(QueueBypassWarning, match="steps of a pipeline"):
+        pipeline.start()
     assert example.recorder.requests == []
 
 

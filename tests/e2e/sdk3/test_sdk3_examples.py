@@ -22,6 +22,7 @@ from sagemaker.core.shapes import (
     Channel,
     DataSource,
     InstanceGroup,
+    InstancePreference,
     OutputDataConfig,
     ProcessingInput,
     ProcessingOutput,
@@ -268,6 +269,54 @@ def test_xgboost_with_resources(example: Example) -> None:
     job.wait()
     assert job.training_job_status == "Completed"
     public_examples.check_completed(example.session.queue, example.recorder.request)
+
+
+def test_neural_topic_model(example: Example) -> None:
+    trainer = ModelTrainer(
+        training_image=image_uris.retrieve(framework="ntm", region="us-east-1"),
+        role=example.role,
+        compute=Compute(instance_count=2, instance_type="ml.c4.xlarge"),
+        hyperparameters={"num_topics": "20", "feature_dim": "2000", "mini_batch_size": "128", "epochs": "100"},
+        sagemaker_session=example.session,
+    )
+    uris = example.data("train", "validation")
+    sharded = S3DataSource(s3_data_type="S3Prefix", s3_uri=uris["train"], s3_data_distribution_type="ShardedByS3Key")
+    trainer.train(
+        input_data_config=[
+            InputData(channel_name="train", data_source=sharded, content_type="text/csv"),
+            InputData(channel_name="validation", data_source=uris["validation"], content_type="text/csv"),
+        ],
+        wait=True,
+        logs=True,
+    )
+    assert example.completed(trainer, public_examples.SIMULATED)["ResourceConfig"]["InstanceCount"] == 2
+
+
+@pytest.mark.parametrize(
+    ("counts", "total"), [({"instance_count": 2}, 2), ({}, 2)], ids=["one count", "a count for each"]
+)
+def test_instance_preferences(example: Example, counts: dict[str, int], total: int) -> None:
+    own = {"ml.p5.48xlarge": 2, "ml.p4d.24xlarge": 4}
+    preferences = [
+        InstancePreference(instance_type=name)
+        if counts
+        else InstancePreference(instance_type=name, instance_count=count)
+        for name, count in own.items()
+    ]
+    trainer = ModelTrainer(
+        base_job_name="instance-prefs-example",
+        training_image=CPU,
+        role=example.role,
+        compute=Compute(instance_preferences=preferences, volume_size_in_gb=500, **counts),
+        output_data_config=OutputDataConfig(s3_output_path="s3://examples/instance-preferences"),
+        sagemaker_session=example.session,
+    )
+    trainer.train(
+        input_data_config=[InputData(channel_name="train", data_source=example.data("train")["train"])], wait=False
+    )
+    trainer._latest_training_job.wait(poll=1)
+    config = example.completed(trainer, public_examples.SIMULATED)["ResourceConfig"]
+    assert (config["SelectedInstanceType"], config["SelectedInstanceCount"]) == ("ml.p5.48xlarge", total)
 
 
 def test_recipe_with_overrides(example: Example, source: Callable[..., str]) -> None:
