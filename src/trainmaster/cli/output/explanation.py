@@ -17,13 +17,19 @@ from trainmaster.client.views.wording import attempt_count
 from trainmaster.domain.reasons import REASONS
 
 if TYPE_CHECKING:
-    from trainmaster.client.views.types import AttemptView, HistoryEntryView, JobDetailView
+    from trainmaster.client.views.types import AttemptView, HistoryEntryView, JobDetailView, ManagerPauseView
 
 
 def explanation(job: JobDetailView, now: datetime) -> str:
     """Explain why the job is in its state."""
     explain = _EXPLAINERS.get(job["jobState"], _other_state)
     return format_moments(" ".join(sentence for sentence in explain(job, now) if sentence), now)
+
+
+def pause_sentence(pause: ManagerPauseView, now: datetime) -> str:
+    """Tell who paused the manager and why, and that nothing starts meanwhile."""
+    text = f"The manager is paused since {pause['at']} by {pause['by']}: {pause['reason'].rstrip('.')}."
+    return format_moments(f"{text} No job starts until an admin resumes it with `trainmaster resume`.", now)
 
 
 def _pending(job: JobDetailView, now: datetime) -> Iterator[str]:

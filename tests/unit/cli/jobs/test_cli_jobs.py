@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from cli_terminal import NOW, Terminal
-from fake_api import ANN, G5, P5, FakeApi, a_pool, a_request, a_view, an_attempt, starts, waits_for_capacity
+from fake_api import ANN, G5, P5, FakeApi, Refusal, a_pool, a_request, a_view, an_attempt, starts, waits_for_capacity
 from trainmaster.cli.output.listing import jobs_table
 from trainmaster.cli.output.render import Paint, coloured, plain
 from trainmaster.domain.jobs.job import JobState
@@ -314,7 +314,29 @@ def test_why_is_one_paragraph_of_state_position_reason_and_outlook(world: FakeAp
         "It waits for 1 x ml.p5.48xlarge: 0 free for it now. "
         "It is expected to start at 2026-11-20 14:30:00 UTC (in 2 hours).\n"
     )
-    assert world.calls == [("GET", "/jobs/job3", {"why": "true"})]
+    assert world.calls == [("GET", "/jobs/job3", {"why": "true"}), ("GET", "/manager", {})]
+
+
+def test_why_tells_of_a_pause_of_the_manager(world: FakeApi, run: Terminal) -> None:
+    world.add("waits")
+    world.add("runs", state="running", attempts=[an_attempt("runs", 1)])
+    world.put_pause({"reason": "maintenance \x1b[31mof the network."})
+    told = (
+        "The manager is paused since 2026-11-21 12:00:00 UTC (in 23 hours) by arn:aws:iam::111122223333:user/ann: "
+        "maintenance [31mof the network. No job starts until an admin resumes it with `trainmaster resume`."
+    )
+    assert " ".join(run("why", "waits").stdout.split()).endswith(told)
+    assert told in " ".join(json.loads(run("why", "waits", "--json").stdout)["explanation"].split())
+    assert "paused" not in run("why", "runs").stdout
+
+
+def test_why_answers_callers_who_may_not_read_the_state_of_the_manager(world: FakeApi, run: Terminal) -> None:
+    def refuse(_: object) -> None:
+        raise Refusal(403, "AccessDenied", "ann may not read this queue.", None, None)
+
+    world.add("job1")
+    setattr(world, "get_manager", refuse)  # noqa: B010 -- its type is that of the answer
+    assert run("why", "job1").stdout.startswith("job1 waits")
 
 
 def test_why_as_json_has_the_facts_and_the_words(world: FakeApi, run: Terminal) -> None:
