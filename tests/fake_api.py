@@ -56,6 +56,7 @@ def a_view(name: str, state: str = "pending", priority: int = 0, **changes: Any)
         "positionAtLeast": None,
         "reason": None,
         **starts(None),
+        **dict.fromkeys(("expectedEnd", "expectedEndLow", "expectedEndHigh")),
         "deadline": None,
         "endedAt": None,
         "submittedBy": ANN,

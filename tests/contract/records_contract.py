@@ -33,6 +33,12 @@ def stepped_aside(job):
     return leaving, lifecycle.observe(leaving, b.an_observation(leaving, status=Status.STOPPED), b.at(610))
 
 
+def test_records_alone_are_those_of_a_snapshot(store):
+    assert store.records() == Records()
+    ended(store)
+    assert store.records() == store.read_snapshot().records != Records()
+
+
 def ended(store, name="job1", seconds=3_600, **fields):
     running, after = a_run(name, seconds, **fields)
     store.submit(running, b.a_request(name))

@@ -79,6 +79,7 @@ def a_view(name, **changes):
         "positionAtLeast": None,
         "reason": None,
         **NO_START,
+        **dict.fromkeys(("expectedEnd", "expectedEndLow", "expectedEndHigh")),
         "deadline": None,
         "endedAt": None,
         "submittedBy": None,
@@ -126,8 +127,9 @@ A_PLAN = {
     "deadline": None,
     "warnings": [],
 }
-JOB1 = a_running_view("job1", priority=1, entryTime="2026-11-21T11:59:20Z")
-JOB2 = a_running_view("job2", priority=2, entryTime="2026-11-21T11:59:40Z")
+ENDS = {"expectedEnd": UNTIL_FREE, "expectedEndLow": UNTIL_QUICK, "expectedEndHigh": UNTIL_FREE}
+JOB1 = a_running_view("job1", priority=1, entryTime="2026-11-21T11:59:20Z", **ENDS)
+JOB2 = a_running_view("job2", priority=2, entryTime="2026-11-21T11:59:40Z", **ENDS)
 JOB3 = a_view(
     "job3",
     priority=1,
@@ -426,8 +428,8 @@ def test_a_held_job_is_cancelled_at_once(world):
 
 def test_a_running_job_is_asked_to_stop(busy):
     first, again = busy.delete("/jobs/job1"), busy.delete("/jobs/job1")
-    assert (first.status, first.body) == (202, JOB1)
-    assert (again.status, again.body) == (202, JOB1)
+    assert (first.status, first.body) == (202, JOB1 | dict.fromkeys(ENDS))
+    assert (again.status, again.body) == (202, first.body)
     assert busy.memory.find("job1").stop_requested
 
 

@@ -72,11 +72,25 @@ def test_a_page_of_jobs_that_a_pass_reads_is_told_without_reading_deeper(deep):
     assert deep.store.calls["list_jobs"] == 1
 
 
-def test_a_page_without_waiting_jobs_reads_no_queue(deep):
+def test_a_page_without_waiting_jobs_reads_no_queue_but_the_records_for_expected_ends(deep):
     deep.get("/jobs/low-0")  # the first request also checks the table's schema
     deep.store.calls.clear()
     assert names(deep.get("/jobs", state="running").body["jobs"]) == ["running-0", "running-1"]
-    assert deep.store.calls == {"list_jobs": 1}
+    assert deep.store.calls == {"list_jobs": 1, "records": 1}
+    deep.store.calls.clear()
+    assert deep.get("/jobs/running-0").body["expectedEnd"] is not None
+    assert deep.store.calls == {"find": 1, "request_of": 1, "records": 1}
+
+
+def test_a_running_job_tells_its_expected_end_with_its_range(deep):
+    ends = {
+        (job["jobState"], *(job[f"expectedEnd{part}"] is not None for part in ("Low", "", "High")))
+        for page in (deep.get("/jobs", limit="100"), deep.get("/queue"), deep.get("/jobs", state="running"))
+        for job in page.body["jobs"]
+    }
+    assert ends == {("running", True, True, True), ("pending", False, False, False)}
+    job = deep.get("/jobs/running-1").body
+    assert job["expectedEndLow"] < job["expectedEnd"] == job["expectedEndHigh"]
 
 
 def test_jobs_beyond_what_a_pass_looks_at_are_told_so_and_when_they_will_start(deep):

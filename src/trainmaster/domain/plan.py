@@ -68,6 +68,15 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """An expected time, with the range in which it probably is."""
+
+    low: datetime
+    expected: datetime
+    high: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Expand:
     """Create or enlarge a pool for demands that no configured pool could hold.
 

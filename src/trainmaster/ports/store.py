@@ -18,6 +18,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.records import Records
 from trainmaster.domain.restore import Restore
 
 Request = Mapping[str, Any]
@@ -170,6 +171,10 @@ class Store(CatalogueStore, Protocol):
 
     def ended_before(self, before: datetime, *, limit: int) -> tuple[Job, ...]:
         """Return the jobs that ended before a time, the earliest first; a job that has just ended may be missing."""
+        ...
+
+    def records(self) -> Records:
+        """Return the statistics of ended attempts, as a snapshot has them; eventually consistent."""
         ...
 
     def find(self, name: str) -> Job | None:

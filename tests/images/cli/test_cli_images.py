@@ -144,7 +144,7 @@ def test_show_and_why_tell_when_a_running_image_is_expected_to_be_done(world: Fa
     running(world)
     assert "Expected End" not in run("show", "harbour-7").stdout
     assert "expected to be done" not in run("why", "harbour-7").stdout
-    world.jobs["harbour-7"]["details"]["expectedEnd"] = "2026-11-20T13:30:00Z"
+    world.jobs["harbour-7"]["expectedEnd"] = world.jobs["harbour-7"]["details"]["expectedEnd"] = "2026-11-20T13:30:00Z"
     (line,) = [line for line in run("show", "harbour-7").stdout.splitlines() if line.startswith("Expected End")]
     assert "13:30" in line
     assert "It is expected to be done at" in run("why", "harbour-7").stdout

@@ -64,6 +64,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.records import Records
 from trainmaster.domain.restore import Restore
 from trainmaster.domain.shares.charging import books
 from trainmaster.domain.store_limits import check_changes, purged_name
@@ -226,6 +227,10 @@ class DynamoStore:
         """Return the jobs that ended first; see `ports.Store`. Eventually consistent."""
         rows, _ = self._table.query_ended(before=moment(before), limit=limit, newest_first=False)
         return tuple(readable_jobs(rows))
+
+    def records(self) -> Records:
+        """Return the statistics of ended attempts; see `ports.Store`."""
+        return records_of(self._table.get(RECORDS, consistent=False))
 
     def find(self, name: str) -> Job | None:
         """Return the job of that name; see `ports.Store`."""

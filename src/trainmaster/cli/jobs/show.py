@@ -99,6 +99,7 @@ def _range(low: str, high: str, now: datetime) -> str:
 
 def _facts(job: JobDetailView, paint: Paint, now: datetime) -> list[tuple[str, str]]:
     start, low, high = job["estimatedStart"], job.get("estimatedStartLow"), job.get("estimatedStartHigh")
+    soon, late = job.get("expectedEndLow"), job.get("expectedEndHigh")
     deadline, kind = job.get("deadline"), kind_of_job(job)
     return [
         ("Job Name", job["jobName"]),
@@ -109,6 +110,8 @@ def _facts(job: JobDetailView, paint: Paint, now: datetime) -> list[tuple[str, s
         ("Failure", job["failureReason"] or ""),
         ("Expected Start", format_moment(start, now) if start else ""),
         ("Probably Between", _range(low, high, now) if low and high and low != high else ""),
+        ("Expected End", format_moment(end, now) if (end := job.get("expectedEnd")) else ""),
+        ("Probably Between", _range(soon, late, now) if soon and late and soon != late else ""),
         ("Deadline", format_moments(deadline["message"], now) if deadline else ""),
         ("Resources", requested_resources(job)),
         ("Demand", demand_text(job) if job["demand"] else ""),

@@ -181,6 +181,19 @@ def _brief_start(job: JobView, now: datetime) -> str:
     return compact_moment(_started_at(job), now)
 
 
+def _end(job: JobView, now: datetime) -> str:
+    """Return when the job ended; of a running job, when it is likely to end."""
+    expected = job.get("expectedEnd")
+    return f"about {timestamp(expected, now)}" if expected else timestamp(job["endedAt"], now)
+
+
+def _brief_end(job: JobView, now: datetime) -> str:
+    expected = job.get("expectedEnd")
+    if expected:
+        return f"in {compact_duration((parse_timestamp(expected) - now).total_seconds())}"
+    return compact_moment(job["endedAt"], now)
+
+
 def _started_at(job: JobView) -> str | None:
     return job["attempts"][-1]["startedAt"] if job["attempts"] else None
 
@@ -221,9 +234,7 @@ _USER = _Column("User", lambda job, _: short_user(job["submittedBy"]), cut=cut_m
 _AGE = _Column("Age", _age)
 _RAN = _Column("Ran", _ran)
 _START = _Column("Start", _start, _brief_start)
-_END = _Column(
-    "End", lambda job, now: timestamp(job["endedAt"], now), lambda job, now: compact_moment(job["endedAt"], now)
-)
+_END = _Column("End", _end, _brief_end)
 _REASON = _Column("Reason", _reason, _brief_reason, cut=cut, widths=(24, 16, 6))
 _NORMAL: Final = (_NAME, _STATE, _PRIORITY, _SIZE, _USER, _AGE, _RAN, _START, _END, _REASON)
 _WIDE: Final = (
@@ -243,6 +254,7 @@ _CSV: Final[dict[str, Callable[[JobView, datetime], object]]] = {
     "entryTime": lambda job, _: job["entryTime"],
     "startedAt": lambda job, _: _started_at(job),
     "endedAt": lambda job, _: job["endedAt"],
+    "expectedEnd": lambda job, _: job.get("expectedEnd"),
     "runSeconds": lambda job, now: round(run_seconds(job, now)),
     "attempts": lambda job, _: job["attempts"][-1]["number"] if job["attempts"] else 0,
     "position": lambda job, _: job["position"],

@@ -283,6 +283,9 @@ class JobView(TypedDict):
     estimatedStart: str | None
     estimatedStartLow: str | None
     estimatedStartHigh: str | None
+    expectedEnd: str | None
+    expectedEndLow: str | None
+    expectedEndHigh: str | None
     deadline: DeadlineView | None
     endedAt: str | None
     submittedBy: str | None
@@ -314,6 +317,9 @@ class JobDetailView(TypedDict):
     estimatedStart: str | None
     estimatedStartLow: str | None
     estimatedStartHigh: str | None
+    expectedEnd: str | None
+    expectedEndLow: str | None
+    expectedEndHigh: str | None
     deadline: DeadlineView | None
     endedAt: str | None
     submittedBy: str | None
@@ -722,6 +728,9 @@ class SubmissionView(TypedDict):
     estimatedStart: str | None
     estimatedStartLow: str | None
     estimatedStartHigh: str | None
+    expectedEnd: str | None
+    expectedEndLow: str | None
+    expectedEndHigh: str | None
     deadline: DeadlineView | None
     endedAt: str | None
     submittedBy: str | None

@@ -18,9 +18,10 @@ from trainmaster.domain.elastic.rendezvous import Run
 from trainmaster.domain.errors import InvalidRequest, JobNotFound, UnreadableRendezvous
 from trainmaster.domain.jobs.deadline import outlook
 from trainmaster.domain.jobs.infeasible import INFEASIBLE, NEVER_FIT
-from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState
+from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job, JobState
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.records import Records
 from trainmaster.handlers.api.kinds import ApiKind
 from trainmaster.handlers.models import elastic as elastic_models
 from trainmaster.handlers.models import jobs as job_models
@@ -30,7 +31,7 @@ from trainmaster.handlers.views.jobs import QueueStatus
 from trainmaster.handlers.views.pools import use_of_pools
 from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.change import ApiContext, find_job
-from trainmaster.service.explain.explain import explain, is_run_active, not_considered, run_ends
+from trainmaster.service.explain.explain import ends_of, explain, not_considered
 from trainmaster.service.explain.why import WaitDiagnosis, diagnose
 
 
@@ -87,7 +88,7 @@ def queue_page(context: ApiContext, caller: Caller, limit: int, cursor: str | No
 def job_detail(context: ApiContext, job: Job, *, why: bool, private: bool) -> job_models.JobDetail:
     """Return a job with its history, its request and its status in the queue.
 
-    Reads one snapshot, or none for a job whose status does not depend on the queue.
+    Reads a snapshot for a waiting job, and the records for one that is expected to end.
 
     Args:
         context: the dependencies.
@@ -96,29 +97,32 @@ def job_detail(context: ApiContext, job: Job, *, why: bool, private: bool) -> jo
         private: whether the caller may see what the request keeps for its owner.
     """
     request = redacted_request(context.store.request_of(job.name), private=private)
-    if not _has_queue_status(job):
-        return job_views.detail_view(job, request, None)
+    if job.state not in WAITING:
+        return job_views.detail_view(job, request, queue_status_by_name(context, [job]).get(job.name))
     snapshot = context.store.read_snapshot()
     diagnosis = _diagnosis(snapshot, context.clock.now(), job) if why else None
     return job_views.detail_view(job, request, _statuses_in(snapshot, context, [job])[job.name], diagnosis)
 
 
 def _diagnosis(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis | None:
-    """Return why a job waits; None for one that does not wait, or that lies deeper in its lane than a pass reads."""
-    if job.state not in WAITING or not_considered(snapshot, [job]):
-        return None
-    return diagnose(snapshot, now, job)
+    """Return why a job waits; None for one that lies deeper in its lane than a pass reads."""
+    return None if not_considered(snapshot, [job]) else diagnose(snapshot, now, job)
 
 
 def queue_status_by_name(context: ApiContext, jobs: Iterable[Job]) -> Mapping[str, QueueStatus]:
-    """Return the queue status by name of jobs whose answer needs the queue; without such jobs nothing is read."""
+    """Return the queue status by name of the jobs that have one.
+
+    Reads a snapshot if any of them waits, the records if one of the others has an expected end, and else nothing.
+    """
     relevant = [job for job in jobs if _has_queue_status(job)]
-    return _statuses_in(context.store.read_snapshot(), context, relevant) if relevant else {}
+    if any(job.state in WAITING for job in relevant):
+        return _statuses_in(context.store.read_snapshot(), context, relevant)
+    return _statuses_without_plan(context.store.records(), context.clock.now(), relevant) if relevant else {}
 
 
 def _has_queue_status(job: Job) -> bool:
-    """Return whether the job's answer needs the queue: it waits, has a deadline, or shows the progress of a run."""
-    return job.state in WAITING or is_run_active(job) or (job.deadline is not None and job.state not in ENDED)
+    """Return whether the job's answer needs the queue: it waits, holds units, or has a deadline ahead."""
+    return job.state in WAITING or job.state in ACTIVE or (job.deadline is not None and job.state not in ENDED)
 
 
 def rendezvous_of(
@@ -168,8 +172,13 @@ def _statuses_in(snapshot: Snapshot, context: ApiContext, jobs: Iterable[Job]) -
         name: replace(job_views.queue_status_of(explanation), demand=demands[name])
         for name, explanation in explained.items()
     }
-    history = snapshot.records.history
-    others, ends = [job for job in jobs if job.name not in statuses], run_ends(snapshot, now, jobs)
-    return statuses | {
-        job.name: job_views.status_without_plan(job, outlook(job, history, now), ends.get(job.name)) for job in others
+    others = [job for job in jobs if job.name not in statuses]
+    return statuses | _statuses_without_plan(snapshot.records, now, others)
+
+
+def _statuses_without_plan(records: Records, now: datetime, jobs: Collection[Job]) -> dict[str, QueueStatus]:
+    ends = ends_of(records, now, jobs)
+    return {
+        job.name: job_views.status_without_plan(job, outlook(job, records.history, now), ends.get(job.name))
+        for job in jobs
     }

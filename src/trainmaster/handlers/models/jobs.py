@@ -148,6 +148,15 @@ class Job(ResponseModel):
     estimated_start: Expected
     estimated_start_low: Earliest
     estimated_start_high: Latest
+    expected_end: Annotated[
+        datetime | None,
+        Field(
+            description="Expected end of the running attempt if nothing preempts it; null without one, and in the "
+            "answer of a cancellation."
+        ),
+    ]
+    expected_end_low: Annotated[datetime | None, Field(description="End if it is quick for its kind of job.")]
+    expected_end_high: Annotated[datetime | None, Field(description="End if it is slow, within its time limit.")]
     deadline: Annotated[Deadline | None, Field(description="Null if it has none or has ended.")]
     ended_at: Annotated[datetime | None, Field(description="Time of its end; null before it.")]
     submitted_by: Annotated[

@@ -14,7 +14,7 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.deadline import Outlook
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.plan import Expand
+from trainmaster.domain.plan import Estimate, Expand
 from trainmaster.domain.reasons.capacity import NotConsideredYet
 from trainmaster.handlers.models import forecast as forecast_models
 from trainmaster.handlers.models import jobs as job_models
@@ -33,7 +33,7 @@ from trainmaster.service.submit import Submission
 class QueueStatus:
     """Queue-derived fields shown with a job; all None if it is not queued.
 
-    `demand` has the pools in force now, of a job that asks for resources; `expected_end` is that of a run.
+    `demand` has the pools in force now, of a job that asks for resources; `end` is that of a job that holds units.
     """
 
     position: int | None = None
@@ -44,7 +44,7 @@ class QueueStatus:
     latest_start: datetime | None = None
     deadline: forecast_models.Deadline | None = None
     demand: Demand | None = None
-    expected_end: datetime | None = None
+    end: Estimate | None = None
 
 
 def queue_status_of(explanation: Explanation | None) -> QueueStatus:
@@ -62,10 +62,10 @@ def queue_status_of(explanation: Explanation | None) -> QueueStatus:
     )
 
 
-def status_without_plan(job: Job, deadline: Outlook | None = None, expected_end: datetime | None = None) -> QueueStatus:
+def status_without_plan(job: Job, deadline: Outlook | None = None, end: Estimate | None = None) -> QueueStatus:
     """Return the fields of a job outside the queue: the reason that it is held, and its deadline or expected end."""
     reason = reason_view(lifecycle.held_reason(job))
-    return QueueStatus(reason=reason, deadline=deadline_view(deadline), expected_end=expected_end)
+    return QueueStatus(reason=reason, deadline=deadline_view(deadline), end=end)
 
 
 def deadline_view(outlook: Outlook | None) -> forecast_models.Deadline | None:
@@ -198,6 +198,9 @@ def _members(job: Job, status: QueueStatus | None) -> dict[str, Any]:
         "estimated_start": status.estimated_start,
         "estimated_start_low": status.earliest_start,
         "estimated_start_high": status.latest_start,
+        "expected_end": None if status.end is None else status.end.expected,
+        "expected_end_low": None if status.end is None else status.end.low,
+        "expected_end_high": None if status.end is None else status.end.high,
         "deadline": status.deadline,
         "ended_at": job.ended_at,
         "submitted_by": job.submitted_by,
@@ -206,7 +209,7 @@ def _members(job: Job, status: QueueStatus | None) -> dict[str, Any]:
         "attempts": [_attempt_view(attempt) for attempt in job.attempts],
         "earlier_attempts": _earlier_view(job.attempt_totals),
         "elastic": elastic_view(job),
-        "details": None if job.work is None else job.work.details(status.expected_end),
+        "details": None if job.work is None else job.work.details(None if status.end is None else status.end.expected),
     }
 
 

@@ -104,7 +104,7 @@ def end_sentence(job: JobView, now: datetime) -> str:
     return f"It is expected to be done at {format_moment(end, now)}." if end else ""
 
 
-def facts(job: JobDetailView, now: datetime) -> list[tuple[str, str]]:
+def facts(job: JobDetailView, now: datetime) -> list[tuple[str, str]]:  # noqa: ARG001 -- see CliKind
     """Return names and values about an image job."""
     image = details_of(job)
     variant = f", variant {image['variant']}" if image["variant"] else ""
@@ -112,7 +112,6 @@ def facts(job: JobDetailView, now: datetime) -> list[tuple[str, str]]:
         ("Endpoint", image["endpoint"] + variant),
         ("Regions", f"{wording.progress(job)}, {image['tiles']} tiles in all"),
         ("Load", f"{image['load']} requests at once, {image['loadLeft']} of them left"),
-        ("Expected End", format_moment(end, now) if (end := image.get("expectedEnd")) else ""),
         *_results(job["jobDetails"]),
     ]
 

@@ -41,7 +41,7 @@ from trainmaster.domain.paging import check_limit
 from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy.document import differences, policy_of
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.domain.records import booked
+from trainmaster.domain.records import Records, booked
 from trainmaster.domain.restore import Restore
 from trainmaster.domain.shares.charging import books
 from trainmaster.domain.store_limits import MAX_REQUEST_BYTES, check_changes, check_purge, check_request, purged_name
@@ -229,6 +229,11 @@ class MemoryStore:
         with self._lock:
             places = takewhile(lambda place: place[0] < before, self._table.ended.after())
             return tuple(self._jobs(name for _, name in islice(places, limit)))
+
+    def records(self) -> Records:
+        """Return the statistics of ended attempts; see `ports.Store`."""
+        with self._lock:
+            return self._table.records
 
     def find(self, name: str) -> Job | None:
         """Return the job of that name; see `ports.Store`."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.resolve import resolve
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.plan import Plan, Snapshot
+from trainmaster.domain.plan import Estimate, Plan, Snapshot
 from trainmaster.planner.forecast.approximate import ApproximateStart, approximate_starts
 from trainmaster.planner.forecast.simulation import QueueSimulation, Scheduler
 from trainmaster.planner.forecast.trace import HeldUnits, Trace
@@ -39,15 +39,6 @@ HORIZON = timedelta(days=366)
 MIN_DELAY = timedelta(minutes=1)
 MIN_SIMULATED = 200
 """The minimum number of jobs to simulate: jobs behind the wanted ones may pass them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """An estimated start, with the range in which the start probably is."""
-
-    low: datetime
-    expected: datetime
-    high: datetime
 
 
 def estimate(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.plan import Plan, Snapshot
-from trainmaster.planner.forecast.forecast import EXPECTED, HIGH, LOW, Estimate, ForecastRequest, range_of
+from trainmaster.domain.plan import Estimate, Plan, Snapshot
+from trainmaster.planner.forecast.forecast import EXPECTED, HIGH, LOW, ForecastRequest, range_of
 from trainmaster.planner.forecast.simulation import QueueSimulation, Scheduler
 from trainmaster.planner.forecast.trace import HeldUnits
 

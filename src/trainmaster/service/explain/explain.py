@@ -13,13 +13,14 @@ from trainmaster.domain.capacity.resolve import resolve
 from trainmaster.domain.jobs.deadline import Outlook, outlook
 from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job
 from trainmaster.domain.jobs.listing import Filter
-from trainmaster.domain.plan import Plan, Snapshot, Start, Wait
+from trainmaster.domain.plan import Estimate, Plan, Snapshot, Start, Wait
 from trainmaster.domain.reasons.capacity import Preempts
 from trainmaster.domain.reasons.reason import Reason
-from trainmaster.planner.forecast.forecast import Estimate, estimate
+from trainmaster.domain.records import Records
+from trainmaster.planner.forecast.forecast import estimate
+from trainmaster.planner.forecast.schedule_ahead import expected_ends
 from trainmaster.planner.orders import ranking_of
 from trainmaster.planner.orders.ranking import in_order
-from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Store
@@ -126,15 +127,10 @@ def explain_in(
     }
 
 
-def run_ends(snapshot: Snapshot, now: datetime, jobs: Iterable[Job]) -> dict[str, datetime]:
-    """Return the expected ends of running jobs of other kinds by name; other jobs are left out."""
-    expect = ExpectedEnds(snapshot, now)
-    return {job.name: expect.end(job) for job in jobs if is_run_active(job)}
-
-
-def is_run_active(job: Job) -> bool:
-    """Return whether this is a running job of another kind."""
-    return job.work is not None and job.state in ACTIVE
+def ends_of(records: Records, now: datetime, jobs: Iterable[Job]) -> Mapping[str, Estimate]:
+    """Return the expected ends of those jobs that hold units, by name, if nothing preempts them."""
+    active = tuple(job for job in jobs if job.state in ACTIVE)
+    return expected_ends(Snapshot(pass_number=0, pools={}, active=active, records=records), now)
 
 
 def dry_run(store: Store, clock: Clock, job: Job) -> Explanation:

@@ -21,8 +21,7 @@ from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import ENDED, Job, JobState, held_for
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.jobs.past_intervals import past_sizes
-from trainmaster.domain.plan import Plan, Snapshot
-from trainmaster.planner.forecast.forecast import Estimate
+from trainmaster.domain.plan import Estimate, Plan, Snapshot
 from trainmaster.planner.forecast.schedule_ahead import ExpectedInterval, schedule_ahead
 from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule

@@ -45,6 +45,19 @@ def test_ls_prints_the_articles_second_table(world: FakeApi, run: Terminal) -> N
     ]
 
 
+def test_ls_and_show_tell_when_a_running_job_is_likely_to_end(world: FakeApi, run: Terminal) -> None:
+    world.add("job1", "running")
+    world.jobs["job1"] |= {"expectedEnd": "2026-11-20T14:30:00Z", "expectedEndLow": "2026-11-20T14:00:00Z"}
+    world.jobs["job1"]["expectedEndHigh"] = "2026-11-20T16:00:00Z"
+    assert "about 2026-11-20 14:30" in run("ls").stdout
+    assert "2026-11-20T14:30:00Z" in run("ls", "-o", "csv").stdout
+    (end, between) = [line for line in run("show", "job1").stdout.splitlines() if line.startswith(("Expected", "Prob"))]
+    assert end.startswith("Expected End")
+    assert "14:30" in end
+    assert "14:00" in between
+    assert "16:00" in between
+
+
 def test_ls_orders_equals_by_entry_then_name(world: FakeApi, run: Terminal) -> None:
     world.add("c")
     world.add("b", entryTime="2026-11-20T11:59:59Z")
