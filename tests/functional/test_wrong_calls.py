@@ -25,6 +25,7 @@ _WORDS_OF_THE_API = re.compile(
     r"|(GET|PUT|POST|PATCH|DELETE) /"
     r"|Input should|Value error|codec|There is no member"
 )
+_PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/p1"
 _MAX_LINES = 2
 _MAX_LINE = 500
 
@@ -59,6 +60,8 @@ CALLS: tuple[tuple[str, int, str], ...] = (
     # options
     ("ls --stat running", 2, "ls has no option --stat. Did you mean --state?"),
     ("ls --status running", 2, "Did you mean --state?"),
+    ("-o json ls", 2, "-o is an option of commands. Give it after the command"),
+    ("export -o out.json", 2, "It writes to standard output: `trainmaster export > FILE`"),
     ("ls --qqqq", 2, "ls has no option --qqqq."),
     ("ls --mine=yes", 2, "--mine takes no value"),
     ("ls --share", 2, "--share needs a value"),
@@ -86,11 +89,20 @@ CALLS: tuple[tuple[str, int, str], ...] = (
     # values
     ("ls --state runing", 2, "Did you mean running?"),
     ("ls --state RUNNING", 2, "Did you mean running?"),
+    ("ls --state pending,runing", 2, "--state is 'runing'. Did you mean running?"),
     ("ls --state zzz", 2, "Use one of pending, "),
     ("ls --share nosuch", 3, "There is no share nosuch."),
     ("ls --pool ml.p5.48xlage", 3, f"Did you mean '{P5}'?"),
     ("ls --limit 0", 2, "--limit is '0': it must be at least 1"),
     ("ls --limit many", 2, "--limit is 'many': it must be a whole number"),
+    ("ls --pool ''", 3, "There is no pool ''."),
+    ("ls --since 25:00", 2, "--since: '25:00' is not a time: use "),
+    ("ls --since 5x", 2, "--since: '5x' is not a time"),
+    ("ls --since 20.11.2026", 2, "is not a time: use a time such as 2030-01-31"),
+    ("logs job1 --since -5", 2, "--since: '-5' is not a time"),
+    ("audit --since 2026-11-21 --until 2026-11-20", 2, "--since is not before --until."),
+    ("wait job1 --timeout 5m", 2, "--timeout is '5m': it must be a number of seconds"),
+    ("wait job1 --interval 0", 2, "--interval is '0': it must be at least 0.1"),
     ("ls --since yesterday", 2, "--since: 'yesterday' is not a time: use "),
     ("audit --until 2026-13-01", 2, "--until: '2026-13-01' is not a time"),
     ("audit --action cancl", 2, "Did you mean cancel?"),
@@ -125,9 +137,31 @@ CALLS: tuple[tuple[str, int, str], ...] = (
     ("submit job.json --option deadline=tomorrow", 2, "--option deadline is 'tomorrow'. It must be a time"),
     ("submit job.json --resources gpus=8", 2, "Did you mean 'accelerators'?"),
     ("submit job.json --resources accelerators=eight", 2, "accelerators is 'eight'. It must be a whole number"),
+    ("submit job.json --resources memory_gib=1TB", 2, "memory_gib is '1TB'. It must be GiB"),
+    ("submit job.json --resources ''", 2, "'accelerators=8,vcpus=96,memory_gib=768', or omit the option"),
+    ("submit job.json --instance-values 2,x", 2, "with commas between them, such as '2,4,8'"),
+    ("submit job.json --min-instances 4 --max-instances 2", 2, "2, is less than min-instances, 4"),
+    ("submit job.json --graceful-shutdown-timeout 5parsecs", 2, "such as '1800', or units such as '30m'"),
+    ("submit job.json --option deadline=5h", 2, "It must be a time in ISO 8601 with its time zone"),
+    ("submit job.json --option min-runtime=-5m", 2, "It must be a time of at most 28 days"),
+    (
+        "submit many.json",
+        2,
+        f"The job needs 100 x {P5}, and the pool's cap is 2. Request fewer instances, or raise the cap",
+    ),
+    ("submit nopool.json", 2, "There is no pool for ml.c4.xlarge. The pools are: "),
+    (
+        "submit plan.json",
+        2,
+        "The training plan 'p1' has no pool. Add a pool of kind training-plan (`trainmaster pools set`)",
+    ),
     ("submit job.json --max-instances 1 --resize-by magic", 2, "--resize-by is 'magic'"),
     # jobs
-    ("show job3", 3, "There is no job job3. See `trainmaster ls --all`."),
+    ("show job3", 3, "There is no job job3. Did you mean job1? See `trainmaster ls --all`."),
+    ("hold jb2", 3, "Did you mean job2?"),
+    ("show elsewhere", 3, "There is no job elsewhere. See `trainmaster ls --all`."),
+    ("show ''", 2, "'' is not the name of a job."),
+    ("cancel job1/x", 2, "'job1/x' is not the name of a job."),
     ("logs nojob", 3, "There is no job nojob."),
     ("cancel gone", 4, "gone is cancelled"),
     ("hold gone", 4, "gone is cancelled"),
@@ -137,8 +171,12 @@ CALLS: tuple[tuple[str, int, str], ...] = (
     ("restore", 4, "Pause it first: `trainmaster pause`."),
     # pools
     (f"pools set {P5} 2", 2, f"'{P5}' is not POOL=CAP, such as {P5}=2"),
-    (f"pools set {P5}=two", 2, "is not POOL=CAP"),
-    (f"pools set {P5}=-1", 2, "is not POOL=CAP"),
+    (f"pools set {P5}=", 2, "is not POOL=CAP"),
+    (f"pools set {P5}=two", 2, f"The cap of {P5} is 'two': it must be a whole number"),
+    (f"pools set {P5}=-1", 2, f"The cap of {P5} is '-1'"),
+    (f"pools set {P5}=1.5", 2, f"The cap of {P5} is '1.5'"),
+    ("pools set pools.json", 2, "'pools.json' is not POOL=CAP"),
+    ("pools remove ml.nosuch.large", 3, "There is no pool 'ml.nosuch.large'. `trainmaster pools` lists the pools."),
     (f"pools set {P5}=1 {P5}=2", 2, f"'{P5}' is specified twice"),
     ("pools set p5.48xlarge=2", 2, f"Did you mean {P5}?"),
     ("pools set ml.p5.48xlage=2", 2, f"'ml.p5.48xlage' is no known instance type. Did you mean {P5}?"),
@@ -158,6 +196,18 @@ CALLS: tuple[tuple[str, int, str], ...] = (
     ("settings set order fifo", 2, "'order' is neither a single file nor NAME=VALUE"),
     ("settings set order", 2, "'order' is neither a single file nor NAME=VALUE"),
     ("settings set nofile.json", 2, "nofile.json cannot be read"),
+    ("settings set broken.json", 2, "broken.json is not valid JSON"),
+    (
+        "settings set list.json",
+        2,
+        "list.json does not contain a JSON object. Use the format of `trainmaster settings --json`",
+    ),
+    ("settings set shares.json", 2, "shares should be an object."),
+    ("settings set unit.json", 2, "preemption.minRuntimeSeconds should be a valid number."),
+    ("settings set preemption.minRuntimeSeconds=5m", 2, "preemption.minRuntimeSeconds is 5m."),
+    ("settings set shares=vision", 2, "Write shares.NAME=VALUE"),
+    ("import empty.json", 2, "empty.json is empty. Use a file that `trainmaster export` has written."),
+    ("import future.json", 2, "The export has version 9; this client reads versions up to 1."),
     ("settings set settings.json", 2, "There is no setting ordr. Did you mean order?"),
     ("settings set maxPreemptions=3", 2, "Did you mean preemption.maxPreemptions?"),
     ("settings set preemption.maxPreemptions=lots", 2, "preemption.maxPreemptions is lots."),
@@ -194,6 +244,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "count.json": _changed("ResourceConfig.InstanceCount", "2"),
         "name.json": _changed("TrainingJobName", "my_job"),
         "settings.json": {"ordr": "fifo"},
+        "shares.json": {"shares": [1]},
+        "unit.json": {"preemption": {"minRuntimeSeconds": "5m"}},
+        "future.json": {"trainmasterExport": 9, "jobs": []},
+        "pools.json": {"pools": []},
+        "many.json": _changed("ResourceConfig.InstanceCount", 100),
+        "nopool.json": _changed("ResourceConfig.InstanceType", "ml.c4.xlarge"),
+        "plan.json": _changed("ResourceConfig.TrainingPlanArn", _PLAN),
     }
     texts = {name: json.dumps(document) for name, document in documents.items()}
     texts |= {"empty.json": "", "broken.json": '{"a": 1,}', "train.py": "print(1)\n"}

@@ -19,6 +19,7 @@ from trainmaster.cli.common.context import ApiTarget, CliContext
 from trainmaster.cli.common.exit_codes import MEANINGS, ExitCode, as_api_error, error_line, exit_code_of
 from trainmaster.cli.common.usage import UsageError, usage_lines
 from trainmaster.cli.output.render import PRINT_YAML, print_error, print_usage_error
+from trainmaster.client.api.errors import ApiError
 from trainmaster.domain.compat import UTC
 
 NAME = "trainmaster"
@@ -92,7 +93,7 @@ class CommandGroup(TyperGroup):
             api_error = as_api_error(error, getattr(ctx.obj, "target", ApiTarget()).profile)
             if api_error is None:
                 raise
-            print_error(error_line(api_error))
+            print_error(error_line(api_error, _job_meant(ctx.obj, api_error)))
             raise typer.Exit(exit_code_of(api_error)) from error
 
 
@@ -204,6 +205,16 @@ def _usage_exit(error: Any, arguments: list[str], commands: Collection[str]) -> 
         return error  # type: ignore[no-any-return]
     print_usage_error(usage_lines(error, arguments, commands))
     return typer.Exit(ExitCode.INVALID)
+
+
+def _job_meant(cli: Any, error: ApiError) -> str | None:
+    """Return the job that is meant by an unknown name."""
+    if error.type != "JobNotFound" or not isinstance(cli, CliContext):
+        return None
+    from trainmaster.cli.common.nearest_job import nearest_job
+
+    with cli.api() as api:
+        return nearest_job(api, error)
 
 
 def _interrupted(line: str) -> Exception:

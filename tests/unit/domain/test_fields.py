@@ -19,6 +19,12 @@ WORDS = st.text("abc", max_size=6)
         ("prioirty", ["priority", "priorities"], "priority"),
         ("ml.p5.48xlage", ["ml.p5.48xlarge", "ml.p5e.48xlarge"], "ml.p5.48xlarge"),
         ("WAIT", ["Wait"], "Wait"),
+        ("lz", ["ls", "why"], "ls"),
+        ("z", ["a", "b"], None),
+        ("", ["a"], None),
+        ("ml.nosuch.large", ["ml.p5.48xlarge"], None),
+        ("accel", ["accelerators", "vcpus"], "accelerators"),
+        ("max", ["max-restarts", "max-instances"], None),
         ("xyzzy", ["wait", "with"], None),
         ("a" * 101, ["a" * 100], None),
     ],
@@ -41,3 +47,12 @@ def test_the_distance_is_symmetric_and_zero_for_equal_words_alone(first: str, se
     assert distance == edit_distance(second, first)
     assert (distance == 0) == (first == second)
     assert abs(len(first) - len(second)) <= distance <= max(len(first), len(second))
+
+
+@given(st.text("abc", min_size=1, max_size=6), st.lists(WORDS, max_size=4))
+def test_no_known_word_is_nearer_than_the_one_that_is_meant(word: str, known: list[str]) -> None:
+    meant = did_you_mean(word, known)
+    if meant is not None:
+        assert edit_distance(word, meant) == min(edit_distance(word, name) for name in known) or meant.startswith(word)
+    if word in known:
+        assert meant == word

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from trainmaster.cli.common.exit_codes import ExitCode, error_line, exit_code_of
+from trainmaster.cli.common.nearest_job import nearest_job
 from trainmaster.cli.output.render import as_json, print_error
 from trainmaster.cli.output.times import job_sentence
 from trainmaster.client.api.errors import ApiError, Forbidden, NotConfigured, Unreachable
@@ -16,6 +17,7 @@ from trainmaster.domain.text import sanitize
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from trainmaster.client.api.client import ApiClient
     from trainmaster.client.views.types import JobView
 
 T = TypeVar("T")
@@ -24,17 +26,22 @@ _FATAL = (Forbidden, NotConfigured, Unreachable)
 
 
 def change_jobs(
-    names: Sequence[str], change: Callable[[str], JobView], describe: Callable[[JobView], str], *, json: bool
+    api: ApiClient,
+    names: Sequence[str],
+    change: Callable[[str], JobView],
+    describe: Callable[[JobView], str],
+    *,
+    json: bool,
 ) -> None:
     """Change each job and print the result; exits with the code of the first error, if any."""
-    jobs, code = apply_to_each(names, change, None if json else lambda _, job: describe(job))
+    jobs, code = apply_to_each(api, names, change, None if json else lambda _, job: describe(job))
     if json:
         typer.echo(as_json(jobs))
     raise typer.Exit(code)
 
 
 def apply_to_each(
-    names: Sequence[str], change: Callable[[str], T], describe: Callable[[str, T], str] | None
+    api: ApiClient, names: Sequence[str], change: Callable[[str], T], describe: Callable[[str, T], str] | None
 ) -> tuple[list[T], ExitCode]:
     """Apply the change to each name and print the results; the code is that of the first error, if any."""
     changed, code = [], ExitCode.OK
@@ -44,7 +51,7 @@ def apply_to_each(
         except ApiError as error:
             if isinstance(error, _FATAL) and error.type != "AccessDenied":
                 raise
-            print_error(error_line(error))
+            print_error(error_line(error, nearest_job(api, error)))
             code = code or exit_code_of(error)
         else:
             if describe is not None:

@@ -62,6 +62,12 @@ _NAMES_FIELD: Final = frozenset({"InvalidRequest", "InvalidFile"})
 """Types of errors whose line opens with the field, unless the message names it."""
 
 
+_CONFIGURATION: Final = frozenset(
+    {"InvalidConfigError", "ConfigParseError", "ConfigNotFound", "InfiniteLoopConfigError"}
+)
+"""Errors of botocore about the files of the AWS CLI."""
+
+
 def exit_code_of(error: ApiError) -> ExitCode:
     """Return the exit code of an error."""
     if error.type == "NameTaken":
@@ -69,9 +75,9 @@ def exit_code_of(error: ApiError) -> ExitCode:
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.UNREACHABLE)
 
 
-def error_line(error: ApiError) -> str:
-    """Format an error in one line: its message and hint, in the words of the command line."""
-    hint = _HINTS.get(error.type, error.hint) or ""
+def error_line(error: ApiError, meant: str | None = None) -> str:
+    """Format an error in one line, in the words of the command line: its message, the name that is meant, its hint."""
+    hint = (f"Did you mean {meant}? " if meant else "") + (_HINTS.get(error.type, error.hint) or "")
     message = error.message.strip().rstrip(".")
     named = error.field is None or error.field.startswith("Tags[") or error.field in message
     where = "" if named or error.type not in _NAMES_FIELD else f"{error.field}: "
@@ -99,9 +105,12 @@ def _aws_error(error: Exception, profile: str | None) -> ApiError | None:
 
     if not isinstance(error, BotoCoreError | ClientError):
         return None
+    code = error_code(error)
+    if code in _CONFIGURATION:
+        hint = "Mend it in ~/.aws/config, or select another profile with --profile."
+        return NotConfigured(f"{str(error).rstrip('.')}.", type=code, hint=hint)
     if (known := credentials_error(error, CoreSession(profile_name=profile))) is not None:
         return known
-    code = error_code(error)
     if code.startswith("AccessDenied") or code in ("UnauthorizedOperation", "Forbidden"):
         return Forbidden(str(error), type=code, hint="Ask for the permission that it names.")
     return Unreachable(f"An AWS service did not answer as expected: {error}", type=code, hint="Check your network.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -11,8 +12,20 @@ from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 Json = Annotated[
     bool, typer.Option("--json", help="Print the API's response as JSON, as -o json does; -o yaml prints it as YAML.")
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the job.")]
-Names = Annotated[list[str], typer.Argument(metavar="NAME", help="Names of the jobs.")]
+
+T = TypeVar("T", str, Sequence[str])
+
+
+def _job_names(given: T) -> T:
+    """Return the names of jobs as given. Raises BadParameter for a path."""
+    for name in [given] if isinstance(given, str) else given:
+        if "/" in name:
+            raise typer.BadParameter(f"{name!r} is not the name of a job")
+    return given
+
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the job.", callback=_job_names)]
+Names = Annotated[list[str], typer.Argument(metavar="NAME", help="Names of the jobs.", callback=_job_names)]
 File = Annotated[
     str,
     typer.Argument(

@@ -156,7 +156,7 @@ def _file_hint(error: OSError, noun: str) -> str:
 
 
 def _display_name(file: str) -> str:
-    return "Standard input" if file == "-" else file
+    return "Standard input" if file == "-" else file or repr(file)
 
 
 def reject_constant(text: str) -> float:

@@ -167,12 +167,22 @@ def _option_message(error: Any, context: Any, path: str) -> str:
     own = [each for param in context.command.params for each in param.opts if each.startswith("-")]
     if name in ("--name", "--job-name", "--job", "--training-job-name") and (form := _argument(context)):
         return f"{path.partition(' ')[2]} has no option {name}. Give the value without it: `{path} {form}`"
+    if path.endswith(" export") and name in ("-o", "--output", "-f", "--file"):
+        return f"export has no option {name}. It writes to standard output: `{path} > FILE`"
     if name == "--all" and _argument(context):
         return f"{path.partition(' ')[2]} has no option --all. Give each name; `trainmaster ls` lists them"
+    if _is_of_a_command(name, context):
+        return f"{name} is an option of commands. Give it after the command: `{path} COMMAND {name}`"
     same = _OPTIONS_ELSEWHERE.get(name)
     meant = same if same in own or (same or "").startswith("`") or same == "--api-url" else _near_option(name, own)
     guess = f" Did you mean {meant}?" if meant else ""
     return f"{path.partition(' ')[2] or path} has no option {name}.{guess}"
+
+
+def _is_of_a_command(name: str, context: Any) -> bool:
+    """Return whether the option, which the program itself does not have, is one of its commands'."""
+    commands = context.command.commands.values() if context.parent is None else ()
+    return any(name in param.opts for command in commands for param in command.params)
 
 
 def _near_option(name: str, own: Sequence[str]) -> str | None:
@@ -196,7 +206,7 @@ def _value_message(error: Any) -> str:
     name, message = _name(error), str(error.message).removeprefix("Value error, ")
     details: list[Any] = getattr(error.__cause__, "errors", list)()
     if details and details[0]["type"] != "value_error":
-        return _typed_message(name, details[0])
+        return _typed_message(name, details[0], getattr(getattr(error, "param", None), "metavar", None))
     if (found := re.fullmatch(r"'(.*)' is not one of (.*?)\.?", message, re.DOTALL)) is not None:
         known = _QUOTED.findall(found[2])
         meant = nearest(found[1], known)
@@ -204,12 +214,14 @@ def _value_message(error: Any) -> str:
     return message if name.strip(".") in message else f"{name}: {message}"
 
 
-def _typed_message(name: str, detail: Mapping[str, Any]) -> str:
+def _typed_message(name: str, detail: Mapping[str, Any], metavar: str | None) -> str:
     form = next((text for kind, text in _TYPES.items() if detail["type"].startswith(kind)), None)
     if form is None and detail["type"] in _BOUNDS:
         member, text = _BOUNDS[detail["type"]]
         bound = detail["ctx"][member]
         form = f"{text} {bound:,}" if isinstance(bound, int) else f"{text} {bound:g}"
+    elif form is not None and metavar == "SECONDS":
+        form = f"{form} of seconds"
     return f"{name} is {detail['input']!r}: it must be {form or detail['msg']}"
 
 

@@ -24,7 +24,7 @@ def cancel(context: typer.Context, names: Names, json: Json = False) -> None:
     """
     cli = cli_context(context)
     with cli.api() as api:
-        change_jobs(names, api.cancel, lambda job: _result_line(job, cli.now()), json=json)
+        change_jobs(api, names, api.cancel, lambda job: _result_line(job, cli.now()), json=json)
 
 
 def _result_line(job: JobView, now: datetime) -> str:

@@ -16,7 +16,9 @@ def hold(context: typer.Context, names: Names, json: Json = False) -> None:
     """
     cli = cli_context(context)
     with cli.api() as api:
-        change_jobs(names, lambda name: api.change(name, hold=True), lambda job: state_line(job, cli.now()), json=json)
+        change_jobs(
+            api, names, lambda name: api.change(name, hold=True), lambda job: state_line(job, cli.now()), json=json
+        )
 
 
 def release(context: typer.Context, names: Names, json: Json = False) -> None:
@@ -26,4 +28,6 @@ def release(context: typer.Context, names: Names, json: Json = False) -> None:
     """
     cli = cli_context(context)
     with cli.api() as api:
-        change_jobs(names, lambda name: api.change(name, hold=False), lambda job: state_line(job, cli.now()), json=json)
+        change_jobs(
+            api, names, lambda name: api.change(name, hold=False), lambda job: state_line(job, cli.now()), json=json
+        )

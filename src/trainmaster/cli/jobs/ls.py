@@ -42,16 +42,22 @@ class Form(StrEnum):
 
 
 def _state(word: str) -> str:
-    """Return the state if it is a job state or `infeasible`. Raises `BadParameter`."""
+    """Return states with commas between them if each is a job state or `infeasible`. Raises `BadParameter`."""
     known = [*get_args(JobState), INFEASIBLE]
-    if word not in known:
-        raise typer.BadParameter(f"{word!r} is not one of {', '.join(map(repr, known))}.")
+    for state in word.split(","):
+        if state not in known:
+            raise typer.BadParameter(f"{state!r} is not one of {', '.join(map(repr, known))}.")
     return word
 
 
 State = Annotated[
     list[str] | None,
-    typer.Option("--state", metavar="STATE", parser=_state, help="Only jobs in this state; may be repeated."),
+    typer.Option(
+        "--state",
+        metavar="STATE",
+        parser=_state,
+        help="Only jobs in this state, or in these: running,starting; may be repeated.",
+    ),
 ]
 Since = Annotated[
     str | None,
@@ -92,7 +98,7 @@ def ls(  # noqa: PLR0913 - one parameter per option
     cancelled (finished). A waiting job that fits no pool, not even an empty one, is shown as infeasible;
     --state infeasible lists such jobs.
     """
-    states = state or (None if show_all else _OPEN)
+    states = ",".join(state).split(",") if state else (None if show_all else _OPEN)
     form = Form.JSON if json else Form.WIDE if wide else output
     cli = cli_context(context)
     entered = moment_option(since, cli.now())
@@ -121,7 +127,7 @@ def _check_name(kind: str, name: str, known: Collection[str]) -> None:
     meant = nearest(name, known)
     guess = f"Did you mean '{meant}'? " if meant else ""
     listed = f"The {kind}s are: {', '.join(sorted(known))}."
-    raise NotFound(f"There is no {kind} {name}.", type=f"Unknown{kind.title()}", hint=guess + listed)
+    raise NotFound(f"There is no {kind} {name or repr(name)}.", type=f"Unknown{kind.title()}", hint=guess + listed)
 
 
 def _text(cli: CliContext, jobs: list[JobView], form: Form) -> str:

@@ -16,5 +16,5 @@ def purge(context: typer.Context, names: Names) -> None:
     artifacts at AWS stay as they are. Usage of shares, statistics of run times and audit entries stay too.
     """
     with cli_context(context).api() as api:
-        _, code = apply_to_each(names, api.purge, lambda name, _: f"{name}: Purged.")
+        _, code = apply_to_each(api, names, api.purge, lambda name, _: f"{name}: Purged.")
     raise typer.Exit(code)

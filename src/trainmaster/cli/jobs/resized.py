@@ -35,7 +35,7 @@ def resized(  # noqa: PLR0913 - one parameter per option
     For jobs with trainmaster:resize-by=custom, which you resize when the queue requests it.
     """
     if (done is None) == (refused is None):
-        raise typer.BadParameter("use either --done or --refused")
+        raise typer.BadParameter("Use either --done or --refused")
     answer: dict[str, Any] = {"token": token}
     answer |= {"outcome": "refused", "reason": refused} if done is None else {"outcome": "done", "instances": done}
     cli = cli_context(context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 ELLIPSIS = "…"
 
@@ -23,6 +24,20 @@ def cut_middle(text: str, width: int) -> str:
         return text
     end = (width - 1) // 2
     return _start(text, width - 1 - end) + ELLIPSIS + _start(text[::-1], end)[::-1]
+
+
+def shrink(widths: Sequence[int], minimums: Sequence[int | None], limit: int) -> list[int]:
+    """Return the widths after taking from those furthest above their minimum, until their sum is within the limit.
+
+    None is for widths that stay. If all are at their minimum, the sum may be above the limit.
+    """
+    left = list(widths)
+    for _ in range(max(sum(widths) - limit, 0)):
+        spare = [(have - least, at) for at, (have, least) in enumerate(zip(left, minimums, strict=True)) if least]
+        if not spare or max(spare)[0] <= 0:
+            break
+        left[max(spare)[1]] -= 1
+    return left
 
 
 def _start(text: str, width: int) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trainmaster.cli.output.elastic import size_text
-from trainmaster.cli.output.fit import ELLIPSIS, columns_of, cut, cut_middle
-from trainmaster.cli.output.outlook import deadline_risk, short_reason, start_range
+from trainmaster.cli.output.fit import ELLIPSIS, columns_of, cut, cut_middle, shrink
+from trainmaster.cli.output.outlook import SOON, deadline_risk, short_reason, start_range
 from trainmaster.cli.output.render import (
     displayed_state,
     plain,
@@ -29,7 +29,7 @@ from trainmaster.client.views.moments import parse_timestamp
 from trainmaster.client.views.states import ENDED, WAITING
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from trainmaster.cli.output.render import Paint
     from trainmaster.client.views.types import JobView
@@ -141,18 +141,8 @@ def _whole(cell: Any, _: int) -> Any:
 
 def _shrunk(columns: Sequence[_Column], widths: list[int], width: int, step: int) -> list[int]:
     """Return the widths after taking from the widest columns that may be cut, until the lines fit or none is left."""
-    widths, excess = list(widths), sum(widths) + _GAP * (len(columns) - 1) - width
-    while excess > 0:
-        spare = [
-            (have - column.widths[step], index)
-            for index, (column, have) in enumerate(zip(columns, widths, strict=True))
-            if column.cut and have > max(column.widths[step], len(column.heading))
-        ]
-        if not spare:
-            break
-        widths[max(spare)[1]] -= 1
-        excess -= 1
-    return widths
+    minimums = [max(column.widths[step], len(column.heading)) if column.cut else None for column in columns]
+    return shrink(widths, minimums, width - _GAP * (len(columns) - 1))
 
 
 def _widths(columns: Sequence[_Column], cells: Sequence[Sequence[Any]]) -> list[int]:
@@ -177,7 +167,7 @@ def _start(job: JobView, now: datetime) -> str:
 def _brief_start(job: JobView, now: datetime) -> str:
     if job["jobState"] in WAITING:
         expected = job["estimatedStart"]
-        return f"in {compact_duration((parse_timestamp(expected) - now).total_seconds())}" if expected else ""
+        return _in(parse_timestamp(expected) - now) if expected else ""
     return compact_moment(_started_at(job), now)
 
 
@@ -190,8 +180,13 @@ def _end(job: JobView, now: datetime) -> str:
 def _brief_end(job: JobView, now: datetime) -> str:
     expected = job.get("expectedEnd")
     if expected:
-        return f"in {compact_duration((parse_timestamp(expected) - now).total_seconds())}"
+        return _in(parse_timestamp(expected) - now)
     return compact_moment(job["endedAt"], now)
+
+
+def _in(delta: timedelta) -> str:
+    """Return a distance from now, such as `in 59m`; `now` for the next seconds and for the past."""
+    return f"in {compact_duration(delta.total_seconds())}" if delta > SOON else "now"
 
 
 def _started_at(job: JobView) -> str | None:

@@ -13,7 +13,8 @@ from trainmaster.domain.reasons import REASONS
 if TYPE_CHECKING:
     from trainmaster.client.views.types import JobView, PlanView, ReasonView, ReservedView, WhyView
 
-_SOON = timedelta(seconds=30)
+SOON = timedelta(seconds=30)
+"""A start within this time is shown as `now`."""
 _MAX_NAMES = 3
 """Names shown of a list; the others are counted."""
 
@@ -24,10 +25,10 @@ def start_range(job: JobView, now: datetime) -> str:
     if expected is None or low is None or high is None:
         return ""
     first, last = parse_timestamp(low) - now, parse_timestamp(high) - now
-    if last <= _SOON:
+    if last <= SOON:
         return "now"
     earliest, latest = format_short_duration(first.total_seconds()), format_short_duration(last.total_seconds())
-    if first <= _SOON:
+    if first <= SOON:
         return f"within {latest}"
     return f"in {earliest}" if earliest == latest else f"in {earliest} to {latest}"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
+from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,20 +12,24 @@ import typer
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.moments import WHEN, moment_option
 from trainmaster.cli.common.options import Json
-from trainmaster.cli.output.render import as_json, table
+from trainmaster.cli.output.fit import columns_of, cut, cut_middle, shrink
+from trainmaster.cli.output.render import as_json, table, terminal_width
 from trainmaster.cli.output.times import timestamp
 from trainmaster.client.views.moments import zone_name
 from trainmaster.domain.access.audit import AuditAction
 from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from trainmaster.client.views.types import AuditEntryView
 
 _ACTIONS = ", ".join(AuditAction)
 _HEADERS = ("Action", "Job", "Caller", "From", "Changed")
+_MINIMUMS = {"Job": 12, "Caller": 12, "Changed": 16}
+"""The fewest columns that cells are shortened to on a terminal."""
+_GAP = 2
 _MAX_SHOWN = 3
 """Changed values in a line; --json shows all."""
 
@@ -50,17 +56,34 @@ def audit(  # noqa: PLR0913 - one parameter per option
     with cli.api() as api:
         found = list(islice(api.all_audit_entries(**given, action=action and action.value), limit + 1))
     shown = found[:limit]
-    typer.echo(as_json(shown) if json else _table(sanitize(shown), now))
+    width = terminal_width() if cli.is_terminal(sys.stdout) else None
+    typer.echo(as_json(shown) if json else audit_table(sanitize(shown), now, width))
+    if not found and not json:
+        typer.echo("No changes.", err=True)
     if len(found) > limit:
         typer.echo(f"Only {limit} changes are shown; there are more (see --limit).", err=True)
 
 
-def _table(entries: list[AuditEntryView], now: datetime) -> str:
+def audit_table(entries: Sequence[AuditEntryView], now: datetime, width: int | None) -> str:
+    """Return the table; with a width, without the addresses if the lines would not fit, and with shortened cells."""
+    headers = [f"Time ({zone_name(now)})", *_HEADERS]
     rows = [[timestamp(entry["at"], now), *_row(entry)] for entry in entries]
-    return table(rows, (f"Time ({zone_name(now)})", *_HEADERS))
+    if width is None or sum(_widths(headers, rows)) + _GAP * (len(headers) - 1) <= width:
+        return table(rows, headers)
+    at = headers.index("From")
+    headers, rows = headers[:at] + headers[at + 1 :], [row[:at] + row[at + 1 :] for row in rows]
+    limits = shrink(
+        _widths(headers, rows), [_MINIMUMS.get(name) for name in headers], width - _GAP * (len(headers) - 1)
+    )
+    *firsts, last = limits
+    return table([[*map(cut_middle, row[:-1], firsts), cut(row[-1], last)] for row in rows], headers)
 
 
-def _row(entry: AuditEntryView) -> list[Any]:
+def _widths(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(columns_of, column)) for column in zip(headers, *rows, strict=True)]
+
+
+def _row(entry: AuditEntryView) -> list[str]:
     caller = entry["arn"] or entry["principal"] or "unknown"
     job, place = entry["job"] or "", entry["sourceIp"] or ""
     return [entry["action"], job, caller.rpartition(":")[2], place, _changes(entry)]
@@ -76,5 +99,10 @@ def _changes(entry: AuditEntryView) -> str:
 
 def _change(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     if path not in before:
-        return str(after[path])
-    return f"{before[path]} -> {after.get(path, 'removed')}"
+        return _value(after[path])
+    return f"{_value(before[path])} -> {_value(after[path]) if path in after else 'removed'}"
+
+
+def _value(value: object) -> str:
+    """Return a value as JSON has it, text without quotation marks."""
+    return value if isinstance(value, str) else dumps(value, ensure_ascii=False)

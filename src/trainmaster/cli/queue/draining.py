@@ -46,7 +46,7 @@ def drain(  # noqa: PLR0913 - one parameter per option
     cli = cli_context(context)
     with cli.api() as api:
         pools, code = apply_to_each(
-            names, lambda name: api.change_pool(name, draining=True), None if json else _state_line
+            api, names, lambda name: api.change_pool(name, draining=True), None if json else _state_line
         )
         if wait and pools:
             pools, outcome = _wait_for(cli, api, [pool["name"] for pool in pools], WaitOptions(interval, timeout))
@@ -62,7 +62,7 @@ def resume(context: typer.Context, names: PoolNames, json: Json = False) -> None
     """Resume starting jobs in drained pools."""
     with cli_context(context).api() as api:
         pools, code = apply_to_each(
-            names, lambda name: api.change_pool(name, draining=False), None if json else _state_line
+            api, names, lambda name: api.change_pool(name, draining=False), None if json else _state_line
         )
     if json:
         typer.echo(as_json(pools))

@@ -145,7 +145,7 @@ def remove(
     """
     with cli_context(context).api() as api:
         removals, code = apply_to_each(
-            names, lambda name: api.remove_pool(name, force=force), None if json else _removal_line
+            api, names, lambda name: api.remove_pool(name, force=force), None if json else _removal_line
         )
     if json:
         typer.echo(as_json(removals))
@@ -206,7 +206,10 @@ def _caps_of(texts: Sequence[str]) -> dict[str, int]:
 
 def _cap_of(text: str) -> tuple[str, int]:
     name, _, cap = text.partition("=")
-    if not name or not (cap.isascii() and cap.isdigit()):
+    if name and cap and "=" in text and not (cap.isascii() and cap.isdigit()):
+        wrong = f"The cap of {name} is {cap!r}: it must be a whole number from 0, such as {name}=2"
+        raise typer.BadParameter(wrong)
+    if not name or not cap:
         raise typer.BadParameter(f"{text!r} is not POOL=CAP, such as ml.p5.48xlarge=2", param_hint="'POOL=CAP'")
     return name, int(cap)
 

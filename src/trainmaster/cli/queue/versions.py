@@ -11,10 +11,11 @@ import typer
 from trainmaster import __version__
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json
+from trainmaster.cli.output.explanation import pause_sentence
 from trainmaster.cli.output.render import as_json
 from trainmaster.client.api.config import ID_VARIABLE, STACK_VARIABLE, URL_VARIABLE
 from trainmaster.domain.release import service_problem
-from trainmaster.domain.text import one_line
+from trainmaster.domain.text import one_line, sanitize
 
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
@@ -24,11 +25,16 @@ QUICK_SECONDS = 3.0
 
 
 def version(context: typer.Context, json: Json = False) -> None:
-    """Show the versions of this client and of the service, and whether they work together."""
-    with cli_context(context).api() as api:
-        api.manager()
+    """Show the versions of this client and of the service, and whether they work together.
+
+    A pause of the manager is shown, too.
+    """
+    cli = cli_context(context)
+    with cli.api() as api:
+        paused = sanitize(api.manager())["pause"]
         found = _report(api.service_version)
-    typer.echo(as_json(found) if json else "\n".join(_lines(found)))
+    lines = [*_lines(found), *([pause_sentence(paused, cli.now())] if paused else [])]
+    typer.echo(as_json(found) if json else "\n".join(lines))
 
 
 def quick_lines(cli: CliContext, seconds: float = QUICK_SECONDS) -> list[str]:

@@ -23,7 +23,7 @@ from trainmaster import __version__
 from trainmaster.client.api.config import REGION_HINT, Address, find_address
 from trainmaster.client.api.core_session import CoreSession
 from trainmaster.client.api.credentials import login_hint
-from trainmaster.client.api.errors import Conflict, Forbidden, NotConfigured, NotFound, Unreachable
+from trainmaster.client.api.errors import Conflict, Forbidden, NotConfigured, NotFound, Refused, Unreachable
 from trainmaster.client.api.quiet import quiet
 from trainmaster.client.api.responses import EXPIRED_TYPE, result_of
 from trainmaster.client.api.retry import Retry
@@ -461,6 +461,10 @@ class ApiClient:
 
 
 def _path(name: str, collection: str = "jobs") -> str:
+    """Return the path of a job or pool. Raises Refused for a name that is no segment of a path."""
+    if name.strip(".") == "":
+        noun = collection.rstrip("s")
+        raise Refused(f"{name!r} is not the name of a {noun}.", type="InvalidRequest", field="name")
     return f"/{collection}/{quote(name, safe='')}"
 
 
@@ -488,6 +492,10 @@ def _unreachable(address: Address, error: Exception) -> Unreachable:
     elif isinstance(error, httpx.ReadTimeout):
         message = f"{address.url} did not answer in time."
         hint = "Try again later. The service's alarms and logs show the cause."
+    elif address.is_of_this_machine:
+        hint = (
+            "Nothing answers there. If it is the address of a local stack, `make stack` starts one and prints its own."
+        )
     else:
         hint = f"{_PRIVATE_HINT} Check the URL, the endpoint's security group and your network."
     return Unreachable(message, hint=hint)

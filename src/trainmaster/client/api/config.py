@@ -53,6 +53,11 @@ class Address:
         """True if requests travel over TLS."""
         return self.url.startswith("https://")
 
+    @property
+    def is_of_this_machine(self) -> bool:
+        """True if the host is `localhost` or a loopback address."""
+        return _is_loopback(urlsplit(self.url).hostname or "")
+
 
 def find_address(
     url: str | None,
@@ -107,18 +112,39 @@ def _is_loopback(host: str) -> bool:
 
 
 def _outputs(session: boto3.session.Session | CoreSession, stack: str) -> dict[str, str]:
-    from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
+    from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         found = session.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
     except (BotoCoreError, ClientError) as error:
         if (known := credentials_error(error, session)) is not None:
             raise known from error
-        hint = (
-            f"{REGION_HINT} If {URL_VARIABLE} is set, no stack is read."
-            if isinstance(error, NoRegionError)
-            else _ADDRESS_HINT
-        )
-        message = f"Could not read the API's address from stack {stack!r} ({error})."
-        raise NotConfigured(message, hint=hint) from error
+        raise _unread(stack, error, session.region_name) from error
     return {output["OutputKey"]: output["OutputValue"] for output in found.get("Outputs", [])}
+
+
+def _unread(stack: str, error: Exception, region: str | None) -> NotConfigured:
+    """Return the error of a stack whose outputs could not be read, with what is likely to be wrong."""
+    from botocore.exceptions import EndpointConnectionError, InvalidRegionError, NoRegionError
+
+    if "does not exist" in str(error):
+        hint = f"Name another with --stack or {STACK_VARIABLE}, or its Region with --region, or set {URL_VARIABLE}."
+        return NotConfigured(f"There is no stack {stack!r} in {region}.", hint=hint)
+    message = f"Could not read the API's address from stack {stack!r} ({error})."
+    if isinstance(error, NoRegionError):
+        return NotConfigured(message, hint=f"{REGION_HINT} If {URL_VARIABLE} is set, no stack is read.")
+    if isinstance(error, EndpointConnectionError | InvalidRegionError):
+        return NotConfigured(message, hint=_region_hint(region or ""))
+    return NotConfigured(message, hint=_ADDRESS_HINT)
+
+
+def _region_hint(region: str) -> str:
+    """Return what to do about a Region in which no CloudFormation answers."""
+    from botocore.session import Session
+
+    from trainmaster.domain.requests.fields import did_you_mean
+
+    known = Session().get_available_regions("cloudformation")
+    meant = None if region in known else did_you_mean(region, known)
+    guess = f"Did you mean {meant}? " if meant else ""
+    return f"{guess}Check that {region} is the AWS Region of the stack, and your network."

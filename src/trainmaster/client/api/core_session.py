@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class CoreSession:
-    """Credentials, Region and clients of a profile. Raises ProfileNotFound for one that does not exist."""
+    """Credentials, Region and clients of a profile, by default that of the environment. Raises ProfileNotFound."""
 
     def __init__(self, region_name: str | None = None, profile_name: str | None = None) -> None:
         from botocore.session import Session
@@ -17,8 +17,7 @@ class CoreSession:
         self._session = Session(profile=profile_name)
         if region_name is not None:
             self._session.set_config_variable("region", region_name)
-        if profile_name is not None:
-            self._session.get_scoped_config()
+        self._session.get_scoped_config()
 
     @property
     def region_name(self) -> str | None:

@@ -24,6 +24,15 @@ _GATEWAY_HINT = (
 )
 _ADDRESS_HINT = "Check that the URL is that of Trainmaster's API with its stage: see the stack output ApiUrl."
 _LOGIN_HINT = "Log in again, with the command of your profile: `aws sso login` or `aws login`."
+_PERMISSION_HINT = "Ask an administrator of the account for the permission that it names."
+_CLOCK_HINT = "Set this machine's clock: a signature is valid for five minutes."
+_HINTS = (
+    ("not authorized to perform", _PERMISSION_HINT),
+    ("Signature expired", _CLOCK_HINT),
+    ("Signature not yet current", _CLOCK_HINT),
+    ("security token included in the request is invalid", _LOGIN_HINT),
+)
+"""Parts of API Gateway's and IAM's messages, and what to do about each."""
 EXPIRED_TYPE = "ExpiredToken"
 _NO_ROUTE = "Missing Authentication Token"
 """API Gateway's answer to a path or a stage that the API does not have (AWS: API Gateway, gateway response types)."""
@@ -98,7 +107,8 @@ def _gateway_error(response: httpx.Response, message: str) -> ApiError:
             return Forbidden("Your AWS credentials have expired.", type=EXPIRED_TYPE, hint=_LOGIN_HINT, status=status)
         if _NO_ROUTE in message:
             return Unreachable(f"{_base(response)} is no route of an API.", hint=_ADDRESS_HINT, status=status)
-        return Forbidden(f"{message.rstrip('.')}.", hint=_GATEWAY_HINT, status=status)
+        hint = next((hint for part, hint in _HINTS if part in message), _GATEWAY_HINT)
+        return Forbidden(f"{message.rstrip('.')}.", hint=hint, status=status)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         return Refused(message, type="TooLarge", hint="Shorten hyperparameters or environment.", status=status)
     transient = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR

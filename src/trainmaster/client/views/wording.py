@@ -39,6 +39,8 @@ def sentence_of(job: JobView, zone: tzinfo | None = UTC) -> str:
     states = _STATES if kind is None else {**_STATES, **kind.STATES}
     if job["jobState"] == "held" and _enters_by_itself(job.get("reason")):
         states = {**states, "held": _OUTSIDE}
+    elif job["jobState"] == "held" and _reason_text(job.get("reason")).startswith("held by "):
+        return one_line(f"Held{_reason_text(job.get('reason')).removeprefix('held')}.")
     parts = [states.get(job["jobState"], job["jobState"]) + _size(job)]
     if kind is not None and job["jobState"] not in ("pending", "held", "completed", "cancelled"):
         parts.append(kind.progress(job))

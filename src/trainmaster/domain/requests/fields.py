@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as attribute
@@ -13,6 +13,8 @@ MAX_SHOWN_LENGTH = 60
 """Maximum characters of a caller's text that a message repeats."""
 MAX_COMPARED_LENGTH = 100
 """Comparing two texts takes time in their product, so longer ones get no suggestion."""
+MIN_PREFIX_LENGTH = 3
+"""Minimum letters of a word that is the beginning of another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +92,31 @@ def shown(value: object) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word closest to the given one, ignoring case; None if none is close."""
+    """Return the known word closest to the given one, ignoring case; None if none is close.
+
+    Close are words with at most a third of their letters wrong, and the only one that begins with the given one.
+    """
     if len(word) > MAX_COMPARED_LENGTH:
         return None
     by_lower = {name.casefold(): name for name in known}
     folded = word.casefold()
-    close = difflib.get_close_matches(folded, by_lower, n=3)
-    return by_lower[min(close, key=lambda name: edit_distance(folded, name))] if close else None
+    distances = {name: edit_distance(folded, name) for name in by_lower if _may_be_close(folded, name)}
+    close = [name for name, distance in distances.items() if distance <= _max_distance(folded, name)]
+    if not close and len(folded) >= MIN_PREFIX_LENGTH:
+        begun = [name for name in by_lower if name.startswith(folded)]
+        close = begun if len(begun) == 1 else []
+    return by_lower[min(close, key=lambda name: distances.get(name, 0))] if close else None
+
+
+def _max_distance(first: str, second: str) -> int:
+    longest = max(len(first), len(second))
+    return max(longest // 3, min(longest - 1, 1))
+
+
+def _may_be_close(first: str, second: str) -> bool:
+    """Return whether so many letters agree, in any order, that the distance need be computed."""
+    mine, other = Counter(first), Counter(second)
+    return max((mine - other).total(), (other - mine).total()) <= _max_distance(first, second)
 
 
 def edit_distance(first: str, second: str) -> int:

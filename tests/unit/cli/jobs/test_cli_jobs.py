@@ -276,7 +276,7 @@ def test_show_names_the_training_job_its_logs_and_the_command_for_them(world: Fa
         ),
         (
             {"type": "Held", "message": "held by ann until it is released", "by": "ann"},
-            "Held in the queue until it is released; held by ann until it is released.",
+            "Held by ann until it is released.",
         ),
     ],
 )

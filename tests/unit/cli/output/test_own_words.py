@@ -58,6 +58,9 @@ def test_no_reason_names_a_route() -> None:
         ("or tag it 'trainmaster:preemptible' = 'false'.", "or submit it with --option preemptible=false."),
         ("The option 'trainmaster:max-instances' is '0'.", "--max-instances is '0'."),
         ("trainmaster:pools is empty", "pools is empty"),
+        ("No such route. GET /openapi.json lists all.", "No such route. The reference of the API lists all."),
+        ("`since` is not before `until`.", "--since is not before --until."),
+        ("omit the tag, or use '2+4'", "omit the option, or use '2,4'"),
         ("job1 waits in /prod", "job1 waits in /prod"),
     ],
 )
