@@ -13,6 +13,7 @@ from typing import Any
 from typer.main import get_command
 
 from trainmaster.cli.common.exit_codes import MEANINGS
+from trainmaster.cli.examples import EXAMPLES
 from trainmaster.cli.program import build
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
@@ -70,7 +71,19 @@ def _section(path: str, command: Any) -> list[str]:
     arguments = [param for param in command.params if param.param_type_name == "argument"]
     names = [f"{param.metavar}{'...' if param.nargs < 0 else ''}" for param in arguments]
     usage = " ".join([path, "[OPTIONS]", *names])
-    return [f"## {path}", f"```text\n{usage}\n```", command.help, _arguments(command), _options(command)]
+    return [
+        f"## {path}",
+        f"```text\n{usage}\n```",
+        command.help,
+        _examples(path),
+        _arguments(command),
+        _options(command),
+    ]
+
+
+def _examples(path: str) -> str:
+    examples = EXAMPLES.get(path.partition(" ")[2], ())
+    return "\n".join(["```text", *(f"trainmaster {line}" for line in examples), "```"]) if examples else ""
 
 
 def _arguments(command: Any) -> str:

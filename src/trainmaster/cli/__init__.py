@@ -3,6 +3,7 @@
     main.py   the entry point
     program.py   the program: global options, errors as exit codes
     commands.py  the list of commands, each imported when it is called
+    examples.py  the examples in the help of each command
     common/   what commands share: context, options, exit codes, waiting, reading requests
     jobs/     commands for jobs, one per module
     queue/    commands for pools and settings

@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 import typer
 from typer.main import get_command
 
+from trainmaster.cli.examples import add_examples
+
 # Without this, click takes `-5` for an option; the number is still validated.
 _NEGATIVE_NUMBERS: Final[Mapping[str, Any]] = {"ignore_unknown_options": True}
 _FORWARD_ALL: Final[Mapping[str, Any]] = {"ignore_unknown_options": True, "allow_extra_args": True}
@@ -122,4 +124,5 @@ def _command(name: str, place: Place) -> Any:
         program.command(name=name, context_settings=dict(place.context))(found)
     command = get_command(program)
     command.name = name
+    add_examples(name, command)
     return command

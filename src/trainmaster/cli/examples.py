@@ -1,0 +1,58 @@
+"""Examples of each command, which its help ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "submit": (
+        "submit job.json --priority 5",
+        "submit job.json --option share=vision --option deadline=2030-01-31T12:00:00Z --wait",
+        "submit job.yaml --with defaults.json",
+        "submit job.json --resources accelerators=8 --instances 2",
+    ),
+    "ls": (
+        "ls --mine",
+        "ls --state running,starting --pool ml.p5.48xlarge",
+        "ls --all --since 2d -o csv",
+    ),
+    "show": ("show job1", "show job1 -o yaml"),
+    "why": ("why job1",),
+    "logs": ("logs job1 --follow", "logs job1 --attempt 2 --tail 100"),
+    "wait": ("wait job1 job2 --timeout 3600",),
+    "cancel": ("cancel job1 job2",),
+    "hold": ("hold job1",),
+    "release": ("release job1",),
+    "resized": ("resized job1 --token 1f0c --done 4", "resized job1 --token 1f0c --refused 'no checkpoint yet'"),
+    "purge": ("purge job1",),
+    "priority": ("priority job1 10", "priority job1 -5"),
+    "audit": ("audit --since 1d --action settings", "audit --job job1 --who ann"),
+    "export": ("export > queue.json",),
+    "import": ("import queue.json --dry-run",),
+    "pause": ("pause --reason 'restore of the table'",),
+    "resume": ("resume",),
+    "restore": ("restore --dry-run",),
+    "version": ("version",),
+    "plan": ("plan job.json --priority 5",),
+    "pools": ("pools", "pools --wide"),
+    "pools set": (
+        "pools set ml.p5.48xlarge=4 ml.g5.2xlarge=8",
+        "pools set spot-p5=2 --type ml.p5.48xlarge --kind spot",
+    ),
+    "pools drain": ("pools drain ml.p5.48xlarge --wait",),
+    "pools resume": ("pools resume ml.p5.48xlarge",),
+    "pools remove": ("pools remove ml.g5.2xlarge",),
+    "settings": ("settings", "settings --json > settings.json"),
+    "settings set": ("settings set order=fair preemption.minRuntimeSeconds=600", "settings set settings.json"),
+    "settings unset": ("settings unset preemption.minRuntimeSeconds",),
+    "settings schema": ("settings schema > schema.json",),
+}
+
+
+def add_examples(path: str, command: Any) -> None:
+    """End the help of a command, and of those below it, with their examples."""
+    if (lines := EXAMPLES.get(path)) is not None:
+        command.epilog = "\b\nExamples:\n" + "\n".join(f"  trainmaster {line}" for line in lines)
+    for name, below in getattr(command, "commands", {}).items():
+        add_examples(f"{path} {name}", below)
