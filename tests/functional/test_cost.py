@@ -53,6 +53,8 @@ def test_the_pages_have_the_counted_cost_of_a_job():
     in_words = f"{job['write_units']:g} DynamoDB write units and {job['read_units']:g} read units"
     assert f"{in_words} in its whole life: 1,000 jobs cost about {dollars}" in readme
     assert f"**{dollars}**" in page
+    benchmarks = " ".join((ROOT / "benchmarks/README.md").read_text().split())
+    assert f"now takes {job['write_units']:g} write and {job['read_units']:g} read units" in benchmarks
 
 
 def spent_behind(waiting):
