@@ -9,6 +9,7 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
+from fake_account import FakeAccount
 from trainmaster.cli.common.context import CliContext, log_reader
 from trainmaster.cli.program import build
 from trainmaster.client.api.client import ApiClient
@@ -29,6 +30,7 @@ class Terminal:
     seconds: float = 0.0
     zone: tzinfo = UTC
     log_reader: Callable[[ApiClient, int | None], LogReader] = log_reader
+    aws: FakeAccount = field(default_factory=lambda: FakeAccount(NOW))
     s3: dict[str, dict[str, Any]] = field(default_factory=dict)
     s3_error: Exception | None = None
 
@@ -37,6 +39,7 @@ class Terminal:
             connect=lambda target, environ: self.api,
             connect_s3=lambda target: self,
             log_reader=self.log_reader,
+            session=self._session,
             environ=self.environ,
             now=lambda: (NOW + timedelta(seconds=self.seconds)).astimezone(self.zone),
             clock=lambda: self.seconds,
@@ -54,6 +57,9 @@ class Terminal:
         if self.s3_error is not None:
             raise self.s3_error
         self.s3[arguments["Key"].rpartition("/")[2]] = arguments
+
+    def _session(self, _: object) -> Any:
+        return self.aws
 
     def _sleep(self, seconds: float) -> None:
         self.seconds += seconds

@@ -285,7 +285,7 @@ class FakeApi:
     def post_add_job(self, request: dict[str, Any]) -> tuple[int, Any]:
         old = self._check(request)
         name = request["TrainingJobName"]
-        tags = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
+        tags = {tag["Key"]: tag["Value"] for tag in request.get("Tags", [])}
         job = old or self.add(name, "pending", int(tags.get("priority", 0)), jobDetails=request, position=1)
         job["reason"] = waits_for_capacity()
         warnings = ["The job has no CheckpointConfig: preempted, it would start from the beginning."]

@@ -32,6 +32,7 @@ COMMANDS = [
     ["pools"],
     ["settings"],
     ["audit"],
+    ["doctor", "--help"],
     ["show", "missing"],
 ]
 

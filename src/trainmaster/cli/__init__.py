@@ -7,6 +7,7 @@
     common/   what commands share: context, options, exit codes, waiting, reading requests
     jobs/     commands for jobs, one per module
     queue/    commands for pools and settings
+    deployment/   commands that deploy and examine the queue
     output/   tables, sentences and progress displays
 
 Commands import boto3, httpx and rich only when they need them, and nothing of the service or its adapters.

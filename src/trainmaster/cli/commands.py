@@ -65,6 +65,11 @@ PLACES: Final[Mapping[str, Place]] = {
         "version",
         "Show the versions of this client and of the service, and whether they work together.",
     ),
+    "doctor": Place(
+        "deployment.doctor",
+        "doctor",
+        "Examine the queue: address, credentials, permissions, quotas, alarms, versions.",
+    ),
     "plan": Place("jobs.plan", "plan", "Show what would happen if a request were submitted now."),
     "replay": Place("replay", "replay", "Replay a trace of jobs through the queue's planner."),
     "demo": Place("demo", "demo", "Run a demo of the queue on this machine.", _FORWARD_ALL),

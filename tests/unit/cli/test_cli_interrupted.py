@@ -55,7 +55,8 @@ CALLS = (
     "settings unset order",
     "settings schema",
 )
-WITHOUT_API = {"replay", "demo"}
+WITHOUT_API = {"replay", "demo", "doctor"}
+"""The last prints its findings as they come."""
 IN_PROCESSES = ("ls", "--version", "submit job.json")
 
 

@@ -35,6 +35,18 @@ class ApiTarget:
     profile: str | None = None
 
 
+def open_session(target: ApiTarget) -> CoreSession:
+    """Return a session for the options. Raises NotConfigured."""
+    from botocore.exceptions import ProfileNotFound
+
+    from trainmaster.client.api.core_session import CoreSession
+
+    try:
+        return CoreSession(region_name=target.region, profile_name=target.profile)
+    except ProfileNotFound as error:
+        raise NotConfigured(f"{error}.", hint="`aws configure list-profiles` lists them.") from error
+
+
 def connect(target: ApiTarget, environ: Mapping[str, str]) -> ApiClient:
     """Return a client for the API that the options or the environment select. Raises NotConfigured."""
     from trainmaster.client.api.client import ApiClient
@@ -42,7 +54,7 @@ def connect(target: ApiTarget, environ: Mapping[str, str]) -> ApiClient:
     return ApiClient(
         target.api_url,
         api_id=target.api_id,
-        session=_session(target),
+        session=open_session(target),
         environ=_environ(target, environ),
         on_wait=_tell_of_wait,
     )
@@ -54,7 +66,7 @@ def _tell_of_wait(host: str) -> None:
 
 def connect_s3(target: ApiTarget) -> Any:
     """Return a client for S3 with the identity that the options select. Raises NotConfigured."""
-    return _session(target).client("s3")
+    return open_session(target).client("s3")
 
 
 def log_reader(api: ApiClient, since: int | None) -> LogReader:
@@ -79,6 +91,7 @@ class CliContext:
         connect: creates the API client.
         connect_s3: creates the S3 client.
         log_reader: creates a reader of logs.
+        session: opens a session of the AWS identity.
         environ: environment variables.
         now: the time of day, in the zone in which commands show times.
         clock: seconds, for waiting.
@@ -91,6 +104,7 @@ class CliContext:
     connect: Callable[[ApiTarget, Mapping[str, str]], ApiClient] = connect
     connect_s3: Callable[[ApiTarget], Any] = connect_s3
     log_reader: Callable[[ApiClient, int | None], LogReader] = log_reader
+    session: Callable[[ApiTarget], CoreSession] = open_session
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     now: Callable[[], datetime] = lambda: datetime.now(LOCAL)
     clock: Callable[[], float] = time.monotonic
@@ -118,18 +132,6 @@ def cli_context(context: typer.Context) -> CliContext:
     if cli is None:
         raise RuntimeError("the command was called outside the program")
     return cli
-
-
-def _session(target: ApiTarget) -> CoreSession:
-    """Return a session for the options. Raises NotConfigured."""
-    from botocore.exceptions import ProfileNotFound
-
-    from trainmaster.client.api.core_session import CoreSession
-
-    try:
-        return CoreSession(region_name=target.region, profile_name=target.profile)
-    except ProfileNotFound as error:
-        raise NotConfigured(f"{error}.", hint="`aws configure list-profiles` lists them.") from error
 
 
 def _environ(target: ApiTarget, environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
 
 MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.OK: "Success; with wait, every job completed.",
-    ExitCode.JOB_FAILED: "With wait, a job ended without completing.",
+    ExitCode.JOB_FAILED: "With wait, a job ended without completing; with doctor, a check found an error.",
     ExitCode.INVALID: "Invalid usage, no API address, or an invalid request.",
     ExitCode.NOT_FOUND: "No such job, share or pool.",
     ExitCode.CONFLICT: "The state of the job or pool does not allow it, or the settings were changed meanwhile.",

@@ -29,6 +29,11 @@ class CoreSession:
         """Return the credentials; None if there are none."""
         return self._session.get_credentials()
 
+    def regions(self, service: str, region: str) -> list[str]:
+        """Return the Regions in which botocore knows a service, in the partition of the given one."""
+        partition = self._session.get_partition_for_region(region)
+        return list(self._session.get_available_regions(service, partition_name=partition))
+
     def client(self, service: str, region_name: str | None = None) -> Any:
         """Return a client for an AWS service."""
         return self._session.create_client(service, region_name=region_name)

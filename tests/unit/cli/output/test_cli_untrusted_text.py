@@ -86,6 +86,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "settings unset": (("settings", "unset", "preemption"), None),
     "settings schema": (("settings", "schema"), None),
     "audit": (("audit",), None),
+    "doctor": (("doctor",), None),
     "purge": (("purge", "failed", "waiting", "unknown"), None),
     "pause": (("pause", "--reason", "upgrade"), None),
     "resume": (("resume",), None),

@@ -1,0 +1,1 @@
+"""Commands that deploy the queue and examine it."""

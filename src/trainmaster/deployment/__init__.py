@@ -1,0 +1,7 @@
+"""Puts a queue into an AWS account from the installed package, and examines it there.
+
+    doctor.py   the checks of `trainmaster doctor`
+    trial.py   the small training job of `trainmaster doctor --try`
+
+It runs on the user's machine with the user's credentials, and gets its session and its clocks as arguments.
+"""
