@@ -11,6 +11,8 @@ from permissions import template
 CORE_PARAMETERS = {
     "AllowedRoles": f"arn:aws:iam::{ACCOUNT}:role/training/*",
     "CheckpointBucketArns": "arn:aws:s3:::checkpoints",
+    "EventBusName": "platform",
+    "NotificationTopicArn": f"arn:aws:sns:us-east-1:{ACCOUNT}:training-jobs",
     "Pools": "ml.p5.48xlarge=2",
     "ResizeFunctionArns": f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:resize-*",
     "TrainingPlanArns": f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/ours",

@@ -20,10 +20,14 @@ from botocore.awsrequest import AWSResponse
 from builders import ADA, IMAGE, P5, ROLE
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.adapters.eventbridge import EventBus
 from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.bootstrap import Application, Settings, parse_pools
 from trainmaster.domain.errors import Throttled, Unavailable
+from trainmaster.domain.events.job_events import timestamp
+from trainmaster.domain.events.publication import BUS, Publication
+from trainmaster.domain.events.types import event_types
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.handlers.manager import consume, metrics
@@ -37,6 +41,7 @@ from trainmaster.service.access import Access
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.change import ApiContext
+from trainmaster.service.events.delivery import Outbox
 from trainmaster.service.submit import submit
 
 TABLE = "sagemaker-queue"
@@ -205,6 +210,35 @@ def kills(calls: list[str], *, reads: bool) -> list[int]:
     return [number for number, name in enumerate(calls, 1) if (name in READS) is reads]
 
 
+@dataclass
+class FakeBus:
+    """An EventBridge client that keeps the details of the events it accepts.
+
+    `rejects` is asked for each entry, by its number from 1.
+    """
+
+    faults: Faults
+    rejects: Callable[[int], bool] = lambda number: False
+    details: list[dict[str, Any]] = field(default_factory=list)
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    seen: int = 0
+
+    def put_events(self, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803 -- as boto3 names it
+        assert 0 < len(Entries) <= 10
+        return self.faults.around("PutEvents", lambda: self._put(Entries))
+
+    def _put(self, entries: list[dict[str, Any]]) -> dict[str, Any]:
+        answers = []
+        for entry in entries:
+            self.seen += 1
+            rejected = self.rejects(self.seen)
+            answers.append({"ErrorCode": "ThrottlingException"} if rejected else {"EventId": str(self.seen)})
+            if not rejected:
+                self.entries.append(entry)
+                self.details.append(json.loads(entry["Detail"]))
+        return {"FailedEntryCount": sum("ErrorCode" in answer for answer in answers), "Entries": answers}
+
+
 class Context:
     """The Lambda context that the manager looks at."""
 
@@ -232,6 +266,7 @@ class World:
         limits: dict[str, int] | None = None,
         faults: Faults | None = None,
         events: Callable[[int, dict[str, Any]], list[float]] | None = None,
+        published: str = "none",
         **simulator: Any,
     ) -> None:
         self.clock = VirtualClock(EPOCH)
@@ -248,6 +283,8 @@ class World:
         self.memory = MemoryTable()
         if dynamodb is not None:
             self.faults.watch(dynamodb)
+        self.published = event_types(published)
+        self.bus = FakeBus(self.faults)
         self.pools = pools
         self.policy = policy or Policy(reservation_timeout=timedelta(minutes=20))
         self.queue = WakeQueue(self.clock.now)
@@ -351,11 +388,17 @@ class World:
         """A fresh process: nothing is remembered from one invocation to the next."""
         application = Application(
             Settings(
-                queue=QUEUE, table=TABLE, rendezvous_table=f"{TABLE}-rendezvous", pools=self.pools, allowed_roles=("*",)
+                queue=QUEUE,
+                table=TABLE,
+                rendezvous_table=f"{TABLE}-rendezvous",
+                pools=self.pools,
+                allowed_roles=("*",),
+                events=self.published,
             )
         )
         application.clock = self
         application.__dict__["store"] = self._store()
+        application.__dict__["outbox"] = Outbox(application.store, {BUS: EventBus(lambda: self.bus)}, QUEUE)
         application.__dict__["publisher"] = self.queue
         application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
         application.__dict__["training"] = SageMakerLauncher(self.sagemaker, QUEUE)
@@ -364,11 +407,30 @@ class World:
         application.__dict__["resize_requesters"] = self.resize_requesters
         return application
 
+    def check_events(self, *names: str) -> None:
+        """Fail unless every change of these jobs' states was delivered, each with one content, and nothing else was."""
+        self.run(240, step=60)
+        assert not self.api_context.store.outbox(limit=1)
+        told: dict[tuple[str, int], dict[str, Any]] = {}
+        for detail in self.bus.details:
+            if "jobName" in detail:
+                assert told.setdefault((detail["jobName"], detail["sequence"]), detail) == detail
+        for name in names:
+            in_order = [detail for (job, _), detail in sorted(told.items()) if job == name]
+            heard = [(each.get("from"), each["to"], each["at"], each["reason"]["message"]) for each in in_order]
+            assert heard == [
+                (line.before, line.after, timestamp(line.at), line.reason)
+                for line in self.job(name).history
+                if line.before is not line.after or line.size is not None
+            ]
+        assert {name for name, _ in told} <= set(names)
+
     def _store(self) -> Store:
         settings = {
             "default_pools": parse_pools(self.pools),
             "parameter": self.pools,
             "policy": self.policy,
+            "publication": Publication(self.published),
         }
         in_memory, in_dynamodb = self.stores
         if self.dynamodb is None:

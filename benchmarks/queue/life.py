@@ -33,6 +33,7 @@ class Scenario:
         jobs: number of jobs submitted at once; a burst uses the pools in turn.
         options: further arguments of each request.
         later: number of jobs with a higher priority, submitted once the first ones run.
+        events: types of the events that the deployment puts on an event bus.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Scenario:
     jobs: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
     later: int = 0
+    events: str = "none"
 
 
 def scenarios(burst: int) -> list[Scenario]:
@@ -65,7 +67,8 @@ def measure_life(scenario: Scenario, on_progress: Callable[[int], None] = lambda
     """
     with engine() as client:
         make_table(client)
-        world = MeteredWorld(client, pools=",".join(f"{kind}={cap}" for kind, cap in scenario.pools.items()))
+        pools = ",".join(f"{kind}={cap}" for kind, cap in scenario.pools.items())
+        world = MeteredWorld(client, pools=pools, published=scenario.events)
         count = scenario.jobs + scenario.later
         spent = _play(world, scenario, on_progress)
     whole = total(spent.values())

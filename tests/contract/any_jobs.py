@@ -15,6 +15,7 @@ from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.job import Change, Job, JobState, ParentRule, Reservation
 from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
+from trainmaster.domain.requests.notify import NOTIFY_WORDS
 
 texts = st.text(max_size=20)
 keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -206,6 +207,7 @@ JOB = dict[str, st.SearchStrategy[Any]](
     retries=counts,
     failures=counts,
     held_by=st.none() | texts,
+    notify=st.lists(st.sampled_from(NOTIFY_WORDS), unique=True).map(tuple),
     elastic=st.none() | st.builds(Elastic, **ELASTIC),
     work=st.none() | st.builds(BatchWork, **BATCH_WORK),
     unknown=_added_to_jobs,

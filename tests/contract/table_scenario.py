@@ -24,6 +24,8 @@ from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.document import written
 from trainmaster.domain.elastic.rendezvous import Run
+from trainmaster.domain.events.publication import Publication
+from trainmaster.domain.events.types import EventType
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Change, Job, JobState
@@ -81,12 +83,14 @@ def play(table: Table) -> None:
     store.update_external_jobs({origin.value.replace(" ", "-"): ExternalJob({b.P5: 1}, origin) for origin in Origin})
     RunKeys(table, lambda: bytes(SECRET_BYTES))(Run("elastic", b.ROLE))
     store.save_restore(filled(Restore))
+    open_store(table, EventType.SUBMITTED).submit(b.a_job("announced"), b.a_request("announced"))
     store.begin_pass()
 
 
-def open_store(table: Table) -> DynamoStore:
-    """Return a store with the deployment's settings of the fixture."""
-    return DynamoStore(table, default_pools=b.pools_of(b.a_pool(cap=8)), parameter="fixture")
+def open_store(table: Table, *events: EventType) -> DynamoStore:
+    """Return a store with the deployment's settings of the fixture, which puts these events."""
+    pools, published = b.pools_of(b.a_pool(cap=8)), Publication(frozenset(events))
+    return DynamoStore(table, default_pools=pools, parameter="fixture", publication=published)
 
 
 def _settings(store: Store) -> None:
@@ -190,6 +194,7 @@ def everything(table: Table) -> dict[str, Any]:
         "records": plain(snapshot.records),
         "cursors": plain(snapshot.cursors),
         "restore": plain(store.restore()),
+        "outbox": plain(store.outbox(limit=10)),
         "waiting": [job.name for job in snapshot.waiting],
     }
 

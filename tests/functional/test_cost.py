@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from benchmarks.common.engine import engine
@@ -55,6 +56,11 @@ def test_the_pages_have_the_counted_cost_of_a_job():
     assert f"**{dollars}**" in page
     benchmarks = " ".join((ROOT / "benchmarks/README.md").read_text().split())
     assert f"now takes {job['write_units']:g} write and {job['read_units']:g} read units" in benchmarks
+
+
+@pytest.mark.parametrize(("events", "units"), [("none", 25), ("ended", 28), ("all", 38)])
+def test_an_event_costs_three_write_units_and_four_where_its_change_was_no_transaction(events, units):
+    assert measure_life(replace(STORIES[0], events=events))["job"]["write_units"] == units
 
 
 def spent_behind(waiting):

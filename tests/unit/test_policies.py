@@ -37,6 +37,7 @@ VOLUME_KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-55555
 RESERVED_CAPACITY = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:reserved-capacity/1"
 """A part of a training plan (developer guide, "IAM for SageMaker training plans")."""
 EVENT_BUS = f"arn:aws:events:us-east-1:{ACCOUNT}:event-bus/default"
+TOPIC = f"arn:aws:sns:us-east-1:{ACCOUNT}:training-jobs"
 AUDIT, ADOPTIONS = partition(NOW), partition(NOW, ADOPTED)
 SECURE = {"aws:SecureTransport": "true"}
 
@@ -99,6 +100,8 @@ NEEDS = {
         Request("s3:ListBucket", f"arn:aws:s3:::sagemaker-us-east-1-{ACCOUNT}"),
         Request("s3:ListBucket", "arn:aws:s3:::checkpoints"),
         Request("events:PutEvents", EVENT_BUS, {"events:source": ["trainmaster"]}),
+        Request("events:PutEvents", EVENT_BUS.replace("default", "platform"), {"events:source": ["trainmaster"]}),
+        Request("sns:Publish", TOPIC),
         Request("lambda:InvokeFunction", f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:resize-a"),
         *map(Request, ("ec2:DescribeInstanceTypes", "pricing:GetProducts", "servicequotas:ListServiceQuotas")),
         Request("kms:DescribeKey", VOLUME_KEY),
@@ -233,6 +236,12 @@ DENIED = {
             {"events:source": ["trainmaster", "aws.sagemaker"]},
         ),
     ),
+    "the manager puts events on another bus": (
+        "ManagerRole",
+        Request("events:PutEvents", EVENT_BUS.replace("default", "payroll"), {"events:source": ["trainmaster"]}),
+    ),
+    "the manager publishes to another topic": ("ManagerRole", Request("sns:Publish", f"{TOPIC}-of-others")),
+    "the API publishes": ("ApiRole", Request("sns:Publish", TOPIC)),
     "the manager invokes a function that is not listed": (
         "ManagerRole",
         Request("lambda:InvokeFunction", f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:payroll"),

@@ -37,6 +37,7 @@ from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.access.rules import Action
 from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.events.types import EventType, event_types
 from trainmaster.domain.policy.declaration import members_of
 from trainmaster.domain.policy.roles import may_pass
 from trainmaster.domain.policy.settings import Policy
@@ -95,6 +96,9 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         "TRAINMASTER_LEARN_INSTANCE_TYPES": PARAMETERS["LearnInstanceTypes"]["Default"],
         "TRAINMASTER_JOB_RETENTION_DAYS": str(PARAMETERS["JobRetentionDays"]["Default"]),
         "TRAINMASTER_AUDIT_RETENTION_DAYS": str(PARAMETERS["AuditRetentionDays"]["Default"]),
+        "TRAINMASTER_EVENTS": PARAMETERS["Events"]["Default"],
+        "TRAINMASTER_EVENT_BUS": PARAMETERS["EventBusName"]["Default"],
+        "TRAINMASTER_NOTIFICATION_TOPIC": PARAMETERS["NotificationTopicArn"]["Default"],
         "TRAINMASTER_JOB_KINDS": PARAMETERS["JobKindSettings"]["Default"],
     }
     settings = bootstrap.Settings.from_env(environ)
@@ -334,10 +338,23 @@ def test_the_manager_alone_may_ask_others_to_resize_jobs_and_only_functions_that
     assert statement["Action"] == "lambda:InvokeFunction"
     assert statement["Resource"] == {"Fn::Split": [",", {"Ref": "ResizeFunctionArns"}]}
     assert as_methods(actions("ManagerRole", "events")) == calls_of("eventbridge.py")
-    (events,) = [each for each in statements("ManagerRole") if each["Action"] == "events:PutEvents"]
     condition = {"ForAllValues:StringEquals": {"events:source": SOURCE_OF_RESIZES}, "Null": {"events:source": "false"}}
-    assert events["Condition"] == condition
+    events = [each for each in statements("ManagerRole") if each["Action"] == "events:PutEvents"]
+    assert [each["Condition"] for each in events] == [condition] * 2, "the default bus, and the one that is named"
     assert [actions("ApiRole", service) for service in ("lambda", "events")] == [set()] * 2
+
+
+def test_the_manager_alone_may_publish_and_only_to_the_topic_of_notifications():
+    assert as_methods(actions("ManagerRole", "sns")) == calls_of("sns.py") == {"publish"}
+    assert actions("ApiRole", "sns") == set()
+    (publish,) = [each for each in statements("ManagerRole") if each["Action"] == "sns:Publish"]
+    assert publish["Resource"] == {"Ref": "NotificationTopicArn"}
+
+
+@pytest.mark.parametrize("text", ["all", "none", "ended, preempted", *EventType])
+def test_each_word_for_events_passes_the_template(text):
+    assert re.fullmatch(PARAMETERS["Events"]["AllowedPattern"], text)
+    assert isinstance(event_types(text), frozenset)
 
 
 def test_roles_are_passed_to_sagemaker_alone_and_only_those_allowed():

@@ -13,6 +13,7 @@ from trainmaster.adapters.clock import SystemClock
 from trainmaster.bootstrap.clients import Clients
 from trainmaster.bootstrap.kinds import job_kinds
 from trainmaster.bootstrap.settings import PREFIX, Settings, parse_pools
+from trainmaster.domain.events.publication import BUS, TOPIC, Publication
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.ports.permissions import Permissions
 from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
@@ -23,6 +24,7 @@ from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.change import ApiContext
 from trainmaster.service.context import EVENT, FUNCTION, ManagerContext
+from trainmaster.service.events.delivery import Outbox
 from trainmaster.service.kinds import AllPools, JobKind, KindLauncher
 
 if TYPE_CHECKING:
@@ -133,6 +135,22 @@ class Application:
         return CatalogueRefresher(self.store, self.store, Sources(types, quotas, prices), self.clock)
 
     @cached_property
+    def publication(self) -> Publication:
+        """The events and notifications that the deployment publishes."""
+        return Publication(self.settings.events, notifies=bool(self.settings.notification_topic))
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        """Events and notifications that are to be delivered, and their recipients; clients are made on first use."""
+        from trainmaster.adapters.eventbridge import EventBus
+        from trainmaster.adapters.sns import NotificationTopic
+
+        settings = self.settings
+        bus = EventBus(lambda: self.clients.of("events"), settings.event_bus, settings.training_jobs)
+        topic = NotificationTopic(lambda: self.clients.of("sns"), settings.notification_topic)
+        return Outbox(self.store, {BUS: bus, TOPIC: topic}, self.queue)
+
+    @cached_property
     def store(self) -> DynamoStore:
         """The queue's memory, on DynamoDB."""
         from trainmaster.adapters.dynamodb.store import DynamoStore
@@ -143,6 +161,7 @@ class Application:
             parameter=self.settings.pools,
             policy=Policy(reservation_timeout=timedelta(seconds=self.settings.reservation_timeout_seconds)),
             discover=self._discover,
+            publication=self.publication,
         )
 
     @cached_property

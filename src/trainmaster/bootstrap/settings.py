@@ -13,6 +13,7 @@ from trainmaster.domain.access.patterns import EVERYONE, pattern_problem
 from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.events.types import EventType, event_types
 from trainmaster.domain.policy.declaration import members_of
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.service.auditing.audit import DEFAULT_RETENTION
@@ -53,6 +54,9 @@ class Settings:
         learn_instance_types: whether the manager asks EC2, Service Quotas and the price list once a day.
         job_retention_days: days for which ended jobs are kept.
         audit_retention_days: days for which audit entries are kept.
+        events: types of the events that go to the event bus, as `ended,preempted`, `all` or `none`.
+        event_bus: name or ARN of the event bus; "" for the account's default bus.
+        notification_topic: ARN of the SNS topic for what jobs ask to be notified of; "" for none.
         job_kinds: JSON object, name of each other kind of jobs that the deployment has to an object of its settings;
             empty for training jobs alone.
     """
@@ -79,6 +83,9 @@ class Settings:
     learn_instance_types: bool = False
     job_retention_days: int = DEFAULT_JOB_RETENTION.days
     audit_retention_days: int = DEFAULT_RETENTION.days
+    events: frozenset[EventType] = frozenset()
+    event_bus: str = ""
+    notification_topic: str = ""
     job_kinds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
@@ -220,5 +227,8 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "LEARN_INSTANCE_TYPES": _switch,
     "JOB_RETENTION_DAYS": _days,
     "AUDIT_RETENTION_DAYS": _days,
+    "EVENTS": event_types,
+    "EVENT_BUS": str,
+    "NOTIFICATION_TOPIC": str,
     "JOB_KINDS": _kinds,
 }

@@ -83,13 +83,27 @@ def consume(application: bootstrap.Application, event: dict[str, Any], context: 
         except ServiceError:
             logger.exception("the pass failed; the next tick retries")
             metrics.add_metric(name="PassesFailed", unit=MetricUnit.Count, value=1)
-    if (
-        batch.tick
-        and application.catalogue_refresher is not None
-        and context.get_remaining_time_in_millis() >= _MIN_REMAINING_MS
-    ):
+    _deliver_events(application, context)
+    if batch.tick and application.catalogue_refresher is not None and _has_time(context):
         application.catalogue_refresher.refresh_if_due()
     return _response(batch)
+
+
+def _deliver_events(application: bootstrap.Application, context: LambdaContext) -> None:
+    """Deliver the outbox as far as time allows, also while the manager is paused; the next invocation goes on."""
+    if not application.publication.enabled:
+        return
+    try:
+        failed = application.outbox.deliver(lambda: _has_time(context))
+    except ServiceError:
+        logger.exception("could not deliver events; the next tick tries again")
+        failed = 1
+    if failed:
+        metrics.add_metric(name="EventsFailed", unit=MetricUnit.Count, value=failed)
+
+
+def _has_time(context: LambdaContext) -> bool:
+    return context.get_remaining_time_in_millis() >= _MIN_REMAINING_MS
 
 
 def _response(batch: Batch) -> dict[str, Any]:
@@ -216,13 +230,13 @@ def _run_passes(application: bootstrap.Application, context: LambdaContext, *, t
             _refresh_kinds(application, report)
         if not report.more_to_do:
             return
-        if context.get_remaining_time_in_millis() < _MIN_REMAINING_MS:
+        if not _has_time(context):
             break
     wake(manager_context.store, application.publisher)
 
 
 _MIN_REMAINING_MS = 30_000
-"""Milliseconds that must be left for a further pass, or to refresh the catalogue of instance types."""
+"""Milliseconds that must be left for a further pass, for more events, or to refresh the catalogue of instances."""
 
 
 def _restore(application: bootstrap.Application) -> None:

@@ -14,6 +14,7 @@ from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.events.types import Entry, OutboxRow
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Cursors, Snapshot
@@ -159,6 +160,17 @@ class Store(CatalogueStore, Protocol):
 
         Raises `Fenced` if a later pass has begun.
         """
+        ...
+
+    def outbox(self, *, limit: int, after: str = "") -> tuple[OutboxRow, ...]:
+        """Return the next rows of the outbox after a key, oldest first, strongly consistent; fewer if some are damaged.
+
+        `submit`, `transition` and `set_settings` write them with their changes, as the deployment's publication says.
+        """
+        ...
+
+    def settle_outbox(self, row: OutboxRow, left: Sequence[Entry]) -> None:
+        """Keep only these entries of a row of the outbox; without any, delete it. It need not exist any more."""
         ...
 
     def purge(self, job: Job, *, audit: Sequence[AuditEntry] = ()) -> bool:

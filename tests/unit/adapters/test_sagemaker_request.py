@@ -42,6 +42,7 @@ def test_it_has_the_attempts_name_and_says_whose_it_is():
         "trainmaster:job": "job1",
         "trainmaster:attempt": "3",
         "trainmaster:start": attempt.start_id,
+        "trainmaster:share": "default",
     }
 
 
@@ -59,7 +60,21 @@ def test_the_submitter_does_not_decide_whose_a_training_job_is():
 def test_a_request_without_tags_gets_ours():
     request = a_request()
     del request["Tags"]
-    assert tags_of(attempt_request(a_job(), an_attempt(), request, QUEUE)) == own_tags(a_job(), an_attempt(), QUEUE)
+    own = own_tags(a_job(), an_attempt(), QUEUE)
+    assert tags_of(attempt_request(a_job(), an_attempt(), request, QUEUE)) == own | {"trainmaster:share": "default"}
+
+
+def test_the_share_of_the_request_is_there_once():
+    request = a_request(Tags=[{"Key": "trainmaster:share", "Value": "vision"}])
+    made = attempt_request(a_job(share="vision"), an_attempt(), request, QUEUE)
+    assert [tag["Value"] for tag in made["Tags"] if tag["Key"] == "trainmaster:share"] == ["vision"]
+
+
+def test_a_job_of_an_earlier_release_with_45_tags_starts_without_its_share():
+    request = a_request(Tags=[{"Key": f"k{number}", "Value": "v"} for number in range(45)])
+    job = a_job(submitted_by="arn:aws:iam::111122223333:user/ada")
+    tags = tags_of(attempt_request(job, an_attempt(), request, QUEUE))
+    assert (len(tags), "trainmaster:share" in tags) == (50, False)
 
 
 def test_a_users_tag_under_our_name_gives_way():
@@ -121,7 +136,7 @@ def test_tag_values_are_cut_to_what_sagemaker_takes(text, value):
 
 NAMES = st.from_regex(r"[a-zA-Z0-9](-?[a-zA-Z0-9]){0,30}", fullmatch=True)
 WORDS = st.text("abcXYZ019 _.:/=+-@", min_size=1, max_size=40)
-TAGS = st.dictionaries(WORDS.map(lambda key: "u" + key), WORDS, max_size=MAX_TAGS).map(
+TAGS = st.dictionaries(WORDS.map(lambda key: "u" + key), WORDS, max_size=MAX_TAGS - 6).map(
     lambda tags: [{"Key": key, "Value": value} for key, value in tags.items()]
 )
 OPTIONAL = {
@@ -175,6 +190,6 @@ def test_no_member_is_lost_none_is_changed_but_ours_and_sagemaker_takes_it(case)
     ours = {"TrainingJobName", "Tags", *(["ResourceConfig"] if attempt.choices else [])}
     assert all(made[key] == before[key] for key in before if key not in ours)
     assert made["Tags"][: len(before["Tags"])] == before["Tags"]
-    assert len(made["Tags"]) == len(before["Tags"]) + 4 <= 50
+    assert len(made["Tags"]) == len(before["Tags"]) + 5 <= 50
     assert problems(made) == []
     assert not ParamValidator().validate(made, shape()).has_errors()

@@ -15,6 +15,7 @@ from trainmaster.adapters.dynamodb.access.audit import AUDIT, audit_row
 from trainmaster.adapters.dynamodb.access.purging import tombstone
 from trainmaster.adapters.dynamodb.catalogue import catalogue_row, cursors_row
 from trainmaster.adapters.dynamodb.codec import ATTEMPT_FIELDS, JOB_FIELDS
+from trainmaster.adapters.dynamodb.events.outbox import OUTBOX
 from trainmaster.adapters.dynamodb.records import records_row
 from trainmaster.adapters.dynamodb.rendezvous.run_keys import SECRET
 from trainmaster.adapters.dynamodb.rows import (
@@ -111,6 +112,7 @@ def test_every_row_has_its_line():
         SETTINGS[1],
         *EVENTS,
         AUDIT,
+        OUTBOX,
         PLACE,
         "records",
         "catalogue",

@@ -170,8 +170,24 @@ REFUSED: dict[str, list[str]] = {
 
 class TestRefusing:
     def test_every_option_is_tried(self) -> None:
-        # These say more: test_resources_option.py, test_elastic_options.py.
-        assert {*REFUSED, "resources", "instance-values"} == set(OPTIONS)
+        # These say more: test_resources_option.py, test_elastic_options.py, and below.
+        assert {*REFUSED, "resources", "instance-values", "notify"} == set(OPTIONS)
+
+    @pytest.mark.parametrize(
+        ("text", "message", "hint"),
+        [
+            ("", "it names no change", "The words are start, preempted"),
+            ("+", "it names no change", "join them with '+'"),
+            ("start+preemted", "'preemted' is no change", "Did you mean 'preempted'?"),
+            ("END", "'END' is no change", "The words are"),
+        ],
+    )
+    def test_words_of_notifications(self, text: str, message: str, hint: str) -> None:
+        refused = refusal(notify=text)
+        assert message in refused.message
+        assert hint in str(refused.hint)
+        assert refused.field == "Tags[1].Value"
+        assert options_of(a_request(options={"notify": "end+start end"})).notify == ("end", "start")
 
     @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in REFUSED.items() for text in texts])
     def test_with_the_field_and_what_it_takes(self, name: str, text: str) -> None:

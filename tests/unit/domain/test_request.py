@@ -144,10 +144,14 @@ class TestOptions:
         assert fields(tag_problems(request)) == ["Tags[2].Key"]
 
     def test_room_is_left_for_the_queues_tags(self) -> None:
-        assert tag_problems(tagged(*[(f"k{number}", "v") for number in range(45)])) == []
-        problem = tag_problems(tagged(*[(f"k{number}", "v") for number in range(46)]))[0]
-        assert problem.field == "Tags"
-        assert "5 of its own" in problem.hint
+        share = ("trainmaster:share", "vision")
+        for tags, own in [([], 6), ([share], 5)]:
+            room = 50 - own
+            tags += [(f"k{number}", "v") for number in range(room - len(tags))]
+            assert tag_problems(tagged(*tags)) == []
+            problem = tag_problems(tagged(*tags, ("another", "v")))[0]
+            assert problem.field == "Tags"
+            assert f"{own} of its own" in problem.hint
 
 
 numbers = st.integers() | st.floats() | st.just(10**400)

@@ -14,10 +14,12 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any
 
+from trainmaster.adapters.dynamodb.events.outbox import outbox_actions
 from trainmaster.adapters.dynamodb.reading import read_or
 from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, inflate, keyed
 from trainmaster.adapters.dynamodb.settings import SETTINGS, Deployed
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Guard, Table
+from trainmaster.domain.events.publication import Publication
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_times import History, Sketch
 from trainmaster.domain.records import Records, booked
@@ -30,20 +32,26 @@ _PARTS = 100
 """Weights are stored in hundredths."""
 
 
-def booking_actions(table: Table, deployed: Deployed, changes: Sequence[tuple[Job, Job]]) -> list[Action]:
-    """Return the write that books the ends in these changes, guarded by the row's version; empty without any."""
+def booking_actions(
+    table: Table, deployed: Deployed, changes: Sequence[tuple[Job, Job]], publication: Publication
+) -> list[Action]:
+    """Return the write that books the ends in these changes, guarded by the row's version; empty without any.
+
+    The budget thresholds that they cross are put into the outbox with it.
+    """
     if not any(books(before, after) for before, after in changes):
         return []
     rows = {row["sk"]["S"]: row for row in table.batch_get([RECORDS, SETTINGS])}
     settings, row = deployed.in_force(rows.get(SETTINGS[1])), rows.get(RECORDS[1])
-    records = records_of(row)
+    records = booked_before = records_of(row)
     for before, after in changes:
         records = booked(records, before, after, settings.policy, settings.pools)
     version = read_or(row, lambda found: int(found["version"]["N"]), 0)
     updated = {**(row or {}), **records_row(records, version + 1, row)}
     # A row without a version is damaged, and is replaced.
     guard = Guard("version", version) if version else ABSENT if row is None else None
-    return [table.put_action(updated, guard)]
+    crossed = publication.of_usage(booked_before.usage, records.usage, settings.policy)
+    return [table.put_action(updated, guard), *outbox_actions(table, crossed)]
 
 
 def records_row(records: Records, version: int, before: Row | None = None) -> Row:

@@ -65,11 +65,11 @@ class Deployed:
         pools: Sequence[Pool] | None,
         policy: Policy | None,
         version: int | None,
-        others: Callable[[], Sequence[Action]],
+        others: Callable[[int], Sequence[Action]],
     ) -> QueueSettings:
         """Replace the given settings under the version that was read; see `ports.Store`.
 
-        `others` returns further writes of the same transaction, after the settings were read.
+        `others` returns further writes of the same transaction from the new version, after the settings were read.
         """
         for _ in range(_ROUNDS):
             stored = table.get(SETTINGS)
@@ -85,7 +85,7 @@ class Deployed:
                 now.version + 1,
             )
             guard = Guard("version", int(stored["version"]["N"])) if stored else ABSENT
-            more = others()
+            more = others(now.version + 1)
             if not table.commit([table.put_action(row, guard), *more]) if more else table.replace(row, guard):
                 return self.in_force(row)
         raise Throttled("other callers keep changing the settings")

@@ -22,6 +22,7 @@ from trainmaster.adapters.dynamodb.catalogue import (
 )
 from trainmaster.adapters.dynamodb.control.pause import PAUSED, pause_of, pause_text
 from trainmaster.adapters.dynamodb.control.restore import RESTORE, restore_of, restore_row
+from trainmaster.adapters.dynamodb.events.outbox import outbox_actions, read_outbox, settle_outbox
 from trainmaster.adapters.dynamodb.finding import find
 from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs
@@ -60,6 +61,8 @@ from trainmaster.domain.capacity.read_limits import first_guess, first_of, read_
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, Paused, Throttled, Unavailable
+from trainmaster.domain.events.publication import Publication
+from trainmaster.domain.events.types import Entry, OutboxRow
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Cursors, Snapshot
@@ -83,12 +86,13 @@ class DynamoStore:
         table: the table, with its client and its pauses. The client's own retries cover throttling, 5xx and lost
         answers. default_pools: the pools of the deployment's `Pools` parameter. parameter: that parameter as text.
         Pools set through the API hold until a deployment changes it. policy: the deployment's settings, until others
-        are set. discover: makes the discovery of services' pools for each snapshot.
+        are set. discover: makes the discovery of services' pools for each snapshot. publication: what goes into the
+        outbox.
 
     Every verb raises `Throttled`, `Unavailable` and `NotPermitted` beyond the port's errors.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- parts of a deployment
         self,
         table: Table,
         *,
@@ -96,8 +100,10 @@ class DynamoStore:
         parameter: str,
         policy: Policy | None = None,
         discover: Discover = NoDiscovery,
+        publication: Publication | None = None,
     ) -> None:
         self._table, self._discover = table, discover
+        self._publication = publication or Publication()
         self._deployed = Deployed(dict(default_pools), parameter, policy or Policy())
         self._paused: bool | None = None
 
@@ -108,6 +114,7 @@ class DynamoStore:
         others = [row_of(job), *pieces, *(keyed(key) for key in sorted(after_rows(job)))]
         writes = [table.put_action(identity, ABSENT), *map(table.put_action, others)]
         writes += audit_actions(table, [audit] if audit else [])
+        writes += outbox_actions(table, self._publication.of_jobs([(None, job)]))
         if not table.commit(writes):
             return job
         stored = find(table, job.name)
@@ -200,10 +207,11 @@ class DynamoStore:
         writes += [self._table.delete_action(warm_key(name)) for name in ended_warm]
         writes += [self._table.update_action(cursors_row(cursors))] if cursors is not None else []
         writes += audit_actions(self._table, audit)
+        writes += outbox_actions(self._table, self._publication.of_jobs(changes))
         if fence is None and len(writes) == len(changes) == 1 and not books(*changes[0]):
             return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
         for _ in range(_ROUNDS):
-            won = self._commit(fence, writes, booking_actions(self._table, self._deployed, changes))
+            won = self._commit(fence, writes, booking_actions(self._table, self._deployed, changes, self._publication))
             if won is not None:
                 return won
         raise Throttled("other writers keep booking ended attempts")
@@ -218,6 +226,14 @@ class DynamoStore:
         if fences and 0 in failed:
             raise Fenced(f"a newer pass has fenced pass {fence}")
         return None if failed and min(failed) >= len(fences) + len(writes) else not failed
+
+    def outbox(self, *, limit: int, after: str = "") -> tuple[OutboxRow, ...]:
+        """Return the next rows of the outbox; see `ports.Store`."""
+        return read_outbox(self._table, limit, after)
+
+    def settle_outbox(self, row: OutboxRow, left: Sequence[Entry]) -> None:
+        """Keep only these entries of a row; see `ports.Store`."""
+        settle_outbox(self._table, row, left)
 
     def purge(self, job: Job, *, audit: Sequence[AuditEntry] = ()) -> bool:
         """Delete an ended job; see `ports.Store`."""
@@ -271,8 +287,13 @@ class DynamoStore:
     ) -> QueueSettings:
         """Replace the pools, the policy, or both; see `ports.Store`."""
 
-        def others() -> list[Action]:
-            return [*history_actions(self._table, events), *audit_actions(self._table, audit)]
+        def others(made: int) -> list[Action]:
+            entries = self._publication.of_settings(made, events, audit)
+            return [
+                *history_actions(self._table, events),
+                *audit_actions(self._table, audit),
+                *outbox_actions(self._table, entries),
+            ]
 
         changed = self._deployed.change(self._table, pools, policy, version, others)
         return replace(changed, catalogue=catalogue_of(self._table.get(CATALOGUE)))

@@ -13,7 +13,8 @@ from trainmaster.domain.errors import RequestRefused
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.requests.resource_text import sendable
-from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS
+from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS, SHARE_TAG
+from trainmaster.domain.requests.tags import MAX_TAGS
 
 QUEUE_TAG, JOB_TAG, ATTEMPT_TAG, START_TAG, SUBMITTER_TAG = ATTEMPT_TAGS
 MAX_TAG_VALUE_LENGTH = 256
@@ -36,7 +37,7 @@ def attempt_request(job: Job, attempt: Attempt, request: Request, queue: str) ->
     Raises `RequestRefused` if the attempt has types that the request does not name.
     """
     built = {**request, "TrainingJobName": attempt.training_job_name}
-    built["Tags"] = [*_without_own_tags(sendable(request).get("Tags") or ()), *_own_tags(job, attempt, queue)]
+    built["Tags"] = _all_tags(sendable(request).get("Tags") or (), job, attempt, queue)
     if attempt.choices and built.get("ResourceConfig", {}).get("InstancePreferences"):
         built["ResourceConfig"] = _with_choices(built["ResourceConfig"], attempt.choices)
     return built
@@ -57,10 +58,13 @@ def _is_allowed(character: str) -> bool:
     return character in _TAG_SIGNS or unicodedata.category(character)[0] in _TAG_KINDS
 
 
-def _own_tags(job: Job, attempt: Attempt, queue: str) -> list[dict[str, str]]:
-    """Return the tags of an attempt: those that mark it, and its submitter's for people and cost reports."""
-    submitter = {SUBMITTER_TAG: tag_value(job.submitted_by)} if job.submitted_by else {}
-    return [{"Key": key, "Value": value} for key, value in (own_tags(job, attempt, queue) | submitter).items()]
+def _all_tags(given: Sequence[Request], job: Job, attempt: Attempt, queue: str) -> list[Request]:
+    """Return the user's tags and the queue's: those that mark the attempt, and its share and submitter for costs."""
+    own = own_tags(job, attempt, queue) | ({SUBMITTER_TAG: tag_value(job.submitted_by)} if job.submitted_by else {})
+    tags = [*_without_own_tags(given), *({"Key": key, "Value": value} for key, value in own.items())]
+    has_share = any(tag["Key"] == SHARE_TAG for tag in given)
+    # A job of an earlier release may have as many tags as there may be.
+    return tags if has_share or len(tags) >= MAX_TAGS else [*tags, {"Key": SHARE_TAG, "Value": tag_value(job.share)}]
 
 
 def _without_own_tags(tags: Sequence[Request]) -> list[Request]:

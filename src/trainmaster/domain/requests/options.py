@@ -16,6 +16,7 @@ from trainmaster.domain.jobs.job import ParentRule
 from trainmaster.domain.policy.declaration import MAX_COUNT
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, FailureClass, PreemptionOverrides
 from trainmaster.domain.requests.elastic.sizes import sizes_in, wrong_with_sizes
+from trainmaster.domain.requests.notify import notified_words, wrong_with_words
 from trainmaster.domain.requests.resource_text import resources_in, wrong_with
 from trainmaster.domain.requests.values import (
     EVENT,
@@ -63,6 +64,7 @@ class Options:
         resize_target: Function or event that changes its size, for a custom hook.
         scaling_timeout, graceful_shutdown_timeout, faulty_scale_down_timeout, scale_up_snooze: See `Elastic`.
         max_restarts, eval_period, max_total_restarts, restarts_before_full, max_full_restarts: See `RestartBudget`.
+        notify: Changes that the deployment's topic is notified of.
     """
 
     priority: int = 0
@@ -97,6 +99,7 @@ class Options:
     max_total_restarts: int | None = None
     restarts_before_full: int | None = None
     max_full_restarts: int | None = None
+    notify: tuple[str, ...] = ()
 
     @property
     def preemption_overrides(self) -> PreemptionOverrides:
@@ -175,6 +178,7 @@ OPTIONS: Mapping[str, Option] = {
     "max-total-restarts": Option(count, _FROM_0),
     "restarts-before-full": Option(positive, _FROM_1),
     "max-full-restarts": Option(count, _FROM_0),
+    "notify": Option(notified_words, "words such as 'start+preempted+end'", wrong_with_words),
 }
 _RETRIES = {f"retry-{failure}": failure for failure in FailureClass}
 

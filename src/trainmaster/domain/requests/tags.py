@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trainmaster.domain.errors import UnknownOption
 from trainmaster.domain.jobs.priorities import MAX_PRIORITY
-from trainmaster.domain.requests.fields import Problem, did_you_mean, entries, repeated, shown, text
+from trainmaster.domain.requests.fields import Problem, did_you_mean, entries, part, repeated, shown, text
 from trainmaster.domain.requests.options import OPTIONS, Option, Options, options_from
-from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS, OPTION_PREFIX, PRIORITY_TAG
+from trainmaster.domain.requests.tag_names import ATTEMPT_TAGS, OPTION_PREFIX, PRIORITY_TAG, SHARE_TAG
 
-MAX_TAGS = 50 - len(ATTEMPT_TAGS)
-"""SageMaker takes 50 tags a job (CreateTrainingJob, `Tags`); the queue adds its own."""
+MAX_TAGS = 50
+"""Tags of a training job (CreateTrainingJob, `Tags`); the queue adds its own, and the share's if the user gave none."""
 
 # int() would also take spaces, underscores and the digits of other scripts, and raise on thousands of zeros.
 _INTEGER = re.compile(r"[+-]?0{0,200}[0-9]{1,7}")
@@ -26,7 +26,7 @@ def options_of(request: Mapping[str, object]) -> Options:
     """
     for problem in tag_problems(request):
         raise problem.refusal()
-    tags = {text(tag, "Key") or "": text(tag, "Value") or "" for tag in entries(request, "Tags")}
+    tags = tag_values(request)
     texts = {name: tags[OPTION_PREFIX + name] for name in OPTIONS if OPTION_PREFIX + name in tags}
     return options_from(int(tags.get(PRIORITY_TAG) or 0), texts)
 
@@ -34,6 +34,11 @@ def options_of(request: Mapping[str, object]) -> Options:
 def gives(request: Mapping[str, object], name: str) -> bool:
     """Return whether a request has the option."""
     return any(text(tag, "Key") == OPTION_PREFIX + name for tag in entries(request, "Tags"))
+
+
+def tag_values(request: Mapping[str, object]) -> dict[str, str]:
+    """Return all tags of a request, values by key."""
+    return {text(tag, "Key") or "": text(tag, "Value") or "" for tag in entries(request, "Tags")}
 
 
 def option_in(request: Mapping[str, object], name: str) -> object | None:
@@ -70,12 +75,14 @@ def misspelt(request: Mapping[str, object]) -> list[Problem]:
 
 
 def _too_many(tags: Sequence[object]) -> Iterator[Problem]:
-    if len(tags) > MAX_TAGS:
+    added = len(ATTEMPT_TAGS) + all(part(tag).get("Key") != SHARE_TAG for tag in tags)
+    allowed = MAX_TAGS - added
+    if len(tags) > allowed:
         yield Problem(
             "Tags",
-            f"The request has {len(tags)} tags; at most {MAX_TAGS} are allowed.",
-            f"Remove {len(tags) - MAX_TAGS}: SageMaker allows 50 tags for each job, and the queue adds "
-            f"{len(ATTEMPT_TAGS)} of its own.",
+            f"The request has {len(tags)} tags; at most {allowed} are allowed.",
+            f"Remove {len(tags) - allowed}: SageMaker allows {MAX_TAGS} tags for each job, and the queue adds "
+            f"{added} of its own.",
         )
 
 

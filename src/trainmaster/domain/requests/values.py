@@ -32,7 +32,7 @@ _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9])*")
 _LAMBDA = re.compile(r"arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_-]{1,128})?")
 EVENT = "event"
 """Target of a custom resize that EventBridge announces."""
-_BETWEEN_NAMES = re.compile(r"[ +]+")
+BETWEEN_NAMES = re.compile(r"[ +]+")
 
 
 def switch(text: str) -> bool | None:
@@ -80,13 +80,13 @@ def label(text: str) -> str | None:
 
 def job_names(text: str) -> tuple[str, ...] | None:
     """Read distinct names of jobs, separated by spaces or `+`: at least one, at most `MAX_NAMES`."""
-    names = tuple(dict.fromkeys(name for name in _BETWEEN_NAMES.split(text) if name))
+    names = tuple(dict.fromkeys(name for name in BETWEEN_NAMES.split(text) if name))
     return names if 1 <= len(names) <= MAX_NAMES and all(map(_is_job_name, names)) else None
 
 
 def pool_names(text: str) -> tuple[str, ...] | None:
     """Read distinct names of pools, separated by spaces or `+`: at least one, at most `MAX_POOLS`."""
-    names = tuple(dict.fromkeys(name for name in _BETWEEN_NAMES.split(text) if name))
+    names = tuple(dict.fromkeys(name for name in BETWEEN_NAMES.split(text) if name))
     return names if 1 <= len(names) <= MAX_POOLS and all(map(label, names)) else None
 
 

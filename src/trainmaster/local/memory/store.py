@@ -27,6 +27,8 @@ from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
 from trainmaster.domain.document import Document
 from trainmaster.domain.errors import Fenced, JobNotFound, Paused, VersionConflict
+from trainmaster.domain.events.publication import Publication
+from trainmaster.domain.events.types import Entry, OutboxRow
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import (
     Cursor,
@@ -61,9 +63,10 @@ class MemoryStore:
         policy: settings of the deployment, used until users change them.
         table: the data; several stores may share one table.
         discover: returns the discovery of the pools of services, for each snapshot.
+        publication: decides what goes into the outbox.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- parts of a deployment
         self,
         *,
         default_pools: Mapping[str, Pool],
@@ -71,7 +74,9 @@ class MemoryStore:
         policy: Policy | None = None,
         table: MemoryTable | None = None,
         discover: Discover = NoDiscovery,
+        publication: Publication | None = None,
     ) -> None:
+        self._publication = publication or Publication()
         self._discover = discover
         self._default_pools = dict(default_pools)
         self._parameter = parameter
@@ -92,6 +97,7 @@ class MemoryStore:
                 self._table.requests[job.name] = text
                 self._table.put_job(job)
                 self._table.add_audit_entries([audit] if audit else [])
+                self._table.add_outbox_entries(self._publication.of_jobs([(None, job)]))
             return self._table.jobs[job.name]
 
     def begin_pass(self) -> Snapshot:
@@ -205,13 +211,29 @@ class MemoryStore:
                 self._table.warm.pop(name, None)
             self._table.cursors = cursors or self._table.cursors
             self._table.add_audit_entries(audit)
+            self._table.add_outbox_entries(self._publication.of_jobs(changes))
             return True
 
     def _record_usage(self, before: Job, after: Job) -> None:
         """Add the usage of a job that this change ends to the records."""
         if books(before, after):
-            settings = self.settings()
-            self._table.records = booked(self._table.records, before, after, settings.policy, settings.pools)
+            settings, past = self.settings(), self._table.records
+            self._table.records = booked(past, before, after, settings.policy, settings.pools)
+            crossed = self._publication.of_usage(past.usage, self._table.records.usage, settings.policy)
+            self._table.add_outbox_entries(crossed)
+
+    def outbox(self, *, limit: int, after: str = "") -> tuple[OutboxRow, ...]:
+        """Return the next rows of the outbox; see `ports.Store`."""
+        with self._lock:
+            keys = islice((key for key in sorted(self._table.outbox) if key > after), limit)
+            return tuple(OutboxRow(key, self._table.outbox[key]) for key in keys)
+
+    def settle_outbox(self, row: OutboxRow, left: Sequence[Entry]) -> None:
+        """Keep only these entries of a row; see `ports.Store`."""
+        with self._lock:
+            self._table.outbox.pop(row.key, None)
+            if left:
+                self._table.outbox[row.key] = tuple(left)
 
     def purge(self, job: Job, *, audit: Sequence[AuditEntry] = ()) -> bool:
         """Delete an ended job; see `ports.Store`."""
@@ -299,6 +321,7 @@ class MemoryStore:
             table.version, table.parameter = now.version + 1, self._parameter
             table.pool_events = (*table.pool_events, *events)[-MAX_EVENTS:]
             table.add_audit_entries(audit)
+            table.add_outbox_entries(self._publication.of_settings(table.version, events, audit))
             return self.settings()
 
     def add_audit(self, entry: AuditEntry) -> None:

@@ -14,6 +14,7 @@ from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.document import Document
+from trainmaster.domain.events.types import Entry, row_order
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job
 from trainmaster.domain.jobs.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
 from trainmaster.domain.plan import Cursors
@@ -47,6 +48,8 @@ class MemoryTable:
     purged: set[str] = field(default_factory=set)
     audit: dict[AuditPlace, AuditEntry] = field(default_factory=dict)
     audit_order: SortedKeys[AuditPlace] = field(default_factory=SortedKeys)
+    outbox: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
+    outbox_rows: int = 0
     passes: int = 0
     pause: Pause | None = None
     restore: Restore | None = None
@@ -82,6 +85,12 @@ class MemoryTable:
             place = (entry.at, f"{len(self.audit):09d}")
             self.audit[place] = entry
             self.audit_order.add(place)
+
+    def add_outbox_entries(self, entries: Iterable[Entry]) -> None:
+        """Add the entries of one commit to the outbox."""
+        if kept := tuple(entries):
+            self.outbox_rows += 1
+            self.outbox[f"{row_order(kept)}#{self.outbox_rows:09d}"] = kept
 
     def remove_job(self, job: Job) -> None:
         """Remove the job from the index of its state."""

@@ -61,6 +61,7 @@ def build_job(  # noqa: PLR0913 - each is a part of the job
         max_concurrent=options.max_concurrent,
         retries=options.retries,
         elastic=elastic,
+        notify=options.notify,
         submitted_by=caller.principal or None,
         history=(
             Change(now, None, JobState.PENDING, "submitted" if caller.arn is None else f"submitted by {caller.name}"),

@@ -1,0 +1,1 @@
+"""Events that tell other programs, and notifications that tell people, what changed in the queue."""

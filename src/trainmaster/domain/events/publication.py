@@ -1,0 +1,120 @@
+"""Decide which changes are put into the outbox, and for which recipients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainmaster.domain.access.audit import AuditAction, AuditEntry
+from trainmaster.domain.capacity.pool_history import PoolEvent
+from trainmaster.domain.events.job_events import DETAIL_VERSION, job_events, timestamp
+from trainmaster.domain.events.types import NOTIFIED, Entry, EventType
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.policy.settings import Budget, Policy
+from trainmaster.domain.shares.usage import Spent, Usage, period_end, period_start
+
+BUS, TOPIC = "bus", "topic"
+"""Recipients: the event bus, and the topic of notifications."""
+BUDGET_THRESHOLDS = (80, 100)
+"""Percentages of a budget at which an event is put."""
+_MANAGER = "trainmaster"
+"""Author of the manager's own changes."""
+_RECORDED = {AuditAction.POOLS: EventType.POOLS, AuditAction.SETTINGS: EventType.SETTINGS}
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """The events and notifications that a deployment publishes; none by default.
+
+    Attributes:
+        events: types of the events that go to the event bus.
+        notifies: whether there is a topic for what jobs ask to be notified of.
+    """
+
+    events: frozenset[EventType] = frozenset()
+    notifies: bool = False
+
+    @property
+    def enabled(self) -> bool:
+        """True if the outbox may have rows."""
+        return bool(self.events) or self.notifies
+
+    def of_jobs(self, changes: Iterable[tuple[Job | None, Job]]) -> tuple[Entry, ...]:
+        """Return the entries of these changes of jobs."""
+        if not self.enabled:
+            return ()
+        return tuple(entry for before, after in changes for entry in self._entries(before, after))
+
+    def _entries(self, before: Job | None, after: Job) -> Iterator[Entry]:
+        notified = {NOTIFIED[word] for word in after.notify if word in NOTIFIED} if self.notifies else set()
+        for detail in job_events(before, after):
+            to = [BUS] if detail["type"] in self.events else []
+            to += [TOPIC] if detail["type"] in notified else []
+            if to:
+                yield Entry(tuple(to), detail)
+
+    def of_settings(self, version: int, events: Sequence[PoolEvent], audit: Sequence[AuditEntry]) -> tuple[Entry, ...]:
+        """Return the entries of the change that made this version of pools and settings.
+
+        A learned window of a training plan has neither pool events nor audit entries, and is no event.
+        """
+        found = [(_RECORDED[each.action], _recorded(each)) for each in audit if each.action in _RECORDED]
+        found += [(EventType.POOLS, _made(events))] if events else []
+        return tuple(
+            Entry((BUS,), {"version": DETAIL_VERSION, "type": kind.value, "sequence": version, **detail})
+            for kind, detail in found
+            if kind in self.events
+        )
+
+    def of_usage(self, before: Usage, after: Usage, policy: Policy) -> tuple[Entry, ...]:
+        """Return the entries of the budget thresholds that bookings cross."""
+        if EventType.BUDGET not in self.events:
+            return ()
+        budgets = ((name, share.budget) for name, share in policy.shares.items())
+        return tuple(
+            Entry((BUS,), detail)
+            for name, budget in budgets
+            if budget is not None and name in after.accounts and after.accounts[name] != before.accounts.get(name)
+            for detail in _crossings(name, budget, before, after)
+        )
+
+
+def _recorded(entry: AuditEntry) -> dict[str, Any]:
+    by = entry.principal or "unknown"
+    return {"at": timestamp(entry.at), "by": by, "before": dict(entry.before), "after": dict(entry.after)}
+
+
+def _made(events: Sequence[PoolEvent]) -> dict[str, Any]:
+    return {
+        "at": timestamp(events[0].at),
+        "by": _MANAGER,
+        "reason": {"message": "; ".join(sorted({event.why for event in events if event.why}))},
+        "before": {f"{event.pool}.cap": event.before for event in events},
+        "after": {f"{event.pool}.cap": event.after for event in events},
+    }
+
+
+def _crossings(share: str, budget: Budget, before: Usage, after: Usage) -> Iterator[dict[str, Any]]:
+    at = after.accounts[share].at
+    was, now = (_percent(budget, usage.in_period(share, budget, at)) for usage in (before, after))
+    used = after.in_period(share, budget, at)
+    for threshold in BUDGET_THRESHOLDS:
+        if was < threshold <= now:
+            yield {
+                "version": DETAIL_VERSION,
+                "type": EventType.BUDGET.value,
+                "share": share,
+                "threshold": threshold,
+                "at": timestamp(at),
+                "used": {"gpuHours": round(used.gpu_seconds / 3600, 3), "dollars": round(used.dollars, 2)},
+                "budget": {"gpuHours": budget.gpu_hours, "dollars": budget.dollars},
+                "periodStart": timestamp(period_start(budget, at)),
+                "periodEnd": timestamp(period_end(budget, at)),
+            }
+
+
+def _percent(budget: Budget, used: Spent) -> float:
+    """Return the percentage that is used of the bound that is nearer to its end."""
+    parts = [(used.gpu_seconds / 3600, budget.gpu_hours), (used.dollars, budget.dollars)]
+    return max((100 * amount / bound if bound else 100.0 for amount, bound in parts if bound is not None), default=0.0)

@@ -1,0 +1,20 @@
+"""Recipients of what commits have put into the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+Detail = Mapping[str, Any]
+"""An event as JSON values; docs/reference/events.md describes it."""
+
+
+class Deliverer(Protocol):
+    """Delivers details to one recipient."""
+
+    def deliver(self, details: Sequence[Detail]) -> Sequence[bool]:
+        """Deliver the details, in their order; return for each whether the recipient has accepted it.
+
+        Raises `Throttled`, `Unavailable`, `NotPermitted`: then any of them may have been delivered.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Delivery of what commits have put into the outbox."""
