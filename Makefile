@@ -138,6 +138,22 @@ $(PYTHON310): pyproject.toml | .venv/.stamp
 	$(BIN)/uv pip install --quiet --target .local/python310/site --python-version 3.10 --only-binary :all: --resolution lowest-direct -r pyproject.toml
 	touch $@
 
+# A browser's tests: Playwright drives the Chromium of the system, with axe for accessibility; TypeScript checks the page's
+# types. The page itself needs no Node.js, neither to install nor to run.
+BROWSER := .venv-browser/.stamp .local/browser/.stamp
+
+.venv-browser/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-browser, which drives a browser"
+	$(call environment,.venv-browser,--group browser)
+
+.local/browser/.stamp:
+	mkdir -p .local/browser
+	@echo "Setting up .local/browser, which checks the console's page"
+	@command -v $(NPM) > /dev/null || { echo "npm is missing: install Node.js" >&2; exit 1; }
+	$(NPM) install --prefix .local/browser --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
+	    axe-core@4.14.1 typescript@7.0.2
+	touch $@
+
 # ---------------------------------------------------------------- run
 
 .PHONY: demo
@@ -187,12 +203,13 @@ test: install-all ## Run the tests
 .PHONY: test-all
 test-all: ## Run the tests and the longer proofs
 	$(MAKE) test SLOW=1
+	$(MAKE) test-browser
 
 MARKED = $(if $(SLOW),,-m "not slow")
 
 .PHONY: test-unit
 test-unit: .venv/.stamp $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) ## Run the tests that need no deployed stack
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax --ignore=tests/browser $(ARGS)
 
 .PHONY: test-stack
 test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp ## Run the tests of the deployed stack
@@ -214,6 +231,11 @@ test-torch: .venv-torch/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous be
 .PHONY: test-jax
 test-jax: .venv-jax/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below JAX
 	.venv-jax/bin/python -m pytest $(MARKED) tests/jax $(ARGS)
+
+.PHONY: test-browser
+test-browser: .venv/.stamp $(BROWSER) ## Run the console's tests in a browser; needs Debian's chromium, or CHROMIUM=path
+	.local/browser/node_modules/.bin/tsc --project tests/console/tsconfig.json
+	.venv-browser/bin/python -m pytest --config-file=tests/browser/pytest.ini tests/browser $(ARGS)
 
 .PHONY: lint
 lint: .venv/.stamp lint-prose ## Check style, types and prose

@@ -71,6 +71,7 @@ PLACES: Final[Mapping[str, Place]] = {
         "Examine the queue: address, credentials, permissions, quotas, alarms, versions.",
     ),
     "plan": Place("jobs.plan", "plan", "Show what would happen if a request were submitted now."),
+    "console": Place("console", "console", "Open the queue's console in the browser."),
     "replay": Place("replay", "replay", "Replay a trace of jobs through the queue's planner."),
     "demo": Place("demo", "demo", "Run a demo of the queue on this machine.", _FORWARD_ALL),
     "pools": Place("queue.pools", "app", "Show, set, drain and remove pools."),

@@ -34,6 +34,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "resume": ("resume",),
     "restore": ("restore --dry-run",),
     "version": ("version",),
+    "console": ("console", "console --read-only --port 8642 --no-browser"),
     "plan": ("plan job.json --priority 5",),
     "pools": ("pools", "pools --wide"),
     "pools set": (

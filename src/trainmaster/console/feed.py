@@ -165,8 +165,8 @@ class Feed:
 
 
 def _message(page: _Page, read: Read, reading: _Reading) -> dict[str, Any]:
-    """Return what a page is told of a read: its error, its whole value at first, then the changes."""
-    message: dict[str, Any] = {"watch": read.text, "asOf": reading.as_of}
+    """Return what a page is told of a read, by its place in the page's list: an error, the value, or its changes."""
+    message: dict[str, Any] = {"watch": page.watched.index(read), "asOf": reading.as_of}
     if reading.error is not None:
         return message | {"error": reading.error}
     before = page.sent.get(read)

@@ -45,6 +45,7 @@ CALLS = (
     "restore",
     "version",
     "plan job.json",
+    "console --no-browser",
     "pools",
     f"pools set {P5}=1",
     f"pools drain {P5}",

@@ -1,0 +1,130 @@
+// The console's page: its frame, its addresses, and the stream that feeds the page in view.
+
+import * as api from "./lib/api.js";
+import { html, render, useEffect, useState } from "./lib/html.js";
+import { listen } from "./lib/keys.js";
+import { parseRoute } from "./lib/route.js";
+import { keep, kept } from "./lib/store.js";
+import { watch } from "./lib/stream.js";
+import { duration, HOUR, seconds } from "./lib/time.js";
+import { person } from "./lib/words.js";
+import * as job from "./pages/job.js";
+import * as now_ from "./pages/now.js";
+import * as queue from "./pages/queue.js";
+import { Patterns } from "./parts/bars.js";
+import { Help, Palette } from "./parts/help.js";
+
+/** @typedef {import("./lib/types.js").Reading} Reading */
+
+/** @type {Record<string, any>} */
+const PAGES = { now: now_, queue, job };
+const LINKS = [["now", "Now"], ["queue", "Queue"]];
+const THEMES = ["auto", "light", "dark"];
+const STALE = 15_000;
+const TICK = 5_000;
+
+/** Return a value that follows the address. */
+function useRoute() {
+  const [hash, setHash] = useState(location.hash);
+  useEffect(() => {
+    const follow = () => setHash(location.hash);
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  return parseRoute(hash);
+}
+
+/** Return the time, which moves every few seconds. */
+function useNow() {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), TICK);
+    return () => clearInterval(timer);
+  }, []);
+  return now;
+}
+
+/**
+ * Return the newest results of the reads, and when the last good one came.
+ * @param {string[]} reads
+ */
+function useReadings(reads) {
+  const key = reads.join("\n");
+  const [state, setState] = useState({ key, readings: /** @type {Reading[]} */ ([]), connected: true, good: Date.now() });
+  useEffect(() => !reads.length ? undefined : watch(reads, (readings, connected) =>
+    setState((before) => ({ key, readings, connected, good: connected && !readings.some((each) => each.error) ? Date.now() : before.good }))), [key]);
+  return state.key === key ? state : { ...state, readings: [] };
+}
+
+function App() {
+  const route = useRoute();
+  const now = useNow();
+  const page = PAGES[route.page] ?? PAGES.now;
+  const reads = page.reads(route);
+  const { readings, connected, good } = useReadings(reads);
+  const [session, setSession] = useState(/** @type {any} */ ({}));
+  const [shown, setShown] = useState("");
+  const [keys, setKeys] = useState(kept("keys", "on") === "on");
+  const [news, setNews] = useState("");
+  const values = readings.map((each) => each.value);
+  const ready = readings.length > 0 && values.every((value) => value !== undefined);
+  const problem = readings.find((each) => each.error)?.error ?? null;
+  useEffect(() => { api.session().then(setSession, () => undefined); }, [now - (now % 60_000)]);
+  useEffect(() => { document.title = `${page.title(route)} · Trainmaster`; }, [route.page, route.name]);
+  useEffect(() => listen({ enabled: () => kept("keys", "on") === "on", help: () => setShown("help"), palette: () => setShown("palette") }), []);
+  const onKeys = (/** @type {boolean} */ on) => { keep("keys", on ? "on" : "off"); setKeys(on); };
+  const names = [...new Set(values.flatMap((value) => value?.jobs ?? []).map((each) => each.jobName))];
+  return html`
+    <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the page</a>
+    <${Patterns} />
+    <${Bar} route=${route} session=${session} now=${now} asOf=${readings[0]?.asOf ?? null} onHelp=${() => setShown("help")} />
+    <${Banner} problem=${problem} connected=${connected} stale=${now - good > STALE} asOf=${readings[0]?.asOf ?? null} known=${ready} />
+    <main id="main" tabindex="-1">
+      ${ready
+        ? html`<${page.View} key=${route.page + route.name} ...${{ values, now, route, announce: setNews }} readOnly=${Boolean(session.readOnly)} region=${session.region ?? null} />`
+        : html`<header class="headline"><h1>${page.title(route)}</h1><p class="lead muted">${!reads.length ? "This is no name of a job." : problem ? "There is nothing to show." : "Asking the queue …"}</p></header>`}
+    </main>
+    <div class="hidden" role="status" aria-live="polite">${news}</div>
+    ${news && html`<div class="toast"><span>${news}</span><button type="button" class="plain" onClick=${() => setNews("")}>Dismiss</button></div>`}
+    ${shown === "help" && html`<${Help} enabled=${keys} onEnabled=${onKeys} onClose=${() => setShown("")} />`}
+    ${shown === "palette" && html`<${Palette} names=${names} onClose=${() => setShown("")} />`}`;
+}
+
+/** @param {{route: any, session: any, now: number, asOf: string | null, onHelp: () => void}} props */
+const Bar = ({ route, session, now, asOf, onHelp }) => html`<header class="bar">
+  <a class="brand" href="#/now"><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M4 6h16M4 12h10M4 18h13" /></svg>Trainmaster</a>
+  <nav aria-label="Pages">${LINKS.map(([page, text]) => html`<a key=${page} href=${`#/${page}`} aria-current=${route.page === page ? "page" : undefined}>${text}</a>`)}</nav>
+  <div class="who">
+    ${session.readOnly && html`<span class="badge">read only</span>`}
+    ${asOf && html`<span class="muted">as of ${seconds(asOf)}</span>`}
+    ${session.region && html`<span class="muted">${session.region}</span>`}
+    ${session.arn && html`<span title=${session.arn}>${person(session.arn)}</span>`}
+    ${session.expiresAt && html`<span class=${Date.parse(session.expiresAt) - now < HOUR / 4 ? "warn" : "muted"}>${expiry(session.expiresAt, now)}</span>`}
+    <${Theme} />
+    <button type="button" class="plain" aria-label="Keyboard help" onClick=${onHelp}>?</button>
+  </div>
+</header>`;
+
+/** @param {string} at @param {number} now */
+const expiry = (at, now) => (Date.parse(at) > now ? `signed in for ${duration(Date.parse(at) - now)}` : "credentials have expired");
+
+function Theme() {
+  const [theme, setTheme] = useState(kept("theme", "auto"));
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme;
+    keep("theme", theme);
+  }, [theme]);
+  return html`<label class="theme"><span class="hidden">Theme</span><select value=${theme} onChange=${(/** @type {any} */ event) => setTheme(event.target.value)}>
+    ${THEMES.map((each) => html`<option key=${each} value=${each} selected=${each === theme}>${each}</option>`)}</select></label>`;
+}
+
+/** @param {{problem: any, connected: boolean, stale: boolean, asOf: string | null, known: boolean}} props */
+function Banner({ problem, connected, stale, asOf, known }) {
+  if (!problem && (connected || !stale) && !stale) return null;
+  const shown = known && asOf ? ` Shown as of ${seconds(asOf)}.` : "";
+  const text = problem ? [problem.message, problem.hint].filter(Boolean).join(" ")
+    : connected ? "The queue does not answer." : "The console does not answer. Is `trainmaster console` still running?";
+  return html`<div class="banner" role="alert">${text}${shown}</div>`;
+}
+
+render(html`<${App} />`, /** @type {Element} */ (document.getElementById("app")));

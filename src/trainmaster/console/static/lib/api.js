@@ -1,0 +1,36 @@
+// Requests to the console's own process. All addresses are relative: the console may be below a proxy's path.
+
+/** @typedef {import("./types.js").Problem} Problem */
+
+/** @param {string} path @param {RequestInit} [options] */
+async function ask(path, options) {
+  const response = await fetch(path, options);
+  const body = await response.json().catch(() => ({}));
+  if (!response.ok) throw Object.assign(new Error(body.error?.message ?? `status ${response.status}`), { hint: body.error?.hint ?? null });
+  return body;
+}
+
+/** Return whose identity the console uses, and the queue's address. */
+export const session = () => ask("session");
+
+/**
+ * Change something through the API, and return its answer.
+ * @param {string} method @param {string} path @param {object} [body]
+ */
+export const change = (method, path, body) =>
+  ask(`api${path}`, {
+    method,
+    headers: { "X-Trainmaster-Console": "1", "Content-Type": "application/json" },
+    body: body && JSON.stringify(body),
+  });
+
+/** @param {string} name */
+const jobPath = (name) => `/jobs/${encodeURIComponent(name)}`;
+
+/** Requests of the actions. @type {Record<string, (name: string, priority: number | null) => Promise<any>>} */
+export const ACTIONS = {
+  hold: (name) => change("PATCH", jobPath(name), { hold: true }),
+  release: (name) => change("PATCH", jobPath(name), { hold: false }),
+  priority: (name, priority) => change("PATCH", jobPath(name), { priority }),
+  cancel: (name) => change("DELETE", jobPath(name)),
+};

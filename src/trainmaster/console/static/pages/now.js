@@ -1,0 +1,77 @@
+// The page Now: how the pools are used, what has changed, and what needs attention.
+
+import { html } from "../lib/html.js";
+import { readPath } from "../lib/route.js";
+import { clock, duration } from "../lib/time.js";
+import { ACTIVE, counted, demandText, ENDED } from "../lib/words.js";
+import { Legend, PoolBar, RangeBar } from "../parts/bars.js";
+import { Empty, JobLink, Time } from "../parts/small.js";
+import { changes, headline, nextStart, poolFigures, troubles, upcoming } from "../views/now.js";
+import { axisSpan, poolSegments, sharesOf } from "../views/scale.js";
+
+const MOST_CHANGES = 10;
+const MOST_NEXT = 8;
+
+export const title = () => "Now";
+export const reads = () => [
+  readPath("/queue", { limit: 100 }),
+  readPath("/jobs", { state: ACTIVE.join(), limit: 100 }),
+  readPath("/jobs", { state: ENDED.join(), limit: 50 }),
+];
+
+/** @param {{values: any[], now: number}} props */
+export function View({ values: [queue, active, ended], now }) {
+  const shares = sharesOf(active.jobs, queue.jobs);
+  const bars = queue.pools.map((/** @type {any} */ pool) => poolSegments(pool, active.jobs));
+  const soon = upcoming(queue).slice(0, MOST_NEXT);
+  const span = axisSpan(soon, now);
+  const wrong = troubles(queue, ended.jobs, now);
+  const recent = changes([...active.jobs, ...queue.jobs, ...ended.jobs], now);
+  return html`
+    <header class="headline">
+      <h1>${headline(queue, active, now)}</h1>
+      <p class="lead">${nextStart(queue, now)}</p>
+    </header>
+    ${wrong.length > 0 && html`<section class="trouble" aria-labelledby="trouble">
+      <h2 id="trouble">Needs attention</h2>
+      <ul>${wrong.map((each) => html`<li key=${each.job + each.text} class=${each.tone}>
+        <span class="mark" aria-hidden="true">${each.tone === "bad" ? "✕" : "!"}</span>
+        <span>${each.job && html`<${JobLink} name=${each.job} row /> `}${each.text}</span></li>`)}</ul>
+    </section>`}
+    <section aria-labelledby="pools">
+      <div class="section-head"><h2 id="pools">Pools</h2><${Legend} all=${bars} shares=${shares} /></div>
+      ${queue.pools.length === 0 && html`<${Empty}>There are no pools. <code>trainmaster pools set</code> makes one.<//>`}
+      <ul class="pools">${queue.pools.map((/** @type {any} */ pool, /** @type {number} */ number) => html`<${PoolRow} key=${pool.name} pool=${pool} segments=${bars[number]} />`)}</ul>
+    </section>
+    <div class="columns">
+    <section aria-labelledby="next">
+      <div class="section-head"><h2 id="next">Expected next</h2>${soon.length > 0 && html`<span class="muted">now to +${duration(span)}</span>`}</div>
+      ${soon.length === 0 && html`<${Empty}>${queue.jobs.length ? "No start can be estimated yet." : "No job waits."}<//>`}
+      <ol class="next">${soon.map((each) => html`<li key=${each.jobName}>
+        <${Time} at=${each.estimatedStart} now=${now} show=${clock} />
+        <span><${JobLink} name=${each.jobName} row /><span class="muted"> ${demandText(each)}</span></span>
+        <${RangeBar} job=${each} now=${now} span=${span} /></li>`)}</ol>
+    </section>
+    <section aria-labelledby="changes">
+      <h2 id="changes">In the last hour</h2>
+      ${recent.length === 0 && html`<${Empty}>Nothing has changed.<//>`}
+      <ol class="events">${recent.slice(0, MOST_CHANGES).map((each) => html`<li key=${each.job + each.at + each.text}>
+        <${Time} at=${each.at} now=${now} />
+        <span class=${`mark ${each.tone}`} aria-hidden="true">${each.mark}</span>
+        <span><${JobLink} name=${each.job} row /> ${each.text}</span></li>`)}</ol>
+      ${recent.length > MOST_CHANGES && html`<p class="muted">and ${recent.length - MOST_CHANGES} more</p>`}
+    </section>
+    </div>`;
+}
+
+/** @param {{pool: import("../lib/types.js").Pool, segments: any[]}} props */
+function PoolRow({ pool, segments }) {
+  const { used, waiting } = poolFigures(pool);
+  const kind = pool.kind === "on-demand" ? "" : pool.kind.replace("-", " ");
+  const type = pool.name === pool.instanceType ? "" : pool.instanceType;
+  return html`<li class="pool">
+    <div class="pool-name"><h3>${pool.name}</h3><span class="muted">${[type, kind, pool.accelerators ? `${counted(pool.accelerators, "accelerator")} each` : "", pool.madeFor ? "made by the queue" : ""].filter(Boolean).join(" · ")}</span></div>
+    <div class="pool-bar"><${PoolBar} segments=${segments} label=${pool.name} />
+      <div class="pool-figures"><span>${used}</span><span class="muted">${waiting}</span></div></div>
+  </li>`;
+}

@@ -1,0 +1,109 @@
+// The page Now as values: sentences, changes of the last hour, and what needs attention.
+
+import { clock, HOUR, moment } from "../lib/time.js";
+import { counted, NEVER, stateOf, unitsText } from "../lib/words.js";
+
+/** @typedef {import("../lib/types.js").Job} Job */
+/** @typedef {import("../lib/types.js").JobsPage} JobsPage */
+/** @typedef {import("../lib/types.js").QueuePage} QueuePage */
+/** @typedef {{at: string, job: string, tone: string, mark: string, text: string}} Event */
+/** @typedef {{tone: string, job: string, text: string}} Trouble */
+
+/** @param {number} count @param {string | null} more @param {string} one @param {string} many */
+const howMany = (count, more, one, many) => (more ? `More than ${count} jobs ${many}` : `${counted(count, "job")} ${count === 1 ? one : many}`);
+
+/**
+ * Return the headline: how many run and wait, and the next start.
+ * @param {QueuePage} queue @param {JobsPage} active @param {number} now
+ */
+export function headline(queue, active, now) {
+  const first = howMany(active.jobs.length, active.nextCursor, "runs", "run");
+  if (!queue.jobs.length) return active.jobs.length ? `${first}, and none waits.` : "The queue is empty.";
+  const waits = queue.nextCursor ? `more than ${queue.jobs.length} wait` : `${queue.jobs.length} ${queue.jobs.length === 1 ? "waits" : "wait"}`;
+  return `${active.jobs.length ? first : "No job runs"}, ${waits}.`;
+}
+
+/**
+ * Return the sentence about the next expected start; empty if there is none.
+ * @param {QueuePage} queue @param {number} now
+ */
+export function nextStart(queue, now) {
+  const [first] = upcoming(queue);
+  if (!first?.estimatedStart) return queue.jobs.length ? "No start can be estimated yet." : "";
+  const soon = Date.parse(first.estimatedStart) - now < 60_000;
+  return `${first.jobName} is next, ${soon ? "within a minute" : `expected to start at ${clock(first.estimatedStart, now)}`}.`;
+}
+
+/**
+ * Return the waiting jobs with an expected start, the soonest first.
+ * @param {QueuePage} queue
+ */
+export const upcoming = (queue) =>
+  queue.jobs
+    .filter((job) => job.estimatedStart)
+    .sort((one, other) => Date.parse(one.estimatedStart ?? "") - Date.parse(other.estimatedStart ?? ""));
+
+/**
+ * Return what has changed in the last hour, newest first.
+ * @param {Job[]} jobs @param {number} now @returns {Event[]}
+ */
+export function changes(jobs, now) {
+  return jobs
+    .flatMap(eventsOf)
+    .filter((event) => now - Date.parse(event.at) < HOUR)
+    .sort((one, other) => Date.parse(other.at) - Date.parse(one.at));
+}
+
+/** @param {Job} job @returns {Event[]} */
+function eventsOf(job) {
+  /** @type {(at: string, state: string, text: string) => Event} */
+  const event = (at, state, text) => ({ at, job: job.jobName, text, tone: stateOf(state).tone, mark: stateOf(state).mark });
+  const found = [event(job.entryTime, "pending", `entered the queue with priority ${job.priority}`)];
+  for (const attempt of job.attempts) {
+    const again = attempt.number > 1 ? "resumed" : "started";
+    if (attempt.startedAt) found.push(event(attempt.startedAt, "running", `${again} on ${unitsText(attempt.units)}`));
+    if (attempt.endedAt && attempt.outcome === "preempted") {
+      found.push(event(attempt.endedAt, "preempted", attempt.reason || "was preempted"));
+    }
+  }
+  if (job.endedAt) {
+    const why = job.failureReason ? `: ${job.failureReason}` : "";
+    found.push(event(job.endedAt, job.jobState, `${stateOf(job.jobState).label}${why}`));
+  }
+  return found;
+}
+
+/**
+ * Return what needs a person: infeasible and failed jobs, late deadlines, pools that start nothing.
+ * @param {QueuePage} queue @param {Job[]} ended @param {number} now @returns {Trouble[]}
+ */
+export function troubles(queue, ended, now) {
+  const never = queue.jobs.filter((job) => NEVER.includes(job.reason?.type ?? ""));
+  const backing = queue.jobs.filter((job) => job.reason?.type === "BackingOff");
+  const late = queue.jobs.filter((job) => ["late", "lost"].includes(job.deadline?.prospect ?? ""));
+  const failed = ended.filter((job) => job.jobState === "failed" && now - Date.parse(job.endedAt ?? "") < HOUR);
+  const closed = queue.pools.filter((pool) => pool.state !== "in use");
+  const ending = queue.pools.filter((pool) => pool.endsAt && Date.parse(pool.endsAt) - now < 24 * HOUR);
+  return [
+    ...never.map((job) => ({ tone: "bad", job: job.jobName, text: job.reason?.message ?? "can never start" })),
+    ...failed.map((job) => ({ tone: "bad", job: job.jobName, text: `failed: ${job.failureReason ?? "no reason given"}` })),
+    ...late.map((job) => ({ tone: "warn", job: job.jobName, text: job.deadline?.message ?? "is late" })),
+    ...backing.slice(0, 3).map((job) => ({ tone: "warn", job: job.jobName, text: job.reason?.message ?? "" })),
+    ...closed.map((pool) => ({ tone: "warn", job: "", text: `Pool ${pool.name} is ${pool.state}.` })),
+    ...ending.map((pool) => ({ tone: "warn", job: "", text: `The capacity of ${pool.name} ends ${moment(pool.endsAt ?? "", now)}.` })),
+  ];
+}
+
+/** Return the pool's figures in words. @param {import("../lib/types.js").Pool} pool */
+export function poolFigures(pool) {
+  const parts = [
+    `${pool.used} of ${pool.cap} used`,
+    pool.stopping ? `${pool.stopping} stopping` : "",
+    pool.held ? `${pool.held} reserved` : "",
+    pool.external ? `${pool.external} external` : "",
+    pool.warm ? `${pool.warm} warm` : "",
+    pool.state === "in use" ? `${pool.free} free` : pool.state,
+  ];
+  const waiting = pool.waiting ? `${counted(pool.waiting, "job")}${pool.waitingMore ? " or more" : ""} could use it` : "";
+  return { used: parts.filter(Boolean).join(", "), waiting };
+}

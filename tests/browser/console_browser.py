@@ -1,0 +1,87 @@
+"""A browser on a console over a lively queue: the program of `world_server.py`, and Debian's Chromium."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, Playwright
+
+ROOT = Path(__file__).parents[2]
+PYTHON = ROOT / ".venv" / "bin" / "python"
+AXE = ROOT / ".local" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
+WIDTH, HEIGHT = 1320, 900
+
+
+@dataclass
+class Server:
+    """The program, its address for the next browser, and the queue's time."""
+
+    process: subprocess.Popen[str]
+    url: str = ""
+    now: str = ""
+
+    def read(self) -> None:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the server has ended"
+        found = json.loads(line)
+        self.url, self.now = found["url"], found["now"]
+
+    def tell(self, command: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        self.read()
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[Server]:
+    """Start the program; it ends with the block."""
+    command = [str(PYTHON), str(ROOT / "tests" / "browser" / "world_server.py"), *arguments]
+    environ = os.environ | {"PYTHONPATH": str(ROOT / "src"), "POWERTOOLS_LOG_LEVEL": "CRITICAL"}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as process:
+        server = Server(process)
+        try:
+            server.read()
+            yield server
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(10)
+
+
+def launched(playwright: Playwright) -> Browser:
+    """Start Chromium. Raises FileNotFoundError."""
+    if not CHROMIUM:
+        raise FileNotFoundError("There is no Chromium: install Debian's package `chromium`, or set CHROMIUM.")
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
+def opened(browser: Browser, server: Server, hash_: str = "#/now", **options: Any) -> Page:
+    """Sign a browser in, with its clock at the queue's time, and open a page."""
+    size = {"width": WIDTH, "height": HEIGHT}
+    context = browser.new_context(**({"viewport": size, "timezone_id": "UTC", "reduced_motion": "reduce"} | options))
+    page = context.new_page()
+    page.clock.install(time=server.now)
+    server.tell("address")
+    page.goto(server.url)
+    page.wait_for_url("**/")
+    page.wait_for_selector("h1")
+    go(page, hash_)
+    return page
+
+
+def go(page: Page, hash_: str) -> None:
+    """Open a page of the console, and wait until it shows what the queue says."""
+    page.evaluate("hash => { location.hash = hash }", hash_)
+    page.wait_for_selector("main h1")
+    page.wait_for_selector("main section", timeout=10_000)
