@@ -36,6 +36,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "version": ("version",),
     "console": ("console", "console --read-only --port 8642 --no-browser"),
     "plan": ("plan job.json --priority 5",),
+    "doctor": ("doctor", "doctor --try --instance-type ml.m5.large"),
     "pools": ("pools", "pools --wide"),
     "pools set": (
         "pools set ml.p5.48xlarge=4 ml.g5.2xlarge=8",
