@@ -121,8 +121,9 @@ test("the consequences of a change are told before it", () => {
   assert.equal(of("d", 6), "Priority 0 becomes 6. It goes ahead of b and c.");
   assert.equal(of("d", 5), "Priority 0 becomes 5. It goes ahead of c.");
   assert.equal(of("a", 0), "Priority 9 becomes 0. It falls behind b and c.");
-  assert.equal(of("a", 10), "Priority 9 becomes 10. It keeps its place among the jobs of its share.");
+  assert.equal(of("a", 10), "Priority 9 becomes 10. It passes none of the first 5 jobs.");
   assert.equal(of("a", 9), "It has priority 9 now.");
+  assert.equal(consequence("priority", queue[4], 6, null, NOW), "Priority 0 becomes 6.");
   const running = job("r", { jobState: "running", attempts: [attempt()] });
   assert.equal(consequence("cancel", running, null, queue, NOW), "It stops for good after 1 h of work, and is not resumed. 2\u00a0×\u00a0ml.p5.48xlarge become free.");
   assert.equal(consequence("hold", job("q", { position: 3 }), null, queue, NOW), "It leaves the queue (now in place 3) and keeps its entry time.");

@@ -86,6 +86,13 @@ def installed(wheel, folder):
     return folder
 
 
+CONSOLE = """
+import json
+from trainmaster.console.assets import load_assets
+print(json.dumps(["/".join(parts) for parts in load_assets()]))
+"""
+
+
 def output(environment, program, *arguments, **options):
     command = [environment / "bin" / program, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=environment, **options)
@@ -121,6 +128,8 @@ def test_one_command_brings_the_command_line_and_the_client_with_the_worker_in_i
     assert "submit" in output(desk, "trainmaster", "--help")
     assert output(desk, "python", "-c", "from trainmaster import ApiClient; print(ApiClient.__name__)") == "ApiClient\n"
     assert json.loads(output(desk, "python", "-c", IMPORT_ALL)).keys()
+    page = json.loads(output(desk, "python", "-c", CONSOLE))
+    assert {"index.html", "app.js", "vendor/preact.mjs"} <= set(page)
 
 
 def test_the_local_stack_of_an_installed_package_says_that_it_needs_a_checkout(desk):

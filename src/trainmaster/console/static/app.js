@@ -22,6 +22,7 @@ const LINKS = [["now", "Now"], ["queue", "Queue"]];
 const THEMES = ["auto", "light", "dark"];
 const STALE = 15_000;
 const TICK = 5_000;
+const NEWS = 12_000;
 
 /** Return a value that follows the address. */
 function useRoute() {
@@ -66,6 +67,10 @@ function App() {
   const [shown, setShown] = useState("");
   const [keys, setKeys] = useState(kept("keys", "on") === "on");
   const [news, setNews] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => setNews(""), NEWS);
+    return () => clearTimeout(timer);
+  }, [news]);
   const values = readings.map((each) => each.value);
   const ready = readings.length > 0 && values.every((value) => value !== undefined);
   const problem = readings.find((each) => each.error)?.error ?? null;
@@ -120,7 +125,7 @@ function Theme() {
 
 /** @param {{problem: any, connected: boolean, stale: boolean, asOf: string | null, known: boolean}} props */
 function Banner({ problem, connected, stale, asOf, known }) {
-  if (!problem && (connected || !stale) && !stale) return null;
+  if (!problem && !stale) return null;
   const shown = known && asOf ? ` Shown as of ${seconds(asOf)}.` : "";
   const text = problem ? [problem.message, problem.hint].filter(Boolean).join(" ")
     : connected ? "The queue does not answer." : "The console does not answer. Is `trainmaster console` still running?";

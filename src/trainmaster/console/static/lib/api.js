@@ -13,6 +13,9 @@ async function ask(path, options) {
 /** Return whose identity the console uses, and the queue's address. */
 export const session = () => ask("session");
 
+/** Return the first jobs of the queue. @returns {Promise<import("./types.js").QueuePage>} */
+export const firstOfQueue = () => ask("api/queue?limit=100");
+
 /**
  * Change something through the API, and return its answer.
  * @param {string} method @param {string} path @param {object} [body]

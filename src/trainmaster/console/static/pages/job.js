@@ -1,6 +1,6 @@
 // The page Job: its state in a sentence, its attempts on a strip, what is in its way, and what would help.
 
-import { html, useState } from "../lib/html.js";
+import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { readPath } from "../lib/route.js";
 import { clock, spoken, utc } from "../lib/time.js";
 import { person, stateOf, unitsText } from "../lib/words.js";
@@ -22,6 +22,11 @@ export const reads = (route) => !NAME.test(route.name) ? [] : [readPath(`/jobs/$
 export function View({ values: [found], now, readOnly, region, announce }) {
   const job = /** @type {JobDetail} */ (found);
   const [action, setAction] = useState({ name: "", priority: /** @type {number | null} */ (null) });
+  const seen = useRef(job.jobState);
+  useEffect(() => {
+    if (seen.current !== job.jobState) announce(`${job.jobName} is ${stateOf(job.jobState).label}.`);
+    seen.current = job.jobState;
+  }, [job.jobState]);
   const act = (/** @type {string} */ name, /** @type {number | null} */ priority = null) => setAction({ name, priority });
   return html`
     <header class="headline">
@@ -44,7 +49,7 @@ export function View({ values: [found], now, readOnly, region, announce }) {
     <${Strip} job=${job} now=${now} />
     <${Request} job=${job} region=${region} />
     <${History} job=${job} now=${now} />
-    ${action.name && html`<${ActionDialog} action=${action.name} priority=${action.priority} jobs=${[job]} queue=${[]} now=${now}
+    ${action.name && html`<${ActionDialog} action=${action.name} priority=${action.priority} jobs=${[job]} now=${now}
       onClose=${() => act("")} onDone=${announce} />`}`;
 }
 

@@ -45,7 +45,7 @@ export function View({ values, now, route, readOnly, announce }) {
       <${ActionButtons} jobs=${chosen} readOnly=${readOnly} onAct=${setAction} />
       <button type="button" class="plain" onClick=${() => setSelected([])}>Clear</button>
     </div>`}
-    ${action && html`<${ActionDialog} action=${action} jobs=${chosen} queue=${values[0]?.jobs ?? []} now=${now}
+    ${action && html`<${ActionDialog} action=${action} jobs=${chosen} now=${now}
       onClose=${() => setAction("")} onDone=${(/** @type {string} */ text) => (setSelected([]), announce(text))} />`}`;
 }
 

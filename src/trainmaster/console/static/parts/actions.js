@@ -1,7 +1,7 @@
 // Buttons and the dialog of actions: each shows what follows from it before it is done.
 
-import { ACTIONS } from "../lib/api.js";
-import { html, useState } from "../lib/html.js";
+import { ACTIONS, firstOfQueue } from "../lib/api.js";
+import { html, useEffect, useState } from "../lib/html.js";
 import { counted } from "../lib/words.js";
 import { answered, appliesTo, consequence } from "../views/queue.js";
 import { Dialog } from "./small.js";
@@ -31,14 +31,18 @@ export const ActionButtons = ({ jobs, readOnly, onAct, always }) => html`<div cl
 
 /**
  * The dialog of an action.
- * @param {{action: string, jobs: Job[], queue: Job[], now: number, priority?: number | null, onClose: () => void, onDone: (text: string) => void}} props
+ * @param {{action: string, jobs: Job[], now: number, priority?: number | null, onClose: () => void, onDone: (text: string) => void}} props
  */
-export function ActionDialog({ action, jobs, queue, now, priority: proposed = null, onClose, onDone }) {
+export function ActionDialog({ action, jobs, now, priority: proposed = null, onClose, onDone }) {
   const eligible = jobs.filter((job) => appliesTo(action, job));
   const [priority, setPriority] = useState(proposed ?? eligible[0]?.priority ?? 0);
   const [problems, setProblems] = useState(/** @type {Record<string, string>} */ ({}));
+  const [queue, setQueue] = useState(/** @type {Job[] | null} */ (null));
   const [busy, setBusy] = useState(false);
   const { verb, title, danger, confirm } = WORDS[action];
+  useEffect(() => {
+    if (action === "priority") firstOfQueue().then(({ jobs: first }) => setQueue(first), () => undefined);
+  }, [action]);
   const what = eligible.length === 1 ? eligible[0].jobName : counted(eligible.length, "job");
 
   const send = async (/** @type {Event} */ event) => {

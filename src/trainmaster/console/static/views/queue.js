@@ -87,8 +87,8 @@ export const APPLIES = {
 export const appliesTo = (action, job) => APPLIES[action].includes(job.jobState);
 
 /**
- * Return what follows from an action for one job. `queue` is the page of the queue that the viewer sees.
- * @param {string} action @param {Job} job @param {number | null} priority @param {Job[]} queue @param {number} now
+ * Return what follows from an action for one job. `queue` has the first jobs of the queue; null while they are unknown.
+ * @param {string} action @param {Job} job @param {number | null} priority @param {Job[] | null} queue @param {number} now
  */
 export function consequence(action, job, priority, queue, now) {
   if (action === "cancel") return cancelled(job, now);
@@ -109,15 +109,15 @@ function cancelled(job, now) {
 const inOrder = (one, other) =>
   other.priority - one.priority || Date.parse(one.entryTime) - Date.parse(other.entryTime) || (one.jobName < other.jobName ? -1 : 1);
 
-/** @param {Job} job @param {number | null} priority @param {Job[]} queue */
+/** @param {Job} job @param {number | null} priority @param {Job[] | null} queue */
 function reprioritised(job, priority, queue) {
   if (priority === null || priority === job.priority) return `It has priority ${job.priority} now.`;
   const change = `Priority ${job.priority} becomes ${priority}.`;
-  if (!WAITING.includes(job.jobState)) return change;
+  if (!WAITING.includes(job.jobState) || queue === null) return change;
   const others = queue.filter((each) => each.jobName !== job.jobName && each.share === job.share);
   const moved = { ...job, priority };
   const passed = others.filter((each) => inOrder(job, each) > 0 !== inOrder(moved, each) > 0).map((each) => each.jobName);
-  if (!passed.length) return `${change} It keeps its place among the jobs of its share.`;
+  if (!passed.length) return `${change} It passes none of the first ${queue.length} jobs.`;
   return `${change} ${priority > job.priority ? "It goes ahead of" : "It falls behind"} ${listed(passed)}.`;
 }
 
