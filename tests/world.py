@@ -23,10 +23,11 @@ from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.adapters.eventbridge import EventBus
 from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.adapters.sns import NotificationTopic
 from trainmaster.bootstrap import Application, Settings, parse_pools
 from trainmaster.domain.errors import Throttled, Unavailable
 from trainmaster.domain.events.job_events import timestamp
-from trainmaster.domain.events.publication import BUS, Publication
+from trainmaster.domain.events.publication import BUS, TOPIC, Publication
 from trainmaster.domain.events.types import event_types
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.policy.settings import Policy
@@ -46,6 +47,7 @@ from trainmaster.service.submit import submit
 
 TABLE = "sagemaker-queue"
 QUEUE = "sagemaker-queue"
+TOPIC_ARN = "arn:aws:sns:us-east-1:111122223333:training-jobs"
 EPOCH = datetime.fromisoformat("2026-11-21T12:00:00+00:00")
 TICK = timedelta(seconds=60)
 VISIBILITY = timedelta(seconds=120)
@@ -239,6 +241,17 @@ class FakeBus:
         return {"FailedEntryCount": sum("ErrorCode" in answer for answer in answers), "Entries": answers}
 
 
+@dataclass
+class FakeTopic:
+    """An SNS client that keeps the messages it accepts."""
+
+    faults: Faults
+    messages: list[dict[str, Any]] = field(default_factory=list)
+
+    def publish(self, **message: Any) -> None:
+        self.faults.around("Publish", lambda: self.messages.append(message))
+
+
 class Context:
     """The Lambda context that the manager looks at."""
 
@@ -267,6 +280,7 @@ class World:
         faults: Faults | None = None,
         events: Callable[[int, dict[str, Any]], list[float]] | None = None,
         published: str = "none",
+        notifies: bool = False,
         **simulator: Any,
     ) -> None:
         self.clock = VirtualClock(EPOCH)
@@ -284,7 +298,8 @@ class World:
         if dynamodb is not None:
             self.faults.watch(dynamodb)
         self.published = event_types(published)
-        self.bus = FakeBus(self.faults)
+        self.notifies = notifies
+        self.bus, self.topic = FakeBus(self.faults), FakeTopic(self.faults)
         self.pools = pools
         self.policy = policy or Policy(reservation_timeout=timedelta(minutes=20))
         self.queue = WakeQueue(self.clock.now)
@@ -394,11 +409,16 @@ class World:
                 pools=self.pools,
                 allowed_roles=("*",),
                 events=self.published,
+                notification_topic=TOPIC_ARN if self.notifies else "",
             )
         )
         application.clock = self
         application.__dict__["store"] = self._store()
-        application.__dict__["outbox"] = Outbox(application.store, {BUS: EventBus(lambda: self.bus)}, QUEUE)
+        application.__dict__["outbox"] = Outbox(
+            application.store,
+            {BUS: EventBus(lambda: self.bus), TOPIC: NotificationTopic(lambda: self.topic, TOPIC_ARN)},
+            QUEUE,
+        )
         application.__dict__["publisher"] = self.queue
         application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
         application.__dict__["training"] = SageMakerLauncher(self.sagemaker, QUEUE)
@@ -430,7 +450,7 @@ class World:
             "default_pools": parse_pools(self.pools),
             "parameter": self.pools,
             "policy": self.policy,
-            "publication": Publication(self.published),
+            "publication": Publication(self.published, notifies=self.notifies),
         }
         in_memory, in_dynamodb = self.stores
         if self.dynamodb is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -62,6 +63,13 @@ def asking(name: str, /, **options: str) -> dict[str, Any]:
 
 def made(request: dict[str, Any]) -> Job:
     return DOOR.admit(request, Caller(ALICE), pools_of(), NOW).job
+
+
+def test_a_job_that_asks_for_notifications_is_told_if_there_is_no_topic():
+    for notifies, told in [(False, True), (True, False)]:
+        admission = replace(DOOR, notifies=notifies)
+        advice = admission.admit(asking("job1", notify="end"), Caller(ALICE), pools_of(), NOW).warnings
+        assert any("NotificationTopicArn" in each for each in advice) == told
 
 
 class TestTheJob:

@@ -106,6 +106,8 @@ def check(world: World, names: list[str]) -> None:
         assert job.state in ENDED
         assert all(attempt.outcome is not Outcome.ACTIVE for attempt in job.attempts)
     assert not world.queue.aside
+    if world.published:
+        world.check_events(*names)
 
 
 def check_article(world: World, names: list[str]) -> None:
@@ -242,7 +244,7 @@ def test_many_troubles_at_once(seed):
     fail = {number: rng.choice(codes) for number in range(1, 400) if rng.random() < 0.08}
     faults = Faults(fail=fail, kill_after=rng.randint(1, 100))
     late = lambda seen, event: rng.choice(([], [0.0], [0.0, 90.0], [rng.uniform(0, 600)]))  # noqa: E731
-    with a_world(pools=CROWD.pools, faults=faults, events=late) as world:
+    with a_world(pools=CROWD.pools, faults=faults, events=late, published="all") as world:
         check(world, crowd(world, seed))
 
 
@@ -253,5 +255,5 @@ def test_random_crowds_with_random_troubles(chunk):
         rng = random.Random(seed)
         fail = {number: "ThrottlingException" for number in range(1, 600) if rng.random() < 0.05}
         faults = Faults(fail=fail, kill_after=rng.randint(1, 200))
-        with a_world(pools=CROWD.pools, faults=faults) as world:
+        with a_world(pools=CROWD.pools, faults=faults, published="all") as world:
             check(world, crowd(world, seed))

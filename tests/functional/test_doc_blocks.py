@@ -33,6 +33,8 @@ from fake_api import STAGE, served
 from trainmaster.client.api.client import ApiClient
 from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.events.notification import ATTRIBUTES
+from trainmaster.domain.events.types import DETAIL_TYPES, EventType
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.service.resizing.contract import resize_request
 
@@ -262,7 +264,9 @@ def test_a_document_is_accepted(block, world):
     document(world, json.loads(block.text))
 
 
-def document(world: ApiWorld, value: dict[str, Any]) -> None:
+def document(  # noqa: C901 -- a case for each kind of document
+    world: ApiWorld, value: dict[str, Any]
+) -> None:
     """Give a document to what takes it, which its members tell."""
     schemas = world.get("/openapi.json").body["components"]["schemas"]
     if "TrainingJobName" in value:
@@ -278,6 +282,11 @@ def document(world: ApiWorld, value: dict[str, Any]) -> None:
         check_statement(value)
     elif value.keys() <= {"subnets", "images", "buckets", "requiredTags"}:
         RequestPolicy.parse(value)
+    elif "detail-type" in value:
+        # test_event_pages.py holds the members against real events.
+        assert value["detail-type"] == DETAIL_TYPES[EventType(value["detail"]["type"])]
+    elif value.keys() <= ATTRIBUTES.keys():
+        assert all(isinstance(each, list) for each in value.values()), "a filter policy of SNS"
     elif "answerTo" in value:
         check_resize_request(value)
     elif value.keys() & {"RoleArn", "AlgorithmSpecification"}:

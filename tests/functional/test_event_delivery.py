@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 
 from builders import ADA, P5
 from tables import new_table
+from trainmaster.domain.errors import Unavailable
+from trainmaster.ports.store import Pause
 from trainmaster.service.change import cancel
-from world import BRISK, Faults, World, kills
+from world import BRISK, Faults, World, a_request, kills
 
 CHUNKS = 10
 
@@ -119,3 +122,79 @@ def test_a_deployment_that_subscribes_to_some_types_gets_these_alone():
     story(world)
     assert {detail["type"] for detail in world.bus.details} == {"ended", "preempted"}
     assert not world.api_context.store.outbox(limit=1)
+
+
+def notified(world):
+    return [(each["MessageAttributes"]["job"]["StringValue"], each["Subject"]) for each in world.topic.messages]
+
+
+def two_jobs(world):
+    for name, tags in (("told", {"notify": "preempted+end"}), ("quiet", {})):
+        request = a_request(name, training_seconds=60)
+        request["Tags"] += [{"Key": f"trainmaster:{key}", "Value": value} for key, value in tags.items()]
+        world.submit_request(request)
+        world.run(20, step=10)
+    world.submit("urgent", priority=5, training_seconds=20)
+    world.run_until_ended("told", "quiet", "urgent")
+
+
+def test_people_are_notified_of_the_changes_that_a_job_names_alone():
+    world = World(profile=BRISK, pools=f"{P5}=1", notifies=True)
+    two_jobs(world)
+    assert notified(world) == [
+        ("told", "told was preempted (queue sagemaker-queue)"),
+        ("told", "told completed (queue sagemaker-queue)"),
+    ]
+    assert world.bus.details == []
+
+
+def test_a_topic_that_fails_delays_no_event_and_repeats_none():
+    """Each recipient has its own part of an entry: what one has accepted is not delivered to it again."""
+    world = World(profile=BRISK, pools=f"{P5}=1", published="ended", notifies=True)
+    broken, publish = True, world.topic.publish
+
+    def failing(**message):
+        if broken:
+            raise Unavailable("the topic is gone")
+        publish(**message)
+
+    world.topic.publish = failing
+    two_jobs(world)
+    world.run(300, step=60)
+    assert sorted(each["jobName"] for each in world.bus.details) == ["quiet", "told", "urgent"]
+    assert [entry.to for row in world.api_context.store.outbox(limit=9) for entry in row.entries] == [("topic",)] * 2
+    broken = False
+    world.run(120, step=60)
+    assert len(notified(world)) == 2
+    assert len(world.bus.details) == 3
+    assert not world.api_context.store.outbox(limit=1)
+
+
+def test_events_are_delivered_while_the_manager_is_paused():
+    world = World(profile=BRISK, pools=f"{P5}=1", published="submitted")
+    world.api_context.store.set_pause(Pause("a test", "ada", world.now()))
+    world.submit("job1")
+    world.run(120, step=60)
+    assert [each["type"] for each in world.bus.details] == ["submitted"]
+
+
+def test_an_entry_to_a_recipient_of_a_newer_release_stays():
+    world = World(profile=BRISK, published="submitted")
+    store = world.api_context.store
+    world.submit("job1")
+    (row,) = store.outbox(limit=1)
+    store.settle_outbox(row, [replace(row.entries[0], to=("bus", "callback"))])
+    world.run(60, step=60)
+    (row,) = store.outbox(limit=2)
+    assert row.entries[0].to == ("callback",)
+    assert len(world.bus.details) == 1
+
+
+def test_a_damaged_row_holds_up_no_other():
+    with new_table() as client:
+        world = World(client, profile=BRISK, pools=f"{P5}=1", published="ended")
+        item = {"pk": {"S": "OUTBOX"}, "sk": {"S": "0000"}, "entries": {"S": "[[1]]"}}
+        client.put_item(TableName="sagemaker-queue", Item=item)
+        world.submit("job1", training_seconds=20)
+        world.run_until_ended("job1")
+        assert [each["jobName"] for each in world.bus.details] == ["job1"]

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("quiet")
 @contextmanager
 def a_world(*, durable: bool = False, **arguments: Any) -> Iterator[ElasticWorld]:
     if not durable:
-        yield ElasticWorld(profile=BRISK, pools=f"{P5}={CAP}", **arguments)
+        yield ElasticWorld(profile=BRISK, pools=f"{P5}={CAP}", published="all", **arguments)
         return
     with new_table() as client:
         yield ElasticWorld(client, profile=BRISK, pools=f"{P5}={CAP}", **arguments)
@@ -122,6 +122,8 @@ def check(world: ElasticWorld, names: list[str]) -> None:
         assert all(each.outcome is not Outcome.ACTIVE for each in world.job(name).attempts)
     assert world.job("elastic").preemptions == 0
     assert not world.queue.aside
+    if world.published:
+        world.check_events(*names)
 
 
 def check_decreed(world: ElasticWorld, names: list[str]) -> None:

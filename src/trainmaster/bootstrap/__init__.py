@@ -102,6 +102,7 @@ class Application:
             rules=self.caller_rules,
             access=self.access,
             allow_non_preemptible=self.settings.allow_non_preemptible,
+            notifies=self.publication.notifies,
         )
 
     @cached_property

@@ -19,6 +19,8 @@ _VERBS = {
 }
 _ENDS = {"completed": "completed", "failed": "failed", "stopped": "was stopped", "cancelled": "was cancelled"}
 _MINUTE, _HOUR = 60, 3600
+ATTRIBUTES = {"type": "type", "state": "to", "share": "share", "user": "submittedBy", "job": "jobName"}
+"""Attributes by which subscriptions filter, and the members of the detail that they are."""
 
 
 def subject(detail: Mapping[str, Any]) -> str:
@@ -57,15 +59,8 @@ def chat_message(detail: Mapping[str, Any]) -> str:
 
 
 def attributes(detail: Mapping[str, Any]) -> dict[str, str]:
-    """Return the attributes by which subscriptions filter."""
-    found = {
-        "type": detail["type"],
-        "state": detail["to"],
-        "share": detail["share"],
-        "user": detail.get("submittedBy", ""),
-        "job": detail["jobName"],
-    }
-    return {name: str(value) for name, value in found.items() if value}
+    """Return the attributes of a message; SNS takes no empty ones."""
+    return {name: str(detail[member]) for name, member in ATTRIBUTES.items() if detail.get(member)}
 
 
 def _facts(detail: Mapping[str, Any]) -> list[tuple[str, str]]:

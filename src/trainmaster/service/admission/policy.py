@@ -36,6 +36,10 @@ from trainmaster.service.admission.feasibility import FeasibilityCheck
 from trainmaster.service.admission.shares import check_share, share_warnings
 
 _DEFAULT_POLICY = Policy()
+_NO_TOPIC = (
+    "trainmaster:notify has no effect here: the deployment has no topic for notifications (parameter "
+    "NotificationTopicArn)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,14 @@ class AdmissionPolicy:
         rules: the rules on what the queue does for a caller.
         access: decides who may submit to a share, and has the ceilings of the deployment.
         allow_non_preemptible: whether the tag `trainmaster:preemptible=false` is accepted.
+        notifies: whether there is a topic for the changes that jobs name in the tag `trainmaster:notify`.
     """
 
     shape_problems: Callable[[Request], Sequence[Problem]]
     rules: CallerRules = field(default_factory=CallerRules)
     access: Access = NO_ADMINS
     allow_non_preemptible: bool = True
+    notifies: bool = False
 
     def admit(  # noqa: PLR0913 - the request and everything it is checked against
         self,
@@ -101,6 +107,7 @@ class AdmissionPolicy:
         for problem in job_problems(job, policy.shares.get(options.share), pools, catalogue):
             raise problem.refusal()
         advice = [*warnings(request, preemptible=options.preemptible), *pool_warnings(request, demand, pools)]
+        advice += [_NO_TOPIC] if options.notify and not self.notifies else []
         advice += storage_warnings(request, demand, pools, catalogue)
         if elastic is not None:
             check_pools(request, elastic, demand, pools)
