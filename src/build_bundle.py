@@ -1,6 +1,6 @@
 """Assemble the code of a Lambda function: the modules that its handler imports and the packages they need, compiled.
 
-`sam build` runs it through `build.mk`. It needs the standard library and pip, of Python 3.11 or newer on any machine.
+`sam build` runs it through `build.mk`. It needs the standard library and pip, of Python 3.10 or newer on any machine.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from pathlib import Path
 
 from locked_packages import Artifact, Pin, install, lock_of, needed, normalize, read_lock, wheel_options, write_sbom
 
-SOURCE = Path(__file__).resolve().parent
 PACKAGE = "trainmaster"
+_HERE = Path(__file__).resolve().parent
+SOURCE = _HERE if (_HERE / PACKAGE).is_dir() else _HERE.parents[2]
+"""The folder of the package: this one in a checkout; site-packages for the copy in the wheel's `deployment/shipped`."""
 HANDLERS = {
     "ApiFunction": "trainmaster.handlers.api.app",
     "ManagerFunction": "trainmaster.handlers.manager",
@@ -37,8 +39,8 @@ LAMBDA_FOLDER = "/var/task"
 
 def main(arguments: list[str] | None = None) -> None:
     """Build one bundle, as the command line asks."""
-    if tuple(sys.version_info) < (3, 11):  # not read by mypy, which checks all code as 3.10
-        sys.exit(f"Trainmaster builds with Python 3.11 or newer; {sys.executable} is older.")
+    if tuple(sys.version_info) < (3, 10):  # not read by mypy, which checks all code as 3.10
+        sys.exit(f"Trainmaster builds with Python 3.10 or newer; {sys.executable} is older.")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("function", choices=HANDLERS, help="logical id in template.yaml")
     parser.add_argument("--python", required=True, help="Python version of the runtime, such as 3.13")
@@ -51,7 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
 def build(function: str, python: str, machine: str, into: Path) -> None:
     """Write the bundle of a function into a folder, for a platform; say so if it cannot be compiled here."""
     modules, packages = reached(HANDLERS[function], WITHOUT.get(function, ()))
-    lock = lock_of(SOURCE / "locks", python, machine)
+    lock = lock_of(_HERE / "locks", python, machine)
     pins = requirements(packages, read_lock(lock))
     copy_modules(modules, into)
     install(pins, wheel_options(python, machine), into)

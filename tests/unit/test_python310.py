@@ -33,6 +33,7 @@ COMMANDS = [
     ["settings"],
     ["audit"],
     ["doctor", "--help"],
+    ["deploy", "--help"],
     ["show", "missing"],
 ]
 

@@ -70,6 +70,11 @@ PLACES: Final[Mapping[str, Place]] = {
         "doctor",
         "Examine the queue: address, credentials, permissions, quotas, alarms, versions.",
     ),
+    "deploy": Place("deployment.deploy", "deploy", "Deploy the queue to your AWS account, or change its parameters."),
+    "upgrade": Place(
+        "deployment.upgrade", "upgrade", "Deploy the installed release to the stack, with its present parameters."
+    ),
+    "uninstall": Place("deployment.uninstall", "uninstall", "Delete the stack of the queue, and say what stays."),
     "plan": Place("jobs.plan", "plan", "Show what would happen if a request were submitted now."),
     "console": Place("console", "console", "Open the queue's console in the browser."),
     "replay": Place("replay", "replay", "Replay a trace of jobs through the queue's planner."),

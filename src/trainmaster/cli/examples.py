@@ -34,9 +34,16 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "resume": ("resume",),
     "restore": ("restore --dry-run",),
     "version": ("version",),
+    "doctor": ("doctor", "doctor --try --instance-type ml.m5.large"),
+    "deploy": (
+        "deploy",
+        "deploy --config queue.yaml --dry-run",
+        "deploy --yes --parameter LogLevel=DEBUG",
+    ),
+    "upgrade": ("upgrade", "upgrade --yes --json"),
+    "uninstall": ("uninstall", "uninstall --confirm trainmaster"),
     "console": ("console", "console --read-only --port 8642 --no-browser"),
     "plan": ("plan job.json --priority 5",),
-    "doctor": ("doctor", "doctor --try --instance-type ml.m5.large"),
     "pools": ("pools", "pools --wide"),
     "pools set": (
         "pools set ml.p5.48xlarge=4 ml.g5.2xlarge=8",

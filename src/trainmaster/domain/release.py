@@ -41,6 +41,12 @@ def service_problem(service: str, client: str) -> str | None:
     return None
 
 
+def is_older(version: str, other: str) -> bool:
+    """Return whether a version comes before another; False if either is no version."""
+    found, present = _release(version), _release(other)
+    return found is not None and present is not None and found < present
+
+
 def _known(version: str) -> _Release:
     return _release(version) or (0, 0, 0)
 

@@ -19,9 +19,11 @@ from trainmaster.client.api.client import ApiClient
 
 WITHOUT = {"replay", "demo"}
 """Their help says how to call them."""
+OF_THE_STACK = {"deploy", "upgrade", "uninstall"}
+"""They call CloudFormation, not the API."""
 SURVEYS = {"doctor"}
 """It reports a call that fails among its findings."""
-LINES = [line for path, lines in EXAMPLES.items() for line in lines if path not in SURVEYS]
+LINES = [line for path, lines in EXAMPLES.items() for line in lines if path not in OF_THE_STACK | SURVEYS]
 CONTAINER = {"name": "train", "image": "111122223333.dkr.ecr.us-east-1.amazonaws.com/train:1", "command": ["train"]}
 MANIFEST = {
     "apiVersion": "sagemaker.amazonaws.com/v1",

@@ -56,8 +56,8 @@ CALLS = (
     "settings unset order",
     "settings schema",
 )
-WITHOUT_API = {"replay", "demo", "doctor"}
-"""The last prints its findings as they come."""
+WITHOUT_API = {"replay", "demo", "doctor", "deploy", "upgrade", "uninstall"}
+"""Those from doctor on call AWS first; doctor prints its findings as they come."""
 IN_PROCESSES = ("ls", "--version", "submit job.json")
 
 

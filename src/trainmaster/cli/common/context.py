@@ -97,6 +97,7 @@ class CliContext:
         clock: seconds, for waiting.
         sleep: waits for so many seconds.
         exec_program: replaces this process, given a program's arguments.
+        has_keyboard: whether a person can answer questions.
         is_installed: whether a module of this name is installed.
         target: the API to call.
     """
@@ -111,6 +112,7 @@ class CliContext:
     sleep: Callable[[float], None] = time.sleep
     exec_program: Callable[[Sequence[str]], None] = exec_program
     is_installed: Callable[[str], bool] = lambda module: find_spec(module) is not None
+    has_keyboard: Callable[[], bool] = lambda: bool(sys.stdin) and sys.stdin.isatty()
     target: ApiTarget = ApiTarget()
 
     def api(self) -> ApiClient:

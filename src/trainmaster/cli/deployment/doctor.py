@@ -108,7 +108,7 @@ def _tried(cli: CliContext, subject: Subject, trial: Trial, *, yes: bool) -> boo
     name = trial.request["TrainingJobName"]
     typer.echo(f"The job {name} will be submitted. {trial.price_sentence}", err=True)
     if not yes:
-        if not sys.stdin.isatty():
+        if not cli.has_keyboard():
             raise Refused("Nothing was submitted: there is no terminal to confirm it on.", hint="Add --yes.")
         typer.confirm("Submit it?", abort=True, err=True)
     subject.api.submit(trial.request)
