@@ -149,7 +149,7 @@ class Creates:
         report = seen(bench)
         assert report.training_job_name == "job1"
 
-    def test_it_carries_its_queue_job_and_attempt_and_the_users_tags(self, bench: Bench):
+    def test_it_carries_its_queue_job_attempt_and_share_and_the_users_tags(self, bench: Bench):
         create(bench, "job1-qstamp-2", number=2, queue_job="job1", priority=7)
         assert bench.tags_of("job1-qstamp-2") == {
             "priority": "7",
@@ -157,6 +157,7 @@ class Creates:
             "trainmaster:job": "job1",
             "trainmaster:attempt": "2",
             "trainmaster:start": an_attempt().start_id,
+            "trainmaster:share": "default",
         }
 
     def test_the_rest_of_the_request_arrives_as_it_was(self, bench: Bench):
