@@ -103,7 +103,7 @@ def read(answer: Mapping[str, Any]) -> Reply:
     assert answer["isBase64Encoded"] is False
     headers = {name.lower(): ", ".join(values) for name, values in answer["multiValueHeaders"].items()}
     assert headers["content-type"] == "application/json"
-    return Reply(answer["statusCode"], json.loads(answer["body"]), headers)
+    return Reply(answer["statusCode"], json.loads(answer["body"] or "null"), headers)
 
 
 def rest_event(

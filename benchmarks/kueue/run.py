@@ -30,6 +30,7 @@ from benchmarks.kueue.workload import (
     pools,
     request_of,
 )
+from trainmaster.adapters.clock import SystemClock
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.access.caller import UNKNOWN
@@ -195,7 +196,7 @@ def measure(jobs: int, served: int, progress: Callable[[str], None]) -> dict[str
     with engine() as client:
         make_table(client)
         table = Table(client, TABLE, time.sleep)
-        store = DynamoStore(table, default_pools=pools(), parameter="bench", policy=policy())
+        store = DynamoStore(table, default_pools=pools(), parameter="bench", policy=policy(), now=SystemClock().now)
         runs.append(_measured("DynamoDB over HTTP", served, store, progress, timed=True))
     return {"runs": runs}
 

@@ -16,6 +16,7 @@ from benchmarks.common.meter import Meter, total
 from benchmarks.common.prices import dollars
 from benchmarks.common.timing import milliseconds
 from benchmarks.common.world import CALLER, TABLE, make_table
+from trainmaster.adapters.clock import SystemClock
 from trainmaster.adapters.dynamodb.rows import row_of
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
@@ -57,7 +58,9 @@ def measure(size: Size) -> dict[str, Any]:
         make_table(client)
         fill(client, size)
         pools = {name: Pool(name, max(1, size.running // size.lanes)) for name in POOLS[: size.lanes]}
-        store = DynamoStore(Table(client, TABLE, lambda _: None), default_pools=pools, parameter="")
+        store = DynamoStore(
+            Table(client, TABLE, lambda _: None), default_pools=pools, parameter="", now=SystemClock().now
+        )
         meter = Meter(client)
         snapshot = store.begin_pass()
         passed = total(meter.reset().values())

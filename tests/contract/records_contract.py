@@ -33,12 +33,6 @@ def stepped_aside(job):
     return leaving, lifecycle.observe(leaving, b.an_observation(leaving, status=Status.STOPPED), b.at(610))
 
 
-def test_records_alone_are_those_of_a_snapshot(store):
-    assert store.records() == Records()
-    ended(store)
-    assert store.records() == store.read_snapshot().records != Records()
-
-
 def ended(store, name="job1", seconds=3_600, **fields):
     running, after = a_run(name, seconds, **fields)
     store.submit(running, b.a_request(name))
@@ -69,6 +63,11 @@ def alike(found: Records, wanted: Records) -> bool:
 
 
 class RecordsContract:
+    def test_records_alone_are_those_of_a_snapshot(self, store):
+        assert store.records() == Records()
+        ended(store)
+        assert store.records() == store.read_snapshot().records != Records()
+
     def test_nothing_is_known_before_anything_has_ended(self, store):
         assert store.begin_pass().records == store.read_snapshot().records == Records()
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 from audit_contract import AuditContract, PurgeContract
+from changes_contract import ChangesContract
 from held_contract import HeldContract
 from knowledge_contract import CursorContract, KnowledgeContract
 from listing_contract import ListingContract
@@ -327,6 +328,7 @@ class FenceContract:
 
 
 class StoreContract(
+    ChangesContract,
     SubmitContract,
     MoveContract,
     FenceContract,

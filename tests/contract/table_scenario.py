@@ -90,7 +90,7 @@ def play(table: Table) -> None:
 def open_store(table: Table, *events: EventType) -> DynamoStore:
     """Return a store with the deployment's settings of the fixture, which puts these events."""
     pools, published = b.pools_of(b.a_pool(cap=8)), Publication(frozenset(events))
-    return DynamoStore(table, default_pools=pools, parameter="fixture", publication=published)
+    return DynamoStore(table, default_pools=pools, parameter="fixture", publication=published, now=lambda: b.NOW)
 
 
 def _settings(store: Store) -> None:

@@ -76,7 +76,7 @@ def test_a_page_without_waiting_jobs_reads_no_queue_but_the_records_for_expected
     deep.get("/jobs/low-0")  # the first request also checks the table's schema
     deep.store.calls.clear()
     assert names(deep.get("/jobs", state="running").body["jobs"]) == ["running-0", "running-1"]
-    assert deep.store.calls == {"list_jobs": 1, "records": 1}
+    assert deep.store.calls == {"list_jobs": 1, "records": 1, "changes": 1}
     deep.store.calls.clear()
     assert deep.get("/jobs/running-0").body["expectedEnd"] is not None
     assert deep.store.calls == {"find": 1, "request_of": 1, "records": 1}

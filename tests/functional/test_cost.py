@@ -8,18 +8,24 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from benchmarks.common.engine import engine
+from benchmarks.common.meter import total
 from benchmarks.common.requests import request
 from benchmarks.common.world import MeteredWorld, make_table
 from benchmarks.queue.depth import answers
 from benchmarks.queue.growth import POOLS, Size, fill
 from benchmarks.queue.life import Scenario, measure_idle, measure_life
 
+from api_world import CONTEXT, rest_event
 from builders import G5, P5
 from doc_blocks import ROOT
 from trainmaster.adapters.sagemaker.request_model import problems
+from trainmaster.domain.jobs.job import ENDED
+from trainmaster.domain.jobs.listing import Filter
+from trainmaster.handlers.api.app import build_app
 
 MAX_UNITS = 25
 MAX_WRITE_UNITS = {"alone, text that does not compress": 27}
@@ -101,6 +107,48 @@ def test_each_answer_of_the_api_that_is_measured_is_given():
             "GET /queue",
             "GET /pools",
         }
+
+
+def asked(world, path, tag=None, **query):
+    """The answer of the shipped handler, and what it cost."""
+    app = build_app(SimpleNamespace(api_context=world.api_context, admission=world.admission, kinds={}))
+    event = rest_event("GET", path, query=query)
+    event["headers"] |= {} if tag is None else {"If-None-Match": tag}
+    world.meter.reset()
+    answer = app.resolve(event, CONTEXT)
+    return answer, total(world.meter.reset().values())
+
+
+@pytest.mark.parametrize("path", ["/queue", "/jobs", "/pools", "/schedule"])
+def test_a_poll_of_an_unchanged_queue_costs_one_read_unit(path):
+    with engine() as client:
+        make_table(client)
+        world = MeteredWorld(client, pools=f"{POOLS[0]}=2")
+        for number in range(6):
+            world.submit_request(request(f"job{number}", kind=POOLS[0]))
+        world.run(60, step=5)
+        first, whole = asked(world, path)
+        (tag,) = first["multiValueHeaders"]["ETag"]
+        second, poll = asked(world, path, tag)
+        assert (first["statusCode"], second["statusCode"]) == (200, 304)
+        assert poll.reads <= 1 < whole.reads
+        assert poll.writes == 0
+
+
+def test_the_schedule_costs_as_many_read_units_as_why_and_what_the_past_needs():
+    with engine() as client:
+        make_table(client)
+        world = MeteredWorld(client, pools=f"{POOLS[0]}=1")
+        for number in range(6):
+            world.submit_request(request(f"job{number}", kind=POOLS[0]))
+        world.run(2_400, step=5)
+        assert len(world.api_context.store.list_jobs(Filter(states=ENDED), limit=9).jobs) >= 2
+        _, why = asked(world, "/jobs/job5", why="true")
+        _, ahead = asked(world, "/schedule", **{"from": world.now().isoformat()})
+        _, whole = asked(world, "/schedule")
+        # It reads whether anything has changed, and not the job and its request.
+        assert ahead.reads <= why.reads
+        assert whole.reads <= why.reads + 0.5 + 1
 
 
 def test_a_tick_of_an_idle_queue_costs_a_write_unit_and_no_more_than_four_read_units():

@@ -69,7 +69,9 @@ def memory_world():
 def dynamo_world(dynamodb):
     world = ApiWorld()
     table = Table(dynamodb.client, TABLE, lambda seconds: None)
-    world.memory = DynamoStore(table, default_pools=world.pools, parameter="", policy=POLICY)
+    world.memory = DynamoStore(
+        table, default_pools=world.pools, parameter="", policy=POLICY, now=world.application.clock.now
+    )
     world.store = world.application.store = CountingStore(world.memory)
     return fill(world)
 

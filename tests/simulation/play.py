@@ -326,7 +326,7 @@ class Day:
         }
         if self.dynamodb is None:
             return type(self).memory_store(table=self.memory, **settings)
-        return DynamoStore(Table(self.dynamodb, TABLE, lambda seconds: None), **settings)
+        return DynamoStore(Table(self.dynamodb, TABLE, lambda seconds: None), now=self.now, **settings)
 
     def _sent(self, verb: str, members: Any) -> None:
         if self.expands and verb == "CreateTrainingJob":

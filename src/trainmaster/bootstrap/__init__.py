@@ -163,6 +163,7 @@ class Application:
             policy=Policy(reservation_timeout=timedelta(seconds=self.settings.reservation_timeout_seconds)),
             discover=self._discover,
             publication=self.publication,
+            now=self.clock.now,
         )
 
     @cached_property

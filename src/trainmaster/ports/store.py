@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from trainmaster.domain.access.audit import AuditEntry
@@ -53,6 +53,27 @@ class QueueSettings:
     deployed: Policy = field(default_factory=Policy)
     catalogue: Catalogue = field(default_factory=Catalogue)
     history: tuple[PoolEvent, ...] = ()
+
+
+SETTLED_AFTER = timedelta(seconds=5)
+"""Time after a change in which reads may not have it yet: they are eventually consistent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The state of the queue as a token.
+
+    Attributes:
+        token: another one after each change that listings show.
+        at: the time of the newest change; None if there is none.
+    """
+
+    token: str
+    at: datetime | None
+
+    def settled(self, now: datetime) -> bool:
+        """Return whether whatever is read from now on contains the newest change."""
+        return self.at is None or abs(now - self.at) >= SETTLED_AFTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +130,14 @@ class Store(CatalogueStore, Protocol):
 
     def current_pass(self) -> int:
         """Return the number of the newest pass, 0 before the first; one small, strongly consistent read."""
+        ...
+
+    def changes(self) -> Changes:
+        """Return the state as a token, for callers that only ask whether anything has changed; eventually consistent.
+
+        It follows changes of callers and fenced changes at once, others with the next pass. A pass of a queue without
+        active and waiting jobs that has found nothing to do leaves it.
+        """
         ...
 
     def pause(self) -> Pause | None:

@@ -35,7 +35,8 @@ class _StillClock:
 
 def open_store(table: Table) -> DynamoStore:
     """Return a store that discovers endpoints' pools."""
-    return DynamoStore(table, default_pools={}, parameter="fixture", discover=DynamoEndpoints(table).discover)
+    endpoints = DynamoEndpoints(table)
+    return DynamoStore(table, default_pools={}, parameter="fixture", discover=endpoints.discover, now=lambda: b.NOW)
 
 
 def play(table: Table) -> None:

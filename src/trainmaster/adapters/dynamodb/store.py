@@ -5,7 +5,7 @@ docs/reference/table.md describes the rows. No verb uses Scan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -20,6 +20,7 @@ from trainmaster.adapters.dynamodb.catalogue import (
     cursors_of,
     cursors_row,
 )
+from trainmaster.adapters.dynamodb.control.changes import CHANGES, marks, read_changes
 from trainmaster.adapters.dynamodb.control.pause import PAUSED, pause_of, pause_text
 from trainmaster.adapters.dynamodb.control.restore import RESTORE, restore_of, restore_row
 from trainmaster.adapters.dynamodb.events.outbox import outbox_actions, read_outbox, settle_outbox
@@ -72,7 +73,7 @@ from trainmaster.domain.restore import Restore
 from trainmaster.domain.shares.charging import books
 from trainmaster.domain.store_limits import check_changes, purged_name
 from trainmaster.ports.kinds import Discover, NoDiscovery
-from trainmaster.ports.store import Page, Pause, QueueSettings, Request
+from trainmaster.ports.store import Changes, Page, Pause, QueueSettings, Request
 
 _ROUNDS = 10
 _MAX_SPILLING = 18
@@ -87,7 +88,7 @@ class DynamoStore:
         answers. default_pools: the pools of the deployment's `Pools` parameter. parameter: that parameter as text.
         Pools set through the API hold until a deployment changes it. policy: the deployment's settings, until others
         are set. discover: makes the discovery of services' pools for each snapshot. publication: what goes into the
-        outbox.
+        outbox. now: returns the present, UTC.
 
     Every verb raises `Throttled`, `Unavailable` and `NotPermitted` beyond the port's errors.
     """
@@ -101,9 +102,12 @@ class DynamoStore:
         policy: Policy | None = None,
         discover: Discover = NoDiscovery,
         publication: Publication | None = None,
+        now: Callable[[], datetime],
     ) -> None:
-        self._table, self._discover = table, discover
+        self._table, self._discover, self._now = table, discover, now
         self._publication = publication or Publication()
+        # Whether there are changes that the token does not follow yet: another store may have left some.
+        self._unmarked = True
         self._deployed = Deployed(dict(default_pools), parameter, policy or Policy())
         self._paused: bool | None = None
 
@@ -127,10 +131,13 @@ class DynamoStore:
     def begin_pass(self) -> Snapshot:
         """Fence all earlier passes, then read; see `ports.Store`. A lost answer may skip a number."""
         for _ in range(_ROUNDS):
-            number = self._table.increment(CONTROL, "pass", unless=PAUSED)
+            row, also = (marks(self._now()), [CHANGES]) if self._unmarked else (keyed(CONTROL), [])
+            number = self._table.increment(row, "pass", *also, unless=PAUSED)
             if number is not None:
                 self._paused = False
-                return self._read(number, deciding=True)
+                snapshot = self._read(number, deciding=True)
+                self._unmarked = bool(snapshot.active or snapshot.waiting)
+                return snapshot
             # A newer schema is refused as the row is read, and again before the next event.
             self._paused = None
             if (pause := self.pause()) is not None:
@@ -150,6 +157,10 @@ class DynamoStore:
         """Return the number of the pass that began last; see `ports.Store`."""
         control = self._table.get(CONTROL)
         return read(control, lambda row: int(row["pass"]["N"])) if control and "pass" in control else 0
+
+    def changes(self) -> Changes:
+        """Return the state as a token; see `ports.Store`."""
+        return read_changes(self._table, self._deployed.parameter, self._now())
 
     def pause(self) -> Pause | None:
         """Return the pause of the manager; see `ports.Store`."""
@@ -208,6 +219,7 @@ class DynamoStore:
         writes += [self._table.update_action(cursors_row(cursors))] if cursors is not None else []
         writes += audit_actions(self._table, audit)
         writes += outbox_actions(self._table, self._publication.of_jobs(changes))
+        self._unmarked |= fence is None
         if fence is None and len(writes) == len(changes) == 1 and not books(*changes[0]):
             return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
         for _ in range(_ROUNDS):
@@ -218,7 +230,12 @@ class DynamoStore:
 
     def _commit(self, fence: int | None, writes: Sequence[Action], bookings: Sequence[Action]) -> bool | None:
         """Return True if the changes won, False if not, None if only others' bookings came between."""
-        fences = [] if fence is None else [self._table.check_action(CONTROL, Guard("pass", fence))]
+        # It costs what the check alone would cost.
+        fences = (
+            []
+            if fence is None
+            else [self._table.update_action(marks(self._now()), add={CHANGES: 1}, guard=Guard("pass", fence))]
+        )
         actions = [*fences, *writes, *bookings]
         if len(actions) > MAX_ACTIONS:
             raise ValueError(f"these changes need more than {MAX_ACTIONS} writes")
@@ -237,6 +254,7 @@ class DynamoStore:
 
     def purge(self, job: Job, *, audit: Sequence[AuditEntry] = ()) -> bool:
         """Delete an ended job; see `ports.Store`."""
+        self._unmarked = True
         return purge(self._table, job, audit_actions(self._table, audit))
 
     def ended_before(self, before: datetime, *, limit: int) -> tuple[Job, ...]:
@@ -274,6 +292,7 @@ class DynamoStore:
 
     def save_catalogue(self, catalogue: Catalogue) -> None:
         """Replace the learned catalogue; see `ports.CatalogueStore`."""
+        self._unmarked = True
         self._table.update(catalogue_row(catalogue))
 
     def set_settings(
@@ -286,6 +305,7 @@ class DynamoStore:
         audit: Sequence[AuditEntry] = (),
     ) -> QueueSettings:
         """Replace the pools, the policy, or both; see `ports.Store`."""
+        self._unmarked = True
 
         def others(made: int) -> list[Action]:
             entries = self._publication.of_settings(made, events, audit)
@@ -312,10 +332,12 @@ class DynamoStore:
         """Add and remove external training jobs; see `ports.Store`. Unchanged ones are not written."""
         known = dict(readable(self._table.all_rows(STATE, **span(EXTERNAL_ROWS)), external_of))
         for name in known.keys() & set(gone) - present.keys():
+            self._unmarked = True
             self._table.delete((STATE, EXTERNAL_ROWS + name))
             del known[name]
         for name, job in present.items():
             if known.get(name) != job:
+                self._unmarked = True
                 removed = ("origin",) if job.origin is Origin.OUTSIDE else ()
                 self._table.update(external_row(name, job), remove=removed)
                 known[name] = job

@@ -92,7 +92,14 @@ class Table:
         """Return the action of a transaction that writes the row."""
         return {"Put": {"TableName": self.name, "Item": self._stamped(row), **(guard.condition() if guard else {})}}
 
-    def update_action(self, row: Row, *, remove: Sequence[str] = (), add: Mapping[str, int] | None = None) -> Action:
+    def update_action(
+        self,
+        row: Row,
+        *,
+        remove: Sequence[str] = (),
+        add: Mapping[str, int] | None = None,
+        guard: Guard | None = None,
+    ) -> Action:
         """Return the action of a transaction that sets the row's attributes and keeps others, but for `remove`.
 
         Numbers of `add` are added to those of the row, which are 0 if they do not exist.
@@ -102,6 +109,11 @@ class Table:
             update["UpdateExpression"] += f" ADD #{name} :{name}"
             update["ExpressionAttributeNames"][f"#{name}"] = name
             update["ExpressionAttributeValues"][f":{name}"] = {"N": str(number)}
+        if guard is not None:
+            condition = guard.condition()
+            update["ConditionExpression"] = condition["ConditionExpression"]
+            update["ExpressionAttributeNames"] |= condition.get("ExpressionAttributeNames", {})
+            update["ExpressionAttributeValues"] |= condition.get("ExpressionAttributeValues", {})
         return {"Update": update}
 
     def update(self, row: Row, *, remove: Sequence[str] = ()) -> None:
@@ -193,24 +205,35 @@ class Table:
             )
         )
 
-    def increment(self, key: Key, attribute: str, *, unless: str) -> int | None:
-        """Add one to a number, from 0 if it does not exist, and note the schema; return the new one.
+    def increment(self, row: Row, attribute: str, *also: str, unless: str) -> int | None:
+        """Add one to a number, and to those of `also`, from 0 if they do not exist, and set the row's attributes.
 
-        None if the row has the attribute `unless`, or a newer schema. A retried request may add two.
+        Returns the new number; None if the row has the attribute `unless`, or a newer schema. A retried request may
+        add two.
         """
         version = 0 if self.schema is None else self.schema.version
+        sets = {name: value for name, value in row.items() if name not in ("pk", "sk")}
+        sets[ATTRIBUTE] = {"N": str(version)}
+        names = {f"#{name}": name for name in (attribute, *also, *sets, unless)}
 
         def add() -> int | None:
             try:
                 answer = self.client.update_item(
                     TableName=self.name,
-                    Key=_key(key),
-                    UpdateExpression="ADD #counted :one SET #schema = :schema",
+                    Key={"pk": row["pk"], "sk": row["sk"]},
+                    UpdateExpression="ADD "
+                    + ", ".join(f"#{name} :one" for name in (attribute, *also))
+                    + " SET "
+                    + ", ".join(f"#{name} = :{name}" for name in sets),
                     ConditionExpression=(
-                        "attribute_not_exists(#unless) AND (attribute_not_exists(#schema) OR #schema <= :schema)"
+                        f"attribute_not_exists(#{unless}) AND "
+                        f"(attribute_not_exists(#{ATTRIBUTE}) OR #{ATTRIBUTE} <= :{ATTRIBUTE})"
                     ),
-                    ExpressionAttributeNames={"#counted": attribute, "#schema": ATTRIBUTE, "#unless": unless},
-                    ExpressionAttributeValues={":one": {"N": "1"}, ":schema": {"N": str(version)}},
+                    ExpressionAttributeNames=names,
+                    ExpressionAttributeValues={
+                        ":one": {"N": "1"},
+                        **{f":{name}": value for name, value in sets.items()},
+                    },
                     ReturnValues="UPDATED_NEW",
                 )
             except ClientError as error:

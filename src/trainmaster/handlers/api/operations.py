@@ -38,10 +38,14 @@ class Operation:
 
     def for_powertools(self) -> dict[int, Any]:
         """Return all responses in the form that Powertools takes."""
-        successes = {status: _response(words, model) for status, (words, model) in self.responses.items()}
+        successes = {
+            status: {"description": words} if status == _NOT_MODIFIED else _response(words, model)
+            for status, (words, model) in self.responses.items()
+        }
         return successes | {status: _refusal(status) for status in (*self.errors, *_ANY)}
 
 
+_NOT_MODIFIED = 304
 _ANY = (400, 403, 426, 429, 500, 503)
 _REFUSALS = {
     400: "`InvalidRequest`: a value of the wrong type, form or meaning; `field` names it.",

@@ -6,18 +6,20 @@ A model that only one route uses stands beside it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Protocol
 
 from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.params import Body
+from pydantic import BaseModel
 
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.rules import Action
 from trainmaster.domain.jobs.job import ACTIVE, Job
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.handlers.api import kinds, pages, plans
+from trainmaster.handlers.api.conditional import UNCHANGED, unless_unchanged
 from trainmaster.handlers.api.kinds import ApiKind
 from trainmaster.handlers.api.openapi import document
 from trainmaster.handlers.api.operations import SUBMIT_ERRORS, operation
@@ -117,7 +119,7 @@ class Routes:
         made = submit(self._parts.api_context, self._caller, self._parts.admission, request.root)
         return json_response(job_views.submission_view(made), HTTPStatus.ACCEPTED if made.new else HTTPStatus.OK)
 
-    @operation("GET", "/jobs", Action.READ, "List jobs", {200: ("One page.", job_models.JobsPage)})
+    @operation("GET", "/jobs", Action.READ, "List jobs", {200: ("One page.", job_models.JobsPage), 304: UNCHANGED})
     def list_jobs(  # noqa: PLR0913, PLR0917 -- the parameters of the query
         self,
         state: States = [],  # noqa: B006 -- Powertools takes its default from here
@@ -131,7 +133,8 @@ class Routes:
         """Return jobs that hold capacity, waiting jobs in queue order, held jobs, then the newest ended ones."""
         submitter = pages.principal_of(self._caller) if mine else None
         which = Filter(share=share, pool=pool, submitted_by=submitter, since=since)
-        return json_response(pages.jobs_page(self._parts.api_context, self._caller, state, which, limit, cursor))
+        context = self._parts.api_context
+        return self._unless_unchanged(lambda: pages.jobs_page(context, self._caller, state, which, limit, cursor))
 
     @operation("GET", "/jobs/<name>", Action.READ_JOB, "Show a job", {200: ("The job.", job_models.JobDetail)}, (404,))
     def get_job(self, name: JobName, why: Why = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
@@ -216,16 +219,22 @@ class Routes:
         "/queue",
         Action.READ,
         "Show the queue in order",
-        {200: ("One page of waiting jobs.", job_models.QueuePage)},
+        {200: ("One page of waiting jobs.", job_models.QueuePage), 304: UNCHANGED},
     )
     def get_queue(self, limit: Limit = LISTED, cursor: Cursor = None) -> Response[str]:
         """Return waiting jobs by falling priority, entry time and name; positions follow the order in force.
 
         Held jobs are not in the queue: see GET /jobs?state=held.
         """
-        return json_response(pages.queue_page(self._parts.api_context, self._caller, limit, cursor))
+        return self._unless_unchanged(lambda: pages.queue_page(self._parts.api_context, self._caller, limit, cursor))
 
-    @operation("GET", "/schedule", Action.READ, "Show the schedule", {200: ("The schedule of a period.", Schedule)})
+    @operation(
+        "GET",
+        "/schedule",
+        Action.READ,
+        "Show the schedule",
+        {200: ("The schedule of a period.", Schedule), 304: UNCHANGED},
+    )
     def get_schedule(
         self,
         start: PeriodStart = None,
@@ -237,14 +246,18 @@ class Routes:
 
         Planned starts are the estimated starts of GET /queue. The period has at most 31 days.
         """
-        context = self._parts.api_context
-        return json_response(schedule_view(read_timeline(context, self._caller, start, end, pool=pool, limit=limit)))
+        context, caller = self._parts.api_context, self._caller
+        return self._unless_unchanged(
+            lambda: schedule_view(read_timeline(context, caller, start, end, pool=pool, limit=limit))
+        )
 
-    @operation("GET", "/pools", Action.READ, "Show the pools", {200: ("All pools.", pool_models.Pools)})
+    @operation("GET", "/pools", Action.READ, "Show the pools", {200: ("All pools.", pool_models.Pools), 304: UNCHANGED})
     def get_pools(self, history: History = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query
         """Return the pools with their caps and their use, in instances."""
-        in_force = settings_in_force(self._parts.api_context, self._caller, history=history)
-        return json_response(pool_views.pools(self._parts.api_context, in_force, history=history))
+        context, caller = self._parts.api_context, self._caller
+        return self._unless_unchanged(
+            lambda: pool_views.pools(context, settings_in_force(context, caller, history=history), history=history)
+        )
 
     @operation(
         "PUT",
@@ -419,6 +432,9 @@ class Routes:
     def openapi(self) -> Response[str]:
         """Return this document, in OpenAPI 3.1."""
         return _document(document(self._app, self._kinds))
+
+    def _unless_unchanged(self, answer: Callable[[], BaseModel]) -> Response[str]:
+        return unless_unchanged(self._parts.api_context, self._app.current_event.raw_event, answer)
 
     @property
     def _caller(self) -> Caller:

@@ -51,7 +51,7 @@ from trainmaster.domain.times import NEVER
 from trainmaster.local.memory.sorted_keys import SortedKeys
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.ports.kinds import Discover, NoDiscovery
-from trainmaster.ports.store import Page, Pause, QueueSettings, Request
+from trainmaster.ports.store import Changes, Page, Pause, QueueSettings, Request
 
 
 class MemoryStore:
@@ -116,6 +116,16 @@ class MemoryStore:
         """Return the number of the pass that began last; see `ports.Store`."""
         with self._lock:
             return self._table.passes
+
+    def changes(self) -> Changes:
+        """Return the state as a token; see `ports.Store`."""
+        with self._lock:
+            table = self._table
+            jobs = (sum(job.version for job in table.jobs.values()), len(table.jobs), len(table.audit))
+            others = (table.version, sorted(table.external), sorted(table.warm), table.catalogue.learned_at)
+            newest = max(table.audit, default=None)
+            token = zlib.crc32(repr((jobs, others)).encode())
+            return Changes(f"{token:08x}", None if newest is None else newest[0])
 
     def pause(self) -> Pause | None:
         """Return the pause of the manager; see `ports.Store`."""
