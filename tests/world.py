@@ -455,7 +455,7 @@ class World:
         in_memory, in_dynamodb = self.stores
         if self.dynamodb is None:
             return in_memory(table=self.memory, **settings)
-        return in_dynamodb(Table(self.dynamodb, TABLE, lambda seconds: None), **settings)
+        return in_dynamodb(Table(self.dynamodb, TABLE, lambda seconds: None), now=self.now, **settings)
 
     def _pass_over(self, time: timedelta) -> None:
         self.simulator.advance(time.total_seconds())
