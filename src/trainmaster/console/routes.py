@@ -45,7 +45,12 @@ ROUTES: Final = (
     Route("GET", ("jobs",), _LISTED | {"state", "share", "pool", "mine", "since"}),
     Route("GET", ("jobs", NAME), frozenset({"why"})),
     Route("GET", ("queue",), _LISTED),
-    Route("GET", ("pools",)),
+    Route("GET", ("pools",), frozenset({"history"})),
+    Route("GET", ("schedule",), frozenset({"from", "to", "pool", "limit"})),
+    Route("POST", ("plan",)),
+    Route("POST", ("add-job",), changes=True),
+    Route("PATCH", ("pools", NAME), changes=True),
+    Route("DELETE", ("pools", NAME), frozenset({"force", "version"}), changes=True),
     Route("PATCH", ("jobs", NAME), changes=True),
     Route("DELETE", ("jobs", NAME), changes=True),
 )

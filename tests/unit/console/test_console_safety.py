@@ -186,7 +186,7 @@ def test_other_methods_are_refused(console, world, method):
 
 
 FOREIGN = [
-    *("POST /api/add-job", "POST /api/jobs/job1", "PUT /api/pools", "PUT /api/settings", "DELETE /api/pools/p"),
+    *("POST /api/jobs/job1", "PUT /api/pools", "PUT /api/settings", "PUT /api/pools/p", "DELETE /api/pools"),
     *("DELETE /api/pause", "PUT /api/pause", "POST /api/import", "POST /api/restore", "GET /api/export"),
     *("POST /api/jobs/job1/resize", "PATCH /api/queue", "DELETE /api/jobs", "POST /", "DELETE /app.js", "PUT /session"),
     *("GET /api", "GET /api/", "GET /api/jobs/", "GET /api/jobs/job1/", "GET /api//queue", "GET /api/queue/x"),

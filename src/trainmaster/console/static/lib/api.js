@@ -6,7 +6,8 @@
 async function ask(path, options) {
   const response = await fetch(path, options);
   const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw Object.assign(new Error(body.error?.message ?? `status ${response.status}`), { hint: body.error?.hint ?? null });
+  const { message = `status ${response.status}`, hint = null, type = "", field = null } = body.error ?? {};
+  if (!response.ok) throw Object.assign(new Error(message), { hint, type, field });
   return body;
 }
 
