@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
+
+REFUSED = re.compile(r"status of 4(00|03|09) ")
+"""The browser's own message of a request that the API refused; the page shows the reason."""
 
 if find_spec("playwright") is None:
     collect_ignore_glob = ["test_*.py"]  # `make test-browser` runs them, in an environment of its own
 else:
-    from console_browser import Server, launched, served
-    from playwright.sync_api import Browser, sync_playwright
+    from console_browser import Server, launched, opened, served
+    from playwright.sync_api import Browser, Page, sync_playwright
 
     @pytest.fixture(scope="session")
     def browser() -> Iterator[Browser]:
@@ -22,3 +27,20 @@ else:
     def server() -> Iterator[Server]:
         with served() as running:
             yield running
+
+    @pytest.fixture
+    def open_page(browser: Browser, server: Server) -> Iterator[Callable[..., Page]]:
+        """Open pages in contexts of their own; whatever they write to their console fails the test."""
+        pages, said = [], []
+
+        def open_(hash_: str = "#/now", on: Server = server, **options: Any) -> Page:
+            page = opened(browser, on, hash_, **options)
+            page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+            page.on("pageerror", lambda error: said.append(str(error)))
+            pages.append(page)
+            return page
+
+        yield open_
+        for page in pages:
+            page.context.close()
+        assert [each for each in said if not REFUSED.search(each)] == []

@@ -85,3 +85,12 @@ def go(page: Page, hash_: str) -> None:
     page.evaluate("hash => { location.hash = hash }", hash_)
     page.wait_for_selector("main h1")
     page.wait_for_selector("main section", timeout=10_000)
+
+
+def axe_violations(page: Page, within: str = "html") -> list[Any]:
+    """Return what axe-core finds in a part of the page: rules, and the elements that break them."""
+    page.evaluate(AXE.read_text())
+    return page.evaluate(
+        "async within => (await axe.run(within)).violations.map(each => [each.id, each.nodes.map(node => node.html)])",
+        within,
+    )

@@ -7,7 +7,7 @@ import os
 import re
 
 import pytest
-from console_browser import AXE, ROOT, go, opened, served
+from console_browser import ROOT, axe_violations, go, served
 from playwright.sync_api import expect
 
 PAGES = [
@@ -22,34 +22,12 @@ PAGES = [
 UPDATE_MILLISECONDS = 100
 
 
-@pytest.fixture
-def open_page(browser, server):
-    """Open pages in contexts of their own; whatever they write to their console fails the test."""
-    pages, said = [], []
-
-    def open_(hash_="#/now", on=server, **options):
-        page = opened(browser, on, hash_, **options)
-        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: said.append(str(error)))
-        pages.append(page)
-        return page
-
-    yield open_
-    for page in pages:
-        page.context.close()
-    assert said == []
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("hash_", PAGES)
 def test_axe_finds_no_violation(open_page, hash_, scheme):
     page = open_page(hash_, color_scheme=scheme)
     page.wait_for_timeout(200)
-    page.evaluate(AXE.read_text())
-    violations = page.evaluate(
-        "async () => (await axe.run()).violations.map(each => [each.id, each.nodes.map(node => node.html)])"
-    )
-    assert violations == []
+    assert axe_violations(page) == []
     assert page.locator("h1").count() == 1
 
 
@@ -65,11 +43,7 @@ def test_axe_finds_no_violation_in_dialogs(open_page, scheme):
     ):
         opening()
         page.wait_for_selector("dialog[open]")
-        page.evaluate(AXE.read_text())
-        found = page.evaluate(
-            "async () => (await axe.run('dialog')).violations.map(each => [each.id, each.nodes.map(node => node.html)])"
-        )
-        assert found == []
+        assert axe_violations(page, "dialog") == []
         page.keyboard.press("Escape")
         expect(page.locator("dialog")).to_have_count(0)
 

@@ -51,6 +51,10 @@ ROUTES: Final = (
     Route("POST", ("add-job",), changes=True),
     Route("PATCH", ("pools", NAME), changes=True),
     Route("DELETE", ("pools", NAME), frozenset({"force", "version"}), changes=True),
+    Route("GET", ("settings",)),
+    Route("GET", ("audit",), _LISTED | {"since", "until", "job", "who", "action"}),
+    Route("GET", ("openapi.json",)),
+    Route("PUT", ("settings",), changes=True),
     Route("PATCH", ("jobs", NAME), changes=True),
     Route("DELETE", ("jobs", NAME), changes=True),
 )

@@ -11,14 +11,15 @@ import { person } from "./lib/words.js";
 import * as job from "./pages/job.js";
 import * as now_ from "./pages/now.js";
 import * as queue from "./pages/queue.js";
+import * as settings from "./pages/settings.js";
 import { Patterns } from "./parts/bars.js";
 import { Help, Palette } from "./parts/help.js";
 
 /** @typedef {import("./lib/types.js").Reading} Reading */
 
 /** @type {Record<string, any>} */
-const PAGES = { now: now_, queue, job };
-const LINKS = [["now", "Now"], ["queue", "Queue"]];
+const PAGES = { now: now_, queue, job, settings };
+const LINKS = [["now", "Now"], ["queue", "Queue"], ["settings", "Settings"]];
 const THEMES = ["auto", "light", "dark"];
 const STALE = 15_000;
 const TICK = 5_000;

@@ -14,6 +14,9 @@ async function ask(path, options) {
 /** Return whose identity the console uses, and the queue's address. */
 export const session = () => ask("session");
 
+/** Return the API's answer to a read, once. @param {string} path */
+export const read = (path) => ask(`api${path}`);
+
 /** Return the first jobs of the queue. @returns {Promise<import("./types.js").QueuePage>} */
 export const firstOfQueue = () => ask("api/queue?limit=100");
 

@@ -3,6 +3,7 @@
 export const SHORTCUTS = [
   ["g n", "Now"],
   ["g q", "Queue"],
+  ["g s", "Settings"],
   ["/", "Filter"],
   ["j  k", "Next and previous row"],
   ["Enter", "Open the job of the row"],
@@ -10,7 +11,7 @@ export const SHORTCUTS = [
   ["Ctrl-K", "Go to a job by name"],
   ["?", "This help"],
 ];
-const PAGES = /** @type {Record<string, string>} */ ({ n: "#/now", q: "#/queue" });
+const PAGES = /** @type {Record<string, string>} */ ({ n: "#/now", q: "#/queue", s: "#/settings" });
 
 /** Move the focus to the next or previous row. @param {number} step */
 function move(step) {
