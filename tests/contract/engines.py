@@ -11,6 +11,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -82,6 +83,7 @@ class DynamoEngine:
     ) -> Store:
         table = Table(client or self.client, self.name, threading.Event().wait)
         default = pools_of(*(pools or [a_pool()]))
+        options = {"now": lambda: datetime.now(UTC), **options}
         return self.stores(table, default_pools=default, parameter=parameter, policy=policy, **options)
 
     def rows(self) -> list[dict[str, Any]]:

@@ -133,6 +133,7 @@ class Releases(RuleBasedStateMachine):
             Table(client, self.engine.name, lambda _: None, schema=NEXT),
             default_pools=b.pools_of(b.a_pool()),
             parameter="two",
+            now=lambda: b.NOW,
         )
         self.additive = AdditiveRelease(self.engine)
         self.model: dict[str, Job] = {}
