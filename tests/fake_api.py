@@ -116,6 +116,28 @@ def waits_for_capacity(free: int = 0) -> dict[str, Any]:
     return {"type": "WaitsForCapacity", "message": message, "pool": P5, "needed": 1, "free": free}
 
 
+def a_part(pool: str = P5, own: int = 0, used: int = 0, **changes: Any) -> dict[str, Any]:
+    """The API's view of a share's part of a pool."""
+    units = {"nominal": own, "own": own, "used": used, "held": 0, "borrowed": max(used - own, 0), "lent": 0}
+    limits = {"lends": own, "borrows": None, "limit": None, "limitedBy": None, "maxPerUser": None}
+    return {"pool": pool, **units, **limits} | changes
+
+
+def a_share(name: str, *parts: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The API's view of a share."""
+    policy = {"configured": True, "weight": 1.0, "lending": "lend-and-borrow"}
+    use = {"running": 0, "waiting": 0, "fadedGpuHours": 0.0, "budget": None}
+    return {"name": name, **policy, **use, "pools": list(parts)} | changes
+
+
+def a_budget(**changes: Any) -> dict[str, Any]:
+    """The API's view of a budget of GPU-hours."""
+    hours = {"gpuHours": 100.0, "gpuHoursUsed": 40.0, "gpuHoursLeft": 60.0}
+    dollars = {"dollars": None, "dollarsUsed": 0.0, "dollarsLeft": None}
+    period = {"periodStart": "2026-11-16T00:00:00Z", "periodEnd": "2026-11-23T00:00:00Z"}
+    return {**hours, **dollars, "spent": False, "whenSpent": "wait", **period} | changes
+
+
 SETTABLE = (
     *("kind", "trainingPlanArn", "draining", "price", "vcpus", "memoryGib"),
     *("accelerators", "accelerator", "acceleratorMemoryGib"),
@@ -209,6 +231,7 @@ class FakeApi:
         self.changed = threading.Condition()
         self.on_set_pools: Callable[[], None] = lambda: None
         self.settings: dict[str, Any] = some_settings()
+        self.shares: list[dict[str, Any]] = [a_share("default", a_part(own=2))]
         self.entries: list[dict[str, Any]] = []
         self.manager: dict[str, Any] = {"pause": None, "restore": None}
         self.differences: list[dict[str, Any]] = []
@@ -334,6 +357,10 @@ class FakeApi:
     def get_queue(self, query: dict[str, str]) -> tuple[int, Any]:
         status, page = self.get_jobs(query | {"state": ",".join(WAITING)})
         return status, page | {"pools": self.pools["pools"]}
+
+    def get_shares(self, _: dict[str, str]) -> tuple[int, Any]:
+        about = {"at": ENTERED, "order": "fair", "usageHalfLifeSeconds": 604_800.0, "more": False, "pools": []}
+        return 200, about | {"shares": self.shares}
 
     def get_jobs_one(self, name: str, *rest: object) -> tuple[int, Any]:
         job = self._job(name)

@@ -9,7 +9,7 @@ from builders import NOW, P5, a_job, a_running_job, at
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.ports.store import Changes
 
-ROUTES = ("/jobs", "/queue", "/pools", "/schedule")
+ROUTES = ("/jobs", "/queue", "/pools", "/schedule", "/shares")
 
 
 def ask(world, path, tag=None, **query):

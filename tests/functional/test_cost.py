@@ -119,7 +119,7 @@ def asked(world, path, tag=None, **query):
     return answer, total(world.meter.reset().values())
 
 
-@pytest.mark.parametrize("path", ["/queue", "/jobs", "/pools", "/schedule"])
+@pytest.mark.parametrize("path", ["/queue", "/jobs", "/pools", "/schedule", "/shares"])
 def test_a_poll_of_an_unchanged_queue_costs_one_read_unit(path):
     with engine() as client:
         make_table(client)
@@ -149,6 +149,19 @@ def test_the_schedule_costs_as_many_read_units_as_why_and_what_the_past_needs():
         # It reads whether anything has changed, and not the job and its request.
         assert ahead.reads <= why.reads
         assert whole.reads <= why.reads + 0.5 + 1
+
+
+def test_the_shares_cost_no_more_than_the_queue():
+    with engine() as client:
+        make_table(client)
+        world = MeteredWorld(client, pools=f"{POOLS[0]}=1")
+        for number in range(6):
+            world.submit_request(request(f"job{number}", kind=POOLS[0]))
+        world.run(60, step=5)
+        _, queue = asked(world, "/queue")
+        answer, shares = asked(world, "/shares")
+        assert answer["statusCode"] == 200
+        assert 0 < shares.reads <= queue.reads
 
 
 def test_a_tick_of_an_idle_queue_costs_a_write_unit_and_no_more_than_four_read_units():

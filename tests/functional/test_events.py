@@ -90,6 +90,7 @@ STATUS = {
     "api-get-rendezvous": 200,
     "api-get-schedule": 200,
     "api-get-settings": 200,
+    "api-get-shares": 200,
     "api-import-queue": 200,
     "api-list-audit": 200,
     "api-list-jobs": 200,

@@ -185,6 +185,7 @@ def lanes_of(world):
 READS = [
     "/queue",
     "/schedule",
+    "/shares",
     "/pools?history=true",
     "/settings",
     "/manager",

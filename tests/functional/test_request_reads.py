@@ -90,6 +90,7 @@ REQUESTS = {
     "jobs that run": ("GET", "/jobs?state=running", None, 200, 0),
     "queue": ("GET", "/queue", None, 200, 1),
     "pools": ("GET", "/pools", None, 200, 1),
+    "shares": ("GET", "/shares", None, 200, 1),
     "settings": ("GET", "/settings", None, 200, 0),
     "plan": ("POST", "/plan", a_request("planned"), 200, 1),
     "plan in a share with a budget": ("POST", "/plan", a_request("planned", options={"share": "research"}), 200, 1),

@@ -80,6 +80,9 @@ PLACES: Final[Mapping[str, Place]] = {
     "replay": Place("replay", "replay", "Replay a trace of jobs through the queue's planner."),
     "demo": Place("demo", "demo", "Run a demo of the queue on this machine.", _FORWARD_ALL),
     "pools": Place("queue.pools", "app", "Show, set, drain and remove pools."),
+    "shares": Place(
+        "queue.shares", "shares", "Show what each share owns, uses, lends and borrows, with its usage and its budget."
+    ),
     "settings": Place("queue.settings", "app", "Show or change the settings."),
 }
 

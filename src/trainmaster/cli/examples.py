@@ -52,6 +52,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "pools drain": ("pools drain ml.p5.48xlarge --wait",),
     "pools resume": ("pools resume ml.p5.48xlarge",),
     "pools remove": ("pools remove ml.g5.2xlarge",),
+    "shares": ("shares", "shares -o csv"),
     "settings": ("settings", "settings --json > settings.json"),
     "settings set": ("settings set order=fair preemption.minRuntimeSeconds=600", "settings set settings.json"),
     "settings unset": ("settings unset preemption.minRuntimeSeconds",),

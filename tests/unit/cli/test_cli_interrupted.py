@@ -51,6 +51,7 @@ CALLS = (
     f"pools drain {P5}",
     f"pools resume {P5}",
     f"pools remove {P5}",
+    "shares",
     "settings",
     "settings set order=fifo",
     "settings unset order",

@@ -5,14 +5,13 @@ On a terminal, names, users, times and reasons are shortened until the lines fit
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trainmaster.cli.output.elastic import size_text
 from trainmaster.cli.output.fit import ELLIPSIS, columns_of, cut, cut_middle, shrink
+from trainmaster.cli.output.forms import csv_text
 from trainmaster.cli.output.outlook import SOON, deadline_risk, short_reason, start_range
 from trainmaster.cli.output.render import (
     displayed_state,
@@ -90,12 +89,7 @@ def sort_jobs(jobs: Iterable[JobView]) -> list[JobView]:
 
 def jobs_csv(jobs: Sequence[JobView], now: datetime) -> str:
     """Return the jobs as comma-separated values with all columns; times are ISO 8601 in UTC, run times in seconds."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_CSV)
-    for job in jobs:
-        writer.writerow([_csv_cell(value(job, now)) for value in _CSV.values()])
-    return out.getvalue().rstrip("\n")
+    return csv_text(list(_CSV), ([value(job, now) for value in _CSV.values()] for job in jobs))
 
 
 def short_user(principal: str | None) -> str:
@@ -214,11 +208,6 @@ def _ran(job: JobView, now: datetime) -> str:
 
 def _age(job: JobView, now: datetime) -> str:
     return compact_duration((now - parse_timestamp(job["entryTime"])).total_seconds())
-
-
-def _csv_cell(value: object) -> object:
-    """Return a value that spreadsheets do not take for a formula (OWASP, "CSV Injection")."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
 
 
 _NAME = _Column("Job Name", lambda job, _: job["jobName"], cut=cut_middle, widths=(24, 16, 10))

@@ -46,6 +46,7 @@ from trainmaster.client.views.types import (
     RendezvousView,
     ScheduleView,
     SettingsInForceView,
+    SharesView,
     SubmissionView,
 )
 from trainmaster.domain.release import VERSION_HEADER, service_problem
@@ -178,6 +179,10 @@ class ApiClient:
         """
         query = {"from": start, "to": end, "pool": pool, "limit": limit}
         return cast("ScheduleView", self._call("GET", "/schedule", query=query))
+
+    def shares(self) -> SharesView:
+        """Return what each share owns, uses, lends and borrows in each pool, with its usage and its budget."""
+        return cast("SharesView", self._call("GET", "/shares"))
 
     def cancel(self, name: str) -> JobView:
         """Cancel a waiting job, or stop a running one for good. Raises NotFound, and Conflict if it has ended."""

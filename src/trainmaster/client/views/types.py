@@ -70,6 +70,14 @@ Kind = Literal["on-demand", "spot", "training-plan", "service"]
 """Source of a pool's instances; `SERVICE`: its units are requests to a service."""
 
 
+Lending = Literal["reserve", "lend", "lend-and-borrow"]
+"""Use of the units that a share does not use itself (AWS Batch quota shares, "resource sharing")."""
+
+
+Order = Literal["fifo", "backfill", "least-attained-service", "fair"]
+"""Order of jobs of equal priority."""
+
+
 Outcome = Literal["active", "completed", "failed", "stopped", "preempted", "returned", "reclaimed", "resized"]
 """Outcome of an attempt."""
 
@@ -88,6 +96,10 @@ Role = Literal["member", "waiting", "spare", "leaving"]
 
 State = Literal["in use", "draining", "drained"]
 """State of a pool."""
+
+
+WhenSpent = Literal["wait", "refuse"]
+"""Treatment of the jobs of a share whose budget is spent."""
 
 
 class AdviceView(TypedDict):
@@ -133,6 +145,21 @@ class AuditPageView(TypedDict):
 
     entries: list[AuditEntryView]
     nextCursor: str | None
+
+
+class BudgetUseView(TypedDict):
+    """Budget of a share and its use in the present period. An unset limit, and what is left of it, are null."""
+
+    gpuHours: float | None
+    dollars: float | None
+    gpuHoursUsed: float
+    dollarsUsed: float
+    gpuHoursLeft: float | None
+    dollarsLeft: float | None
+    spent: bool
+    whenSpent: WhenSpent
+    periodStart: str
+    periodEnd: str
 
 
 class CreationView(TypedDict):
@@ -706,6 +733,60 @@ class SchedulePoolView(TypedDict):
 
 SettingsInForceView = dict[str, Any]
 """All settings but the pools, and the version to name when changing them."""
+
+
+class ShareOfPoolView(TypedDict):
+    """A share's part of a pool, in its units."""
+
+    pool: str
+    nominal: int
+    own: int
+    used: int
+    held: int
+    borrowed: int
+    lent: int
+    lends: int
+    borrows: int | None
+    limit: int | None
+    limitedBy: str | None
+    maxPerUser: int | None
+
+
+class ShareUseView(TypedDict):
+    """A share and its use of the queue."""
+
+    name: str
+    configured: bool
+    weight: float
+    lending: Lending
+    running: int
+    waiting: int
+    fadedGpuHours: float
+    budget: BudgetUseView | None
+    pools: list[ShareOfPoolView]
+
+
+class SharedPoolView(TypedDict):
+    """A pool as the shares divide it, in its units."""
+
+    name: str
+    kind: Kind | None
+    cap: int | None
+    used: int
+    held: int
+    external: int
+    unowned: int
+
+
+class SharesView(TypedDict):
+    """Shares with what they own, use, lend and borrow."""
+
+    at: str
+    order: Order
+    usageHalfLifeSeconds: float
+    more: bool
+    shares: list[ShareUseView]
+    pools: list[SharedPoolView]
 
 
 class SubmissionView(TypedDict):

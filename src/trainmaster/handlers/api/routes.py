@@ -61,16 +61,19 @@ from trainmaster.handlers.models.export import ExportPage, ImportReport, ImportR
 from trainmaster.handlers.models.manager import ManagerState, PauseRequest, RestoreRequest
 from trainmaster.handlers.models.schedule import Schedule
 from trainmaster.handlers.models.settings import Settings, SettingsInForce, in_force
+from trainmaster.handlers.models.shares import Shares
 from trainmaster.handlers.views import jobs as job_views
 from trainmaster.handlers.views import pools as pool_views
 from trainmaster.handlers.views.audit import audit_page_view
 from trainmaster.handlers.views.export import export_view, import_asked, import_view
 from trainmaster.handlers.views.manager import manager_view
 from trainmaster.handlers.views.schedule import schedule_view
+from trainmaster.handlers.views.shares import shares_view
 from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.auditing.listing import AuditQuery, list_audit
 from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.change import cancel, change, purge, set_policy, settings_in_force
+from trainmaster.service.explain.shares import read_shares
 from trainmaster.service.explain.timeline import read_timeline
 from trainmaster.service.resizing.contract import HookAnswer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
@@ -250,6 +253,18 @@ class Routes:
         return self._unless_unchanged(
             lambda: schedule_view(read_timeline(context, caller, start, end, pool=pool, limit=limit))
         )
+
+    @operation(
+        "GET",
+        "/shares",
+        Action.READ,
+        "Show the shares",
+        {200: ("All shares.", Shares), 304: UNCHANGED},
+    )
+    def get_shares(self) -> Response[str]:
+        """Return what each share owns, uses, lends and borrows in each pool, with its usage and its budget."""
+        context, caller = self._parts.api_context, self._caller
+        return self._unless_unchanged(lambda: shares_view(read_shares(context, caller)))
 
     @operation("GET", "/pools", Action.READ, "Show the pools", {200: ("All pools.", pool_models.Pools), 304: UNCHANGED})
     def get_pools(self, history: History = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query

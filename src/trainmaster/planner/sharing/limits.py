@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -112,7 +111,7 @@ class Limits:
         return self._spent[name]
 
     def _overspent(self, name: str, budget: Budget) -> BudgetSpent | None:
-        used = self._used(name, budget)
+        used = used_in_period(self.snapshot, name, budget, self.now)
         ends = period_end(budget, self.now)
         if budget.gpu_hours is not None and used.gpu_seconds >= budget.gpu_hours * 3600:
             return BudgetSpent(name, used.gpu_seconds / 3600, budget.gpu_hours, "GPU-hours", ends)
@@ -120,20 +119,18 @@ class Limits:
             return BudgetSpent(name, used.dollars, budget.dollars, "dollars", ends)
         return None
 
-    def _used(self, name: str, budget: Budget) -> Spent:
-        """Return what ended and active attempts have used since the period began."""
-        start = period_start(budget, self.now)
-        ended = self.snapshot.records.usage.in_period(name, budget, self.now)
-        return sum((self._since(job, start) for job in self._active_of(name)), start=ended)
 
-    def _active_of(self, name: str) -> Iterator[Job]:
-        return (job for job in self.snapshot.active if job.share == name)
-
-    def _since(self, job: Job, start: datetime) -> Spent:
-        if job.attempt is None:
-            return Spent()
-        # Units that it held before its last resize are charged already.
-        return spent(job.units, max(job.attempt.held_since, start), self.now, self.snapshot.pools)
+def used_in_period(snapshot: Snapshot, share: str, budget: Budget, now: datetime) -> Spent:
+    """Return what ended and active attempts of a share have used since the budget period began."""
+    start = period_start(budget, now)
+    ended = snapshot.records.usage.in_period(share, budget, now)
+    # Units that an active job held before its last resize are charged already.
+    active = (
+        spent(job.units, max(job.attempt.held_since, start), now, snapshot.pools)
+        for job in snapshot.active
+        if job.share == share and job.attempt is not None
+    )
+    return sum(active, start=ended)
 
 
 def _user_of(job: Job) -> str:
