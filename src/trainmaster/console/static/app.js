@@ -1,13 +1,14 @@
 // The console's page: its frame, its addresses, and the stream that feeds the page in view.
 
 import * as api from "./lib/api.js";
-import { html, render, useEffect, useState } from "./lib/html.js";
+import { html, render, useEffect, useRef, useState } from "./lib/html.js";
 import { listen } from "./lib/keys.js";
 import { parseRoute } from "./lib/route.js";
 import { keep, kept } from "./lib/store.js";
 import { watch } from "./lib/stream.js";
 import { duration, HOUR, seconds } from "./lib/time.js";
 import { person } from "./lib/words.js";
+import * as audit from "./pages/audit.js";
 import * as job from "./pages/job.js";
 import * as now_ from "./pages/now.js";
 import * as queue from "./pages/queue.js";
@@ -18,8 +19,8 @@ import { Help, Palette } from "./parts/help.js";
 /** @typedef {import("./lib/types.js").Reading} Reading */
 
 /** @type {Record<string, any>} */
-const PAGES = { now: now_, queue, job, settings };
-const LINKS = [["now", "Now"], ["queue", "Queue"], ["settings", "Settings"]];
+const PAGES = { now: now_, queue, job, audit, settings };
+const LINKS = [["now", "Now"], ["queue", "Queue"], ["settings", "Settings"], ["audit", "Audit"]];
 const THEMES = ["auto", "light", "dark"];
 const STALE = 15_000;
 const TICK = 5_000;
@@ -74,6 +75,10 @@ function App() {
   }, [news]);
   const values = readings.map((each) => each.value);
   const ready = readings.length > 0 && values.every((value) => value !== undefined);
+  const last = useRef({ route, values });
+  if (ready) last.current = { route, values };
+  // While other filters load, the page keeps what it shows, and what is typed into its fields.
+  const shownPage = ready || (last.current.values.length > 0 && last.current.route.page === route.page && last.current.route.name === route.name) ? last.current : null;
   const problem = readings.find((each) => each.error)?.error ?? null;
   useEffect(() => { api.session().then(setSession, () => undefined); }, [now - (now % 60_000)]);
   useEffect(() => { document.title = `${page.title(route)} · Trainmaster`; }, [route.page, route.name]);
@@ -85,9 +90,9 @@ function App() {
     <${Patterns} />
     <${Bar} route=${route} session=${session} now=${now} asOf=${readings[0]?.asOf ?? null} onHelp=${() => setShown("help")} />
     <${Banner} problem=${problem} connected=${connected} stale=${now - good > STALE} asOf=${readings[0]?.asOf ?? null} known=${ready} />
-    <main id="main" tabindex="-1">
-      ${ready
-        ? html`<${page.View} key=${route.page + route.name} ...${{ values, now, route, announce: setNews }} readOnly=${Boolean(session.readOnly)} region=${session.region ?? null} />`
+    <main id="main" tabindex="-1" aria-busy=${!ready}>
+      ${shownPage
+        ? html`<${page.View} key=${route.page + route.name} ...${{ ...shownPage, now, announce: setNews }} readOnly=${Boolean(session.readOnly)} region=${session.region ?? null} />`
         : html`<header class="headline"><h1>${page.title(route)}</h1><p class="lead muted">${!reads.length ? "This is no name of a job." : problem ? "There is nothing to show." : "Asking the queue …"}</p></header>`}
     </main>
     <div class="hidden" role="status" aria-live="polite">${news}</div>

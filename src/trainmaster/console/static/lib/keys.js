@@ -4,6 +4,7 @@ export const SHORTCUTS = [
   ["g n", "Now"],
   ["g q", "Queue"],
   ["g s", "Settings"],
+  ["g a", "Audit"],
   ["/", "Filter"],
   ["j  k", "Next and previous row"],
   ["Enter", "Open the job of the row"],
@@ -11,7 +12,7 @@ export const SHORTCUTS = [
   ["Ctrl-K", "Go to a job by name"],
   ["?", "This help"],
 ];
-const PAGES = /** @type {Record<string, string>} */ ({ n: "#/now", q: "#/queue", s: "#/settings" });
+const PAGES = /** @type {Record<string, string>} */ ({ n: "#/now", q: "#/queue", s: "#/settings", a: "#/audit" });
 
 /** Move the focus to the next or previous row. @param {number} step */
 function move(step) {

@@ -1,6 +1,6 @@
 // Small components that every page uses.
 
-import { html, useEffect, useRef } from "../lib/html.js";
+import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { jobHash } from "../lib/route.js";
 import { moment, utc } from "../lib/time.js";
 import { stateOf } from "../lib/words.js";
@@ -49,3 +49,21 @@ export function Dialog({ title, onClose, children, wide }) {
 
 /** @param {{children?: any}} props */
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
+
+const TYPING = 400;
+
+/**
+ * A field of a filter that the server applies; it is sent when typing pauses.
+ * @param {{label: string, value: string, onValue: (value: string) => void, id?: string}} props
+ */
+export function TextFilter({ label, value, onValue, id }) {
+  const element = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const [text, setText] = useState(value);
+  useEffect(() => { if (document.activeElement !== element.current) setText(value); }, [value]);
+  useEffect(() => {
+    const timer = text.trim() === value ? 0 : setTimeout(() => onValue(text.trim()), TYPING);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return html`<label>${label}<input ref=${element} id=${id} type="search" value=${text} autocomplete="off" spellcheck=${false}
+    onInput=${(/** @type {any} */ event) => setText(event.target.value)} /></label>`;
+}
