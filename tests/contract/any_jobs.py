@@ -207,6 +207,7 @@ JOB = dict[str, st.SearchStrategy[Any]](
     retries=counts,
     failures=counts,
     held_by=st.none() | texts,
+    infeasible=st.booleans(),
     notify=st.lists(st.sampled_from(NOTIFY_WORDS), unique=True).map(tuple),
     elastic=st.none() | st.builds(Elastic, **ELASTIC),
     work=st.none() | st.builds(BatchWork, **BATCH_WORK),

@@ -15,6 +15,7 @@ from changes_contract import ChangesContract
 from held_contract import HeldContract
 from knowledge_contract import CursorContract, KnowledgeContract
 from listing_contract import ListingContract
+from outbox_contract import OutboxContract
 from pause_contract import PauseContract
 from reading_contract import ReadingContract
 from records_contract import RecordsContract
@@ -334,6 +335,7 @@ class StoreContract(
     FenceContract,
     ReadingContract,
     ListingContract,
+    OutboxContract,
     HeldContract,
     SettingsContract,
     RecordsContract,

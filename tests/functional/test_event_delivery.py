@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 
 from builders import ADA, P5
 from tables import new_table
+from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import Unavailable
 from trainmaster.ports.store import Pause
-from trainmaster.service.change import cancel
+from trainmaster.service.change import cancel, change_settings
 from world import BRISK, Faults, World, a_request, kills
+from world import VERDICTS as STORED
 
 CHUNKS = 10
+VERDICTS = {"infeasible", "feasible"}
 
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -44,10 +47,33 @@ def story(world: World) -> list[str]:
     return names
 
 
+def pools_change(world: World) -> list[str]:
+    """No pool can hold a job, then one can: once while another job takes the room, once for it to start at once."""
+
+    def cap(count: int) -> None:
+        change_settings(world.api_context, ADA, lambda stored: ([Pool(P5, count)], None), None)
+
+    cap(2)
+    world.submit("first", training_seconds=450, priority=5)
+    world.submit("large", count=2, training_seconds=20)
+    world.run(30, step=10)
+    for count in (1, 2, 1):
+        cap(count)
+        # Longer than a failed pass is repeated after: what changes back before a pass sees it is told by none.
+        world.run(130, step=10)
+    world.run_until_ended("first")
+    cap(2)
+    world.run_until_ended("large")
+    return ["first", "large"]
+
+
+STORIES = {"jobs": story, "pools": pools_change}
+
+
 @cache
-def calls() -> list[str]:
+def calls(name: str = "jobs") -> list[str]:
     with a_world() as world:
-        world.check_events(*story(world))
+        world.check_events(*STORIES[name](world))
         return world.faults.calls
 
 
@@ -76,10 +102,11 @@ def test_the_events_of_a_story():
 @pytest.mark.parametrize(
     "chunk", [pytest.param(chunk, marks=[pytest.mark.slow] if chunk else []) for chunk in range(CHUNKS)]
 )
-def test_no_event_is_lost_by_a_manager_killed_after_any_change(chunk):
-    for number in kills(calls(), reads=False)[chunk::CHUNKS]:
+@pytest.mark.parametrize("name", STORIES)
+def test_no_event_is_lost_by_a_manager_killed_after_any_change(name, chunk):
+    for number in kills(calls(name), reads=False)[chunk::CHUNKS]:
         with a_world(faults=Faults(kill_after=number)) as world:
-            world.check_events(*story(world))
+            world.check_events(*STORIES[name](world))
             assert world.killed == 1
 
 
@@ -90,10 +117,60 @@ def test_no_event_is_lost_by_a_manager_killed_after_any_change(chunk):
 def test_no_event_is_lost_by_a_call_that_fails_or_whose_answer_is_lost(trouble, chunk):
     ours = [number for number, name in enumerate(calls(), 1) if name in {"PutEvents", "DeleteItem", "PutItem"}]
     for number in ours[chunk::CHUNKS]:
-        lost = trouble == "lost answer"
-        faults = Faults(lose=frozenset({number})) if lost else Faults(fail={number: trouble})
-        with a_world(faults=faults) as world:
+        with a_world(faults=faults_at(number, trouble)) as world:
             world.check_events(*story(world))
+
+
+@pytest.mark.parametrize(
+    "chunk", [pytest.param(chunk, marks=[pytest.mark.slow] if chunk else []) for chunk in range(CHUNKS)]
+)
+@pytest.mark.parametrize("trouble", ["InternalServerError", "lost answer"])
+def test_no_verdict_is_lost_or_told_twice_if_its_commit_fails_or_its_answer_is_lost(trouble, chunk):
+    writes = {"TransactWriteItems", "PutItem"}
+    for number in [number for number, name in enumerate(calls("pools"), 1) if name in writes][chunk::CHUNKS]:
+        with a_world(faults=faults_at(number, trouble)) as world:
+            world.check_events(*pools_change(world))
+            told = [detail["type"] for detail in once(world.bus.details) if detail["jobName"] == "large"]
+            assert [kind for kind in told if kind in VERDICTS] == ["infeasible", "feasible"] * 2
+
+
+def faults_at(number: int, trouble: str) -> Faults:
+    return Faults(lose=frozenset({number})) if trouble == "lost answer" else Faults(fail={number: trouble})
+
+
+def once(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events of jobs in the order of their changes, each once."""
+    of_jobs = [detail for detail in details if "jobName" in detail]
+    return list({(each["at"], each["jobName"], each["sequence"]): each for each in of_jobs}.values())
+
+
+def test_the_events_of_a_job_that_no_pool_can_hold():
+    with a_world() as world:
+        pools_change(world)
+        world.check_events("first", "large")
+        large = [detail for detail in world.bus.details if detail.get("jobName") == "large"]
+    assert [detail["type"] for detail in large] == [
+        "submitted",
+        "infeasible",
+        "feasible",
+        "infeasible",
+        "feasible",
+        "starting",
+        "started",
+        "ended",
+    ]
+    infeasible = large[1]
+    assert (infeasible["from"], infeasible["to"]) == ("pending", "pending")
+    assert infeasible["reason"]["message"] == f"can never fit: needs 2 x {P5}, the pool's cap is 1"
+
+
+def test_verdicts_are_stored_only_where_they_are_published():
+    told = []
+    for published in ("ended", "ended,feasible"):
+        world = World(profile=BRISK, pools=f"{P5}=1", published=published)
+        pools_change(world)
+        told.append([line.reason.startswith(STORED) for line in world.job("large").history].count(True))
+    assert told == [0, 4]
 
 
 def test_entries_that_the_bus_rejects_are_put_again_alone():

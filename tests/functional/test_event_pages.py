@@ -43,8 +43,12 @@ def play() -> list[dict[str, Any]]:
     change(world.api_context, ADA, "later", hold=True)
     change(world.api_context, ADA, "later", hold=False)
     change_settings(world.api_context, ADA, lambda stored: (None, replace(policy, order=Order.FIFO)), None)
-    world.run_until_ended("elastic", "urgent", "later")
-    world.check_events("first", "elastic", "urgent", "later")
+    world.submit("wide", count=4, training_seconds=20)
+    for cap in (3, 4):
+        change_settings(world.api_context, ADA, lambda stored, cap=cap: ([replace(pools[0], cap=cap)], None), None)
+        world.run(60, step=10)
+    world.run_until_ended("elastic", "urgent", "later", "wide")
+    world.check_events("first", "elastic", "urgent", "later", "wide")
     return world.bus.details
 
 

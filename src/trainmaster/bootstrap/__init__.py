@@ -79,6 +79,7 @@ class Application:
             resize_requesters=self.resize_requesters,
             kinds=self.runs,
             caller_rules=self.caller_rules,
+            publication=self.publication,
         )
 
     @cached_property

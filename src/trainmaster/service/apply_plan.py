@@ -22,6 +22,7 @@ from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.service import resizing
 from trainmaster.service.capacity import expansion, warm_pools
 from trainmaster.service.context import ManagerContext
+from trainmaster.service.events import feasibility
 from trainmaster.service.faults import isolate_fault
 from trainmaster.service.launch import confirm_launch, create_training_job, launch, stop
 from trainmaster.service.reconcile import resume
@@ -81,7 +82,11 @@ def apply_plan(context: ManagerContext, snapshot: Snapshot, report: PassReport) 
     Raises `Fenced`.
     """
     snapshot = _change_pools(context, snapshot, report)
-    _Decisions(replace(context, pools=snapshot.pools), report).apply()
+    decisions = _Decisions(replace(context, pools=snapshot.pools), report)
+    decisions.apply()
+    # Without a pool that the plan counts on, its verdicts may be wrong.
+    if len(report.created_pools) == len(report.plan.expansions):
+        decisions.record_feasibility(snapshot)
     return snapshot
 
 
@@ -128,6 +133,11 @@ class _Decisions:
         for growth in growths:
             if not self.report.throttled and self.full.isdisjoint(growth.job.units):
                 self._isolated(growth.job.name, partial(self._resize, growth))
+
+    def record_feasibility(self, snapshot: Snapshot) -> None:
+        """Commit which waiting jobs no pool can hold, and which again, if that is published."""
+        for batch in feasibility.changes(self.context, snapshot, self.report.plan, self.reserved):
+            self._commit(batch)
 
     # -- one method for each kind of decision -----------------------------------------------------------------------
     def _end_warm_pool(self, decision: EndWarm) -> None:
@@ -231,7 +241,7 @@ class _Decisions:
         """Return the job as it starts."""
         pools, units, now = self.context.pools, decision.units, self.context.clock.now()
         return lifecycle.start(
-            expansion.with_pool_note(decision.job, units, pools, now),
+            expansion.with_pool_note(lifecycle.set_feasible(decision.job, now), units, pools, now),
             units,
             decision.choices,
             now,

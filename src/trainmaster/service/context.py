@@ -11,6 +11,7 @@ from datetime import timedelta
 from trainmaster.domain.access.audit import AuditAction
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import Fenced, ServiceError, Throttled
+from trainmaster.domain.events.publication import Publication
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.plan import Snapshot
@@ -50,6 +51,7 @@ class ManagerContext:
         job_retention: how long ended jobs are kept.
         orphans: receives the names of orphaned training jobs that were stopped.
         audit_retention: how long audit entries are kept.
+        publication: what the deployment publishes.
         adopter: makes the audit entries of commits while differences are adopted for an administrator; None otherwise.
     """
 
@@ -68,6 +70,7 @@ class ManagerContext:
     orphans: list[str] | None = None
     job_retention: timedelta = DEFAULT_JOB_RETENTION
     audit_retention: timedelta = DEFAULT_RETENTION
+    publication: Publication = field(default_factory=Publication)
     adopter: Recorder | None = None
 
     @property

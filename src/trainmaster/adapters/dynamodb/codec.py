@@ -390,6 +390,7 @@ JOB_FIELDS = (
     _stored("failures", _FAILURE_COUNTS),
     _stored("held_by"),
     _stored("elastic", _sparse(Elastic)),
+    _stored("infeasible"),
     _stored("notify", _NAMES),
     _stored(
         "work",

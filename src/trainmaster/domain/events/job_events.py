@@ -35,8 +35,9 @@ def job_events(before: Job | None, after: Job) -> Iterator[dict[str, Any]]:
         after: the job as committed.
     """
     lines = after.history[:1] if before is None else after.history[len(before.history) :]
+    verdict = _verdict(before, after)
     for place, line in enumerate(lines, after.version + 1 - len(lines)):
-        kind = _type_of(line, after)
+        kind = verdict if line is lines[0] and verdict is not None else _type_of(line, after)
         if kind is not None:
             yield _detail(kind, line, place, after)
 
@@ -44,6 +45,13 @@ def job_events(before: Job | None, after: Job) -> Iterator[dict[str, Any]]:
 def timestamp(at: datetime) -> str:
     """Return a time in UTC as events have it, to the millisecond."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _verdict(before: Job | None, after: Job) -> EventType | None:
+    """Return the type of the first line of a commit that changes whether a pool can hold the job; None for others."""
+    if before is None or before.infeasible is after.infeasible:
+        return None
+    return EventType.INFEASIBLE if after.infeasible else EventType.FEASIBLE
 
 
 def _type_of(line: Change, job: Job) -> EventType | None:

@@ -16,6 +16,7 @@ _VERBS = {
     EventType.PREEMPTED: "was preempted",
     EventType.RESUMED: "resumed",
     EventType.RESIZED: "was resized",
+    EventType.INFEASIBLE: "fits in no pool",
 }
 _ENDS = {"completed": "completed", "failed": "failed", "stopped": "was stopped", "cancelled": "was cancelled"}
 _MINUTE, _HOUR = 60, 3600

@@ -40,6 +40,11 @@ class Publication:
         """True if the outbox may have rows."""
         return bool(self.events) or self.notifies
 
+    def tells_feasibility(self, job: Job) -> bool:
+        """Return whether it is published that no pool can hold the job, or that one can again."""
+        told = not self.events.isdisjoint((EventType.INFEASIBLE, EventType.FEASIBLE))
+        return told or (self.notifies and EventType.INFEASIBLE in map(NOTIFIED.get, job.notify))
+
     def of_jobs(self, changes: Iterable[tuple[Job | None, Job]]) -> tuple[Entry, ...]:
         """Return the entries of these changes of jobs."""
         if not self.enabled:

@@ -24,6 +24,8 @@ class EventType(StrEnum):
     REQUEUED = "requeued"
     RESIZING = "resizing"
     RESIZED = "resized"
+    INFEASIBLE = "infeasible"
+    FEASIBLE = "feasible"
     ENDED = "ended"
     POOLS = "pools"
     SETTINGS = "settings"
@@ -42,6 +44,7 @@ NOTIFIED: Mapping[str, EventType] = {
     "preempted": EventType.PREEMPTED,
     "resumed": EventType.RESUMED,
     "resized": EventType.RESIZED,
+    "infeasible": EventType.INFEASIBLE,
     "end": EventType.ENDED,
 }
 """Words of the tag `trainmaster:notify`."""

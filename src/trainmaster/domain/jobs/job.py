@@ -127,6 +127,7 @@ class Job:
         failures: failures by class so far.
         held_by: the person who holds it; None if only `not_before` or `after` do, or nothing does.
         elastic: within which bounds it may be resized; its demand is that of its least size. None for other jobs.
+        infeasible: whether events have told that no pool can hold it.
         notify: words of the changes that the deployment's topic is notified of (`domain.events`).
         work: what a job of another kind has to do, and its progress. None for training jobs.
         unknown: what a newer release stored with it, in the store's own form; kept as it is.
@@ -169,6 +170,7 @@ class Job:
     failures: Mapping[FailureClass, int] = field(default_factory=dict)
     held_by: str | None = None
     elastic: Elastic | None = None
+    infeasible: bool = False
     notify: tuple[str, ...] = ()
     work: Work | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)

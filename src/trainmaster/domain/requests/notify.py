@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainmaster.domain.requests.fields import did_you_mean, shown
 from trainmaster.domain.requests.values import BETWEEN_NAMES
 
-NOTIFY_WORDS = ("start", "preempted", "resumed", "resized", "end")
+NOTIFY_WORDS = ("start", "preempted", "resumed", "resized", "infeasible", "end")
 
 
 def notified_words(text: str) -> tuple[str, ...] | None:

@@ -1,1 +1,1 @@
-"""Delivery of what commits have put into the outbox."""
+"""Publishing: verdicts that are stored for their events, and the delivery of the outbox."""

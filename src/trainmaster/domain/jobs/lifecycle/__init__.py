@@ -62,6 +62,8 @@ from trainmaster.domain.jobs.lifecycle.waiting import (
     record_pool_creation,
     release,
     reprioritise,
+    set_feasible,
+    set_infeasible,
 )
 
 __all__ = [
@@ -112,6 +114,8 @@ __all__ = [
     "resizing_of",
     "resume_resized",
     "retry_or_fail",
+    "set_feasible",
+    "set_infeasible",
     "set_reclaim_time",
     "set_work",
     "start",

@@ -40,6 +40,16 @@ def record_pool_creation(job: Job, now: datetime, size: str) -> Job:
     return note(job, now, f"a pool of {size} was created for it")
 
 
+def set_infeasible(job: Job, now: datetime, reason: str) -> Job:
+    """Note that no pool can hold the job."""
+    return note(job, now, reason, infeasible=True)
+
+
+def set_feasible(job: Job, now: datetime) -> Job:
+    """Note that a pool can hold the job again; return the job itself if that is known."""
+    return note(job, now, "a pool can hold it again", infeasible=False) if job.infeasible else job
+
+
 def hold(job: Job, now: datetime, who: str) -> Job:
     """Hold a waiting job until a person releases it."""
     if job.state is JobState.HELD and job.held_by is None:
