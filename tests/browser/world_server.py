@@ -29,15 +29,19 @@ from trainmaster.client.api.retry import Retry
 from trainmaster.console.app import Console, Options
 from trainmaster.console.feed import Feed
 from trainmaster.console.identity import Identity
-from trainmaster.domain.policy.settings import Policy, Preemption, Share
+from trainmaster.domain.policy.settings import Budget, Policy, Preemption, Share
 from trainmaster.handlers.api.app import build_app
 from world import World, a_request
 
 STAGE = "https://a1b2c3.execute-api.us-east-1.amazonaws.com/prod"
 ADA = builders.ADA.name
 SHARES = {
-    name: Share(name=name, nominal={P5: units, G5: small}, weight=1.0)
-    for name, units, small in (("language", 4, 4), ("speech", 2, 2), ("vision", 2, 6))
+    name: Share(name=name, nominal={P5: units, G5: small}, weight=1.0, budget=budget)
+    for name, units, small, budget in (
+        ("language", 4, 4, Budget(gpu_hours=500)),
+        ("speech", 2, 2, None),
+        ("vision", 2, 6, Budget(gpu_hours=120, period=timedelta(days=7))),
+    )
 }
 HOUR = 3600.0
 

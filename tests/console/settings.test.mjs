@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { applied, changesBetween, collisions, helpOf, parsed, pathAt, pathText, problemsOf, reference, settingsOf, textOf, valueText } from "../../src/trainmaster/console/static/views/settings.js";
+import { applied, changesBetween, collisions, helpOf, offsetOf, parsed, pathAt, pathText, problemsOf, reference, settingsOf, textOf, valueText } from "../../src/trainmaster/console/static/views/settings.js";
 
 const { components } = JSON.parse(readFileSync(new URL("../../docs/reference/openapi.json", import.meta.url), "utf8"));
 const { schemas } = components;
@@ -32,6 +32,9 @@ test("every member of the text has its own path, wherever the cursor is in its l
   assert.equal(of('"f"', 6), "f");
   assert.equal(pathText(pathAt('{"a": {"b": ', 12)), "a.b");
   assert.deepEqual(pathAt("", 0), []);
+  assert.equal(offsetOf(text, "a.b.1.c"), text.indexOf('"c"') + 1);
+  assert.equal(offsetOf(text, "f"), text.indexOf('"f"') + 1);
+  assert.equal(offsetOf(text, "a.nothing"), 0);
 });
 
 test("changes are those that make the draft of the settings, and no others", () => {

@@ -51,6 +51,7 @@ ROUTES: Final = (
     Route("POST", ("add-job",), changes=True),
     Route("PATCH", ("pools", NAME), changes=True),
     Route("DELETE", ("pools", NAME), frozenset({"force", "version"}), changes=True),
+    Route("GET", ("shares",)),
     Route("GET", ("settings",)),
     Route("GET", ("audit",), _LISTED | {"since", "until", "job", "who", "action"}),
     Route("GET", ("openapi.json",)),

@@ -13,14 +13,15 @@ import * as job from "./pages/job.js";
 import * as now_ from "./pages/now.js";
 import * as queue from "./pages/queue.js";
 import * as settings from "./pages/settings.js";
+import * as shares from "./pages/shares.js";
 import { Patterns } from "./parts/bars.js";
 import { Help, Palette } from "./parts/help.js";
 
 /** @typedef {import("./lib/types.js").Reading} Reading */
 
 /** @type {Record<string, any>} */
-const PAGES = { now: now_, queue, job, audit, settings };
-const LINKS = [["now", "Now"], ["queue", "Queue"], ["settings", "Settings"], ["audit", "Audit"]];
+const PAGES = { now: now_, queue, job, audit, settings, shares };
+const LINKS = [["now", "Now"], ["queue", "Queue"], ["shares", "Shares"], ["settings", "Settings"], ["audit", "Audit"]];
 const THEMES = ["auto", "light", "dark"];
 const STALE = 15_000;
 const TICK = 5_000;

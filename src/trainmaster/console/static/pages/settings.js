@@ -1,12 +1,12 @@
 // The page Settings: the document with help from the API's schema, and what a draft changes before it is saved.
 
 import { change, read } from "../lib/api.js";
-import { html, useEffect, useState } from "../lib/html.js";
+import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { hashOf } from "../lib/route.js";
 import { clock } from "../lib/time.js";
 import { counted, listed, person } from "../lib/words.js";
 import { Dialog } from "../parts/small.js";
-import { applied, changesBetween, collisions, helpOf, parsed, pathAt, pathText, problemsOf, reference, settingsOf, textOf, valueText } from "../views/settings.js";
+import { applied, changesBetween, collisions, helpOf, offsetOf, parsed, pathAt, pathText, problemsOf, reference, settingsOf, textOf, valueText } from "../views/settings.js";
 
 /** @typedef {import("../views/settings.js").Change} Change */
 /** @typedef {import("../views/settings.js").Schema} Schema */
@@ -23,13 +23,19 @@ let schemas = null;
 /** Return the schemas of the API, asked for once. */
 const schemasOfApi = () => (schemas ??= read("/openapi.json").then((document) => document.components.schemas).catch((error) => ((schemas = null), Promise.reject(error))));
 
-/** @param {{values: any[], now: number, readOnly: boolean, announce: (text: string) => void}} props */
-export function View({ values: [live], now, readOnly, announce }) {
+/** @param {{values: any[], now: number, route: import("../lib/types.js").Route, readOnly: boolean, announce: (text: string) => void}} props */
+export function View({ values: [live], now, route, readOnly, announce }) {
   const [draft, setDraft] = useState(kept ?? { base: live, text: textOf(settingsOf(live)) });
   const [known, setKnown] = useState(/** @type {Schema} */ ({}));
   const [caret, setCaret] = useState(0);
   const [reviewing, setReviewing] = useState(false);
   useEffect(() => { schemasOfApi().then(setKnown, () => undefined); }, []);
+  const editor = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  useEffect(() => {
+    const at = route.query.at ? offsetOf(draft.text, route.query.at) : 0;
+    if (at) reveal(/** @type {HTMLTextAreaElement} */ (editor.current), at);
+    setCaret(at);
+  }, [route.query.at]);
   const keepDraft = (/** @type {{base: any, text: string}} */ next) => { kept = next; setDraft(next); };
   const restart = (/** @type {any} */ answer) => { kept = null; setDraft({ base: answer, text: textOf(settingsOf(answer)) }); };
 
@@ -57,7 +63,7 @@ export function View({ values: [live], now, readOnly, announce }) {
     <section class="settings" aria-labelledby="document">
       <div class="settings-text">
         <div class="section-head"><h2 id="document">Document</h2><span class="muted">durations are seconds; what a document omits has its default</span></div>
-        <textarea id="draft" class="draft" spellcheck=${false} readOnly=${readOnly} aria-labelledby="document" aria-describedby="draft-problems" aria-invalid=${problem || problems.length ? "true" : "false"} value=${text}
+        <textarea ref=${editor} id="draft" class="draft" spellcheck=${false} readOnly=${readOnly} aria-labelledby="document" aria-describedby="draft-problems" aria-invalid=${problem || problems.length ? "true" : "false"} value=${text}
           onInput=${(/** @type {any} */ event) => keepDraft({ base, text: event.target.value })}
           onKeyUp=${(/** @type {any} */ event) => setCaret(event.target.selectionStart)} onClick=${(/** @type {any} */ event) => setCaret(event.target.selectionStart)}></textarea>
         <ul id="draft-problems" class="problems">${problem && html`<li class="bad">${problem}</li>`}
@@ -72,6 +78,14 @@ export function View({ values: [live], now, readOnly, announce }) {
     </section>
     <${Reference} schemas=${known} />
     ${reviewing && html`<${Review} ...${{ base, value, mine, known }} onClose=${() => setReviewing(false)} onSaved=${isSaved} />`}`;
+}
+
+/** Place the cursor, and scroll its line into view. @param {HTMLTextAreaElement} element @param {number} at */
+function reveal(element, at) {
+  element.focus();
+  element.setSelectionRange(at, at);
+  const lines = element.value.split("\n").length;
+  element.scrollTop = (element.scrollHeight * (element.value.slice(0, at).split("\n").length - 3)) / lines;
 }
 
 /** The member at the cursor, and the changes so far. @param {{schemas: Schema, path: (string | number)[], mine: Change[]}} props */

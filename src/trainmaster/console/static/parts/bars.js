@@ -13,6 +13,9 @@ export const Patterns = () => html`<svg class="patterns" aria-hidden="true" widt
     <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
       <rect width="6" height="6" class="fill-surface" /><rect width="2.4" height="6" class="fill-held" />
     </pattern>
+    <pattern id="stripes" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">
+      <rect width="2.6" height="6" class="fill-surface" />
+    </pattern>
     <pattern id="dots" width="5" height="5" patternUnits="userSpaceOnUse">
       <rect width="5" height="5" class="fill-surface" /><circle cx="2.5" cy="2.5" r="1.2" class="fill-quiet" />
     </pattern>

@@ -114,6 +114,15 @@ export function pathAt(text, offset) {
   return stack.map((each) => each.key).filter((key) => key !== null);
 }
 
+/**
+ * Return the place of a member in the text; 0 if it is not there.
+ * @param {string} text @param {string} path
+ */
+export function offsetOf(text, path) {
+  for (const { index } of text.matchAll(/"(?:[^"\\\n]|\\.)*"\s*:/g)) if (pathText(pathAt(text, index + 1)) === path) return index + 1;
+  return 0;
+}
+
 /** @param {Schema} schemas @param {Schema} node @returns {Schema} */
 function resolved(schemas, node) {
   const inner = node.anyOf ? { ...node.anyOf.find((/** @type {Schema} */ each) => each.type !== "null"), nullable: true, ...without(node, "anyOf") } : node;
