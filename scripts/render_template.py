@@ -228,6 +228,7 @@ def _arn(service: str, prefix: str = "", suffix: str = "", *, of_region: bool = 
 
 
 _ATTRIBUTES: Mapping[tuple[str, str], Callable[[Stack, str], str]] = {
+    ("AWS::CloudWatch::Alarm", "Arn"): _arn("cloudwatch", "alarm:"),
     ("AWS::DynamoDB::Table", "Arn"): _arn("dynamodb", "table/"),
     ("AWS::Events::Rule", "Arn"): _arn("events", "rule/"),
     ("AWS::IAM::Role", "Arn"): _arn("iam", "role/", of_region=False),

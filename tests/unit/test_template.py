@@ -99,6 +99,7 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         "TRAINMASTER_EVENTS": PARAMETERS["Events"]["Default"],
         "TRAINMASTER_EVENT_BUS": PARAMETERS["EventBusName"]["Default"],
         "TRAINMASTER_NOTIFICATION_TOPIC": PARAMETERS["NotificationTopicArn"]["Default"],
+        "TRAINMASTER_POOL_METRICS": PARAMETERS["PoolMetrics"]["Default"],
         "TRAINMASTER_JOB_KINDS": PARAMETERS["JobKindSettings"]["Default"],
     }
     settings = bootstrap.Settings.from_env(environ)

@@ -16,8 +16,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from trainmaster import bootstrap
 from trainmaster.domain.errors import InvalidRequest, Paused, ServiceError
+from trainmaster.handlers.pass_metrics import NAMESPACE, add_pass_metrics, emit_series, log_pass_metrics
 from trainmaster.service.apply_plan import PassReport
 from trainmaster.service.faults import error_types, log_fields
+from trainmaster.service.metrics.pass_metrics import pass_metrics
 from trainmaster.service.observe import observe
 from trainmaster.service.restoring.restore import restore_if_asked
 from trainmaster.service.run_pass import run_pass
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from trainmaster.domain.jobs.observation import Observation
 
 logger = Logger(service="manager")
-metrics = Metrics(namespace="Trainmaster", service="manager")
+metrics = Metrics(namespace=NAMESPACE, service="manager")
 
 MAX_PASSES = 5
 """Maximum passes of one invocation while each leaves more to do; a wake message continues after that."""
@@ -224,6 +226,7 @@ def _run_passes(application: bootstrap.Application, context: LambdaContext, *, t
         started_at = manager_context.clock.now()
         report = run_pass(manager_context, tick=tick and number == 0)
         _log_pass(report)
+        _measure(application, report, tick=tick and number == 0)
         for kind in application.kinds.values():
             kind.after_pass(report, started_at)
         if tick and number == 0:
@@ -264,6 +267,18 @@ def _count_orphans(stopped: list[str]) -> None:
     """Emit `OrphansStopped` if there were any; a metric that is never emitted costs nothing."""
     if stopped:
         metrics.add_metric(name="OrphansStopped", unit=MetricUnit.Count, value=len(stopped))
+
+
+def _measure(application: bootstrap.Application, report: PassReport, *, tick: bool) -> None:
+    """Emit the metrics of the pass; once a minute those by pool and by share, too."""
+    figures = pass_metrics(report, application.manager_context.clock.now())
+    if figures is None:
+        return
+    add_pass_metrics(metrics, figures)
+    if tick:
+        log_pass_metrics(logger, figures)
+        if application.settings.pool_metrics:
+            emit_series(application.settings.queue, figures)
 
 
 def _log_pass(report: PassReport) -> None:

@@ -1,4 +1,4 @@
-"""The alarms of both templates against what the handlers really write: names, dimensions, units and values."""
+"""The alarms of the stack of image jobs against what the handlers really write: names, dimensions, units and values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from alarms import alarms_of, run, watched, written
 from image_runs_world import ImageRunsWorld
 from image_world import ImageWorld, a_record, an_image_request
-from permissions import images_template, template
+from permissions import images_template
 from trainmaster.domain.errors import Unavailable
 from trainmaster.handlers import manager
 from trainmaster.images.handlers import intake
 
-ALARMS = alarms_of(template()) | alarms_of(images_template())
+ALARMS = alarms_of(images_template())
 TICK = {"Records": [{"messageId": "1", "body": json.dumps({"kind": "tick", "time": "now"})}]}
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -42,8 +42,6 @@ def told(world, capsys):
 
 def test_every_alarm_on_metrics_of_ours_watches_what_the_handlers_write(told):
     assert {
-        "ManagerSilentAlarm",
-        "ManagerFaultsAlarm",
         "ImageThrottlesAlarm",
         "ImageErrorsAlarm",
         "ImageDurationAlarm",

@@ -12,7 +12,7 @@ from trainmaster.domain.events.job_events import DETAIL_VERSION, job_events, tim
 from trainmaster.domain.events.types import NOTIFIED, Entry, EventType
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.policy.settings import Budget, Policy
-from trainmaster.domain.shares.usage import Spent, Usage, period_end, period_start
+from trainmaster.domain.shares.usage import Usage, percent_used, period_end, period_start
 
 BUS, TOPIC = "bus", "topic"
 """Recipients: the event bus, and the topic of notifications."""
@@ -102,7 +102,7 @@ def _made(events: Sequence[PoolEvent]) -> dict[str, Any]:
 
 def _crossings(share: str, budget: Budget, before: Usage, after: Usage) -> Iterator[dict[str, Any]]:
     at = after.accounts[share].at
-    was, now = (_percent(budget, usage.in_period(share, budget, at)) for usage in (before, after))
+    was, now = (percent_used(budget, usage.in_period(share, budget, at)) for usage in (before, after))
     used = after.in_period(share, budget, at)
     for threshold in BUDGET_THRESHOLDS:
         if was < threshold <= now:
@@ -117,9 +117,3 @@ def _crossings(share: str, budget: Budget, before: Usage, after: Usage) -> Itera
                 "periodStart": timestamp(period_start(budget, at)),
                 "periodEnd": timestamp(period_end(budget, at)),
             }
-
-
-def _percent(budget: Budget, used: Spent) -> float:
-    """Return the percentage that is used of the bound that is nearer to its end."""
-    parts = [(used.gpu_seconds / 3600, budget.gpu_hours), (used.dollars, budget.dollars)]
-    return max((100 * amount / bound if bound else 100.0 for amount, bound in parts if bound is not None), default=0.0)

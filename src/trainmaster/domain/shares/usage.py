@@ -104,6 +104,12 @@ def spent(units: Mapping[str, int], since: datetime, until: datetime, pools: Map
     return Spent(accelerators_of(units, pools) * seconds, dollars * seconds / 3600)
 
 
+def percent_used(budget: Budget, used: Spent) -> float:
+    """Return the percentage that is used of the bound that is nearer to its end."""
+    parts = [(used.gpu_seconds / 3600, budget.gpu_hours), (used.dollars, budget.dollars)]
+    return max((100 * amount / bound if bound else 100.0 for amount, bound in parts if bound is not None), default=0.0)
+
+
 def accelerators_of(units: Mapping[str, int], pools: Mapping[str, Pool]) -> int:
     """Return the accelerators of these units: one each in a pool that is gone, none for requests to a service.
 

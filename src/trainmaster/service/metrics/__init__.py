@@ -1,0 +1,1 @@
+"""Metrics of what the manager did and found."""
