@@ -71,3 +71,31 @@ export const pool = (changes = {}) => ({
 });
 
 export const page = (jobs, changes = {}) => ({ jobs, nextCursor: null, ...changes });
+
+/** An interval of the schedule between minutes around the present. */
+export const interval = (kind, from, until, changes = {}) => ({
+  kind,
+  jobName: "a",
+  jobState: null,
+  share: "s",
+  priority: 0,
+  units: 1,
+  attempt: null,
+  outcome: null,
+  from: iso(from),
+  fromLow: null,
+  fromHigh: null,
+  until: until === null ? null : iso(until),
+  untilLow: null,
+  untilHigh: null,
+  ...changes,
+});
+
+export const scheduleOf = (intervals) => ({
+  at: iso(0),
+  from: iso(-1_440),
+  to: iso(2_880),
+  pastFrom: iso(-1_440),
+  more: false,
+  pools: [{ name: "p", kind: "on-demand", instanceType: "p", cap: 4, draining: false, intervals, leftOut: 0 }],
+});

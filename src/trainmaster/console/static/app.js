@@ -14,14 +14,22 @@ import * as now_ from "./pages/now.js";
 import * as queue from "./pages/queue.js";
 import * as settings from "./pages/settings.js";
 import * as shares from "./pages/shares.js";
+import * as timeline from "./pages/timeline.js";
 import { Patterns } from "./parts/bars.js";
 import { Help, Palette } from "./parts/help.js";
 
 /** @typedef {import("./lib/types.js").Reading} Reading */
 
 /** @type {Record<string, any>} */
-const PAGES = { now: now_, queue, job, audit, settings, shares };
-const LINKS = [["now", "Now"], ["queue", "Queue"], ["shares", "Shares"], ["settings", "Settings"], ["audit", "Audit"]];
+const PAGES = { now: now_, queue, timeline, job, shares, settings, audit };
+const LINKS = [
+  ["now", "Now"],
+  ["queue", "Queue"],
+  ["timeline", "Timeline"],
+  ["shares", "Shares"],
+  ["settings", "Settings"],
+  ["audit", "Audit"],
+];
 const THEMES = ["auto", "light", "dark"];
 const STALE = 15_000;
 const TICK = 5_000;
@@ -49,23 +57,27 @@ function useNow() {
 }
 
 /**
- * Return the newest results of the reads, and when the last good one came.
- * @param {string[]} reads
+ * Return the newest results of the reads, and when the last good one came. Results for another address of the same `steady` page
+ * stay until the new ones come.
+ * @param {string[]} reads @param {string} steady
  */
-function useReadings(reads) {
+function useReadings(reads, steady) {
   const key = reads.join("\n");
-  const [state, setState] = useState({ key, readings: /** @type {Reading[]} */ ([]), connected: true, good: Date.now() });
+  const [state, setState] = useState({ key, steady, readings: /** @type {Reading[]} */ ([]), connected: true, good: Date.now() });
   useEffect(() => !reads.length ? undefined : watch(reads, (readings, connected) =>
-    setState((before) => ({ key, readings, connected, good: connected && !readings.some((each) => each.error) ? Date.now() : before.good }))), [key]);
-  return state.key === key ? state : { ...state, readings: [] };
+    setState((before) => ({ key, steady, readings: filled(readings, steady && before.steady === steady ? before.readings : []), connected, good: connected && !readings.some((each) => each.error) ? Date.now() : before.good }))), [key]);
+  return state.key === key || (steady && state.steady === steady) ? state : { ...state, readings: [] };
 }
+
+/** Return readings with earlier values where there is none yet. @param {Reading[]} readings @param {Reading[]} before */
+const filled = (readings, before) => readings.map((each, number) => (each.value === undefined ? { ...each, value: before[number]?.value } : each));
 
 function App() {
   const route = useRoute();
   const now = useNow();
   const page = PAGES[route.page] ?? PAGES.now;
   const reads = page.reads(route);
-  const { readings, connected, good } = useReadings(reads);
+  const { readings, connected, good } = useReadings(reads, page.steady ? route.page : "");
   const [session, setSession] = useState(/** @type {any} */ ({}));
   const [shown, setShown] = useState("");
   const [keys, setKeys] = useState(kept("keys", "on") === "on");
@@ -75,7 +87,7 @@ function App() {
     return () => clearTimeout(timer);
   }, [news]);
   const values = readings.map((each) => each.value);
-  const ready = readings.length > 0 && values.every((value) => value !== undefined);
+  const ready = readings.length > 0 && values.slice(0, page.needed).every((value) => value !== undefined);
   const last = useRef({ route, values });
   if (ready) last.current = { route, values };
   // While other filters load, the page keeps what it shows, and what is typed into its fields.

@@ -4,6 +4,7 @@ export const SHORTCUTS = [
   ["g n", "Now"],
   ["g q", "Queue"],
   ["g h", "Shares"],
+  ["g t", "Timeline"],
   ["g s", "Settings"],
   ["g a", "Audit"],
   ["/", "Filter"],
@@ -13,7 +14,14 @@ export const SHORTCUTS = [
   ["Ctrl-K", "Go to a job by name"],
   ["?", "This help"],
 ];
-const PAGES = /** @type {Record<string, string>} */ ({ n: "#/now", q: "#/queue", h: "#/shares", s: "#/settings", a: "#/audit" });
+const PAGES = /** @type {Record<string, string>} */ ({
+  n: "#/now",
+  q: "#/queue",
+  t: "#/timeline",
+  h: "#/shares",
+  s: "#/settings",
+  a: "#/audit",
+});
 
 /** Move the focus to the next or previous row. @param {number} step */
 function move(step) {

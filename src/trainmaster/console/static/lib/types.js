@@ -96,6 +96,25 @@
  * @property {number} waiting
  * @property {boolean} waitingMore
  *
+ * @typedef {object} Interval
+ * @property {string} kind
+ * @property {string | null} jobName
+ * @property {string | null} jobState
+ * @property {string | null} share
+ * @property {number | null} priority
+ * @property {number} units
+ * @property {number | null} attempt
+ * @property {string | null} outcome
+ * @property {string} from
+ * @property {string | null} fromLow
+ * @property {string | null} fromHigh
+ * @property {string | null} until
+ * @property {string | null} untilLow
+ * @property {string | null} untilHigh
+ *
+ * @typedef {{name: string, kind: string | null, instanceType: string | null, cap: number | null, draining: boolean, intervals: Interval[], leftOut: number}} SchedulePool
+ * @typedef {{at: string, from: string, to: string, pastFrom: string, more: boolean, pools: SchedulePool[]}} Schedule
+ *
  * @typedef {{jobs: Job[], nextCursor: string | null}} JobsPage
  * @typedef {JobsPage & {pools: Pool[]}} QueuePage
  *
