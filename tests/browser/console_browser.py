@@ -15,6 +15,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, Playwright
 
 ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "tests" / "browser" / "world_server.py"
 PYTHON = ROOT / ".venv" / "bin" / "python"
 AXE = ROOT / ".local" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
@@ -44,10 +45,12 @@ class Server:
 
 
 @contextmanager
-def served(*arguments: str) -> Iterator[Server]:
-    """Start the program; it ends with the block."""
-    command = [str(PYTHON), str(ROOT / "tests" / "browser" / "world_server.py"), *arguments]
-    environ = os.environ | {"PYTHONPATH": str(ROOT / "src"), "POWERTOOLS_LOG_LEVEL": "CRITICAL"}
+def served(*arguments: str, program: Path = PROGRAM) -> Iterator[Server]:
+    """Start a program; it ends with the block."""
+    command = [str(PYTHON), str(program), *arguments]
+    folders = ["src", "tests", "tests/browser", *([str(program.parent)] if program != PROGRAM else [])]
+    path = os.pathsep.join(str(ROOT / folder) for folder in folders)
+    environ = os.environ | {"PYTHONPATH": path, "POWERTOOLS_LOG_LEVEL": "CRITICAL"}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as process:
         server = Server(process)
         try:

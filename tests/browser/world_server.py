@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from threading import RLock, Thread
-from typing import Any
+from typing import Any, Protocol, TextIO
 from urllib.parse import parse_qsl, unquote
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
@@ -44,6 +46,15 @@ SHARES = {
     )
 }
 HOUR = 3600.0
+
+
+class Queue(Protocol):
+    """A queue that is served."""
+
+    world: World
+
+    def run(self, seconds: float) -> None:
+        """Let the queue's time pass."""
 
 
 class Lively:
@@ -101,7 +112,7 @@ class Lively:
 class Network(httpx.BaseTransport):
     """The way to the API: API Gateway's event and back, one request at a time."""
 
-    def __init__(self, lively: Lively) -> None:
+    def __init__(self, lively: Queue) -> None:
         application = lively.world.application()
         application.settings = replace(application.settings, admins=(builders.ADA.principal,))
         self._app, self.lock, self.is_out = build_app(application), RLock(), False
@@ -119,9 +130,10 @@ class Network(httpx.BaseTransport):
         )
 
 
-def main() -> None:
-    """Serve until standard input ends."""
-    lively = Lively()
+def main(made: Callable[[], Queue]) -> None:
+    """Serve until standard input ends. What handlers print, such as metrics, is dropped."""
+    out, sys.stdout = sys.stdout, StringIO()
+    lively = made()
     network = Network(lively)
     session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
     retry = Retry(max_attempts=1)
@@ -141,17 +153,17 @@ def main() -> None:
         elif word == "outage":
             network.is_out = value == "on"
 
-    say(console, lively)
+    say(out, console, lively)
     for line in sys.stdin:
         word, _, value = line.strip().partition(" ")
         command(word, value)
-        say(console, lively)
+        say(out, console, lively)
 
 
-def say(console: Console, lively: Lively) -> None:
+def say(out: TextIO, console: Console, lively: Queue) -> None:
     """Print the address for a new browser, and the queue's time."""
-    print(json.dumps({"url": console.url, "now": lively.world.now().isoformat()}), flush=True)
+    print(json.dumps({"url": console.url, "now": lively.world.now().isoformat()}), file=out, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(Lively)

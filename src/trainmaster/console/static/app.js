@@ -9,6 +9,7 @@ import { watch } from "./lib/stream.js";
 import { duration, HOUR, seconds } from "./lib/time.js";
 import { person } from "./lib/words.js";
 import * as audit from "./pages/audit.js";
+import * as images from "./pages/images.js";
 import * as job from "./pages/job.js";
 import * as now_ from "./pages/now.js";
 import * as queue from "./pages/queue.js";
@@ -21,12 +22,13 @@ import { Help, Palette } from "./parts/help.js";
 /** @typedef {import("./lib/types.js").Reading} Reading */
 
 /** @type {Record<string, any>} */
-const PAGES = { now: now_, queue, timeline, job, shares, settings, audit };
+const PAGES = { now: now_, queue, timeline, job, shares, images, settings, audit };
 const LINKS = [
   ["now", "Now"],
   ["queue", "Queue"],
   ["timeline", "Timeline"],
   ["shares", "Shares"],
+  ["images", "Image jobs"],
   ["settings", "Settings"],
   ["audit", "Audit"],
 ];
@@ -82,6 +84,7 @@ function App() {
   const [shown, setShown] = useState("");
   const [keys, setKeys] = useState(kept("keys", "on") === "on");
   const [news, setNews] = useState("");
+  const [paths, setPaths] = useState(/** @type {Record<string, any>} */ ({}));
   useEffect(() => {
     const timer = setTimeout(() => setNews(""), NEWS);
     return () => clearTimeout(timer);
@@ -94,6 +97,7 @@ function App() {
   const shownPage = ready || (last.current.values.length > 0 && last.current.route.page === route.page && last.current.route.name === route.name) ? last.current : null;
   const problem = readings.find((each) => each.error)?.error ?? null;
   useEffect(() => { api.session().then(setSession, () => undefined); }, [now - (now % 60_000)]);
+  useEffect(() => { api.apiDocument().then((document) => setPaths(document.paths), () => undefined); }, []);
   useEffect(() => { document.title = `${page.title(route)} · Trainmaster`; }, [route.page, route.name]);
   useEffect(() => listen({ enabled: () => kept("keys", "on") === "on", help: () => setShown("help"), palette: () => setShown("palette") }), []);
   const onKeys = (/** @type {boolean} */ on) => { keep("keys", on ? "on" : "off"); setKeys(on); };
@@ -101,7 +105,7 @@ function App() {
   return html`
     <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the page</a>
     <${Patterns} />
-    <${Bar} route=${route} session=${session} now=${now} asOf=${readings[0]?.asOf ?? null} onHelp=${() => setShown("help")} />
+    <${Bar} route=${route} paths=${paths} session=${session} now=${now} asOf=${readings[0]?.asOf ?? null} onHelp=${() => setShown("help")} />
     <${Banner} problem=${problem} connected=${connected} stale=${now - good > STALE} asOf=${readings[0]?.asOf ?? null} known=${ready} />
     <main id="main" tabindex="-1" aria-busy=${!ready}>
       ${shownPage
@@ -114,10 +118,10 @@ function App() {
     ${shown === "palette" && html`<${Palette} names=${names} onClose=${() => setShown("")} />`}`;
 }
 
-/** @param {{route: any, session: any, now: number, asOf: string | null, onHelp: () => void}} props */
-const Bar = ({ route, session, now, asOf, onHelp }) => html`<header class="bar">
+/** @param {{route: any, paths: Record<string, any>, session: any, now: number, asOf: string | null, onHelp: () => void}} props */
+const Bar = ({ route, paths, session, now, asOf, onHelp }) => html`<header class="bar">
   <a class="brand" href="#/now"><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M4 6h16M4 12h10M4 18h13" /></svg>Trainmaster</a>
-  <nav aria-label="Pages">${LINKS.map(([page, text]) => html`<a key=${page} href=${`#/${page}`} aria-current=${route.page === page ? "page" : undefined}>${text}</a>`)}</nav>
+  <nav aria-label="Pages">${LINKS.filter(([page]) => !PAGES[page].needs || paths[PAGES[page].needs]).map(([page, text]) => html`<a key=${page} href=${`#/${page}`} aria-current=${route.page === page ? "page" : undefined}>${text}</a>`)}</nav>
   <div class="who">
     ${session.readOnly && html`<span class="badge">read only</span>`}
     ${asOf && html`<span class="muted">as of ${seconds(asOf)}</span>`}

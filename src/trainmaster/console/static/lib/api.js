@@ -17,6 +17,12 @@ export const session = () => ask("session");
 /** Return the API's answer to a read, once. @param {string} path */
 export const read = (path) => ask(`api${path}`);
 
+/** @type {Promise<any> | null} */
+let asked = null;
+
+/** Return the API's own document, asked for once. @returns {Promise<{paths: Record<string, any>, components: {schemas: Record<string, any>}}>} */
+export const apiDocument = () => (asked ??= read("/openapi.json").catch((error) => ((asked = null), Promise.reject(error))));
+
 /** Return the first jobs of the queue. @returns {Promise<import("./types.js").QueuePage>} */
 export const firstOfQueue = () => ask("api/queue?limit=100");
 

@@ -1,6 +1,6 @@
 // The page Settings: the document with help from the API's schema, and what a draft changes before it is saved.
 
-import { change, read } from "../lib/api.js";
+import { apiDocument, change, read } from "../lib/api.js";
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { hashOf } from "../lib/route.js";
 import { clock } from "../lib/time.js";
@@ -17,11 +17,6 @@ export const reads = () => ["/settings"];
 /** The draft: the settings that it began with, and its text; it stays while other pages are shown. */
 /** @type {{base: any, text: string} | null} */
 let kept = null;
-/** @type {Promise<Schema> | null} */
-let schemas = null;
-
-/** Return the schemas of the API, asked for once. */
-const schemasOfApi = () => (schemas ??= read("/openapi.json").then((document) => document.components.schemas).catch((error) => ((schemas = null), Promise.reject(error))));
 
 /** @param {{values: any[], now: number, route: import("../lib/types.js").Route, readOnly: boolean, announce: (text: string) => void}} props */
 export function View({ values: [live], now, route, readOnly, announce }) {
@@ -29,7 +24,7 @@ export function View({ values: [live], now, route, readOnly, announce }) {
   const [known, setKnown] = useState(/** @type {Schema} */ ({}));
   const [caret, setCaret] = useState(0);
   const [reviewing, setReviewing] = useState(false);
-  useEffect(() => { schemasOfApi().then(setKnown, () => undefined); }, []);
+  useEffect(() => { apiDocument().then(({ components }) => setKnown(components.schemas), () => undefined); }, []);
   const editor = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   useEffect(() => {
     const at = route.query.at ? offsetOf(draft.text, route.query.at) : 0;
