@@ -46,6 +46,9 @@ install-demo: $(STACK) .venv-sdk2/.stamp ## Make the environments that the demo 
 .PHONY: install-demo-elastic
 install-demo-elastic: $(STACK) .venv-torch/.stamp ## Make the environments that the elastic demo uses
 
+.PHONY: install-console
+install-console: $(STACK) ## Make the environments that the example queue uses
+
 .PHONY: install-sdk2
 install-sdk2: .venv-sdk2/.stamp ## Make .venv-sdk2, SageMaker SDK 2 with Trainmaster beside it
 
@@ -160,6 +163,10 @@ BROWSER := .venv-browser/.stamp .local/browser/.stamp
 demo: install-demo ## Run the article's four jobs through a queue deployed on this machine
 	@$(BIN)/python -m trainmaster demo
 
+.PHONY: console
+console: install-console ## Open the console on an example queue that runs on this machine until Ctrl-C; ARGS="--no-browser"
+	@$(BIN)/python -m trainmaster.local.example_queue $(ARGS)
+
 .PHONY: demo-elastic
 demo-elastic: install-demo-elastic ## Run an elastic job of real torch processes: it grows, makes room and grows back
 	@$(BIN)/python -m trainmaster demo --elastic $(ARGS)
@@ -233,7 +240,7 @@ test-jax: .venv-jax/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below 
 	.venv-jax/bin/python -m pytest $(MARKED) tests/jax $(ARGS)
 
 .PHONY: test-browser
-test-browser: .venv/.stamp $(BROWSER) ## Run the console's tests in a browser; needs Debian's chromium, or CHROMIUM=path
+test-browser: $(STACK) $(BROWSER) ## Run the console's tests in a browser; needs Debian's chromium, or CHROMIUM=path
 	.local/browser/node_modules/.bin/tsc --project tests/console/tsconfig.json
 	.venv-browser/bin/python -m pytest --config-file=tests/browser/pytest.ini tests/browser $(ARGS)
 

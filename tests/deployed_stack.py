@@ -27,8 +27,7 @@ class Deployed:
 
     def aws(self, service):
         """A client of one of the stack's services."""
-        simulated = service.startswith("sagemaker")
-        return client(service, self.address.sagemaker_endpoint if simulated else self.address.aws_endpoint)
+        return client(service, self.address.endpoint_of(service))
 
     def state(self, name, *states, seconds=SOON):
         """The job, once it is in one of these states."""

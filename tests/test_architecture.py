@@ -156,7 +156,7 @@ def test_the_worker_shares_errors_and_compatibility_with_the_queue_and_needs_bot
             assert own(name) != "domain" or name.startswith(shared), f"{path.name}: {name}"
 
 
-REGISTRIES = {"bootstrap/kinds.py", "handlers/api/kinds.py", "client/kinds.py", "cli/kinds.py"}
+REGISTRIES = {f"{name}/kinds.py" for name in ("bootstrap", "handlers/api", "client", "cli", "local/example_queue")}
 """The modules of the core that import kinds of jobs, late, one for each layer."""
 
 

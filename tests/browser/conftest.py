@@ -15,13 +15,18 @@ REFUSED = re.compile(r"status of 4(00|03|09) ")
 if find_spec("playwright") is None:
     collect_ignore_glob = ["test_*.py"]  # `make test-browser` runs them, in an environment of its own
 else:
-    from console_browser import Server, launched, opened, served
+    from console_browser import Example, Server, example_queue, launched, opened, served
     from playwright.sync_api import Browser, Page, sync_playwright
 
     @pytest.fixture(scope="session")
     def browser() -> Iterator[Browser]:
         with sync_playwright() as playwright:
             yield launched(playwright)
+
+    @pytest.fixture(scope="module")
+    def example() -> Iterator[Example]:
+        with example_queue() as running:
+            yield running
 
     @pytest.fixture(scope="module")
     def server() -> Iterator[Server]:

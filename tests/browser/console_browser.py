@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,6 +62,44 @@ def served(*arguments: str, program: Path = PROGRAM) -> Iterator[Server]:
             assert process.stdin is not None
             process.stdin.close()
             process.wait(10)
+
+
+@dataclass
+class Example:
+    """`make console` without its browser: the deployed local stack with jobs that end and arrive."""
+
+    process: subprocess.Popen[str]
+
+    def address(self) -> str:
+        """The next address that signs a browser in."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if found := re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line):
+                return found[0]
+        raise AssertionError("the example queue has ended")
+
+    def interrupt(self) -> str:
+        """End it as Ctrl-C does, and return what it printed last."""
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.stdout is not None
+        said = self.process.stdout.read()
+        assert self.process.wait(60) == 0, said
+        return said
+
+
+@contextmanager
+def example_queue() -> Iterator[Example]:
+    """Start the example queue; it ends with the block."""
+    command = [str(PYTHON), "-m", "trainmaster.local.example_queue", "--no-browser"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+    ) as process:  # fmt: skip
+        try:
+            yield Example(process)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
 
 
 def launched(playwright: Playwright) -> Browser:

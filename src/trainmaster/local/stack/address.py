@@ -29,6 +29,10 @@ class StackAddress:
     outputs: Mapping[str, str] = field(default_factory=dict)
     sdk: Mapping[str, str] = field(default_factory=dict)
 
+    def endpoint_of(self, service: str) -> str:
+        """Return the endpoint of an AWS service."""
+        return self.sagemaker_endpoint if service.startswith("sagemaker") else self.aws_endpoint
+
     def environment(self) -> dict[str, str]:
         """Return the environment of a client process, with the queue's URL."""
         return {

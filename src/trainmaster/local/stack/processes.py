@@ -27,17 +27,23 @@ class StartFailed(Exception):
 
 
 class GuardedProcess:
-    """A process that ends when this object is closed, or when the process that created it dies."""
+    """A process that ends when this object is closed, or when the process that created it dies.
 
-    def __init__(self, name: str, command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> None:
+    Its output goes to `log`; without one, to the output of this process.
+    """
+
+    def __init__(
+        self, name: str, command: Sequence[str | Path], environment: Mapping[str, str], log: Path | None
+    ) -> None:
         self.name = name
         self.log = log
-        with log.open("wb") as output:
+        with contextlib.ExitStack() as open_files:
+            output = None if log is None else open_files.enter_context(log.open("wb"))
             self._guard = subprocess.Popen(
                 [sys.executable, "-I", guard.__file__, *map(str, command)],
                 stdin=subprocess.PIPE,
                 stdout=output,
-                stderr=subprocess.STDOUT,
+                stderr=None if output is None else subprocess.STDOUT,
                 env=dict(environment),
                 start_new_session=True,
             )
@@ -79,8 +85,10 @@ def run(name: str, command: Sequence[str | Path], environment: Mapping[str, str]
             raise StartFailed(f"{name} failed:\n{last_lines(log)}")
 
 
-def last_lines(log: Path) -> str:
-    """Return the end of a log, for an error message."""
+def last_lines(log: Path | None) -> str:
+    """Return the end of a log, for an error message; nothing without one."""
+    if log is None:
+        return ""
     return "\n".join(log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:])
 
 

@@ -7,6 +7,8 @@ import json
 import re
 from pathlib import Path
 
+from botocore.credentials import Credentials
+
 from trainmaster.local.stack import redirect
 from trainmaster.local.stack.address import ACCOUNT, REGION
 from trainmaster.local.stack.signed import client
@@ -46,14 +48,20 @@ def settings(folder: Path) -> dict[str, str]:
 
 def role_credentials(aws_endpoint: str) -> dict[str, str]:
     """Create the execution role and the default bucket, and return credentials of a session of the role."""
-    client("iam", aws_endpoint).create_role(RoleName=ROLE, AssumeRolePolicyDocument=json.dumps(_TRUST))
     client("s3", aws_endpoint).create_bucket(Bucket=DEFAULT_BUCKET)
     session = re.sub(r"[^\w+=,.@-]", "-", f"local-{getpass.getuser()}", flags=re.ASCII)
-    found = client("sts", aws_endpoint).assume_role(
-        RoleArn=f"arn:aws:iam::{ACCOUNT}:role/{ROLE}", RoleSessionName=session, DurationSeconds=_LIFETIME_SECONDS
-    )["Credentials"]
+    found = session_of_role(aws_endpoint, ROLE, session)
     return {
-        "AWS_ACCESS_KEY_ID": found["AccessKeyId"],
-        "AWS_SECRET_ACCESS_KEY": found["SecretAccessKey"],
-        "AWS_SESSION_TOKEN": found["SessionToken"],
+        "AWS_ACCESS_KEY_ID": found.access_key,
+        "AWS_SECRET_ACCESS_KEY": found.secret_key,
+        "AWS_SESSION_TOKEN": str(found.token),
     }
+
+
+def session_of_role(aws_endpoint: str, role: str, session: str) -> Credentials:
+    """Create a role, and return credentials of a session of it."""
+    client("iam", aws_endpoint).create_role(RoleName=role, AssumeRolePolicyDocument=json.dumps(_TRUST))
+    found = client("sts", aws_endpoint).assume_role(
+        RoleArn=f"arn:aws:iam::{ACCOUNT}:role/{role}", RoleSessionName=session, DurationSeconds=_LIFETIME_SECONDS
+    )["Credentials"]
+    return Credentials(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"])

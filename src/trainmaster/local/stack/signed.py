@@ -28,14 +28,16 @@ def get(url: str) -> httpx.Response:
     return _request("GET", url, b"", {})
 
 
-def send(method: str, url: str, body: Mapping[str, Any]) -> httpx.Response:
+def send(method: str, url: str, body: Mapping[str, Any], keys: Credentials = _KEYS) -> httpx.Response:
     """Send a signed request with JSON. Raises httpx.TransportError if there is no response."""
-    return _request(method, url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    return _request(method, url, json.dumps(body).encode(), {"Content-Type": "application/json"}, keys)
 
 
-def _request(method: str, url: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:
+def _request(
+    method: str, url: str, body: bytes, headers: Mapping[str, str], keys: Credentials = _KEYS
+) -> httpx.Response:
     request = AWSRequest(method, url, headers=dict(headers), data=body)
-    SigV4Auth(_KEYS, "execute-api", REGION).add_auth(request)
+    SigV4Auth(keys, "execute-api", REGION).add_auth(request)
     return httpx.request(method, url, headers=dict(request.headers.items()), content=body, timeout=_SECONDS)
 
 
