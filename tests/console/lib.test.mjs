@@ -48,6 +48,9 @@ test("changes make a new value, and leave alone what has not changed", () => {
   assert.equal(before.jobs[1].priority, undefined);
   assert.deepEqual(patched({ a: 1, b: 2 }, [[["a"]]]), { b: 2 });
   assert.equal(patched(1, [[[], 2]]), 2);
+  const moved = patched(before, [[["jobs"], [{ jobName: "c" }], [1, -1, 0]], [["jobs", 0, "priority"], 1]]);
+  assert.deepEqual(moved.jobs, [{ jobName: "b", priority: 1 }, { jobName: "c" }, before.jobs[0]]);
+  assert.equal(moved.jobs[2], before.jobs[0]);
   assert.equal(patched(before, []), before);
 });
 

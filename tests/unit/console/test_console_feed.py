@@ -34,10 +34,18 @@ VALUES = st.recursive(
 )
 
 
+def arranged(value: Any, path: list[Any], added: list[Any], places: list[int]) -> list[Any]:
+    for step in path:
+        value = value[step]
+    rest = iter(added)
+    return [next(rest) if place < 0 else value[place] for place in places]
+
+
 def applied(value: Any, changes: list[list[Any]]) -> Any:
     """The page's side: `lib/patch.js` does the same, and `tests/console` proves it on the same cases."""
     value = json.loads(json.dumps(value))
-    for path, *new in changes:
+    for path, *told in changes:
+        new = told if len(told) < 2 else [arranged(value, path, *told)]
         if not path:
             value = new[0]
             continue
@@ -68,7 +76,29 @@ def test_one_changed_job_is_one_small_change():
     moved = [dict(job) for job in jobs]
     moved[7]["priority"] = 100
     assert differences({"jobs": jobs}, {"jobs": moved}) == [[["jobs", 7, "priority"], 100]]
-    assert differences({"jobs": jobs}, {"jobs": moved[1:]}) == [[["jobs"], moved[1:]]]
+
+
+def test_jobs_that_leave_come_and_change_places_are_not_sent_whole():
+    jobs = [{"jobName": f"job{number}", "position": number, "text": "long " * 200} for number in range(100)]
+    new = {"jobName": "new", "position": 0, "text": ""}
+    later = [{**job, "position": place} for place, job in enumerate([new, *reversed(jobs[1:])])]
+    found = differences({"jobs": jobs}, {"jobs": later})
+    assert found[0] == [["jobs"], [new], [-1, *range(99, 0, -1)]]
+    assert {tuple(path[-1:]) for path, *_ in found[1:]} == {("position",)}
+    assert len(json.dumps(found)) < 10_000 < len(json.dumps(later)) / 10
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [([], [{"name": "a"}]), ([{"name": "a"}], []), ([{"name": "a"}], [{"name": "b"}]), ([1, 2], [2])]
+)
+def test_a_list_that_keeps_nothing_is_replaced(old, new):
+    assert differences(old, new) == [[[], new]]
+
+
+@given(st.lists(st.sampled_from("abcdef"), max_size=6), st.lists(st.sampled_from("abcdef"), max_size=6), st.data())
+def test_lists_of_named_items_are_rearranged(before, after, data):
+    old, new = ([{"jobName": name, "n": data.draw(st.integers(0, 2))} for name in names] for names in (before, after))
+    assert applied(old, json.loads(json.dumps(differences(old, new)))) == new
 
 
 class Api:

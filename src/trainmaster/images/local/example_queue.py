@@ -19,6 +19,7 @@ STACKS: Final = {
     "images": {
         "ImageBucketArns": "arn:aws:s3:::scenes",
         "ImageOutputBucketArns": "arn:aws:s3:::detections",
+        "ImageSenders": "*",
         "RegionConcurrency": "3",
         "RegionSize": "(512,512)",
         "TileWorkersPerInstance": "2",
