@@ -48,7 +48,7 @@ class Sort(Protocol):
 
     @property
     def hold(self) -> bool:
-        """Whether the team holds them."""
+        """True if the team holds them."""
         ...
 
     def body(self, number: int, rng: random.Random, now: datetime) -> Mapping[str, Any]:
