@@ -5,10 +5,11 @@ import { HOUR, MINUTE } from "../../src/trainmaster/console/static/lib/time.js";
 import { awsLinks, facts, headline as jobHeadline, next, strip, ticks } from "../../src/trainmaster/console/static/views/job.js";
 import { changes, headline, nextStart, poolFigures, troubles } from "../../src/trainmaster/console/static/views/now.js";
 import { appliesTo, consequence, PAGE, readsOf, reasonText, sections } from "../../src/trainmaster/console/static/views/queue.js";
-import { axisSpan, poolSegments, scale, startRange, tints } from "../../src/trainmaster/console/static/views/scale.js";
+import { axisSpan, poolSegments, scale, startRange, tints, usedBy } from "../../src/trainmaster/console/static/views/scale.js";
 import { attempt, iso, job, NOW, P5, page, pool } from "./cases.mjs";
 
 const starts = (expected, low = expected, high = expected) => ({ estimatedStart: iso(expected), estimatedStartLow: iso(low), estimatedStartHigh: iso(high) });
+const use = (name, running, waiting, used = {}) => ({ name, running, waiting, pools: Object.entries(used).map(([pool, units]) => ({ pool, used: units })) });
 const random = (seed) => () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
 
 test("a scale keeps to its ends", () => {
@@ -27,7 +28,7 @@ test("a start's bar lies on the axis, whatever the estimate", () => {
     assert.ok(x >= 0 && width > 0 && x + width <= 100.0001 && tick >= 0 && tick <= 100, JSON.stringify({ minutes, x, width, tick }));
   }
   assert.equal(startRange(job("a"), NOW, HOUR), null);
-  assert.equal(axisSpan([], NOW), HOUR / 4);
+  assert.equal(axisSpan([], NOW), HOUR / 12);
   assert.equal(axisSpan([job("a", starts(100))], NOW), 2 * HOUR);
   assert.equal(axisSpan([job("a", starts(100_000))], NOW), 48 * HOUR);
 });
@@ -37,8 +38,7 @@ test("the parts of a pool's bar fill it, and none is lost", () => {
   const some = (limit) => Math.floor(next() * limit);
   for (let round = 0; round < 500; round += 1) {
     const one = pool({ cap: some(9), used: some(9), held: some(3), external: some(3), warm: some(3) });
-    const jobs = Array.from({ length: some(4) }, (_, number) => job(String(number), { share: "abc"[some(3)], attempts: [attempt(1, { units: { [P5]: some(5) } })] }));
-    const parts = poolSegments(one, jobs);
+    const parts = poolSegments(one, ["a", "b", "c"].slice(some(4)).map((share) => [share, some(5)]));
     const units = (kind) => parts.filter((each) => each.kind === kind).reduce((sum, each) => sum + each.units, 0);
     assert.equal(units("used"), one.used);
     assert.deepEqual([units("held"), units("external"), units("warm")], [one.held, one.external, one.warm]);
@@ -48,9 +48,10 @@ test("the parts of a pool's bar fill it, and none is lost", () => {
   assert.deepEqual(poolSegments(pool({ state: "draining", cap: 2 }), []).map((each) => each.kind), ["closed"]);
 });
 
-test("attempts that have ended hold nothing", () => {
-  const over = job("a", { share: "x", attempts: [attempt(1, { outcome: "preempted" })] });
-  assert.deepEqual(poolSegments(pool({ used: 2, cap: 2 }), [over]).map((each) => each.share), [""]);
+test("the use of a pool by share is what the queue counts", () => {
+  const used = usedBy({ more: false, shares: [use("a", 1, 0, { [P5]: 2 }), use("b", 1, 0, { other: 1 })] }, P5);
+  assert.deepEqual(used, [["a", 2], ["b", 0]]);
+  assert.deepEqual(poolSegments(pool({ used: 3, cap: 3 }), used).map((each) => [each.share, each.units]), [["a", 2], ["", 1]]);
 });
 
 test("a share keeps its colour, and eight shares have eight", () => {
@@ -64,11 +65,9 @@ test("a share keeps its colour, and eight shares have eight", () => {
 
 test("Now says how many run and wait, and which one is next", () => {
   const queue = page([job("a", starts(70)), job("b", starts(10))], { pools: [] });
-  const active = page([job("c", { jobState: "running" })]);
-  assert.equal(headline(queue, active, NOW), "1 job runs, 2 wait.");
-  assert.equal(headline(page([], { pools: [] }), active, NOW), "1 job runs, and none waits.");
-  assert.equal(headline(page([], { pools: [] }), page([]), NOW), "The queue is empty.");
-  assert.equal(headline({ ...queue, nextCursor: "x" }, page([]), NOW), "No job runs, more than 2 wait.");
+  const cases = [[[[1, 1], [0, 1]], false, "1 job runs, 2 wait."], [[[1, 0]], false, "1 job runs, and none waits."], [[], false, "The queue is empty."],
+    [[[0, 2]], true, "No job runs, more than 2 wait."], [[[900, 9_000], [100, 1_000]], false, "1,000 jobs run, 10,000 wait."], [[[2, 1]], false, "2 jobs run, 1 waits."]];
+  for (const [counts, more, text] of cases) assert.equal(headline({ more, shares: counts.map((each, number) => use(`s${number}`, ...each)) }), text);
   assert.match(nextStart(queue, NOW), /^b is next, expected to start at \d\d:\d\d\.$/);
   assert.equal(nextStart(page([job("a", starts(0.5))]), NOW), "a is next, within a minute.");
   assert.equal(nextStart(page([job("a")]), NOW), "No start can be estimated yet.");

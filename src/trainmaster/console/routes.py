@@ -46,6 +46,7 @@ ROUTES: Final = (
     Route("GET", ("jobs", NAME), frozenset({"why"})),
     Route("GET", ("queue",), _LISTED),
     Route("GET", ("pools",), frozenset({"history"})),
+    Route("GET", ("shares",)),
     Route("GET", ("schedule",), frozenset({"from", "to", "pool", "limit"})),
     Route("POST", ("plan",)),
     Route("POST", ("add-job",), changes=True),

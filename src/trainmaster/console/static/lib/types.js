@@ -118,6 +118,18 @@
  * @typedef {{jobs: Job[], nextCursor: string | null}} JobsPage
  * @typedef {JobsPage & {pools: Pool[]}} QueuePage
  *
+ * @typedef {object} ShareOfPool
+ * @property {string} pool
+ * @property {number} used
+ *
+ * @typedef {object} ShareUse
+ * @property {string} name
+ * @property {number} running
+ * @property {number} waiting
+ * @property {ShareOfPool[]} pools
+ *
+ * @typedef {{shares: ShareUse[], more: boolean}} SharesView
+ *
  * @typedef {{type: string, message: string, hint: string | null}} Problem
  * @typedef {{value: any, asOf: string | null, error: Problem | null}} Reading
  * @typedef {{page: string, name: string, query: Record<string, string>}} Route

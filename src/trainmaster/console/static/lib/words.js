@@ -26,8 +26,13 @@ export const NEVER = ["Infeasible", "CanNeverFit"];
 /** @param {string} state */
 export const stateOf = (state) => STATES[state] ?? { label: state, mark: "·", tone: "quiet" };
 
+const NUMBER = new Intl.NumberFormat("en-GB");
+
+/** Return a number with separators: 10,000. @param {number} number */
+export const count = (number) => NUMBER.format(number);
+
 /** @param {number} count @param {string} one @param {string} [many] */
-export const counted = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
+export const counted = (count, one, many = `${one}s`) => `${NUMBER.format(count)} ${count === 1 ? one : many}`;
 
 /** @param {string[]} names */
 export function listed(names) {

@@ -7,7 +7,7 @@ import { ACTIVE, counted, demandText, ENDED } from "../lib/words.js";
 import { Legend, PoolBar, RangeBar } from "../parts/bars.js";
 import { Empty, JobLink, Time } from "../parts/small.js";
 import { changes, headline, nextStart, poolFigures, troubles, upcoming } from "../views/now.js";
-import { axisSpan, poolSegments, sharesOf } from "../views/scale.js";
+import { axisSpan, poolSegments, usedBy } from "../views/scale.js";
 
 const MOST_CHANGES = 10;
 const MOST_NEXT = 8;
@@ -17,19 +17,20 @@ export const reads = () => [
   readPath("/queue", { limit: 100 }),
   readPath("/jobs", { state: ACTIVE.join(), limit: 100 }),
   readPath("/jobs", { state: ENDED.join(), limit: 50 }),
+  readPath("/shares"),
 ];
 
 /** @param {{values: any[], now: number}} props */
-export function View({ values: [queue, active, ended], now }) {
-  const shares = sharesOf(active.jobs, queue.jobs);
-  const bars = queue.pools.map((/** @type {any} */ pool) => poolSegments(pool, active.jobs));
+export function View({ values: [queue, active, ended, used], now }) {
+  const shares = used.shares.map((/** @type {any} */ share) => share.name);
+  const bars = queue.pools.map((/** @type {any} */ pool) => poolSegments(pool, usedBy(used, pool.name)));
   const soon = upcoming(queue).slice(0, MOST_NEXT);
   const span = axisSpan(soon, now);
   const wrong = troubles(queue, ended.jobs, now);
   const recent = changes([...active.jobs, ...queue.jobs, ...ended.jobs], now);
   return html`
     <header class="headline">
-      <h1>${headline(queue, active, now)}</h1>
+      <h1>${headline(used)}</h1>
       <p class="lead">${nextStart(queue, now)}</p>
     </header>
     ${wrong.length > 0 && html`<section class="trouble" aria-labelledby="trouble">

@@ -1,26 +1,25 @@
 // The page Now as values: sentences, changes of the last hour, and what needs attention.
 
 import { clock, HOUR, moment } from "../lib/time.js";
-import { counted, NEVER, stateOf, unitsText } from "../lib/words.js";
+import { count, counted, NEVER, stateOf, unitsText } from "../lib/words.js";
 
 /** @typedef {import("../lib/types.js").Job} Job */
 /** @typedef {import("../lib/types.js").JobsPage} JobsPage */
 /** @typedef {import("../lib/types.js").QueuePage} QueuePage */
+/** @typedef {import("../lib/types.js").SharesView} SharesView */
 /** @typedef {{at: string, job: string, tone: string, mark: string, text: string}} Event */
 /** @typedef {{tone: string, job: string, text: string}} Trouble */
 
-/** @param {number} count @param {string | null} more @param {string} one @param {string} many */
-const howMany = (count, more, one, many) => (more ? `More than ${count} jobs ${many}` : `${counted(count, "job")} ${count === 1 ? one : many}`);
-
 /**
- * Return the headline: how many run and wait, and the next start.
- * @param {QueuePage} queue @param {JobsPage} active @param {number} now
+ * Return the headline: how many jobs run and wait, as the queue counts them.
+ * @param {SharesView} shares
  */
-export function headline(queue, active, now) {
-  const first = howMany(active.jobs.length, active.nextCursor, "runs", "run");
-  if (!queue.jobs.length) return active.jobs.length ? `${first}, and none waits.` : "The queue is empty.";
-  const waits = queue.nextCursor ? `more than ${queue.jobs.length} wait` : `${queue.jobs.length} ${queue.jobs.length === 1 ? "waits" : "wait"}`;
-  return `${active.jobs.length ? first : "No job runs"}, ${waits}.`;
+export function headline({ shares, more }) {
+  const [running, waiting] = [shares.reduce((sum, each) => sum + each.running, 0), shares.reduce((sum, each) => sum + each.waiting, 0)];
+  const first = running ? `${counted(running, "job")} ${running === 1 ? "runs" : "run"}` : "No job runs";
+  if (!waiting) return running ? `${first}, and none waits.` : "The queue is empty.";
+  const wait = waiting === 1 && !more ? "waits" : "wait";
+  return `${first}, ${more ? "more than " : ""}${count(waiting)} ${wait}.`;
 }
 
 /**

@@ -2,6 +2,7 @@
 
 /** @typedef {import("../lib/types.js").Pool} Pool */
 /** @typedef {import("../lib/types.js").Job} Job */
+/** @typedef {import("../lib/types.js").SharesView} SharesView */
 /** @typedef {{x: number, width: number, tick: number}} Range */
 /** @typedef {{kind: string, share: string, units: number, x: number, width: number}} Segment */
 
@@ -14,7 +15,7 @@ export function scale(from, to) {
   return (/** @type {number} */ at) => Math.min(100, Math.max(0, (100 * (at - from)) / length));
 }
 
-const STEPS = [1 / 4, 1 / 2, 1, 2, 4, 6, 12, 24, 48].map((hours) => hours * 3_600_000);
+const STEPS = [1 / 12, 1 / 4, 1 / 2, 1, 2, 4, 6, 12, 24, 48].map((hours) => hours * 3_600_000);
 
 /**
  * Return the end of an axis of starts: the smallest round span that shows all of them, at most two days.
@@ -39,23 +40,20 @@ export function startRange(job, now, span) {
   return { x: Math.min(low, 100 - width), width, tick: at(Date.parse(job.estimatedStart)) };
 }
 
-/** Return the instances of a pool that a job holds now. @param {Job} job @param {string} pool */
-const heldBy = (job, pool) =>
-  job.attempts.filter((each) => each.outcome === "active").reduce((sum, each) => sum + (each.units[pool] ?? 0), 0);
+/**
+ * Return the instances of a pool that the jobs of each share hold.
+ * @param {SharesView} view @param {string} pool @returns {[string, number][]}
+ */
+export const usedBy = ({ shares }, pool) =>
+  shares.map((share) => [share.name, share.pools.find((each) => each.pool === pool)?.used ?? 0]);
 
 /**
  * Return the parts of a pool's bar: used by share, external, reserved, warm and free. They add up to its width.
- * @param {Pool} pool @param {Job[]} active @returns {Segment[]}
+ * @param {Pool} pool @param {[string, number][]} shares @returns {Segment[]}
  */
-export function poolSegments(pool, active) {
-  /** @type {Map<string, number>} */
-  const shares = new Map();
-  for (const job of active) {
-    const units = heldBy(job, pool.name);
-    if (units) shares.set(job.share, (shares.get(job.share) ?? 0) + units);
-  }
+export function poolSegments(pool, shares) {
   let left = pool.used;
-  const used = [...shares].sort(([one], [other]) => (one < other ? -1 : 1)).map(([share, units]) => {
+  const used = shares.filter(([, units]) => units).sort(([one], [other]) => (one < other ? -1 : 1)).map(([share, units]) => {
     const shown = Math.min(units, left);
     left -= shown;
     return { kind: "used", share, units: shown };
