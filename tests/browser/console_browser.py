@@ -123,11 +123,11 @@ def opened(browser: Browser, server: Server, hash_: str = "#/now", **options: An
     return page
 
 
-def go(page: Page, hash_: str) -> None:
+def go(page: Page, hash_: str, timeout: float = 10_000) -> None:
     """Open a page of the console, and wait until it shows what the queue says."""
     page.evaluate("hash => { location.hash = hash }", hash_)
     page.wait_for_selector("main h1")
-    page.wait_for_selector("main section", timeout=10_000)
+    page.wait_for_selector("main section", timeout=timeout)
 
 
 def axe_violations(page: Page, within: str = "html") -> list[Any]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from console_browser import HEIGHT, ROOT, WIDTH, go
+from console_browser import HEIGHT, ROOT, WIDTH
+from console_browser import go as go_to
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.stack
@@ -33,6 +34,11 @@ def page(browser, example):
     yield page
     context.close()
     assert said == []
+
+
+def go(page, hash_):
+    """Open a page. The first request of a kind may start a process."""
+    go_to(page, hash_, timeout=STACK_TIMEOUT)
 
 
 def act(page, verb):
