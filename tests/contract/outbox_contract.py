@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -11,8 +12,13 @@ from trainmaster.domain.errors import Fenced
 from trainmaster.domain.events.publication import BUS, TOPIC, Publication
 from trainmaster.domain.events.types import EventType
 from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.domain.policy.settings import Budget
+from trainmaster.domain.shares import thresholds
+from trainmaster.domain.shares.usage import Spent
 
-VERDICTS = Publication(frozenset({EventType.INFEASIBLE, EventType.FEASIBLE}))
+DAY = timedelta(days=1)
+PUBLISHED = Publication(frozenset({EventType.INFEASIBLE, EventType.FEASIBLE, EventType.BUDGET}))
 
 
 def told(store):
@@ -24,8 +30,8 @@ class OutboxContract:
 
     @pytest.fixture
     def publishing(self, engine):
-        """A store of a deployment that publishes verdicts."""
-        return engine.open(publication=VERDICTS)
+        """A store of a deployment that publishes verdicts and budgets."""
+        return engine.open(publication=PUBLISHED)
 
     def test_each_change_of_a_verdict_is_one_event_of_its_commit(self, publishing):
         job = b.a_job()
@@ -74,3 +80,52 @@ class OutboxContract:
         for _ in range(2):
             publishing.settle_outbox(row, [])
         assert not publishing.outbox(limit=9)
+
+
+def budgets_told(store):
+    details = [entry.detail for row in store.outbox(limit=50) for entry in row.entries]
+    return sorted((each["periodEnd"][:10], each["share"], each["threshold"]) for each in details)
+
+
+def reached(percent, *, hours=100.0, at=b.NOW, share="vision"):
+    used = Spent(percent * 36.0 * hours)
+    found = thresholds.reached(share, Budget(gpu_hours=hours, period=DAY), used, at)
+    assert found is not None
+    return found
+
+
+class ThresholdContract:
+    """A subclass gives `engine`, and the `publishing` store."""
+
+    def test_each_threshold_is_told_once_in_a_period(self, publishing, engine):
+        other = engine.open(publication=PUBLISHED)
+        for store, percent in ((publishing, 81), (other, 85), (publishing, 120), (other, 130), (publishing, 81)):
+            store.publish_thresholds([reached(percent)])
+        today = [("2026-11-22", "vision", 80), ("2026-11-22", "vision", 100)]
+        assert budgets_told(publishing) == today
+        assert publishing.begin_pass().records.told["vision"].percent == 100
+        publishing.publish_thresholds([reached(100, at=b.NOW + DAY)])
+        assert budgets_told(publishing) == [*today, ("2026-11-23", "vision", 80), ("2026-11-23", "vision", 100)]
+
+    def test_another_budget_begins_again_and_ended_periods_are_forgotten(self, publishing):
+        publishing.publish_thresholds([reached(90), reached(90, share="speech")])
+        publishing.publish_thresholds([reached(90, hours=200.0)])
+        assert [share for _, share, _ in budgets_told(publishing)] == ["speech", "vision", "vision"]
+        publishing.publish_thresholds([reached(90, at=b.NOW + DAY)])
+        assert set(publishing.records().told) == {"vision"}
+
+    def test_what_was_told_stays_as_attempts_end(self, publishing):
+        publishing.publish_thresholds([reached(90)])
+        told = publishing.begin_pass().records.told
+        running = b.a_running_job()
+        publishing.submit(running, b.a_request())
+        after = lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(60))
+        assert publishing.transition([(running, after)])
+        records = publishing.begin_pass().records
+        assert records.told == told
+        assert records.usage.accounts
+
+    def test_a_deployment_without_these_events_notes_nothing(self, store):
+        store.publish_thresholds([reached(90)])
+        assert not store.outbox(limit=1)
+        assert store.begin_pass().records.told == {}

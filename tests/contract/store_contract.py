@@ -15,7 +15,7 @@ from changes_contract import ChangesContract
 from held_contract import HeldContract
 from knowledge_contract import CursorContract, KnowledgeContract
 from listing_contract import ListingContract
-from outbox_contract import OutboxContract
+from outbox_contract import OutboxContract, ThresholdContract
 from pause_contract import PauseContract
 from reading_contract import ReadingContract
 from records_contract import RecordsContract
@@ -336,6 +336,7 @@ class StoreContract(
     ReadingContract,
     ListingContract,
     OutboxContract,
+    ThresholdContract,
     HeldContract,
     SettingsContract,
     RecordsContract,

@@ -31,8 +31,10 @@ from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Change, Job, JobState
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.plan import Cursors
-from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.policy.settings import Budget, Policy
 from trainmaster.domain.restore import Restore
+from trainmaster.domain.shares.thresholds import Reached
+from trainmaster.domain.shares.usage import Spent
 from trainmaster.ports.store import Store
 
 DEFAULTS = {"unknown": {}, "units": {b.P5: 1}, "outcome": Outcome.PREEMPTED, "freed_for": "ended"}
@@ -84,6 +86,8 @@ def play(table: Table) -> None:
     RunKeys(table, lambda: bytes(SECRET_BYTES))(Run("elastic", b.ROLE))
     store.save_restore(filled(Restore))
     open_store(table, EventType.SUBMITTED).submit(b.a_job("announced"), b.a_request("announced"))
+    spent = Reached("research", Budget(gpu_hours=1.5, dollars=10.5), Spent(5_400.0, 1.0), 100, b.NOW)
+    open_store(table, EventType.BUDGET).publish_thresholds([spent])
     store.begin_pass()
 
 

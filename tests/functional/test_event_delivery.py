@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -17,6 +18,7 @@ from builders import ADA, P5
 from tables import new_table
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import Unavailable
+from trainmaster.domain.policy.settings import Budget, Share
 from trainmaster.ports.store import Pause
 from trainmaster.service.change import cancel, change_settings
 from world import BRISK, Faults, World, a_request, kills
@@ -67,7 +69,18 @@ def pools_change(world: World) -> list[str]:
     return ["first", "large"]
 
 
-STORIES = {"jobs": story, "pools": pools_change}
+def budget_is_spent(world: World) -> list[str]:
+    """A share spends its budget with one job, which still runs as the next period begins."""
+    budget = Budget(gpu_hours=0.8, period=timedelta(hours=1))
+    policy = replace(world.policy, shares={"default": Share(name="default", budget=budget)})
+    change_settings(world.api_context, ADA, lambda stored: (None, policy), None)
+    world.submit("long", training_seconds=4200)
+    world.run(4300, step=30)
+    world.run_until_ended("long")
+    return ["long"]
+
+
+STORIES = {"jobs": story, "pools": pools_change, "budget": budget_is_spent}
 
 
 @cache
@@ -108,6 +121,8 @@ def test_no_event_is_lost_by_a_manager_killed_after_any_change(name, chunk):
         with a_world(faults=Faults(kill_after=number)) as world:
             world.check_events(*STORIES[name](world))
             assert world.killed == 1
+            budgets = {(each["periodEnd"], each["threshold"]) for each in world.bus.details if each["type"] == "budget"}
+            assert len(budgets) == (4 if name == "budget" else 0)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +177,19 @@ def test_the_events_of_a_job_that_no_pool_can_hold():
     infeasible = large[1]
     assert (infeasible["from"], infeasible["to"]) == ("pending", "pending")
     assert infeasible["reason"]["message"] == f"can never fit: needs 2 x {P5}, the pool's cap is 1"
+
+
+def test_a_budget_is_told_of_while_its_job_runs():
+    with a_world() as world:
+        world.check_events(*budget_is_spent(world))
+        told = [each for each in world.bus.details if each["type"] == "budget"]
+        ended = next(each["at"] for each in world.bus.details if each["type"] == "ended")
+    assert [each["threshold"] for each in told] == [80, 100] * 2
+    assert [each["periodEnd"][11:16] for each in told] == ["13:00", "13:00", "14:00", "14:00"]
+    assert all(each["at"] < ended for each in told)
+    used = [each["used"]["gpuHours"] for each in told[:2]]
+    assert 0.64 <= used[0] < 0.64 + 8 / 60 + 0.02, "within a minute of eight accelerators"
+    assert 0.8 <= used[1] < 0.8 + 8 / 60 + 0.02
 
 
 def test_verdicts_are_stored_only_where_they_are_published():

@@ -15,6 +15,7 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.shares.charging import books, ended_by, pause_of
+from trainmaster.domain.shares.thresholds import Told
 from trainmaster.domain.shares.usage import Usage, accelerators_of
 
 
@@ -25,12 +26,14 @@ class Records:
     Attributes:
         released: when an attempt last ended, by pool of the manager's own.
         freed: when jobs last gave instances of a pool back to SageMaker, by pool; it ends the back-off of other jobs.
+        told: the highest threshold of its budget that was told, by share.
     """
 
     history: History = field(default_factory=History)
     usage: Usage = field(default_factory=Usage)
     released: Mapping[str, datetime] = field(default_factory=dict)
     freed: Mapping[str, datetime] = field(default_factory=dict)
+    told: Mapping[str, Told] = field(default_factory=dict)
 
 
 def booked(records: Records, before: Job, after: Job, policy: Policy, pools: Mapping[str, Pool]) -> Records:
@@ -43,7 +46,7 @@ def booked(records: Records, before: Job, after: Job, policy: Policy, pools: Map
         released = _released(released, before, ended, pools)
     if (pause := pause_of(before, after)) is not None:
         history = history.paused(before, pause.total_seconds())
-    return Records(history, usage, released, _freed(records.freed, before, after, pools))
+    return Records(history, usage, released, _freed(records.freed, before, after, pools), records.told)
 
 
 def _at_its_end(job: Job, ended: Attempt) -> Job:

@@ -21,6 +21,7 @@ from trainmaster.domain.plan import Cursors, Snapshot
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.records import Records
 from trainmaster.domain.restore import Restore
+from trainmaster.domain.shares.thresholds import Reached
 
 Request = Mapping[str, Any]
 """A CreateTrainingJob request as JSON values."""
@@ -191,10 +192,15 @@ class Store(CatalogueStore, Protocol):
         """
         ...
 
+    def publish_thresholds(self, found: Sequence[Reached]) -> None:
+        """Put the events of budget thresholds that were not told in this period, and note them, in one transaction."""
+        ...
+
     def outbox(self, *, limit: int, after: str = "") -> tuple[OutboxRow, ...]:
         """Return the next rows of the outbox after a key, oldest first, strongly consistent; fewer if some are damaged.
 
-        `submit`, `transition` and `set_settings` write them with their changes, as the deployment's publication says.
+        `submit`, `transition`, `set_settings` and `publish_thresholds` write them with their changes, as the
+        deployment's publication says.
         """
         ...
 

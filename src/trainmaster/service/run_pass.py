@@ -21,6 +21,7 @@ from trainmaster.service import dependencies
 from trainmaster.service.apply_plan import PassReport, apply_plan
 from trainmaster.service.auditing.retention import purge_expired, purge_is_due
 from trainmaster.service.context import ManagerContext, pass_rng
+from trainmaster.service.events.budgets import publish_thresholds
 from trainmaster.service.reconcile import reconcile
 from trainmaster.service.throttling import ThrottledVerbs
 
@@ -54,6 +55,7 @@ def run_pass(context: ManagerContext, *, tick: bool = False) -> PassReport:
         snapshot = report.snapshot = reconcile(context, snapshot, tick=tick)
         report.plan = schedule(snapshot, context.clock.now(), pass_rng(snapshot))
         snapshot = apply_plan(context, snapshot, report)
+        publish_thresholds(context, snapshot)
     except Fenced:
         report.fenced = True
         log.info("a later pass has begun", extra={"pass": report.pass_number})

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any
@@ -24,34 +25,45 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_times import History, Sketch
 from trainmaster.domain.records import Records, booked
 from trainmaster.domain.shares.charging import books
+from trainmaster.domain.shares.thresholds import Reached, Told, told_after
 from trainmaster.domain.shares.usage import UNIX_EPOCH, Account, Usage
 
 RECORDS: Key = (STATE, "records")
-_MEMBERS = frozenset({"kinds", "startups", "waits", "pauses", "accounts", "released", "freed"})
+_MEMBERS = frozenset({"kinds", "startups", "waits", "pauses", "accounts", "released", "freed", "told"})
 _PARTS = 100
 """Weights are stored in hundredths."""
 
 
-def booking_actions(
-    table: Table, deployed: Deployed, changes: Sequence[tuple[Job, Job]], publication: Publication
-) -> list[Action]:
-    """Return the write that books the ends in these changes, guarded by the row's version; empty without any.
-
-    The budget thresholds that they cross are put into the outbox with it.
-    """
+def booking_actions(table: Table, deployed: Deployed, changes: Sequence[tuple[Job, Job]]) -> list[Action]:
+    """Return the write that books the ends in these changes, guarded by the row's version; empty without any."""
     if not any(books(before, after) for before, after in changes):
         return []
     rows = {row["sk"]["S"]: row for row in table.batch_get([RECORDS, SETTINGS])}
     settings, row = deployed.in_force(rows.get(SETTINGS[1])), rows.get(RECORDS[1])
-    records = booked_before = records_of(row)
+    records = records_of(row)
     for before, after in changes:
         records = booked(records, before, after, settings.policy, settings.pools)
+    return [_update(table, row, records)]
+
+
+def threshold_actions(table: Table, found: Sequence[Reached], publication: Publication) -> list[Action]:
+    """Return the writes that note these thresholds, and put the events of those that are new; empty without any."""
+    row = table.get(RECORDS)
+    records = records_of(row)
+    entries = publication.of_thresholds(found, records.told)
+    if not entries:
+        return []
+    updated = replace(records, told=told_after(records.told, found))
+    return [_update(table, row, updated), *outbox_actions(table, entries)]
+
+
+def _update(table: Table, row: Row | None, records: Records) -> Action:
+    """Return the write of the records, guarded by the version of the row before."""
     version = read_or(row, lambda found: int(found["version"]["N"]), 0)
     updated = {**(row or {}), **records_row(records, version + 1, row)}
     # A row without a version is damaged, and is replaced.
     guard = Guard("version", version) if version else ABSENT if row is None else None
-    crossed = publication.of_usage(booked_before.usage, records.usage, settings.policy)
-    return [table.put_action(updated, guard), *outbox_actions(table, crossed)]
+    return table.put_action(updated, guard)
 
 
 def records_row(records: Records, version: int, before: Row | None = None) -> Row:
@@ -64,6 +76,8 @@ def records_row(records: Records, version: int, before: Row | None = None) -> Ro
         values["released"] = {pool: _since_epoch(at) for pool, at in records.released.items()}
     if records.freed:
         values["freed"] = {pool: _since_epoch(at) for pool, at in records.freed.items()}
+    if records.told:
+        values["told"] = {share: _told(told) for share, told in records.told.items()}
     text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
     return keyed(RECORDS, version=version, records=zlib.compress(text.encode("utf-8", "surrogatepass"), level=9))
 
@@ -79,7 +93,8 @@ def _records_of(row: Row) -> Records:
         {pool: UNIX_EPOCH + timedelta(seconds=at) for pool, at in values.get(name, {}).items()}
         for name in ("released", "freed")
     )
-    return Records(_read_history(values), _read_usage(values.get("accounts", {})), released, freed)
+    told = {share: _read_told(*parts) for share, parts in values.get("told", {}).items()}
+    return Records(_read_history(values), _read_usage(values.get("accounts", {})), released, freed, told)
 
 
 def _values_of(row: Row) -> dict[str, Any]:
@@ -133,6 +148,14 @@ def _account(account: Account) -> list[Any]:
     """Return tenths of a second and hundredths of a cent, so that small amounts add up to large ones."""
     amounts = [round(account.faded, 1), _since_epoch(account.at), account.period, round(account.gpu_seconds, 1)]
     return [*map(_short, amounts), _short(round(account.dollars, 4))]
+
+
+def _told(told: Told) -> list[Any]:
+    return [_short(_since_epoch(told.until)), told.percent, told.gpu_hours, told.dollars]
+
+
+def _read_told(until: float, percent: int, gpu_hours: float | None, dollars: float | None, *_: Any) -> Told:
+    return Told(UNIX_EPOCH + timedelta(seconds=until), percent, gpu_hours, dollars)
 
 
 def _since_epoch(at: datetime) -> float:

@@ -28,7 +28,7 @@ from trainmaster.adapters.dynamodb.finding import find
 from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs
 from trainmaster.adapters.dynamodb.reading import read, read_or, readable, readable_jobs
-from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of
+from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of, threshold_actions
 from trainmaster.adapters.dynamodb.requests import read_request, request_rows
 from trainmaster.adapters.dynamodb.rows import (
     ACTIVE_ROWS,
@@ -71,6 +71,7 @@ from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.records import Records
 from trainmaster.domain.restore import Restore
 from trainmaster.domain.shares.charging import books
+from trainmaster.domain.shares.thresholds import Reached
 from trainmaster.domain.store_limits import check_changes, purged_name
 from trainmaster.ports.kinds import Discover, NoDiscovery
 from trainmaster.ports.store import Changes, Page, Pause, QueueSettings, Request
@@ -223,7 +224,7 @@ class DynamoStore:
         if fence is None and len(writes) == len(changes) == 1 and not books(*changes[0]):
             return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
         for _ in range(_ROUNDS):
-            won = self._commit(fence, writes, booking_actions(self._table, self._deployed, changes, self._publication))
+            won = self._commit(fence, writes, booking_actions(self._table, self._deployed, changes))
             if won is not None:
                 return won
         raise Throttled("other writers keep booking ended attempts")
@@ -243,6 +244,14 @@ class DynamoStore:
         if fences and 0 in failed:
             raise Fenced(f"a newer pass has fenced pass {fence}")
         return None if failed and min(failed) >= len(fences) + len(writes) else not failed
+
+    def publish_thresholds(self, found: Sequence[Reached]) -> None:
+        """Put the events of those that are new; see `ports.Store`."""
+        for _ in range(_ROUNDS):
+            actions = threshold_actions(self._table, found, self._publication)
+            if not actions or not self._table.commit(actions):
+                return
+        raise Throttled("other writers keep booking ended attempts")
 
     def outbox(self, *, limit: int, after: str = "") -> tuple[OutboxRow, ...]:
         """Return the next rows of the outbox; see `ports.Store`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,11 @@ from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.events.job_events import DETAIL_VERSION, job_events, timestamp
 from trainmaster.domain.events.types import NOTIFIED, Entry, EventType
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.policy.settings import Budget, Policy
-from trainmaster.domain.shares.usage import Usage, percent_used, period_end, period_start
+from trainmaster.domain.shares.thresholds import Reached, Told
+from trainmaster.domain.shares.usage import period_end, period_start
 
 BUS, TOPIC = "bus", "topic"
 """Recipients: the event bus, and the topic of notifications."""
-BUDGET_THRESHOLDS = (80, 100)
-"""Percentages of a budget at which an event is put."""
 _MANAGER = "trainmaster"
 """Author of the manager's own changes."""
 _RECORDED = {AuditAction.POOLS: EventType.POOLS, AuditAction.SETTINGS: EventType.SETTINGS}
@@ -72,17 +70,11 @@ class Publication:
             if kind in self.events
         )
 
-    def of_usage(self, before: Usage, after: Usage, policy: Policy) -> tuple[Entry, ...]:
-        """Return the entries of the budget thresholds that bookings cross."""
+    def of_thresholds(self, found: Iterable[Reached], told: Mapping[str, Told]) -> tuple[Entry, ...]:
+        """Return the entries of the budget thresholds that were not told before."""
         if EventType.BUDGET not in self.events:
             return ()
-        budgets = ((name, share.budget) for name, share in policy.shares.items())
-        return tuple(
-            Entry((BUS,), detail)
-            for name, budget in budgets
-            if budget is not None and name in after.accounts and after.accounts[name] != before.accounts.get(name)
-            for detail in _crossings(name, budget, before, after)
-        )
+        return tuple(Entry((BUS,), _threshold(each, percent)) for each in found for percent in each.untold(told))
 
 
 def _recorded(entry: AuditEntry) -> dict[str, Any]:
@@ -100,20 +92,16 @@ def _made(events: Sequence[PoolEvent]) -> dict[str, Any]:
     }
 
 
-def _crossings(share: str, budget: Budget, before: Usage, after: Usage) -> Iterator[dict[str, Any]]:
-    at = after.accounts[share].at
-    was, now = (percent_used(budget, usage.in_period(share, budget, at)) for usage in (before, after))
-    used = after.in_period(share, budget, at)
-    for threshold in BUDGET_THRESHOLDS:
-        if was < threshold <= now:
-            yield {
-                "version": DETAIL_VERSION,
-                "type": EventType.BUDGET.value,
-                "share": share,
-                "threshold": threshold,
-                "at": timestamp(at),
-                "used": {"gpuHours": round(used.gpu_seconds / 3600, 3), "dollars": round(used.dollars, 2)},
-                "budget": {"gpuHours": budget.gpu_hours, "dollars": budget.dollars},
-                "periodStart": timestamp(period_start(budget, at)),
-                "periodEnd": timestamp(period_end(budget, at)),
-            }
+def _threshold(found: Reached, percent: int) -> dict[str, Any]:
+    budget, used = found.budget, found.used
+    return {
+        "version": DETAIL_VERSION,
+        "type": EventType.BUDGET.value,
+        "share": found.share,
+        "threshold": percent,
+        "at": timestamp(found.at),
+        "used": {"gpuHours": round(used.gpu_seconds / 3600, 3), "dollars": round(used.dollars, 2)},
+        "budget": {"gpuHours": budget.gpu_hours, "dollars": budget.dollars},
+        "periodStart": timestamp(period_start(budget, found.at)),
+        "periodEnd": timestamp(period_end(budget, found.at)),
+    }

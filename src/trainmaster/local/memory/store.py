@@ -6,6 +6,7 @@ import heapq
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import islice, takewhile
@@ -46,6 +47,7 @@ from trainmaster.domain.policy.settings import Policy
 from trainmaster.domain.records import Records, booked
 from trainmaster.domain.restore import Restore
 from trainmaster.domain.shares.charging import books
+from trainmaster.domain.shares.thresholds import Reached, told_after
 from trainmaster.domain.store_limits import MAX_REQUEST_BYTES, check_changes, check_purge, check_request, purged_name
 from trainmaster.domain.times import NEVER
 from trainmaster.local.memory.sorted_keys import SortedKeys
@@ -229,8 +231,14 @@ class MemoryStore:
         if books(before, after):
             settings, past = self.settings(), self._table.records
             self._table.records = booked(past, before, after, settings.policy, settings.pools)
-            crossed = self._publication.of_usage(past.usage, self._table.records.usage, settings.policy)
-            self._table.add_outbox_entries(crossed)
+
+    def publish_thresholds(self, found: Sequence[Reached]) -> None:
+        """Put the events of those that are new; see `ports.Store`."""
+        with self._lock:
+            past = self._table.records
+            if entries := self._publication.of_thresholds(found, past.told):
+                self._table.records = replace(past, told=told_after(past.told, found))
+                self._table.add_outbox_entries(entries)
 
     def outbox(self, *, limit: int, after: str = "") -> tuple[OutboxRow, ...]:
         """Return the next rows of the outbox; see `ports.Store`."""
