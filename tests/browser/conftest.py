@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-REFUSED = re.compile(r"status of 4(00|03|09) ")
+REFUSED = re.compile(r"status of 4(00|03|09|22) ")
 """The browser's own message of a request that the API refused; the page shows the reason."""
 
 if find_spec("playwright") is None:

@@ -12,6 +12,7 @@ import * as audit from "./pages/audit.js";
 import * as images from "./pages/images.js";
 import * as job from "./pages/job.js";
 import * as now_ from "./pages/now.js";
+import * as plan from "./pages/plan.js";
 import * as queue from "./pages/queue.js";
 import * as settings from "./pages/settings.js";
 import * as shares from "./pages/shares.js";
@@ -22,11 +23,12 @@ import { Help, Palette } from "./parts/help.js";
 /** @typedef {import("./lib/types.js").Reading} Reading */
 
 /** @type {Record<string, any>} */
-const PAGES = { now: now_, queue, timeline, job, shares, images, settings, audit };
+const PAGES = { now: now_, queue, timeline, plan, job, shares, images, settings, audit };
 const LINKS = [
   ["now", "Now"],
   ["queue", "Queue"],
   ["timeline", "Timeline"],
+  ["plan", "Plan"],
   ["shares", "Shares"],
   ["images", "Image jobs"],
   ["settings", "Settings"],
