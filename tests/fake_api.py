@@ -138,6 +138,16 @@ def a_budget(**changes: Any) -> dict[str, Any]:
     return {**hours, **dollars, "spent": False, "whenSpent": "wait", **period} | changes
 
 
+def a_usage_group(name: str | None, *waits: float, **changes: Any) -> dict[str, Any]:
+    """The API's view of sums over jobs."""
+    counts = ("jobs", "submitted", "started", "completed", "failed", "stopped", "cancelled", "preemptions")
+    hours = ("instanceHours", "acceleratorHours", "dollars", "unpricedInstanceHours")
+    lost = ("lostInstanceHours", "lostAcceleratorHours")
+    ends = {"waitP50Seconds": max(waits, default=None), "waitP95Seconds": max(waits, default=None)}
+    numbers = dict.fromkeys(counts, 0) | dict.fromkeys((*hours, *lost), 0.0) | {"unlistedAttempts": 0}
+    return {"name": name, **numbers, "waits": list(waits), **ends} | changes
+
+
 SETTABLE = (
     *("kind", "trainingPlanArn", "draining", "price", "vcpus", "memoryGib"),
     *("accelerators", "accelerator", "acceleratorMemoryGib"),
@@ -232,6 +242,8 @@ class FakeApi:
         self.on_set_pools: Callable[[], None] = lambda: None
         self.settings: dict[str, Any] = some_settings()
         self.shares: list[dict[str, Any]] = [a_share("default", a_part(own=2))]
+        self.usage: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [(a_usage_group(None), [])]
+        """Total and groups of each part of a usage report."""
         self.entries: list[dict[str, Any]] = []
         self.manager: dict[str, Any] = {"pause": None, "restore": None}
         self.differences: list[dict[str, Any]] = []
@@ -361,6 +373,14 @@ class FakeApi:
     def get_shares(self, _: dict[str, str]) -> tuple[int, Any]:
         about = {"at": ENTERED, "order": "fair", "usageHalfLifeSeconds": 604_800.0, "more": False, "pools": []}
         return 200, about | {"shares": self.shares}
+
+    def get_usage(self, query: dict[str, str]) -> tuple[int, Any]:
+        number = int(query.get("cursor", 0))
+        total, groups = self.usage[number]
+        after = str(number + 1) if number + 1 < len(self.usage) else None
+        period = {"from": query.get("from", "2026-11-13T12:00:00Z"), "to": query.get("to", ENTERED)}
+        about = {"at": ENTERED, **period, "by": query.get("by", "share"), "jobsRead": 1, "nextCursor": after}
+        return 200, about | {"total": total, "groups": groups}
 
     def get_jobs_one(self, name: str, *rest: object) -> tuple[int, Any]:
         job = self._job(name)

@@ -86,6 +86,7 @@ MATRIX = {
     ("GET", "/queue"): Row(READERS),
     ("GET", "/schedule"): Row(READERS),
     ("GET", "/shares"): Row(READERS),
+    ("GET", "/usage"): Row(READERS),
     ("GET", "/pools"): Row(READERS),
     ("PUT", "/pools"): Row(ADMIN, body={"pools": [*SAME_POOLS, {"name": "new", "instanceType": P5, "cap": 1}]}),
     ("PUT", "/pools/{name}"): Row(ADMIN, body={"instanceType": P5, "cap": 5}),

@@ -164,6 +164,22 @@ def test_the_shares_cost_no_more_than_the_queue():
         assert 0 < shares.reads <= queue.reads
 
 
+def test_a_usage_report_costs_the_rows_that_it_reads_and_no_more_than_its_limit():
+    with engine() as client:
+        make_table(client)
+        world = MeteredWorld(client, pools=f"{POOLS[0]}=1")
+        for number in range(6):
+            world.submit_request(request(f"job{number}", kind=POOLS[0]))
+        world.run(2_400, step=5)
+        answer, whole = asked(world, "/usage")
+        first, part = asked(world, "/usage", limit="1")
+        total = json.loads(answer["body"])["total"]
+        assert (total["submitted"], total["started"] >= total["completed"] >= 2) == (6, True)
+        assert json.loads(first["body"])["jobsRead"] == 1
+        assert 0 < part.reads <= whole.reads <= 20
+        assert part.writes == whole.writes == 0
+
+
 def test_a_tick_of_an_idle_queue_costs_a_write_unit_and_no_more_than_four_read_units():
     tick = measure_idle(0)["tick"]
     assert 1 <= tick["write_units"] < 1.2

@@ -91,6 +91,7 @@ STATUS = {
     "api-get-schedule": 200,
     "api-get-settings": 200,
     "api-get-shares": 200,
+    "api-get-usage": 200,
     "api-import-queue": 200,
     "api-list-audit": 200,
     "api-list-jobs": 200,

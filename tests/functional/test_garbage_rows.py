@@ -186,6 +186,7 @@ READS = [
     "/queue",
     "/schedule",
     "/shares",
+    "/usage",
     "/pools?history=true",
     "/settings",
     "/manager",

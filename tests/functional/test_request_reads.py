@@ -91,6 +91,7 @@ REQUESTS = {
     "queue": ("GET", "/queue", None, 200, 1),
     "pools": ("GET", "/pools", None, 200, 1),
     "shares": ("GET", "/shares", None, 200, 1),
+    "usage": ("GET", "/usage", None, 200, 0),
     "settings": ("GET", "/settings", None, 200, 0),
     "plan": ("POST", "/plan", a_request("planned"), 200, 1),
     "plan in a share with a budget": ("POST", "/plan", a_request("planned", options={"share": "research"}), 200, 1),

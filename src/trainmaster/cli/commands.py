@@ -81,7 +81,12 @@ PLACES: Final[Mapping[str, Place]] = {
     "demo": Place("demo", "demo", "Run a demo of the queue on this machine.", _FORWARD_ALL),
     "pools": Place("queue.pools", "app", "Show, set, drain and remove pools."),
     "shares": Place(
-        "queue.shares", "shares", "Show what each share owns, uses, lends and borrows, with its usage and its budget."
+        "reports.shares", "shares", "Show what each share owns, uses, lends and borrows, with its usage and its budget."
+    ),
+    "usage": Place(
+        "reports.usage",
+        "usage",
+        "Report what shares, pools or users used in a period, what it cost, and how long jobs waited.",
     ),
     "settings": Place("queue.settings", "app", "Show or change the settings."),
 }

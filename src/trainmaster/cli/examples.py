@@ -53,6 +53,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "pools resume": ("pools resume ml.p5.48xlarge",),
     "pools remove": ("pools remove ml.g5.2xlarge",),
     "shares": ("shares", "shares -o csv"),
+    "usage": ("usage --from 30d", "usage --from 2030-01-01 --to 2030-02-01 --by user --csv"),
     "settings": ("settings", "settings --json > settings.json"),
     "settings set": ("settings set order=fair preemption.minRuntimeSeconds=600", "settings set settings.json"),
     "settings unset": ("settings unset preemption.minRuntimeSeconds",),

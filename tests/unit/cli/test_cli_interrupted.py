@@ -52,6 +52,7 @@ CALLS = (
     f"pools resume {P5}",
     f"pools remove {P5}",
     "shares",
+    "usage",
     "settings",
     "settings set order=fifo",
     "settings unset order",

@@ -48,7 +48,9 @@ from trainmaster.client.views.types import (
     SettingsInForceView,
     SharesView,
     SubmissionView,
+    UsageView,
 )
+from trainmaster.client.views.usage import joined
 from trainmaster.domain.release import VERSION_HEADER, service_problem
 
 if TYPE_CHECKING:
@@ -183,6 +185,29 @@ class ApiClient:
     def shares(self) -> SharesView:
         """Return what each share owns, uses, lends and borrows in each pool, with its usage and its budget."""
         return cast("SharesView", self._call("GET", "/shares"))
+
+    def usage(
+        self,
+        start: str | None = None,
+        end: str | None = None,
+        *,
+        by: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> UsageView:
+        """Return a part of the usage in a period by share, pool or user; times are ISO 8601 with a zone.
+
+        By default of the last week, by share, and of the first 500 jobs; `nextCursor` names the next part.
+        """
+        query = {"from": start, "to": end, "by": by, "limit": limit, "cursor": cursor}
+        return cast("UsageView", self._call("GET", "/usage", query=query))
+
+    def whole_usage(self, start: str | None = None, end: str | None = None, *, by: str | None = None) -> UsageView:
+        """Return the whole usage in a period, adding up all its parts."""
+        whole = self.usage(start, end, by=by)
+        while (cursor := whole["nextCursor"]) is not None:
+            whole = joined(whole, self.usage(whole["from"], whole["to"], by=by, cursor=cursor))
+        return whole
 
     def cancel(self, name: str) -> JobView:
         """Cancel a waiting job, or stop a running one for good. Raises NotFound, and Conflict if it has ended."""

@@ -30,6 +30,10 @@ AuditAction = Literal[
 """The recorded changes."""
 
 
+By = Literal["share", "pool", "user"]
+"""Groups of a usage report."""
+
+
 Cause = Literal["grow", "shrink", "replace", "repair"]
 """Cause of a resize."""
 
@@ -824,6 +828,47 @@ class SubmissionView(TypedDict):
     submittedBefore: bool
     warnings: list[str]
     wouldPreempt: list[str]
+
+
+# In the functional form, because a member is a Python keyword.
+UsageView = TypedDict(
+    "UsageView",
+    {
+        "at": str,
+        "from": str,
+        "to": str,
+        "by": By,
+        "jobsRead": int,
+        "total": "UsageGroupView",
+        "groups": "list[UsageGroupView]",
+        "nextCursor": str | None,
+    },
+)
+"""A part of the usage in a period. Numbers of all parts add up, and their waits are joined."""
+
+
+class UsageGroupView(TypedDict):
+    """Sums over jobs in the period. Instances count from the decision to start an attempt until its end."""
+
+    name: str | None
+    jobs: int
+    submitted: int
+    started: int
+    completed: int
+    failed: int
+    stopped: int
+    cancelled: int
+    instanceHours: float
+    acceleratorHours: float
+    dollars: float
+    unpricedInstanceHours: float
+    preemptions: int
+    lostInstanceHours: float
+    lostAcceleratorHours: float
+    unlistedAttempts: int
+    waits: list[float]
+    waitP50Seconds: float | None
+    waitP95Seconds: float | None
 
 
 class WhyView(TypedDict):

@@ -11,6 +11,7 @@ from trainmaster.domain.events.types import EventType
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import NO_TOTALS
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, Change, Job, JobState
+from trainmaster.domain.jobs.past_intervals import lost_seconds
 from trainmaster.domain.text import one_line
 
 DETAIL_VERSION = 1
@@ -110,15 +111,5 @@ def _of_attempt(kind: EventType, attempt: Attempt, job: Job) -> Mapping[str, Any
     if kind in (EventType.PREEMPTING, EventType.PREEMPTED):
         found["preemptedBy"] = attempt.freed_for
     if kind is EventType.PREEMPTED:
-        found["lostSeconds"] = _lost_seconds(attempt, job)
+        found["lostSeconds"] = lost_seconds(job, attempt)
     return found
-
-
-def _lost_seconds(attempt: Attempt, job: Job) -> int:
-    """Return the seconds of work since the newest known checkpoint, or since the start without one."""
-    if attempt.started_at is None or attempt.ended_at is None:
-        return 0
-    since = attempt.started_at
-    if attempt.saved_at is not None and (job.checkpointed or job.work is not None):
-        since = max(since, attempt.saved_at)
-    return max(int((attempt.ended_at - since).total_seconds()), 0)

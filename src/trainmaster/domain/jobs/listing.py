@@ -112,6 +112,15 @@ def page_of(jobs: Iterable[Job], which: Filter, limit: int) -> tuple[tuple[Job, 
     return found, None if last is None else Cursor.behind(last).text()
 
 
+def newest_of_each(jobs: Iterable[Job]) -> Collection[Job]:
+    """Return each job once, in its newest version: it may have moved between two reads."""
+    newest: dict[str, Job] = {}
+    for job in jobs:
+        if job.name not in newest or newest[job.name].version < job.version:
+            newest[job.name] = job
+    return newest.values()
+
+
 def _read(place: list[Any]) -> Cursor:
     part, values = Part(place[0]), place[1:]
     if not values:

@@ -1,4 +1,4 @@
-"""The sizes that an attempt has had: an elastic one may have had several, which the job's history tells."""
+"""The sizes that an attempt has had, which the history of an elastic job tells, and the work that its end lost."""
 
 from __future__ import annotations
 
@@ -49,6 +49,16 @@ def past_sizes(job: Job, attempt: Attempt) -> tuple[PastSize, ...]:
     sizes = [_first_size(attempt, changes, end), *(size for _, size in changes)]
     spans = zip(sizes, times, times[1:], strict=False)
     return tuple(PastSize({pool: size}, since, until) for size, since, until in spans if size > 0 and until > since)
+
+
+def lost_seconds(job: Job, attempt: Attempt) -> int:
+    """Return the seconds of work since the newest known checkpoint of an attempt, or since its start without one."""
+    if attempt.started_at is None or attempt.ended_at is None:
+        return 0
+    since = attempt.started_at
+    if attempt.saved_at is not None and (job.checkpointed or job.work is not None):
+        since = max(since, attempt.saved_at)
+    return max(int((attempt.ended_at - since).total_seconds()), 0)
 
 
 def _unknown(attempt: Attempt) -> tuple[PastSize, ...]:

@@ -17,6 +17,7 @@ from trainmaster.domain.jobs.infeasible import INFEASIBLE
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.requests.fields import did_you_mean, shown
+from trainmaster.service.explain.usage import MAX_JOBS, By
 
 NAME_PATTERN = r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$"
 """SageMaker's pattern of a training job's name (CreateTrainingJob, `TrainingJobName`)."""
@@ -122,6 +123,15 @@ OnlyPool = Annotated[str | None, Query(alias="pool", description="Only this pool
 IntervalLimit = Annotated[
     int,
     Query(alias="limit", description="Maximum number of intervals of a pool; it may have fewer.", ge=1, le=MAX_BARS),
+]
+UsageStart = Annotated[
+    AwareDatetime | None,
+    Query(alias="from", description="Beginning of the period (ISO 8601 with its zone); by default a week before."),
+]
+UsageEnd = Annotated[AwareDatetime | None, Query(alias="to", description="End of the period; by default now.")]
+GroupedBy = Annotated[By, Query(alias="by", description="What to group the numbers by.")]
+JobsRead = Annotated[
+    int, Query(alias="limit", description="Maximum number of jobs to read for the part.", ge=1, le=MAX_JOBS)
 ]
 OfJob = Annotated[str | None, Query(description="Only changes of this job.", max_length=MAX_NAME)]
 Who = Annotated[

@@ -30,9 +30,11 @@ from trainmaster.handlers.api.parameters import (
     EnteredSince,
     EntryLimit,
     Force,
+    GroupedBy,
     History,
     IntervalLimit,
     JobName,
+    JobsRead,
     Limit,
     Mine,
     OfAction,
@@ -48,6 +50,8 @@ from trainmaster.handlers.api.parameters import (
     Since,
     States,
     Until,
+    UsageEnd,
+    UsageStart,
     Who,
     Why,
 )
@@ -62,6 +66,7 @@ from trainmaster.handlers.models.manager import ManagerState, PauseRequest, Rest
 from trainmaster.handlers.models.schedule import Schedule
 from trainmaster.handlers.models.settings import Settings, SettingsInForce, in_force
 from trainmaster.handlers.models.shares import Shares
+from trainmaster.handlers.models.usage import Usage
 from trainmaster.handlers.views import jobs as job_views
 from trainmaster.handlers.views import pools as pool_views
 from trainmaster.handlers.views.audit import audit_page_view
@@ -69,12 +74,14 @@ from trainmaster.handlers.views.export import export_view, import_asked, import_
 from trainmaster.handlers.views.manager import manager_view
 from trainmaster.handlers.views.schedule import schedule_view
 from trainmaster.handlers.views.shares import shares_view
+from trainmaster.handlers.views.usage import usage_view
 from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.auditing.listing import AuditQuery, list_audit
 from trainmaster.service.capacity.pools import change_pool, put_pool, remove_pool, set_pools
 from trainmaster.service.change import cancel, change, purge, set_policy, settings_in_force
 from trainmaster.service.explain.shares import read_shares
 from trainmaster.service.explain.timeline import read_timeline
+from trainmaster.service.explain.usage import MAX_JOBS, By, read_usage
 from trainmaster.service.resizing.contract import HookAnswer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
 from trainmaster.service.restoring.export import export_page, import_part
@@ -265,6 +272,28 @@ class Routes:
         """Return what each share owns, uses, lends and borrows in each pool, with its usage and its budget."""
         context, caller = self._parts.api_context, self._caller
         return self._unless_unchanged(lambda: shares_view(read_shares(context, caller)))
+
+    @operation(
+        "GET",
+        "/usage",
+        Action.READ,
+        "Report usage",
+        {200: ("A part of the usage in a period.", Usage)},
+    )
+    def get_usage(
+        self,
+        start: UsageStart = None,
+        end: UsageEnd = None,
+        by: GroupedBy = By.SHARE,
+        limit: JobsRead = MAX_JOBS,
+        cursor: Cursor = None,
+    ) -> Response[str]:
+        """Return hours, dollars, waits, preemptions and lost work of a period by share, pool or user.
+
+        A response covers as many jobs as it may read; the numbers of all parts add up. The period has at most 366 days.
+        """
+        context, caller = self._parts.api_context, self._caller
+        return json_response(usage_view(read_usage(context, caller, start, end, by=by, limit=limit, cursor=cursor)))
 
     @operation("GET", "/pools", Action.READ, "Show the pools", {200: ("All pools.", pool_models.Pools), 304: UNCHANGED})
     def get_pools(self, history: History = False) -> Response[str]:  # noqa: FBT002 -- a parameter of the query

@@ -19,7 +19,7 @@ from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import ENDED, Job, JobState, held_for
-from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.jobs.listing import Filter, newest_of_each
 from trainmaster.domain.jobs.past_intervals import past_sizes
 from trainmaster.domain.plan import Estimate, Plan, Snapshot
 from trainmaster.planner.forecast.schedule_ahead import ExpectedInterval, schedule_ahead
@@ -163,7 +163,7 @@ def read_timeline(  # noqa: PLR0913 -- the parameters of the query
     snapshot = context.store.read_snapshot()
     past_jobs, past_since = _past_jobs(context, period, now)
     found = _Intervals()
-    found.add_past(_unique((*snapshot.active, *snapshot.waiting, *past_jobs)))
+    found.add_past(newest_of_each((*snapshot.active, *snapshot.waiting, *past_jobs)))
     more = found.add_expected(snapshot, now, period)
     found.add_capacity(snapshot, now)
     return Timeline(now, period, past_since, more, found.by_pool(snapshot.pools, period, now, pool, limit))
@@ -177,15 +177,6 @@ def _past_jobs(context: ApiContext, period: Period, now: datetime) -> tuple[tupl
     held = context.store.list_jobs(Filter(states=frozenset({JobState.HELD})), limit=MAX_PAST_JOBS)
     last = ended.jobs[-1].ended_at if ended.cursor is not None and ended.jobs else None
     return (*ended.jobs, *held.jobs), period.since if last is None else max(last, period.since)
-
-
-def _unique(jobs: Iterable[Job]) -> Iterable[Job]:
-    """Return each job once, in its newest version: it may have moved between two reads."""
-    newest: dict[str, Job] = {}
-    for job in jobs:
-        if job.name not in newest or newest[job.name].version < job.version:
-            newest[job.name] = job
-    return newest.values()
 
 
 @dataclass(slots=True)

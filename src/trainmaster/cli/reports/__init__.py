@@ -1,0 +1,1 @@
+"""Commands that report: shares, usage, the schedule, and the live queue."""
