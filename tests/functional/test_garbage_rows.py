@@ -287,6 +287,7 @@ BY_HAND = {
     "a job without a request": lambda world: rows_of(world)[1],
     "a nested history of pools": lambda _: at(EVENTS, events={"B": zlib.compress(b"[" * 100_000)}),
     "an audit entry without a time": lambda _: at((f"{AUDIT}2026-11", "2026-11-21T11:~"), entry={"S": "{}"}),
+    "a newest audit entry without a time": lambda _: at((f"{AUDIT}2026-11", "~"), entry={"S": "{}"}),
     "a nested audit entry": lambda _: at(
         (f"{AUDIT}2026-11", "2026-11-21T11:00:00.000000Z#a"), entry={"S": "[" * 100_000}
     ),

@@ -8,11 +8,14 @@ time that has passed while there are jobs, as estimates change with it.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 
 from trainmaster.adapters.dynamodb.access.audit import partition
 from trainmaster.adapters.dynamodb.rows import CONTROL, Row, keyed, moment
 from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.paging import read_moment
 from trainmaster.ports.store import Changes
 
 CHANGES, CHANGED_AT = "changes", "changedAt"
@@ -29,8 +32,15 @@ def read_changes(table: Table, parameter: str, now: datetime) -> Changes:
     number, at = control.get(CHANGES, {}).get("N", ""), control.get(CHANGED_AT, {}).get("S", "")
     text = "\n".join([parameter, month, number, *keys])
     times = [at, *(key.partition("#")[0] for key in keys[:1])]
-    newest = max((datetime.fromisoformat(time) for time in times if time), default=None)
+    newest = max(_moments(times), default=None)
     return Changes(hashlib.sha256(text.encode()).hexdigest()[:24], newest)
+
+
+def _moments(texts: Iterable[str]) -> Iterator[datetime]:
+    """Yield the times of those texts that are times; others are of rows that the queue did not write."""
+    for text in texts:
+        with suppress(ValueError):
+            yield read_moment(text)
 
 
 def marks(now: datetime) -> Row:
