@@ -226,5 +226,7 @@ def _event_of(environ: Mapping[str, Any]) -> Event:
     event = rest_event(environ["REQUEST_METHOD"], path, body, query, isBase64Encoded=bool(raw))
     given = environ.get("CONTENT_TYPE")
     event["headers"] = {"Content-Type": given} if given else {}
+    if (tags := environ.get("HTTP_IF_NONE_MATCH")) is not None:
+        event["headers"]["If-None-Match"] = tags
     event["multiValueHeaders"] = {name: [value] for name, value in event["headers"].items()}
     return event

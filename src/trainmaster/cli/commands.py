@@ -77,6 +77,7 @@ PLACES: Final[Mapping[str, Place]] = {
     "uninstall": Place("deployment.uninstall", "uninstall", "Delete the stack of the queue, and say what stays."),
     "plan": Place("jobs.plan", "plan", "Show what would happen if a request were submitted now."),
     "console": Place("console", "console", "Open the queue's console in the browser."),
+    "exporter": Place("exporter", "exporter", "Serve the queue's state to Prometheus."),
     "replay": Place("replay", "replay", "Replay a trace of jobs through the queue's planner."),
     "demo": Place("demo", "demo", "Run a demo of the queue on this machine.", _FORWARD_ALL),
     "pools": Place("queue.pools", "app", "Show, set, drain and remove pools."),

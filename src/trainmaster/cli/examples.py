@@ -43,6 +43,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "upgrade": ("upgrade", "upgrade --yes --json"),
     "uninstall": ("uninstall", "uninstall --confirm trainmaster"),
     "console": ("console", "console --read-only --port 8642 --no-browser"),
+    "exporter": ("exporter", "exporter --board > grafana.json"),
     "plan": ("plan job.json --priority 5",),
     "pools": ("pools", "pools --wide"),
     "pools set": (

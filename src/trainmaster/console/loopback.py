@@ -95,10 +95,11 @@ def error_response(status: int, kind: str, message: str, hint: str | None = None
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Serves `handler` on 127.0.0.1; `port` 0 selects a free one.
+    """Serves `handler` on 127.0.0.1, unless another `address` is given; `port` 0 selects a free one.
 
-    Requests must name a permitted host: 127.0.0.1 or localhost with the port, or one of `allowed_hosts` (with its port,
-    or without for any). A page of another site that resolves its own name to this machine (DNS rebinding) does not.
+    Requests must name a permitted host: 127.0.0.1, localhost or the address with the port, or one of `allowed_hosts`
+    (with its port, or without for any). A page of another site that resolves its own name to this machine (DNS
+    rebinding) does not.
     """
 
     daemon_threads = True
@@ -110,19 +111,20 @@ class LoopbackServer(ThreadingHTTPServer):
         handler: Callable[[Request], Response],
         *,
         port: int = 0,
+        address: str = LOOPBACK,
         allowed_hosts: frozenset[str] = frozenset(),
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         self.answer, self.request_seconds = handler, request_seconds
         self._slots = BoundedSemaphore(MAX_CONNECTIONS)
-        super().__init__((LOOPBACK, port), _Handler)
-        own = frozenset({f"{LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}"})
+        super().__init__((address, port), _Handler)
+        own = frozenset(f"{host}:{self.server_port}" for host in (LOOPBACK, "localhost", address))
         self._hosts = own | {host.lower() for host in allowed_hosts}
 
     def server_bind(self) -> None:
         """Bind the socket, without the look-up of the host's name that the base class does."""
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = LOOPBACK, self.socket.getsockname()[1]
+        self.server_name, self.server_port = self.socket.getsockname()[:2]
 
     def permits(self, host: str) -> bool:
         """Return whether requests may name this host."""

@@ -46,6 +46,7 @@ CALLS = (
     "version",
     "plan job.json",
     "console --no-browser",
+    "exporter --port 0",
     "pools",
     f"pools set {P5}=1",
     f"pools drain {P5}",

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from http import HTTPStatus
 from socket import gaierror
 from ssl import SSLError
 from typing import TYPE_CHECKING, Any, cast
@@ -350,6 +351,19 @@ class ApiClient:
         """
         return self._call(method, path, query=query, body=body)
 
+    def read_if_changed(
+        self, path: str, tag: str | None, *, query: Mapping[str, object] | None = None
+    ) -> tuple[Any, str | None]:
+        """Return a route's answer with its `ETag`; None and the same tag if nothing has changed since that tag.
+
+        An answer has no tag within seconds of a change. Raises ApiError.
+        """
+        headers = {} if tag is None else {"if-none-match": tag}
+        response, attempts = self._request("GET", path, query=query, headers=headers)
+        if response.status_code == HTTPStatus.NOT_MODIFIED:
+            return None, tag
+        return self._result(response, attempts), response.headers.get("etag")
+
     # -- transport
 
     @cached_property
@@ -434,8 +448,30 @@ class ApiClient:
         body: Mapping[str, Any] | None = None,
     ) -> tuple[Any, bool]:
         """Return the answer to a request, and whether it was sent more than once. Raises ApiError."""
+        response, attempts = self._request(method, path, query=query, body=body)
+        return self._result(response, attempts), attempts > 1
+
+    def _result(self, response: httpx.Response, attempts: int) -> Any:
+        """Return the answer in a response. Raises ApiError."""
+        try:
+            return result_of(response, retried=attempts > 1)
+        except Forbidden as error:
+            if error.type == EXPIRED_TYPE:
+                error.hint = login_hint(self.session)
+            raise
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[httpx.Response, int]:
+        """Return the response to a request, whatever its status, and the number of attempts. Raises ApiError."""
         content = None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-        headers = {"content-type": "application/json"} if body is not None else {}
+        headers = dict(headers or {}) | ({"content-type": "application/json"} if body is not None else {})
         with quiet():
             url = self.address.url + path + _query(query or {})
             with self._noticed():
@@ -443,12 +479,7 @@ class ApiClient:
                     lambda: self._http.request(method, url, content=content, headers=headers)
                 )
         self._note_version(response)
-        try:
-            return result_of(response, retried=attempts > 1), attempts > 1
-        except Forbidden as error:
-            if error.type == EXPIRED_TYPE:
-                error.hint = login_hint(self.session)
-            raise
+        return response, attempts
 
     @contextmanager
     def _noticed(self) -> Iterator[None]:

@@ -51,7 +51,7 @@ from trainmaster.domain.text import sanitize
 REQUEST = json.dumps(a_request("new"))
 MOMENT = "2026-11-20T14:00:00Z"
 HEADER = frozenset(map(chr, range(1, 127))) - {"\r", "\n"}
-ALONE = frozenset({"demo", "replay", "deploy", "upgrade", "uninstall", "console"})
+ALONE = frozenset({"demo", "replay", "deploy", "upgrade", "uninstall", "console", "exporter"})
 """Commands that print nothing of an API."""
 EXPORT = json.dumps({"trainmasterExport": 1, "settings": {}, "pools": [], "jobs": [{"request": a_request("a")}]})
 
