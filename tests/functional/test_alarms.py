@@ -12,7 +12,9 @@ from permissions import template
 
 TEMPLATE = template()
 ALARMS = alarms_of(TEMPLATE)
-COST = (Path(__file__).parents[2] / "docs" / "explanation" / "cost.md").read_text()
+ROOT = Path(__file__).parents[2]
+COST = (ROOT / "docs" / "explanation" / "cost.md").read_text()
+GUIDE = (ROOT / "docs" / "how-to" / "operate.md").read_text()
 NUMBERS = {6: "six", 11: "eleven", 12: "twelve", 13: "thirteen", 14: "fourteen"}
 
 
@@ -69,6 +71,23 @@ def test_the_page_on_costs_has_the_price_of_the_series_by_pool_and_by_share():
             TEMPLATE["Parameters"]["PoolMetrics"]["Description"],
         )
         assert float(price) == pytest.approx(0.30 * len(series))
+
+
+def test_the_operators_guide_has_a_section_for_each_alarm_with_what_to_do():
+    alarms = {name for name, each in TEMPLATE["Resources"].items() if each["Type"] == "AWS::CloudWatch::Alarm"}
+    sections = re.findall(r"^### `(\w+Alarm)`\n(.*?)(?=^##|\Z)", GUIDE, re.MULTILINE | re.DOTALL)
+    assert sorted(name for name, _ in sections) == sorted(alarms)
+    for name, text in sections:
+        parts = re.findall(r"^- \*\*(.+?)\*\*: (\S.*)$", text, re.MULTILINE)
+        assert [part for part, _ in parts] == ["Meaning", "Look at", "Do"], name
+
+
+def test_messages_that_the_operators_guide_quotes_are_those_of_the_manager():
+    quoted = re.findall(r"`(?!trainmaster )([a-z]+(?: [a-z]+){2,})`", GUIDE)
+    source = "\n".join(path.read_text() for path in (ROOT / "src" / "trainmaster").rglob("*.py"))
+    assert len(quoted) >= 5
+    for text in quoted:
+        assert f'"{text}' in source, text
 
 
 def test_series_by_pool_and_by_share_are_written_only_if_they_are_wanted():

@@ -246,7 +246,7 @@ def _alarms(subject: Subject) -> Iterator[Finding]:
     ringing = [alarm for alarm in alarms if alarm["StateValue"] == "ALARM"]
     for alarm in ringing:
         text = alarm.get("AlarmDescription") or alarm["AlarmName"]
-        yield Finding("alarms", "error", f"Alarm: {text}", "See docs/how-to/troubleshooting.md and the function's log.")
+        yield Finding("alarms", "error", f"Alarm: {text}", "See its section in docs/how-to/operate.md.")
     if not any(alarm.get("AlarmActions") for alarm in alarms):
         message = f"None of the {len(alarms)} alarms notifies anyone."
         yield Finding("alarms", "warning", message, "Deploy with --parameter AlarmTopicArn=ARN of an SNS topic.")
