@@ -138,6 +138,15 @@ def a_budget(**changes: Any) -> dict[str, Any]:
     return {**hours, **dollars, "spent": False, "whenSpent": "wait", **period} | changes
 
 
+def an_interval(
+    kind: str, job: str | None = None, start: str = ENTERED, until: str | None = None, **changes: Any
+) -> Any:
+    """The API's view of units that are held for a while."""
+    ranges = dict.fromkeys(("fromLow", "fromHigh", "untilLow", "untilHigh"))
+    about = {"jobState": None, "share": None, "priority": None, "units": 1, "attempt": None, "outcome": None}
+    return {"kind": kind, "jobName": job, **about, "from": start, "until": until, **ranges} | changes
+
+
 def a_usage_group(name: str | None, *waits: float, **changes: Any) -> dict[str, Any]:
     """The API's view of sums over jobs."""
     counts = ("jobs", "submitted", "started", "completed", "failed", "stopped", "cancelled", "preemptions")
@@ -244,6 +253,8 @@ class FakeApi:
         self.shares: list[dict[str, Any]] = [a_share("default", a_part(own=2))]
         self.usage: list[tuple[dict[str, Any], list[dict[str, Any]]]] = [(a_usage_group(None), [])]
         """Total and groups of each part of a usage report."""
+        self.intervals: list[dict[str, Any]] = []
+        """Of the pool P5, in a schedule."""
         self.entries: list[dict[str, Any]] = []
         self.manager: dict[str, Any] = {"pause": None, "restore": None}
         self.differences: list[dict[str, Any]] = []
@@ -373,6 +384,12 @@ class FakeApi:
     def get_shares(self, _: dict[str, str]) -> tuple[int, Any]:
         about = {"at": ENTERED, "order": "fair", "usageHalfLifeSeconds": 604_800.0, "more": False, "pools": []}
         return 200, about | {"shares": self.shares}
+
+    def get_schedule(self, query: dict[str, str]) -> tuple[int, Any]:
+        period = {"from": query.get("from", "2026-11-19T12:00:00Z"), "to": query.get("to", "2026-11-22T12:00:00Z")}
+        about = {"name": P5, "kind": "on-demand", "instanceType": P5, "cap": 2, "draining": False, "leftOut": 0}
+        pools = [about | {"intervals": self.intervals}]
+        return 200, {"at": ENTERED, **period, "pastFrom": period["from"], "more": False, "pools": pools}
 
     def get_usage(self, query: dict[str, str]) -> tuple[int, Any]:
         number = int(query.get("cursor", 0))

@@ -81,6 +81,11 @@ PLACES: Final[Mapping[str, Place]] = {
     "replay": Place("replay", "replay", "Replay a trace of jobs through the queue's planner."),
     "demo": Place("demo", "demo", "Run a demo of the queue on this machine.", _FORWARD_ALL),
     "pools": Place("queue.pools", "app", "Show, set, drain and remove pools."),
+    "schedule": Place(
+        "reports.schedule",
+        "schedule",
+        "Show past attempts, running jobs until their expected ends, and planned starts, by pool.",
+    ),
     "shares": Place(
         "reports.shares", "shares", "Show what each share owns, uses, lends and borrows, with its usage and its budget."
     ),

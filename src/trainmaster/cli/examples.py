@@ -53,6 +53,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "pools drain": ("pools drain ml.p5.48xlarge --wait",),
     "pools resume": ("pools resume ml.p5.48xlarge",),
     "pools remove": ("pools remove ml.g5.2xlarge",),
+    "schedule": ("schedule --from 6h --to +1d", "schedule --pool ml.p5.48xlarge -o csv"),
     "shares": ("shares", "shares -o csv"),
     "usage": ("usage --from 30d", "usage --from 2030-01-01 --to 2030-02-01 --by user --csv"),
     "settings": ("settings", "settings --json > settings.json"),

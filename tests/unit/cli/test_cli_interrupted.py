@@ -52,6 +52,7 @@ CALLS = (
     f"pools drain {P5}",
     f"pools resume {P5}",
     f"pools remove {P5}",
+    "schedule",
     "shares",
     "usage",
     "settings",
