@@ -14,6 +14,7 @@ import * as job from "./pages/job.js";
 import * as now_ from "./pages/now.js";
 import * as plan from "./pages/plan.js";
 import * as queue from "./pages/queue.js";
+import * as reports from "./pages/reports.js";
 import * as settings from "./pages/settings.js";
 import * as shares from "./pages/shares.js";
 import * as timeline from "./pages/timeline.js";
@@ -23,7 +24,7 @@ import { Help, Palette } from "./parts/help.js";
 /** @typedef {import("./lib/types.js").Reading} Reading */
 
 /** @type {Record<string, any>} */
-const PAGES = { now: now_, queue, timeline, plan, job, shares, images, settings, audit };
+const PAGES = { now: now_, queue, timeline, plan, job, shares, images, reports, settings, audit };
 const LINKS = [
   ["now", "Now"],
   ["queue", "Queue"],
@@ -31,6 +32,7 @@ const LINKS = [
   ["plan", "Plan"],
   ["shares", "Shares"],
   ["images", "Image jobs"],
+  ["reports", "Reports"],
   ["settings", "Settings"],
   ["audit", "Audit"],
 ];

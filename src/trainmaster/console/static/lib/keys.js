@@ -6,6 +6,7 @@ export const SHORTCUTS = [
   ["g h", "Shares"],
   ["g t", "Timeline"],
   ["g l", "Plan a job"],
+  ["g r", "Reports"],
   ["g s", "Settings"],
   ["g a", "Audit"],
   ["/", "Filter"],
@@ -21,6 +22,7 @@ const PAGES = /** @type {Record<string, string>} */ ({
   t: "#/timeline",
   l: "#/plan",
   h: "#/shares",
+  r: "#/reports",
   s: "#/settings",
   a: "#/audit",
 });
