@@ -146,3 +146,14 @@ def test_two_routes_of_one_session_read_each_value_once(
         other.attach_readers(events)
     other.cache.look_up(job.name)
     assert losses(job.name) == [3.0, 2.0, 1.0]
+
+
+def test_a_route_that_does_not_know_the_job_leaves_it_to_the_other(
+    job: Curves, losses: Callable[..., list[float]], session: boto3.session.Session, cloudwatch: Any, route: Route
+) -> None:
+    other = Route(session, route.api)
+    for events in (session.events, cloudwatch.meta.events):
+        other.attach_readers(events)
+    other.cache.look_up(job.name)
+    route.cache.forget(job.name)
+    assert losses(job.name) == [3.0, 2.0, 1.0]

@@ -62,7 +62,7 @@ class AttemptMetrics:
 
     def before(self, context: dict[str, Any], **_: object) -> BotoResponse | None:
         """Handle a `before-call` event; return None to pass the call through."""
-        request = context.pop(_REQUEST, None)
+        request = context.get(_REQUEST)
         session = self._session()
         job = self._job_of(request) if request else None
         if request is None or job is None or session is None:
