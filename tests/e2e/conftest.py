@@ -18,7 +18,11 @@ from trainmaster.local.stack.address import ACCOUNT, REGION, SECRET
 
 __all__ = ["trainmaster"]
 
-TYPES = [f"ml.{family}.{size}" for family in ("g4dn", "g5", "g6", "g6e") for size in ("xlarge", "2xlarge", "4xlarge")]
+TYPES = [
+    f"ml.{family}.{size}"
+    for family in ("g4dn", "g5", "g6", "g6e")
+    for size in ("xlarge", "2xlarge", "4xlarge", "8xlarge")
+]
 """Instance types for tests to take; the cap of each is one, and the account's limit two."""
 DOCUMENTED = "ml.p5.48xlarge"
 """Instance type of the examples in the docs, with the cap of `make stack`: two."""
