@@ -22,6 +22,7 @@ import httpx
 import pytest
 from botocore import xform_name
 from cfnlint.decode import cfn_yaml
+from typer.main import get_command
 
 from api_fuzz import as_wsgi
 from api_world import ApiWorld
@@ -30,6 +31,7 @@ from cli_terminal import Terminal
 from doc_blocks import ROOT, blocks, commands, fences
 from elastic_world import ElasticWorld
 from fake_api import STAGE, served
+from trainmaster.cli.program import build
 from trainmaster.client.api.client import ApiClient
 from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.domain.capacity.units import Pool
@@ -166,6 +168,10 @@ def check_make(arguments: list[str]) -> None:
         parse(module[1], option.removeprefix("ARGS=").split())
 
 
+PASSED_ON = {"trainmaster.local.example_queue": "console"}
+"""Programs that take the options of a command."""
+
+
 def check_python(arguments: list[str]) -> None:
     if arguments[0] == "-m":
         parse(*arguments[1:2], arguments[2:])
@@ -174,7 +180,11 @@ def check_python(arguments: list[str]) -> None:
 
 
 def parse(module: str, options: list[str]) -> None:
-    """Parse the options of a program of ours; argparse exits if it does not know one."""
+    """Parse the options of a program of ours; argparse exits if it does not know one, and click raises."""
+    if module in PASSED_ON:
+        command = get_command(build()).commands[PASSED_ON[module]]
+        command.make_context(command.name, options).close()
+        return
     program = import_module(module if (ROOT / f"{module.replace('.', '/')}.py").exists() else f"{module}.__main__")
     parse_arguments = program._options if hasattr(program, "_options") else program._parser().parse_args
     parse_arguments(options)
