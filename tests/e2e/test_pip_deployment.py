@@ -118,6 +118,20 @@ def test_nothing_happens_without_a_terminal_or_with_a_wrong_name(desk):
 
 
 @pytest.mark.slow
+def test_the_template_for_other_tools_names_its_code_and_the_platform_of_it(desk, tmp_path):
+    file = tmp_path / "queue.json"
+    # Another stack, whose parameters are all to be given.
+    other = ["deploy", "--stack", "other", "--template-out", str(file), "--json", "--parameter", "LogLevel=DEBUG"]
+    told = json.loads(desk(*other).stdout)
+    assert told["parametersWithoutDefault"] == ["Pools", "AllowedRoles"]
+    defaults = {name: one.get("Default") for name, one in json.loads(file.read_text())["Parameters"].items()}
+    assert defaults["Runtime"] == f"python{sys.version_info.major}.{sys.version_info.minor}"
+    assert defaults["LogLevel"] == "DEBUG"
+    bucket, _, key = told["templateUrl"].partition("amazonaws.com/")[2].partition("/")
+    assert client("s3", desk.aws).get_object(Bucket=bucket, Key=key)["Body"].read() == file.read_bytes()
+
+
+@pytest.mark.slow
 def test_an_upgrade_keeps_the_parameters_and_reports_the_releases(desk):
     done = desk("upgrade", "--yes", "--parameter", "LogLevel=WARNING")
     assert done.stderr.startswith("From release 0.2.0 to 0.2.0")

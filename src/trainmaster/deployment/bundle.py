@@ -121,6 +121,12 @@ def packaged(document: Mapping[str, Any], locations: Mapping[str, str]) -> dict[
     return whole
 
 
+def with_defaults(document: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the template with these values as the defaults of its parameters."""
+    changed = {name: {**document["Parameters"][name], "Default": value} for name, value in values.items()}
+    return {**document, "Parameters": {**document["Parameters"], **changed}}
+
+
 def template_archive(document: Mapping[str, Any]) -> Archive:
     """Return a template as JSON, which is YAML, too."""
     body = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()

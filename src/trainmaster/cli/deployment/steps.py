@@ -24,6 +24,7 @@ from trainmaster.deployment.bundle import (
     functions_of,
     packaged,
     template_archive,
+    with_defaults,
 )
 from trainmaster.deployment.parameters import as_members, check, missing, own_runtime
 from trainmaster.deployment.stack import VERSION_TAG, Change, ChangeSet, Event, Stack, kept_parameters, outputs
@@ -41,6 +42,7 @@ _QUESTIONS: Mapping[str, str] = {
     "VpcEndpointIds": "VPC endpoints of execute-api that reach the API (empty: a public address, authorized by IAM)",
 }
 _REPLACEMENTS = {"True": "replaced", "Conditional": "may be replaced"}
+_PLATFORM = ("Runtime", "Architecture")
 _PUBLIC = {"EndpointType": "REGIONAL"}
 
 
@@ -109,10 +111,12 @@ def deploy_stack(cli: CliContext, order: Order, account: Account, stack: Stack) 
     kept = kept_parameters(None if creates else found, declared)
     given = _completed(cli, order, declared, kept)
     values = {name: str(one.get("Default", "")) for name, one in declared.items()} | kept | given
-    location = _uploaded(order, account, sources, document, values)
     if order.template_out is not None:
-        _hand_over(order, location, document)
+        # Other tools need not repeat for which platform the code was built.
+        document = with_defaults(document, given | {name: values[name] for name in _PLATFORM})
+        _hand_over(order, _uploaded(order, account, sources, document, values), document)
         return
+    location = _uploaded(order, account, sources, document, values)
     change_set = stack.plan(
         location.url,
         as_members(declared, given, kept),
@@ -155,8 +159,10 @@ def _completed(cli: CliContext, order: Order, declared: Mapping[str, Any], kept:
     asks = cli.has_keyboard() and not order.yes
     if not kept:
         given.setdefault("Runtime", own_runtime(declared))
-        if asks and "Admins" not in given and missing(declared, given, kept):
-            given["Admins"] = _answer("Admins", declared)
+    if order.template_out is not None:
+        return given
+    if not kept and asks and "Admins" not in given and missing(declared, given, kept):
+        given["Admins"] = _answer("Admins", declared)
     for name in missing(declared, given, kept):
         if not asks:
             left = missing(declared, given, kept)
