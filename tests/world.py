@@ -416,11 +416,7 @@ class World:
         )
         application.clock = self
         application.__dict__["store"] = self._store()
-        application.__dict__["outbox"] = Outbox(
-            application.store,
-            {BUS: EventBus(lambda: self.bus), TOPIC: NotificationTopic(lambda: self.topic, TOPIC_ARN)},
-            QUEUE,
-        )
+        application.__dict__["outbox"] = self.outbox_of(application.store)
         application.__dict__["publisher"] = self.queue
         application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
         application.__dict__["training"] = SageMakerLauncher(self.sagemaker, QUEUE)
@@ -428,6 +424,10 @@ class World:
         application.__dict__["rendezvous"] = self.rendezvous
         application.__dict__["resize_requesters"] = self.resize_requesters
         return application
+
+    def outbox_of(self, store: Store) -> Outbox:
+        recipients = {BUS: EventBus(lambda: self.bus), TOPIC: NotificationTopic(lambda: self.topic, TOPIC_ARN)}
+        return Outbox(store, recipients, QUEUE)
 
     def check_events(self, *names: str) -> None:
         """Fail unless every change of these jobs' states was delivered, each with one content, and nothing else was."""

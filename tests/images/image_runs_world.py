@@ -234,12 +234,20 @@ class ImageRunsWorld(Workers, World):
         """A fresh process, whose calls are watched."""
         watched = partial(Watched, around=self.faults.around)
         application = Application(
-            Settings(queue=QUEUE, table=TABLE, pools=self.pools, allowed_roles=("*",), job_kinds=self.job_kinds)
+            Settings(
+                queue=QUEUE,
+                table=TABLE,
+                pools=self.pools,
+                allowed_roles=("*",),
+                job_kinds=self.job_kinds,
+                events=self.published,
+            )
         )
         store = watched(self._store())
         application.clock = self
         application.__dict__ |= {
             "store": store,
+            "outbox": self.outbox_of(store),
             "publisher": self.queue,
             "checkpoints": self,
             "rendezvous": self.rendezvous,

@@ -77,6 +77,30 @@ def test_image_jobs_run_side_by_side_up_to_what_their_endpoint_takes():
     assert not world.aside.letters
 
 
+def test_image_jobs_have_the_events_of_all_jobs():
+    """The manager stores them, so the image stack's own functions put none, and need no bus."""
+    world = ImageRunsWorld(published="all")
+    names = story(world)
+    world.check_events(*names)
+    told = [detail for detail in world.bus.details if "jobName" in detail]
+    assert {detail["kind"] for detail in told} == {"image"}
+    assert {detail["type"] for detail in told} >= {
+        "starting",
+        "started",
+        "preempting",
+        "preempted",
+        "resumed",
+        "ended",
+    }
+    assert not any("trainingJobName" in detail for detail in told)
+
+
+def test_no_event_of_an_image_job_is_lost_by_a_manager_that_dies():
+    for number in range(3, calls(), 29):
+        world = ImageRunsWorld(published="all", faults=Faults(kill_after=number))
+        world.check_events(*story(world))
+
+
 # In the usual run each kind of trouble meets one call of many, another for each kind.
 def chunks(first):
     return pytest.mark.parametrize(
