@@ -19,6 +19,11 @@ PAGES = [
     "#/job/vit-large-sweep-3",
     "#/job/llm-pretrain-7b",
 ]
+PICTURES = [
+    ("now", "#/now", "light"),
+    ("job", "#/job/vit-large-sweep-3", "dark"),
+    ("shares", "#/shares", "light"),
+]
 UPDATE_MILLISECONDS = 100
 
 
@@ -291,7 +296,7 @@ def test_pictures_of_the_docs(open_page):
     """They are written to build/console; PICTURES=docs/images renews those of the pages."""
     folder = ROOT / os.environ.get("PICTURES", "build/console")
     folder.mkdir(parents=True, exist_ok=True)
-    for name, hash_, scheme in (("now", "#/now", "light"), ("job", "#/job/vit-large-sweep-3", "dark")):
+    for name, hash_, scheme in PICTURES:
         with served() as fresh:
             page = open_page(hash_, on=fresh, color_scheme=scheme)
             page.wait_for_timeout(300)
