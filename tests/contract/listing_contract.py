@@ -55,6 +55,9 @@ GARBAGE = [
 ADA = "arn:aws:iam::111122223333:user/ada"
 FILTERS = [
     Filter(states=ACTIVE),
+    Filter(prefix="job1"),
+    Filter(prefix="w", states=WAITING),
+    Filter(prefix="nothing-"),
     Filter(states=WAITING),
     Filter(states=ENDED),
     *[Filter(states=frozenset({state})) for state in JobState],

@@ -195,6 +195,8 @@ def mixed():
         ({"mine": "true", "share": "red"}, ["starting"]),
         ({"mine": "false", "share": "red"}, ["starting", "preempted", "older"]),
         ({"since": at(0.5).isoformat()}, ["completed"]),
+        ({"prefix": "compl"}, ["completed"]),
+        ({"prefix": "COMPL"}, []),
         ({"since": at(9).isoformat()}, []),
         (
             {"pool": P5, "share": "red", "state": "starting,older,completed".replace("older,", "")},

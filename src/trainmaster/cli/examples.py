@@ -14,6 +14,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "ls": (
         "ls --mine",
+        "ls --prefix bert- --all",
         "ls --state running,starting --pool ml.p5.48xlarge",
         "ls --all --since 2d -o csv",
     ),

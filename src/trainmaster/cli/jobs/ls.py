@@ -82,6 +82,9 @@ def ls(  # noqa: PLR0913 - one parameter per option
     pool: Annotated[str | None, typer.Option(help="Only jobs that can run in this pool.", metavar="POOL")] = None,
     mine: Annotated[bool, typer.Option("--mine", help="Only jobs that your role or user submitted.")] = False,
     since: Since = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="Only jobs whose names begin so, as job- or job-*.", metavar="TEXT")
+    ] = None,
     show_all: Annotated[bool, typer.Option("--all", "-a", help="Also list finished jobs, newest first.")] = False,
     output: Output = Form.TABLE,
     wide: Annotated[bool, typer.Option("--wide", "-w", help="The same as -o wide.")] = False,
@@ -101,9 +104,9 @@ def ls(  # noqa: PLR0913 - one parameter per option
     states = ",".join(state).split(",") if state else (None if show_all else _OPEN)
     form = Form.JSON if json else Form.WIDE if wide else output
     cli = cli_context(context)
-    entered = moment_option(since, cli.now())
+    entered, name = moment_option(since, cli.now()), None if prefix is None else prefix.removesuffix("*")
     with cli.api() as api:
-        found = list(islice(api.all_jobs(states, share, pool, mine=mine, since=entered), limit + 1))
+        found = list(islice(api.all_jobs(states, share, pool, mine=mine, since=entered, prefix=name), limit + 1))
         if not found:
             _check_names(api, share, pool)
     typer.echo(_text(cli, sort_jobs(found[:limit]), form))

@@ -137,17 +137,19 @@ class ApiClient:
         *,
         mine: bool = False,
         since: str | None = None,
+        prefix: str | None = None,
     ) -> JobsPageView:
         """Return one page of jobs: active, waiting, then finished (newest first). `state` may name several.
 
-        `mine` selects the caller's own jobs, `since` those that entered the queue from then on (ISO 8601 with a zone).
+        `mine` selects the caller's own jobs, `since` those that entered the queue from then on (ISO 8601 with a zone),
+        `prefix` those whose names begin so.
         """
         states = state if isinstance(state, str) or state is None else ",".join(state)
         own = "true" if mine else None
-        query = {"state": states, "share": share, "pool": pool, "mine": own, "since": since}
+        query = {"state": states, "share": share, "pool": pool, "mine": own, "since": since, "prefix": prefix}
         return cast("JobsPageView", self._call("GET", "/jobs", query={**query, "limit": limit, "cursor": cursor}))
 
-    def all_jobs(
+    def all_jobs(  # noqa: PLR0913 -- one parameter for each filter
         self,
         state: str | Iterable[str] | None = None,
         share: str | None = None,
@@ -155,10 +157,13 @@ class ApiClient:
         *,
         mine: bool = False,
         since: str | None = None,
+        prefix: str | None = None,
     ) -> Iterator[JobView]:
         """Iterate over all jobs that `jobs` would return, fetching pages as needed."""
         states = [state] if isinstance(state, str) else list(state or ()) or None
-        return _pages(lambda cursor: self.jobs(states, share, pool, cursor=cursor, mine=mine, since=since))
+        return _pages(
+            lambda cursor: self.jobs(states, share, pool, cursor=cursor, mine=mine, since=since, prefix=prefix)
+        )
 
     def queue(self, limit: int | None = None, cursor: str | None = None) -> QueuePageView:
         """Return one page of waiting jobs in the order in which passes consider them, and the pools."""

@@ -157,6 +157,7 @@ class Filter:
         pool: only jobs that can run there. Jobs that request resources match if they name it, run there, or `offers`
             covers them.
         offers: resources of an instance of the pool.
+        prefix: only jobs whose names begin so.
         submitted_by: only jobs that this principal submitted.
         since: only jobs that entered the queue at this time or later.
         due: only jobs that a start time alone holds, and that are due by then, the earliest first.
@@ -173,6 +174,7 @@ class Filter:
     parent: str | None = None
     ended_since: datetime | None = None
     offers: InstanceType | None = None
+    prefix: str = ""
 
     @property
     def within(self) -> frozenset[JobState]:
@@ -185,6 +187,8 @@ class Filter:
         """Return whether the job matches."""
         in_state = not self.states or job.state in self.states
         if self.ended_since is not None and (job.ended_at is None or job.ended_at < self.ended_since):
+            return False
+        if not job.name.startswith(self.prefix):
             return False
         return in_state and self._matches_submission(job) and self.reaches(job) and self._matches_held(job)
 

@@ -104,6 +104,7 @@ Why = Annotated[
     bool,
     Query(description="Whether to include what blocks a waiting job and what would help; takes longer."),
 ]
+Prefix = Annotated[str, Query(alias="prefix", description="Only jobs whose names begin so.", max_length=MAX_NAME)]
 PoolName = Annotated[str | None, Query(description="Only jobs that can run in this pool.", max_length=_MAX_WORD_LENGTH)]
 Mine = Annotated[
     bool, Query(description="Whether to list only jobs that you submitted: your role or user, in any of its sessions.")

@@ -121,6 +121,8 @@ def test_ls_shows_unfinished_jobs_and_with_all_the_finished_after_them(world: Fa
         (["--pool", G5, "--state", "failed"], {"pool": G5, "state": "failed"}),
         (["--state", "infeasible"], {"state": "infeasible"}),
         (["--mine", "--all"], {"mine": "true"}),
+        (["-a", "--prefix", "bert-"], {"prefix": "bert-"}),
+        (["-a", "--prefix", "bert-*"], {"prefix": "bert-"}),
         (["-a", "--since", "2h"], {"since": "2026-11-20T11:00:00+00:00"}),
         (["-a", "--since", "2026-11-19"], {"since": "2026-11-19T00:00:00+00:00"}),
     ],
