@@ -13,6 +13,7 @@ import * as images from "./pages/images.js";
 import * as job from "./pages/job.js";
 import * as now_ from "./pages/now.js";
 import * as plan from "./pages/plan.js";
+import * as pools from "./pages/pools.js";
 import * as queue from "./pages/queue.js";
 import * as reports from "./pages/reports.js";
 import * as settings from "./pages/settings.js";
@@ -24,11 +25,12 @@ import { Help, Palette } from "./parts/help.js";
 /** @typedef {import("./lib/types.js").Reading} Reading */
 
 /** @type {Record<string, any>} */
-const PAGES = { now: now_, queue, timeline, plan, job, shares, images, reports, settings, audit };
+const PAGES = { now: now_, queue, timeline, pools, plan, job, shares, images, reports, settings, audit };
 const LINKS = [
   ["now", "Now"],
   ["queue", "Queue"],
   ["timeline", "Timeline"],
+  ["pools", "Pools"],
   ["plan", "Plan"],
   ["shares", "Shares"],
   ["images", "Image jobs"],

@@ -41,6 +41,7 @@
  * @property {string | null} estimatedStartLow
  * @property {string | null} estimatedStartHigh
  * @property {{prospect: string, message: string} | null} deadline
+ * @property {string | null} expectedEnd
  * @property {string | null} endedAt
  * @property {string | null} submittedBy
  * @property {string | null} failureReason
