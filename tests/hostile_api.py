@@ -30,7 +30,8 @@ def with_text(answer: Any, text: str, key: str = "") -> Any:
         named = text if key in _BY_NAME else ""
         return {name + named: with_text(value, text, name) for name, value in answer.items()}
     if isinstance(answer, list):
-        return [with_text(value, text, key) for value in answer]
+        # A list of shares has their members; only in settings are they by name.
+        return [with_text(value, text, "" if key == "shares" else key) for value in answer]
     if not isinstance(answer, str) or key in _CLOSED or _MOMENT.fullmatch(answer):
         return answer
     return answer + text
