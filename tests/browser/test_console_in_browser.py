@@ -23,6 +23,7 @@ PICTURES = [
     ("now", "#/now", "light"),
     ("job", "#/job/vit-large-sweep-3", "dark"),
     ("shares", "#/shares", "light"),
+    ("timeline", "#/timeline?job=vit-large-sweep-3", "light"),
 ]
 UPDATE_MILLISECONDS = 100
 
