@@ -113,11 +113,14 @@ def rest_event(
     query: Mapping[str, str | list[str]] | None = None,
     *,
     caller: str | None = ALICE,
+    tag: str | None = None,
     **members: Any,
 ) -> dict[str, Any]:
     """Return API Gateway's event for a request; a body that is not text becomes JSON."""
     many = {name: value if isinstance(value, list) else [value] for name, value in (query or {}).items()}
     headers = {"Content-Type": "application/json", "Host": "a1b2c3.execute-api.us-east-1.amazonaws.com"}
+    if tag is not None:
+        headers["If-None-Match"] = tag
     return {
         "resource": "/{proxy+}",
         "path": path,

@@ -123,11 +123,11 @@ class Network(httpx.BaseTransport):
         path = unquote(request.url.path.removeprefix("/prod"))
         query = dict(parse_qsl(request.url.query.decode()))
         body = request.content.decode() or None
+        event = rest_event(request.method, path, body, query, caller=ADA, tag=request.headers.get("if-none-match"))
         with self.lock:
-            found = self._app.resolve(rest_event(request.method, path, body, query, caller=ADA), CONTEXT)
-        return httpx.Response(
-            found["statusCode"], content=found["body"].encode(), headers={"content-type": "application/json"}
-        )
+            found = self._app.resolve(event, CONTEXT)
+        headers = {name: values[-1] for name, values in found["multiValueHeaders"].items()}
+        return httpx.Response(found["statusCode"], content=(found["body"] or "").encode(), headers=headers)
 
 
 def main(made: Callable[[], Queue]) -> None:

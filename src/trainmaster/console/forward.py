@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, NotFound, Unreachable
 from trainmaster.console.loopback import Refusal, Request, Response, json_response
@@ -21,15 +21,30 @@ _STATUSES: dict[type[ApiError], HTTPStatus] = {
 }
 
 
+_MAX_KNOWN: Final = 24
+"""Answers that are kept: those of a few pages."""
+
+
 class Forwarder:
     """Sends requests through the API client. The address is the client's: no request can name another."""
 
     def __init__(self, api: ApiClient) -> None:
         self._api = api
+        self._known: dict[Read, tuple[str, Any]] = {}
 
     def read(self, read: Read) -> Any:
-        """Return the answer to a read. Raises ApiError."""
-        return self._api.call("GET", path_of(read.segments), query=dict(read.query))
+        """Return the answer to a read: the same object as before if the API says that it still holds. Raises ApiError.
+
+        For the feed, which reads in one thread.
+        """
+        tag, known = self._known.pop(read, (None, None))
+        answer, new_tag = self._api.read_if_changed(path_of(read.segments), tag, query=dict(read.query))
+        value = known if answer is None else answer
+        if new_tag is not None:
+            self._known[read] = (new_tag, value)
+            for forgotten in list(self._known)[:-_MAX_KNOWN]:
+                del self._known[forgotten]
+        return value
 
     def send(self, request: Request, segments: tuple[str, ...]) -> Response:
         """Return the API's answer to a request, or its error with the status that the API gave it."""
