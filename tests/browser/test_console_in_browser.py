@@ -157,6 +157,36 @@ def test_the_keyboard_reaches_everything(open_page):
     expect(page.get_by_role("heading", level=1)).to_contain_text(first)
 
 
+def test_the_keyboard_goes_on_where_it_was_after_a_job(open_page):
+    page = open_page("#/queue")
+    names = page.locator("table").first.locator("tbody a").all_inner_texts()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(names[1])
+    assert page.evaluate("document.activeElement.id") == "main", "the new page is read from its beginning"
+    page.go_back()
+    page.wait_for_selector("tbody tr")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.textContent") == names[2]
+
+
+def test_the_focus_returns_when_a_dialog_is_left(open_page):
+    page = open_page("#/job/llm-sft-7b")
+    page.get_by_role("button", name="Priority…").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert page.evaluate("document.activeElement.textContent") == "Priority…"
+
+
+def test_the_identity_is_shown_within_seconds(open_page):
+    page = open_page("#/now")
+    page.clock.run_for(6_000)
+    expect(page.locator(".bar").get_by_text("ada", exact=True)).to_be_visible()
+
+
 def test_the_palette_goes_to_a_job(open_page):
     page = open_page("#/queue")
     page.keyboard.press("Control+k")

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { patched } from "../../src/trainmaster/console/static/lib/patch.js";
 import { hashOf, parseRoute, readPath } from "../../src/trainmaster/console/static/lib/route.js";
-import { clock, duration, HOUR, moment, spoken, utc } from "../../src/trainmaster/console/static/lib/time.js";
+import { clock, duration, HOUR, moment, precise, spoken, utc } from "../../src/trainmaster/console/static/lib/time.js";
 import { counted, demandText, listed, person, place, STATES, stateOf } from "../../src/trainmaster/console/static/lib/words.js";
 import { iso, job, NOW, P5 } from "./cases.mjs";
 
@@ -22,9 +22,15 @@ test("a time within an hour is relative, another one is a clock's", () => {
   assert.equal(utc("2026-11-21T16:04:05.123Z"), "2026-11-21 16:04:05 UTC");
 });
 
+test("a time of the last day has its seconds", () => {
+  assert.match(precise(iso(-90), NOW), /^\d\d:\d\d:\d\d$/);
+  assert.equal(precise(iso(-3 * 24 * 60), NOW), clock(iso(-3 * 24 * 60), NOW));
+});
+
 test("a sentence of the API shows the viewer's times, and counts that do not break", () => {
   const shown = spoken("waits for 2 of 2 x ml.p5: expected by 2026-11-21T16:16:00Z", NOW);
   assert.equal(shown, `waits for 2 of 2\u00a0×\u00a0ml.p5: expected by ${clock(iso(16), NOW)}`);
+  assert.equal(spoken("held by arn:aws:sts::1234:assumed-role/ml/ada until released by arn:aws-cn:iam::1:user/b", NOW), "held by ml/ada until released by b");
   assert.equal(spoken("no time and no count: 2 xylophones", NOW), "no time and no count: 2 xylophones");
 });
 

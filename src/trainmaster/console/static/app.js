@@ -102,9 +102,15 @@ function App() {
   // While other filters load, the page keeps what it shows, and what is typed into its fields.
   const shownPage = ready || (last.current.values.length > 0 && last.current.route.page === route.page && last.current.route.name === route.name) ? last.current : null;
   const problem = readings.find((each) => each.error)?.error ?? null;
-  useEffect(() => { api.session().then(setSession, () => undefined); }, [now - (now % 60_000)]);
+  useEffect(() => { api.session().then(setSession, () => undefined); }, [session.arn ? now - (now % 60_000) : now]);
   useEffect(() => { api.apiDocument().then((document) => setPaths(document.paths), () => undefined); }, []);
   useEffect(() => { document.title = `${page.title(route)} · Trainmaster`; }, [route.page, route.name]);
+  const first = useRef(true);
+  useEffect(() => {
+    if (!first.current) document.getElementById("main")?.focus({ preventScroll: true });
+    first.current = false;
+    scrollTo(0, 0);
+  }, [route.page, route.name]);
   useEffect(() => listen({ enabled: () => kept("keys", "on") === "on", help: () => setShown("help"), palette: () => setShown("palette") }), []);
   const onKeys = (/** @type {boolean} */ on) => { keep("keys", on ? "on" : "off"); setKeys(on); };
   const names = [...new Set(values.flatMap((value) => value?.jobs ?? []).map((each) => each.jobName))];

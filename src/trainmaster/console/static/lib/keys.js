@@ -29,12 +29,17 @@ const PAGES = /** @type {Record<string, string>} */ ({
   a: "#/audit",
 });
 
+/** The row that had the focus last: a person who comes back to a list goes on from there. */
+let last = "";
+
 /** Move the focus to the next or previous row. @param {number} step */
 function move(step) {
   const rows = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("[data-row]")]);
-  const row = document.activeElement?.closest("tr, li")?.querySelector("[data-row]");
+  const row = document.activeElement?.closest("tr, li")?.querySelector("[data-row]") ?? rows.find((each) => each.textContent === last);
   const at = row ? rows.indexOf(/** @type {HTMLElement} */ (row)) : step > 0 ? -1 : rows.length;
-  rows[Math.min(rows.length - 1, Math.max(0, at + step))]?.focus();
+  const next = rows[Math.min(rows.length - 1, Math.max(0, at + step))];
+  next?.focus();
+  last = next?.textContent ?? "";
 }
 
 const select = () =>

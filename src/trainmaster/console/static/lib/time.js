@@ -55,9 +55,13 @@ export function moment(iso, now) {
 /** Return a time in UTC, for a tooltip. @param {string} iso */
 export const utc = (iso) => `${new Date(iso).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 
+/** Return a clock's time, with its seconds if it is of the last day: events of a job follow each other closely. @param {string} iso @param {number} now */
+export const precise = (iso, now) => (Math.abs(now - Date.parse(iso)) < 24 * HOUR ? seconds(iso) : clock(iso, now));
+
 /**
- * Return a sentence of the API as a page shows it: times in the viewer's zone, and counts that stay on one line.
+ * Return a sentence of the API as a page shows it: times in the viewer's zone, counts that stay on one line, and people and
+ * roles without the beginning of their ARN.
  * @param {string} text @param {number} now
  */
 export const spoken = (text, now) =>
-  text.replace(/(\d+) x (?=\S)/g, "$1\u00a0×\u00a0").replace(/\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)/g, (iso) => clock(iso, now));
+  text.replace(/arn:aws[\w-]*:(iam|sts)::\d+:(assumed-role|role|user)\//g, "").replace(/(\d+) x (?=\S)/g, "$1\u00a0×\u00a0").replace(/\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)/g, (iso) => clock(iso, now));

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { readPath } from "../lib/route.js";
-import { clock, spoken, utc } from "../lib/time.js";
+import { clock, precise, spoken, utc } from "../lib/time.js";
 import { person, stateOf, unitsText } from "../lib/words.js";
 import { ActionButtons, ActionDialog } from "../parts/actions.js";
 import { JobLink, State, Time } from "../parts/small.js";
@@ -116,6 +116,6 @@ const History = ({ job, now }) => html`<section aria-labelledby="history">
   <div class="table"><table aria-labelledby="history">
     <thead><tr><th scope="col">Time</th><th scope="col">State</th><th scope="col" class="number">Attempt</th><th scope="col">Reason</th></tr></thead>
     <tbody>${[...job.history].reverse().map((each, number) => html`<tr key=${job.history.length - number}>
-      <td><time datetime=${each.at} title=${utc(each.at)}>${clock(each.at, now)}</time></td>
-      <td><${State} state=${each.to} /></td><td class="number">${each.attempt ?? ""}</td><td class="reason">${each.reason}</td></tr>`)}</tbody>
+      <td><time datetime=${each.at} title=${utc(each.at)}>${precise(each.at, now)}</time></td>
+      <td><${State} state=${each.to} /></td><td class="number">${each.attempt ?? ""}</td><td class="reason">${spoken(each.reason, now)}</td></tr>`)}</tbody>
   </table></div></section>`;
