@@ -124,10 +124,16 @@ class Feed:
         ]
 
     def _poll(self) -> None:
-        """Read whatever is due, while there are pages."""
+        """Read whatever is due, all at once, while there are pages."""
         while (due := self._due()) is not None:
-            for read in due:
-                self._store(read, *self._result(read))
+            readers = [Thread(target=self._update, args=(read,), name="console-read", daemon=True) for read in due]
+            for reader in readers:
+                reader.start()
+            for reader in readers:
+                reader.join()
+
+    def _update(self, read: Read) -> None:
+        self._store(read, *self._result(read))
 
     def _due(self) -> list[Read] | None:
         """Wait until a read is due, and return those that are; None if no page watches."""

@@ -35,7 +35,7 @@ class Forwarder:
     def read(self, read: Read) -> Any:
         """Return the answer to a read: the same object as before if the API says that it still holds. Raises ApiError.
 
-        For the feed, which reads in one thread.
+        Reads of several answers may go on at once.
         """
         tag, known = self._known.pop(read, (None, None))
         answer, new_tag = self._api.read_if_changed(path_of(read.segments), tag, query=dict(read.query))
@@ -43,7 +43,7 @@ class Forwarder:
         if new_tag is not None:
             self._known[read] = (new_tag, value)
             for forgotten in list(self._known)[:-_MAX_KNOWN]:
-                del self._known[forgotten]
+                self._known.pop(forgotten, None)
         return value
 
     def send(self, request: Request, segments: tuple[str, ...]) -> Response:

@@ -103,7 +103,7 @@ function App() {
   const shownPage = ready || (last.current.values.length > 0 && last.current.route.page === route.page && last.current.route.name === route.name) ? last.current : null;
   const problem = readings.find((each) => each.error)?.error ?? null;
   useEffect(() => { api.session().then(setSession, () => undefined); }, [session.arn ? now - (now % 60_000) : now]);
-  useEffect(() => { api.apiDocument().then((document) => setPaths(document.paths), () => undefined); }, []);
+  useEffect(() => { if (ready) api.apiDocument().then((document) => setPaths(document.paths), () => undefined); }, [ready && !paths["/jobs"]]);
   useEffect(() => { document.title = `${page.title(route)} · Trainmaster`; }, [route.page, route.name]);
   const first = useRef(true);
   useEffect(() => {
