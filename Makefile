@@ -195,6 +195,10 @@ bench-elastic: .venv/.stamp ## Replay traces with elastic jobs, beside allocatio
 bench-images: .venv/.stamp $(DYNOXIDE) ## Measure what image jobs on endpoints cost, by backlog and endpoints
 	$(BIN)/python -m benchmarks.images $(ARGS)
 
+.PHONY: bench-console
+bench-console: .venv/.stamp $(DYNOXIDE) .venv-browser/.stamp ## Measure the console in a browser, over 10 and 1,000 running jobs; needs chromium
+	$(BIN)/python -m benchmarks.console $(ARGS)
+
 .PHONY: bench-rendezvous
 bench-rendezvous: .venv/.stamp .venv-torch/.stamp $(DYNOXIDE) ## Measure pauses of real torchrun, beside torch's own c10d
 	$(BIN)/python -m benchmarks.rendezvous $(ARGS)

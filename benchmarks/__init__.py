@@ -11,6 +11,7 @@ They run the shipped code and the tests' world, a whole queue on a virtual clock
     placement/   placement policies
     rendezvous/  pauses of torchrun
     images/      image jobs
+    console/     the console's pages in a browser
     traces/      real traces
     results/     figures and pages
 """

@@ -35,6 +35,7 @@ MEASURED = {
     "elastic": "benchmarks.elastic.__main__",
     "rendezvous": "benchmarks.rendezvous.__main__",
     "images": "benchmarks.images.__main__",
+    "console": "benchmarks.console.__main__",
     "placement": "benchmarks.placement.__main__",
 }
 """Benchmarks of which figures are kept, and what writes their pages."""
