@@ -25,7 +25,6 @@ PICTURES = [
     ("shares", "#/shares", "light"),
     ("timeline", "#/timeline?job=vit-large-sweep-3", "light"),
 ]
-UPDATE_MILLISECONDS = 100
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -300,27 +299,27 @@ DRAW = """async () => {
   let jobs = Array.from({length: 100}, (_, number) => job(number, 0));
   const root = document.body.appendChild(document.createElement('div'));
   const now = Date.now();
+  const changed = new MutationObserver(() => {});
   const draw = priority => {
     jobs = jobs.map((each, number) => number % 10 ? each : job(number, priority));
-    const start = performance.now();
     const values = [{...base, jobs}, {jobs: [], nextCursor: null}];
     render(html`<${View} ...${{values, now, route, readOnly: false, announce: () => {}}} />`, root);
-    return performance.now() - start;
   };
   draw(0);
-  const times = Array.from({length: 9}, (_, number) => draw(number + 1)).sort((one, other) => one - other);
   const shown = root.querySelectorAll('tbody tr').length;
+  changed.observe(root, {subtree: true, childList: true, characterData: true, attributes: true});
+  draw(1);
+  const parts = changed.takeRecords().map(({target}) => (target.closest ? target : target.parentElement).closest('tr'));
+  const rows = parts.filter((row) => row);
   render(null, root);
   root.remove();
-  return {shown, took: times[4]};
+  return {shown, changed: new Set(rows).size};
 }"""
 
 
-def test_a_full_page_is_updated_in_a_tenth_of_a_second(open_page):
+def test_an_update_of_a_full_page_touches_the_rows_that_have_changed(open_page):
     """A page has a hundred rows however many jobs wait; here every tenth of them changes."""
-    found = open_page("#/queue").evaluate(DRAW)
-    assert found["shown"] == 100
-    assert found["took"] < UPDATE_MILLISECONDS
+    assert open_page("#/queue").evaluate(DRAW) == {"shown": 100, "changed": 10}
 
 
 def test_pictures_of_the_docs(open_page):
