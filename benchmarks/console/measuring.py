@@ -68,13 +68,16 @@ class Network(httpx.BaseTransport):
         with self.lock:
             self.world.meter.reset()
             begin = time.perf_counter()
-            event = rest_event(request.method, path, request.content.decode() or None, query, caller=CALLER)
+            tag = request.headers.get("if-none-match")
+            event = rest_event(request.method, path, request.content.decode() or None, query, caller=CALLER, tag=tag)
             found = self.app.resolve(event, CONTEXT)
             taken = time.perf_counter() - begin
             units = sum(cost.reads for cost in self.world.meter.reset().values())
-        body = found["body"].encode()
-        self.reads.setdefault(_read_name(path, query), []).append((taken, len(body), units))
-        return httpx.Response(found["statusCode"], content=body, headers={"content-type": "application/json"})
+        body = (found["body"] or "").encode()
+        name = _read_name(path, query) + (", unchanged" if found["statusCode"] == HTTPStatus.NOT_MODIFIED else "")
+        self.reads.setdefault(name, []).append((taken, len(body), units))
+        headers = {name: values[-1] for name, values in found["multiValueHeaders"].items()}
+        return httpx.Response(found["statusCode"], content=body, headers=headers)
 
 
 def _read_name(path: str, query: dict[str, str]) -> str:
@@ -150,7 +153,7 @@ def _change(world: MeteredWorld, network: Network, number: int) -> None:
         asked = rest_event("PATCH", f"/jobs/{job.name}", {"priority": 10 + number % 3}, caller=CALLER)
         if network.app.resolve(asked, CONTEXT)["statusCode"] != HTTPStatus.OK:
             raise RuntimeError(f"{job.name} was not changed")
-    runs = next(job.attempt.training_job for job in snapshot.active if not job.attempt.stop_sent)
+    runs = next(job.attempt.training_job_name for job in snapshot.active if not job.attempt.stop_sent)
     world.simulator.call("StopTrainingJob", TrainingJobName=runs)
     world.run(10, step=10)
 

@@ -34,7 +34,7 @@ from trainmaster.service.admission.policy import AdmissionPolicy
 KINDS = (P5, G5)
 """Instance types of the waiting jobs, each with a lane of its own."""
 PRIORITIES = 10
-WITH_REQUEST = 10_000
+WITH_REQUEST = 12_000
 """Number of jobs whose request is in the table. Passes read only the requests of jobs that they start."""
 _SHARD = 25_000
 _A_DAY_LONG = 86_000
