@@ -259,6 +259,8 @@ class FakeApi:
         self.manager: dict[str, Any] = {"pause": None, "restore": None}
         self.differences: list[dict[str, Any]] = []
         self.headers: list[tuple[str, str]] = []
+        self.tag: str | None = None
+        """The ETag of answers; a request that names it gets 304."""
         self.imported: list[dict[str, Any]] = []
         """Results of an import."""
         self.on_set_settings: Callable[[], None] = lambda: None
@@ -301,8 +303,10 @@ class FakeApi:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         status, body = self._answer(environ)
-        content = json.dumps(body).encode()
+        unchanged = status == 200 and self.tag is not None and environ.get("HTTP_IF_NONE_MATCH") == self.tag
+        status, content = (304, b"") if unchanged else (status, json.dumps(body).encode())
         headers = [("content-type", "application/json"), ("content-length", str(len(content))), *self.headers]
+        headers += [] if self.tag is None else [("etag", self.tag)]
         start_response(f"{status} {httpx.codes.get_reason_phrase(status) or 'Unknown'}", headers)
         return [content]
 

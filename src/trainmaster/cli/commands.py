@@ -94,6 +94,11 @@ PLACES: Final[Mapping[str, Place]] = {
         "usage",
         "Report what shares, pools or users used in a period, what it cost, and how long jobs waited.",
     ),
+    "top": Place(
+        "reports.top",
+        "top",
+        "Show the live queue on the whole terminal: pools, then unfinished jobs as in `trainmaster ls`.",
+    ),
     "settings": Place("queue.settings", "app", "Show or change the settings."),
 }
 

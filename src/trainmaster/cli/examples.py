@@ -57,6 +57,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "schedule": ("schedule --from 6h --to +1d", "schedule --pool ml.p5.48xlarge -o csv"),
     "shares": ("shares", "shares -o csv"),
     "usage": ("usage --from 30d", "usage --from 2030-01-01 --to 2030-02-01 --by user --csv"),
+    "top": ("top", "top --interval 2"),
     "settings": ("settings", "settings --json > settings.json"),
     "settings set": ("settings set order=fair preemption.minRuntimeSeconds=600", "settings set settings.json"),
     "settings unset": ("settings unset preemption.minRuntimeSeconds",),

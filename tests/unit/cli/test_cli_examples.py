@@ -23,7 +23,9 @@ OF_THE_STACK = {"deploy", "upgrade", "uninstall"}
 """They call CloudFormation, not the API."""
 SURVEYS = {"doctor"}
 """It reports a call that fails among its findings."""
-LINES = [line for path, lines in EXAMPLES.items() for line in lines if path not in OF_THE_STACK | SURVEYS]
+LIVE = {"top"}
+"""It needs a terminal."""
+LINES = [line for path, lines in EXAMPLES.items() for line in lines if path not in OF_THE_STACK | SURVEYS | LIVE]
 CONTAINER = {"name": "train", "image": "111122223333.dkr.ecr.us-east-1.amazonaws.com/train:1", "command": ["train"]}
 MANIFEST = {
     "apiVersion": "sagemaker.amazonaws.com/v1",

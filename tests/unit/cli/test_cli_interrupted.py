@@ -60,8 +60,8 @@ CALLS = (
     "settings unset order",
     "settings schema",
 )
-WITHOUT_API = {"replay", "demo", "doctor", "deploy", "upgrade", "uninstall"}
-"""Those from doctor on call AWS first; doctor prints its findings as they come."""
+WITHOUT_API = {"replay", "demo", "doctor", "deploy", "upgrade", "uninstall", "top"}
+"""Those from doctor on call AWS first; doctor prints its findings as they come. top needs a terminal."""
 IN_PROCESSES = ("ls", "--version", "submit job.json")
 
 
