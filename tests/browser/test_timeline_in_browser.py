@@ -1,4 +1,4 @@
-"""The page Timeline in Chromium: its bars, keyboard, pointer, one job's story, the table, and its speed."""
+"""The page Timeline in Chromium: its bars, keyboard, pointer, one job's story, the table, and the number of bars."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import pytest
 from console_browser import axe_violations, go
 from playwright.sync_api import expect
 
-UPDATE_MILLISECONDS = 1_000
-"""The most extreme answer on a busy machine; 300 ms is usual on two cores."""
 KINDS = "all => [...new Set(all.map(each => each.classList[1]))].sort()"
 
 
@@ -189,22 +187,13 @@ DRAW = """async () => {
   const schedule = lasts => ({...period, pools: list(4, number => pool(number, lasts))});
   const root = document.body.appendChild(document.createElement('div'));
   const route = {page: 'timeline', name: '', query: {}};
-  const draw = until => {
-    const values = [schedule(until)];
-    const start = performance.now();
-    render(html`<${View} ...${{values, now, route}} />`, root);
-    return performance.now() - start;
-  };
-  draw(20);
-  const times = Array.from({length: 9}, (_, number) => draw(20 + number / 10)).sort((one, other) => one - other);
+  render(html`<${View} ...${{values: [schedule(20)], now, route}} />`, root);
   const shown = root.querySelectorAll('[data-bar]').length;
   render(null, root);
   root.remove();
-  return {shown, took: times[4]};
+  return shown;
 }"""
 
 
-def test_four_thousand_intervals_are_drawn_in_time(open_page):
-    found = open_page("#/timeline").evaluate(DRAW)
-    assert 300 < found["shown"] <= 2_000
-    assert found["took"] < UPDATE_MILLISECONDS
+def test_four_thousand_intervals_are_drawn_as_at_most_two_thousand_bars(open_page):
+    assert 300 < open_page("#/timeline").evaluate(DRAW) <= 2_000

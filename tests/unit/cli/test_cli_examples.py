@@ -25,7 +25,14 @@ SURVEYS = {"doctor"}
 """It reports a call that fails among its findings."""
 LIVE = {"top"}
 """It needs a terminal."""
-LINES = [line for path, lines in EXAMPLES.items() for line in lines if path not in OF_THE_STACK | SURVEYS | LIVE]
+OF_THE_PACKAGE = {"exporter --board > grafana.json"}
+"""They print a file of the package."""
+LINES = [
+    line
+    for path, lines in EXAMPLES.items()
+    for line in lines
+    if path not in OF_THE_STACK | SURVEYS | LIVE and line not in OF_THE_PACKAGE
+]
 CONTAINER = {"name": "train", "image": "111122223333.dkr.ecr.us-east-1.amazonaws.com/train:1", "command": ["train"]}
 MANIFEST = {
     "apiVersion": "sagemaker.amazonaws.com/v1",
