@@ -33,7 +33,7 @@ _HEAD = """\
 - **Identity:** the AWS credentials of your environment, as for the AWS CLI; `--profile` and `--region` override them.
   The command line signs requests (Signature Version 4); your identity needs `execute-api:Invoke`.
 - **Output:** results go to standard output; errors, warnings and progress go to standard error. `--json` prints the
-  API's response; for a manifest, it includes `notHonoured` and `uploads`. Colours appear only
+  API's response; for a manifest, it includes `notHonored` and `uploads`. Colors appear only
   on a terminal, and not if `NO_COLOR` is set. In text, control characters of names and reasons become blanks; in JSON
   they are escaped.
 - **Completion:** `trainmaster --install-completion` installs it for your shell.

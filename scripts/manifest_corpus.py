@@ -30,7 +30,7 @@ _FSDP = "3.test_cases/pytorch/FSDP/kubernetes"
 _GOVERNANCE = "1.architectures/7.sagemaker-hyperpod-eks/task-governance"
 _DO_EKS = "Container-Root/eks/deployment/distributed-training/pytorch/pytorchjob"
 _ESM = "aws-solutions-library-samples/guidance-for-protein-language-esm-model-training-with-sagemaker-hyperpod"
-LICENCES = {
+LICENSES = {
     _CHECKPOINTLESS: "Apache-2.0",
     "aws/sagemaker-hyperpod-recipes": "Apache-2.0",
     _AWSOME: "MIT-0",
@@ -153,8 +153,8 @@ def outcome(text: str) -> dict[str, Any]:
         "instances": config["InstanceCount"],
         "type": config.get("InstanceType") or tags.get("trainmaster:resources"),
         "uploads": [uri.rpartition("/")[2] for uri in job.uploads],
-        "changesResult": [f"{each.field}: {each.why}" for each in job.not_honoured if each.changes_result],
-        "others": sum(not each.changes_result for each in job.not_honoured),
+        "changesResult": [f"{each.field}: {each.why}" for each in job.not_honored if each.changes_result],
+        "others": sum(not each.changes_result for each in job.not_honored),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -204,7 +204,7 @@ def read(clone: Path, repository: str, path: str) -> dict[str, Any]:
     """Return the entry of a manifest in a clone. Raises ValueError if its skeleton is converted differently."""
     commit = _git(clone, "rev-parse", "HEAD").strip()
     text = _git(clone, "show", f"HEAD:{path}")
-    entry: dict[str, Any] = {"repository": repository, "path": path, "commit": commit, "licence": LICENCES[repository]}
+    entry: dict[str, Any] = {"repository": repository, "path": path, "commit": commit, "license": LICENSES[repository]}
     try:
         entry["documents"] = [skeleton(document) for document in parse_documents(text)]
     except ValueError:
@@ -230,7 +230,7 @@ def page(entries: list[dict[str, Any]]) -> str:
     ]
     for repository in dict.fromkeys(entry["repository"] for entry in entries):
         own = [entry for entry in entries if entry["repository"] == repository]
-        lines += ["", f"## {repository}", "", f"Commit `{own[0]['commit'][:12]}`, {own[0]['licence']}.", ""]
+        lines += ["", f"## {repository}", "", f"Commit `{own[0]['commit'][:12]}`, {own[0]['license']}.", ""]
         lines += ["| manifest | outcome | without effect, and can change the result |", "|---|---|---|"]
         lines += [f"| `{entry['path']}` | {_told(entry['outcome'])} | {_effects(entry)} |" for entry in own]
     return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ HOSTILE = (
     "\x1b]0;owned\x07\x1b[2J\x1b[31m\x1b[8m\x9b2J\r\n\nFAKE running\t\x00\x7f\u202eevil\u2066\u200b\u2028\u2029"
     "[bold red]loud[/][link=x]\U000e0041"
 )
-"""Escapes of terminals (title, clear, colour, conceal), other controls, bidi overrides, and markup."""
+"""Escapes of terminals (title, clear, color, conceal), other controls, bidi overrides, and markup."""
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT.*")
 _CLOSED = frozenset(
     {

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DOTS_PER_INCH = 110
-COLOURS = 64
+COLORS = 64
 """Colors in the palette of a PNG, which has a quarter of the size of a PNG in full color."""
 
 
@@ -46,4 +46,4 @@ def _save_png(figure: Figure, path: Path) -> None:
     drawn = BytesIO()
     figure.savefig(drawn, dpi=DOTS_PER_INCH, metadata={"Software": None})
     image = Image.open(drawn).convert("RGB")
-    image.quantize(COLOURS, dither=Image.Dither.NONE).save(path, "png", optimize=True)
+    image.quantize(COLORS, dither=Image.Dither.NONE).save(path, "png", optimize=True)

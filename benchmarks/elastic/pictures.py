@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Figures = dict[str, Any]
-_COLOURS = dict(
+_COLORS = dict(
     zip(
         POLICIES,
         ("#bab0ac", "#79706e", "#9ecae9", "#4c78a8", "#ffbf79", "#f58518", "#54a24b", "#b279a2"),
@@ -47,13 +47,13 @@ def completion(runs: Sequence[Figures]) -> Figure:
         for place, found in enumerate(groups.values()):
             for policy, one in found.items():
                 at = place + (POLICIES.index(policy) - len(POLICIES) / 2 + 0.5) / (len(POLICIES) + 1.5)
-                axes.bar(at, one["avg_jct_s"] / _HOUR, 1 / (len(POLICIES) + 1.5), color=_COLOURS[policy])
+                axes.bar(at, one["avg_jct_s"] / _HOUR, 1 / (len(POLICIES) + 1.5), color=_COLORS[policy])
         labels = [f"{curve}, {cost:g} s a resize" for curve, cost in groups]
         axes.set_xticks(range(len(groups)), labels)
         axes.set(title=vc, ylabel="average JCT, hours")
         axes.spines[["top", "right"]].set_visible(False)
     shown = [policy for policy in POLICIES if any(policy in found for found in cases.values())]
-    patches = [Patch(color=_COLOURS[policy], label=policy) for policy in shown]
+    patches = [Patch(color=_COLORS[policy], label=policy) for policy in shown]
     figure.legend(handles=patches, loc="outside lower center", ncols=4, frameon=False)
     return figure
 
@@ -71,7 +71,7 @@ def held(runs: Sequence[Figures], vc: str, cap: int) -> Figure:
         _plot_held(axes, policy, one["timeline"], cap)
     figure.suptitle(f"{vc}: {curve} curve, {cost:g} s a resize")
     names = {"elastic jobs": _ELASTIC, "other jobs": _RIGID, "jobs that wait (right)": _WAITING}
-    patches = [Patch(color=colour, label=name) for name, colour in names.items()]
+    patches = [Patch(color=color, label=name) for name, color in names.items()]
     figure.legend(handles=patches, loc="outside lower center", ncols=3, frameon=False)
     return figure
 

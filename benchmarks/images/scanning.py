@@ -1,7 +1,7 @@
 """Reads of the same queue under ModelRunner's scheduler: computed, not run.
 
 Its scheduler scans its whole table in each cycle, strongly consistent, and starts at most one request (facts: steps 1
-and 9 of its cycle; weak spot W15). In its favour: nothing is counted but the scan, and its rows are of the size that
+and 9 of its cycle; weak spot W15). In its favor: nothing is counted but the scan, and its rows are of the size that
 was seen, with nothing of DynamoDB's own.
 """
 

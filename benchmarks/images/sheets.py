@@ -1,4 +1,4 @@
-"""The figures as sheets: goals, passes, starts, and lives. It must not round in favour of either queue."""
+"""The figures as sheets: goals, passes, starts, and lives. It must not round in favor of either queue."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from benchmarks.placement.experiments import POLICIES
 from benchmarks.placement.summary import mean_of
 
 Figures = dict[str, Any]
-_COLOURS = dict(zip(POLICIES, ("#79706e", "#eeca3b", "#b279a2", "#4c78a8", "#f58518", "#54a24b"), strict=True))
+_COLORS = dict(zip(POLICIES, ("#79706e", "#eeca3b", "#b279a2", "#4c78a8", "#f58518", "#54a24b"), strict=True))
 _MAX_COLUMNS = 4
 _ARTICLE = {"figure 4": "throughput", "figure 5": "throughput", "figure 6": "makespan"}
 _LABELS = {
@@ -62,7 +62,7 @@ def _drawn(panels: list[_Panel]) -> Any:
     figure, places = _figure(len(panels))
     for axes, (title, metric, lines) in zip(places, panels, strict=True):
         _draw_panel(axes, title, metric, lines)
-    marks = [Patch(color=colour, label=policy) for policy, colour in _COLOURS.items()]
+    marks = [Patch(color=color, label=policy) for policy, color in _COLORS.items()]
     figure.legend(handles=marks, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
     return figure
 
@@ -83,11 +83,11 @@ def _figure(panels: int) -> tuple[Any, list[Any]]:
 def _draw_panel(axes: Any, title: str, metric: str, cells: list[Figures]) -> None:
     """Draw lines for several points, else bars; whiskers are 95 % confidence intervals."""
     if len(cells) > 1:
-        for policy, colour in _COLOURS.items():
+        for policy, color in _COLORS.items():
             some = [
                 (cell["x"], mean_of(cell["policies"][policy][metric])) for cell in cells if policy in cell["policies"]
             ]
-            style = {"color": colour, "label": policy, "marker": "o", "markersize": 3, "linewidth": 1.2, "capsize": 2}
+            style = {"color": color, "label": policy, "marker": "o", "markersize": 3, "linewidth": 1.2, "capsize": 2}
             axes.errorbar([x for x, _ in some], [m.value for _, m in some], yerr=[m.half for _, m in some], **style)
         _scale(axes, [cell["x"] for cell in cells])
     else:
@@ -97,8 +97,8 @@ def _draw_panel(axes: Any, title: str, metric: str, cells: list[Figures]) -> Non
             if policy in cells[0]["policies"]
         ]
         at = range(len(held))
-        colours = [_COLOURS[policy] for policy, _ in held]
-        axes.bar(at, [m.value for _, m in held], yerr=[m.half for _, m in held], color=colours, capsize=2)
+        colors = [_COLORS[policy] for policy, _ in held]
+        axes.bar(at, [m.value for _, m in held], yerr=[m.half for _, m in held], color=colors, capsize=2)
         axes.set_xticks(at, [policy for policy, _ in held], rotation=45, ha="right", fontsize=7)
     axes.set(title=title, ylabel=_LABELS[metric])
     axes.set_ylim(bottom=0)

@@ -36,7 +36,7 @@ def test_a_report_says_what_shares_used_and_how_long_they_waited(open_page):
     assert hours[-1] == pytest.approx(sum(hours[:-1]), abs=0.5)
     assert hours[-1] > 0
     assert page.get_by_role("region", name="Waits").locator("li").count() == 3
-    assert page.get_by_role("region", name="Utilisation of the pools").locator("li").count() == 2
+    assert page.get_by_role("region", name="Utilization of the pools").locator("li").count() == 2
 
 
 def test_the_csv_file_has_the_same_numbers(open_page):

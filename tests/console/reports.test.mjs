@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { charts, chosen, COLUMNS, csvOf, firstPart, headline, joined, money, nameOf, nextPart, notes, percentile, utilisation } from "../../src/trainmaster/console/static/views/reports.js";
+import { charts, chosen, COLUMNS, csvOf, firstPart, headline, joined, money, nameOf, nextPart, notes, percentile, utilization } from "../../src/trainmaster/console/static/views/reports.js";
 import { iso, NOW, P5 } from "./cases.mjs";
 
 const group = (name, changes = {}) => ({ name, waits: [], waitP50Seconds: null, waitP95Seconds: null, ...Object.fromEntries(COLUMNS.filter((each) => !each.startsWith("wait")).map((each) => [each, 0])), ...changes });
@@ -51,9 +51,9 @@ test("charts have one scale each, and nothing lies beyond it", () => {
   assert.equal(nameOf("user", group("arn:aws:sts::1:assumed-role/ml/ada")), "ada");
 });
 
-test("utilisation counts against the caps, for pools of instances", () => {
+test("utilization counts against the caps, for pools of instances", () => {
   const pools = [{ name: P5, cap: 8, kind: "on-demand" }, { name: "idle", cap: 2, kind: "spot" }, { name: "e", cap: 9, kind: "service" }, { name: "closed", cap: 0, kind: "on-demand" }];
-  const found = utilisation(usage([group(P5, { instanceHours: 20 })], { by: "pool" }), pools);
+  const found = utilization(usage([group(P5, { instanceHours: 20 })], { by: "pool" }), pools);
   assert.deepEqual(found.map((row) => [row.name, row.marks[0].width, row.text]), [[P5, 25, "25 % of 80 instance hours"], ["idle", 0, "0 % of 20 instance hours"]]);
 });
 

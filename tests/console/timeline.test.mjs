@@ -5,7 +5,7 @@ import { DAY, HOUR, MINUTE } from "../../src/trainmaster/console/static/lib/time
 import { fit, following, panned, periodOf, queryOf, readOf, zoomed } from "../../src/trainmaster/console/static/views/period.js";
 import { peak, stack } from "../../src/trainmaster/console/static/views/stack.js";
 import { story, summary } from "../../src/trainmaster/console/static/views/story.js";
-import { draw, labelOf, lane, MOST_BARS, neighbour } from "../../src/trainmaster/console/static/views/timeline.js";
+import { draw, labelOf, lane, MOST_BARS, neighbor } from "../../src/trainmaster/console/static/views/timeline.js";
 import { interval, iso, NOW, scheduleOf } from "./cases.mjs";
 
 const random = (seed) => () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
@@ -106,9 +106,9 @@ test("arrows lead to the next bar in time, the one above, and the next lane", ()
   const lanes = [pool("p", [interval("past", -120, -60, { jobName: "a" }), interval("past", -120, -90, { jobName: "b" }), interval("running", -60, 60, { jobName: "c" })]), pool("empty", []), pool("q", [interval("planned", 10, 60, { jobName: "d" })])];
   const { bars } = draw(lanes.map((each) => lane(each, NOW)), VIEW, NOW);
   const id = (job) => bars.flat().find((each) => each.job === job).id;
-  const to = (job, key) => neighbour(bars, id(job), key)?.job ?? null;
+  const to = (job, key) => neighbor(bars, id(job), key)?.job ?? null;
   assert.deepEqual([to("a", "ArrowRight"), to("b", "ArrowRight"), to("a", "ArrowUp"), to("b", "ArrowDown"), to("c", "ArrowDown"), to("d", "ArrowUp"), to("a", "ArrowLeft"), to("d", "ArrowDown")], ["b", "c", "b", "a", "d", "c", null, null]);
-  assert.deepEqual([to("b", "Home"), to("a", "End"), neighbour(bars, "gone", "ArrowUp").job, neighbour([], "x", "End")], ["a", "c", "a", null]);
+  assert.deepEqual([to("b", "Home"), to("a", "End"), neighbor(bars, "gone", "ArrowUp").job, neighbor([], "x", "End")], ["a", "c", "a", null]);
 });
 
 test("a story tells what a job did, will do, and who touches it", () => {

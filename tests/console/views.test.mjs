@@ -54,7 +54,7 @@ test("the use of a pool by share is what the queue counts", () => {
   assert.deepEqual(poolSegments(pool({ used: 3, cap: 3 }), used).map((each) => [each.share, each.units]), [["a", 2], ["", 1]]);
 });
 
-test("a share keeps its colour, and eight shares have eight", () => {
+test("a share keeps its color, and eight shares have eight", () => {
   const of = tints();
   const names = ["language", "speech", "vision", "a", "b", "c", "d", "e"];
   const first = names.map(of);

@@ -71,7 +71,7 @@ class AuditContract:
         store.submit(b.a_job("job1"), b.a_request("job1"), audit=replace(ENTRY, at=b.at(1)))
         assert listed(store) == [ENTRY]
 
-    @pytest.mark.parametrize("change", [lifecycle.hold, lambda job, at, who: lifecycle.reprioritise(job, 9, at, who)])
+    @pytest.mark.parametrize("change", [lifecycle.hold, lambda job, at, who: lifecycle.reprioritize(job, 9, at, who)])
     def test_a_change_of_a_job_is_stored_with_its_entries(self, store, change):
         job = b.a_job("job1")
         store.submit(job, b.a_request("job1"))
@@ -82,7 +82,7 @@ class AuditContract:
     def test_a_change_that_another_one_preceded_adds_no_entry(self, store):
         job = b.a_job("job1")
         store.submit(job, b.a_request("job1"))
-        assert store.transition([(job, lifecycle.reprioritise(job, 9, b.at(1), ADA))])
+        assert store.transition([(job, lifecycle.reprioritize(job, 9, b.at(1), ADA))])
         assert not store.transition([(job, lifecycle.hold(job, b.at(2), ADA))], audit=[ENTRY])
         assert listed(store) == []
 

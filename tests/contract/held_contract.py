@@ -136,12 +136,12 @@ class DueContract:
         (job,) = stored(store, hold_if_needed("job1", seconds=500))
         lines = list(job.history)
         for n in range(60):
-            after = lifecycle.reprioritise(job, n + 1, b.at(n), "ada")
+            after = lifecycle.reprioritize(job, n + 1, b.at(n), "ada")
             lines.append(after.history[-1])
             job = moved(store, job, after)
         entered = moved(store, job, lifecycle.enqueue_if_due(job, b.at(500)))
         for n in range(60):
-            entered = moved(store, entered, lifecycle.reprioritise(entered, n, b.at(n), "ada"))
+            entered = moved(store, entered, lifecycle.reprioritize(entered, n, b.at(n), "ada"))
         assert list(store.find("job1").history)[: len(lines)] == lines
 
 
@@ -218,10 +218,10 @@ class LaneContract:
         *steps, (leaving, waiting) = worked(job, 0, 700)
         for before, after in steps:
             moved(store, before, after)
-        raised = moved(store, leaving, lifecycle.reprioritise(leaving, 8, b.at(650), "ada"))
+        raised = moved(store, leaving, lifecycle.reprioritize(leaving, 8, b.at(650), "ada"))
         waiting = lifecycle.observe(raised, b.an_observation(raised, status=Status.STOPPED), b.at(700))
         waiting = moved(store, raised, waiting)
-        lowered = moved(store, waiting, lifecycle.reprioritise(waiting, -8, b.at(800), "ada"))
+        lowered = moved(store, waiting, lifecycle.reprioritize(waiting, -8, b.at(800), "ada"))
         assert store.begin_pass().waiting == (lowered,)
         held = moved(store, lowered, lifecycle.hold(lowered, b.at(900), "ada"))
         moved(store, held, lifecycle.release(held, b.at(901), "ada"))
@@ -237,7 +237,7 @@ class LaneContract:
         assert len({job.lane for job in jobs}) == 4
         assert store.begin_pass().waiting == tuple(sorted(jobs, key=lambda job: job.order))
         for job in jobs:
-            moved(store, job, lifecycle.reprioritise(job, 5, b.at(1), "ada"))
+            moved(store, job, lifecycle.reprioritize(job, 5, b.at(1), "ada"))
 
     def test_a_job_that_ends_is_found_whatever_lane_it_last_waited_in(self, store):
         (job,) = stored(store, b.a_job("job1", history=(Change(b.NOW, None, JobState.PENDING, "submitted"),)))

@@ -28,7 +28,7 @@ def a_life(store: Store) -> list[object]:
     launched = lifecycle.mark_launched(started)
     running = lifecycle.observe(launched, b.an_observation(launched, secondary="Training"), b.at(2))
     ended = lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(3))
-    raised = lifecycle.reprioritise(long, 5, b.at(1), "ada")
+    raised = lifecycle.reprioritize(long, 5, b.at(1), "ada")
     waits = lifecycle.apply_parent_end(child, ended, b.at(4))
     freed = lifecycle.apply_parent_end(waits, b.an_ended_job("job2"), b.at(5))
     answers += [

@@ -1,6 +1,6 @@
-"""Contract of every Launcher, in groups of behaviours, one class each.
+"""Contract of every Launcher, in groups of behaviors, one class each.
 
-A test module inherits the groups that its implementation is capable of and gives a `bench`; a behaviour that it does
+A test module inherits the groups that its implementation is capable of and gives a `bench`; a behavior that it does
 not inherit does not exist for it, so nothing is skipped. Only ports and values of the domain are spoken here.
 """
 
@@ -192,7 +192,7 @@ class Creates:
 
 
 class KeepsNamesUnique:
-    """A taken name is recognised as the queue's or as a stranger's."""
+    """A taken name is recognized as the queue's or as a stranger's."""
 
     def test_our_own_attempt_is_already_there(self, bench: Bench):
         create(bench)

@@ -59,7 +59,7 @@ class OutboxContract:
     def test_a_line_of_history_without_a_change_of_the_verdict_is_no_event(self, publishing):
         job = b.a_job()
         publishing.submit(job, b.a_request())
-        assert publishing.transition([(job, lifecycle.reprioritise(job, 7, b.at(5), "ann"))])
+        assert publishing.transition([(job, lifecycle.reprioritize(job, 7, b.at(5), "ann"))])
         assert told(publishing) == []
 
     def test_a_job_that_asks_for_it_is_told_of_alone(self, engine):

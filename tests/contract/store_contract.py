@@ -245,7 +245,7 @@ class MoveContract:
         first, second = b.a_job("first"), b.a_job("second", entry_time=b.at(1))
         for job in (first, second):
             store.submit(job, b.a_request(job.name))
-        raised = lifecycle.reprioritise(second, 7, b.at(2), "ada")
+        raised = lifecycle.reprioritize(second, 7, b.at(2), "ada")
         assert store.transition([(second, raised)])
         assert store.begin_pass().waiting == (raised, first)
         assert store.find("second") == raised
@@ -254,7 +254,7 @@ class MoveContract:
     def test_a_priority_changed_while_a_job_does_not_wait_counts_when_it_waits_again(self, store, away):
         job = away("job1")
         store.submit(job, b.a_request("job1"))
-        raised = lifecycle.reprioritise(job, 1_000_000, b.at(1), "ada")
+        raised = lifecycle.reprioritize(job, 1_000_000, b.at(1), "ada")
         assert store.transition([(job, raised)])
         back = in_state(JobState.PENDING, raised)
         assert store.transition([(raised, back)])
@@ -268,7 +268,7 @@ class MoveContract:
         whole = list(job.history)
         for n in range(150):
             before = store.begin_pass().waiting[0] if from_snapshot or n % 3 == 0 else store.find("job1")
-            after = lifecycle.reprioritise(before, n, b.at(n), "ada")
+            after = lifecycle.reprioritize(before, n, b.at(n), "ada")
             whole.append(after.history[-1])
             assert store.transition([(before, after)])
         assert list(store.find("job1").history) == whole

@@ -56,7 +56,7 @@ def _ended(job: Job) -> Job:
 
 
 CHANGES = {
-    "reprioritise": lambda job: lifecycle.reprioritise(job, 1 - job.priority, b.NOW, "ada"),
+    "reprioritize": lambda job: lifecycle.reprioritize(job, 1 - job.priority, b.NOW, "ada"),
     "hold": lambda job: lifecycle.hold(job, b.NOW, "ada"),
     "release": lambda job: lifecycle.release(job, b.NOW, "ada"),
     "start": _started,
@@ -68,7 +68,7 @@ CHANGES = {
 
 
 class AdditiveRelease:
-    """Writes of a release that knows `colour`, a row's attribute, and `mood`, a member of documents."""
+    """Writes of a release that knows `color`, a row's attribute, and `mood`, a member of documents."""
 
     def __init__(self, engine: DynamoEngine) -> None:
         self.engine, self.wrote = engine, dict[str, int]()
@@ -82,7 +82,7 @@ class AdditiveRelease:
         if "attempt" in values:
             values["attempt"]["mood"] = self.count
         changed = {"job": {"S": json.dumps(values)}, "version": {"N": str(int(row["version"]["N"]) + 1)}}
-        put_all(self.engine.client, self.engine.name, [{**row, **changed, "colour": {"N": str(self.count)}}])
+        put_all(self.engine.client, self.engine.name, [{**row, **changed, "color": {"N": str(self.count)}}])
         self.wrote[name] = self.count
 
     def touch_settings(self) -> None:
@@ -92,21 +92,21 @@ class AdditiveRelease:
         policy["mood"] = policy.setdefault("shares", {}).setdefault("research", {})["mood"] = self.count
         pools[0]["mood"] = self.count
         changed = {"policy": {"S": json.dumps(policy)}, "pools": {"S": json.dumps(pools)}}
-        put_all(self.engine.client, self.engine.name, [{**row, **changed, "colour": {"N": str(self.count)}}])
+        put_all(self.engine.client, self.engine.name, [{**row, **changed, "color": {"N": str(self.count)}}])
         self.wrote["settings"] = self.count
 
     def check(self) -> None:
         for name in self.wrote.keys() - {"settings"}:
             row, count = self._job_row(name), self.wrote[name]
             values = json.loads(job_text(row))
-            found = (row.get("colour"), values.get("mood"), values["elastic"].get("mood"))
+            found = (row.get("color"), values.get("mood"), values["elastic"].get("mood"))
             assert found == ({"N": str(count)}, count, count), name
             assert values["elastic"]["budget"]["mood"] == count
         if "settings" in self.wrote:
             row, count = self._row("pools"), self.wrote["settings"]
             policy = json.loads(row["policy"]["S"])
             pools = [pool.get("mood") for pool in json.loads(row["pools"]["S"])]
-            assert (row.get("colour"), policy["mood"], pools) == ({"N": str(count)}, count, [count])
+            assert (row.get("color"), policy["mood"], pools) == ({"N": str(count)}, count, [count])
             assert policy["shares"]["research"]["mood"] == count
 
     def _job_row(self, name: str) -> dict[str, Any]:

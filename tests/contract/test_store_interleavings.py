@@ -35,7 +35,7 @@ def life_of(store, name):
         for step in (
             lambda j: lifecycle.start(j, {b.P5: 1}, (), b.at(1)),
             lambda j: lifecycle.requeue_unlaunched(j, b.at(2), "no room"),
-            lambda j, turn=turn: lifecycle.reprioritise(j, turn, b.at(3), "ada"),
+            lambda j, turn=turn: lifecycle.reprioritize(j, turn, b.at(3), "ada"),
             lambda j: lifecycle.hold(j, b.at(4), "ada"),
             lambda j: lifecycle.release(j, b.at(5), "ada"),
         ):
@@ -74,7 +74,7 @@ def test_a_history_that_is_put_apart_between_two_reads_is_found_whole(dynoxide_e
     def write(count):
         nonlocal now
         for n in range(count):
-            before, now = now, lifecycle.reprioritise(now, n, b.at(n), "ada")
+            before, now = now, lifecycle.reprioritize(now, n, b.at(n), "ada")
             assert other.transition([(before, now)])
 
     write(60)

@@ -69,7 +69,7 @@ def test_of_many_changes_of_one_job_one_wins(engine):
     store.submit(job, b.a_request("job1"))
     for turn in range(10):
         before = store.find("job1")
-        afters = [lifecycle.reprioritise(before, 10 * turn + n, b.at(turn), f"user{n}") for n in range(8)]
+        afters = [lifecycle.reprioritize(before, 10 * turn + n, b.at(turn), f"user{n}") for n in range(8)]
         won = at_once(8, lambda n, before=before, afters=afters: store.transition([(before, afters[n])]))
         assert won.count(True) == 1
         assert store.find("job1") == afters[won.index(True)]
@@ -146,7 +146,7 @@ def test_a_moving_job_is_always_found(engine):
                 lambda j: lifecycle.start(j, {b.P5: 1}, (), b.at(turn)),  # noqa: B023 -- called in this round
                 lambda j: lifecycle.requeue_unlaunched(j, b.at(turn), "no room"),  # noqa: B023
                 lambda j: lifecycle.hold(j, b.at(turn), "ada"),  # noqa: B023
-                lambda j: lifecycle.reprioritise(j, turn, b.at(turn), "ada"),  # noqa: B023
+                lambda j: lifecycle.reprioritize(j, turn, b.at(turn), "ada"),  # noqa: B023
                 lambda j: lifecycle.release(j, b.at(turn), "ada"),  # noqa: B023
             ):
                 after = step(now)

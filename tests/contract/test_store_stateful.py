@@ -45,8 +45,8 @@ MOVES = [
     lambda job, now: lifecycle.cancel(job, now, "ada"),
     lambda job, now: lifecycle.hold(job, now, "ada"),
     lambda job, now: lifecycle.release(job, now, "ada"),
-    lambda job, now: lifecycle.reprioritise(job, job.priority + 1, now, "ada"),
-    lambda job, now: lifecycle.reprioritise(job, -3, now, "ada"),
+    lambda job, now: lifecycle.reprioritize(job, job.priority + 1, now, "ada"),
+    lambda job, now: lifecycle.reprioritize(job, -3, now, "ada"),
     lambda job, now: lifecycle.requeue_unlaunched(job, now, "no room"),
     lambda job, now: lifecycle.take_next_number(job, now, "another's"),
     lifecycle.enqueue_if_due,
@@ -161,7 +161,7 @@ class StoreMachine(RuleBasedStateMachine):
             befores = [self.known_to(store, name, from_snapshot=turn % 2 == 0) for store in self.stores]
             if befores[0].state not in (JobState.PENDING, JobState.HELD):
                 return
-            afters = [lifecycle.reprioritise(before, turn, b.at(turn), "bob") for before in befores]
+            afters = [lifecycle.reprioritize(before, turn, b.at(turn), "bob") for before in befores]
             for store, before, after in zip(self.stores, befores, afters, strict=True):
                 assert store.transition([(before, after)])
             self.versions[name].append(self.stores[0].find(name))

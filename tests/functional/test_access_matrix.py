@@ -168,9 +168,9 @@ def assert_decided(world: Matrix, reply: Reply, *, allowed: bool) -> None:
 MALFORMED = {
     "no JSON": {"body": "{"},
     "a list": {"body": "[]"},
-    "an unknown member": {"body": {"colour": "red"}},
+    "an unknown member": {"body": {"color": "red"}},
     "bytes that are no text": {"body": "/w==", "isBase64Encoded": True},
-    "an unknown parameter": {"query": {"colour": "red"}},
+    "an unknown parameter": {"query": {"color": "red"}},
 }
 WITH_SHARE = {"/add-job", "/plan"}
 """Their roles depend on the share, which the request names, so it is read first."""

@@ -200,7 +200,7 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def test_states_have_colours_on_a_terminal_only(world: FakeApi, environ: dict[str, str]) -> None:
+def test_states_have_colors_on_a_terminal_only(world: FakeApi, environ: dict[str, str]) -> None:
     world.add("job1", "running", 1, submittedBy=None, entryTime="2001-01-01T00:00:00Z")
     plain = _run(environ, "ls").stdout
     assert "\x1b" not in plain
@@ -271,10 +271,10 @@ def test_a_wait_on_a_terminal_draws_in_place(world: FakeApi, environ: dict[str, 
     assert written.endswith("job1: Completed.\r\n")
     dumb = _on_terminal(environ | {"TERM": "dumb"}, "wait", "job1")[1]
     assert dumb == "job1: Completed.\r\njob1: Completed.\r\n"
-    no_colour = _on_terminal(environ | {"NO_COLOR": "1"}, "wait", "job1")[1]
-    assert "\x1b[?25l" in no_colour
+    no_color = _on_terminal(environ | {"NO_COLOR": "1"}, "wait", "job1")[1]
+    assert "\x1b[?25l" in no_color
     assert "\x1b[32m" in written
-    assert "\x1b[32m" not in no_colour
+    assert "\x1b[32m" not in no_color
 
 
 # -- the demo's place

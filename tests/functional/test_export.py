@@ -26,7 +26,7 @@ SECRET = {"Environment": {"API_TOKEN": "t0p"}}
 
 
 def an_old_queue() -> ApiWorld:
-    """Jobs of several priorities, one re-prioritised, one held, one after another; a job that has ended."""
+    """Jobs of several priorities, one re-prioritized, one held, one after another; a job that has ended."""
     world = ApiWorld(pools={P5: Pool(P5, 4), "spare": Pool("spare", 1, type_=P5)})
     stored = world.memory.settings()
     world.memory.set_settings(policy=Policy(shares={"vision": Share(name="vision")}), version=stored.version)

@@ -1,4 +1,4 @@
-"""The placement benchmark: tiny experiments end to end, machines that share, and figures that favour no policy."""
+"""The placement benchmark: tiny experiments end to end, machines that share, and figures that favor no policy."""
 
 from __future__ import annotations
 

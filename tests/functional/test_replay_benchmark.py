@@ -1,4 +1,4 @@
-"""The benchmark over real traces: it plays them, and judges by the goals without rounding in favour of any queue."""
+"""The benchmark over real traces: it plays them, and judges by the goals without rounding in favor of any queue."""
 
 from __future__ import annotations
 

@@ -24,6 +24,6 @@ class ImageFakeApi(FakeApi):
         if not request.get("imageUrls"):
             raise Refusal(400, "InvalidRequest", "imageUrls is missing.", "imageUrls", "Add it.")
         old = self.jobs.get(request["jobId"])
-        warnings = [f"{name} has no effect here and is ignored." for name in request if name == "colour"]
+        warnings = [f"{name} has no effect here and is ignored." for name in request if name == "color"]
         state = old["jobState"] if old else "received"
         return (200 if old else 202), {"jobName": request["jobId"], "state": state, "warnings": warnings}

@@ -73,7 +73,7 @@ POISON: Mapping[str, tuple[dict[str, Any], str]] = {
     ),
     "half a character in a name": ({"jobId": "a\udc00"}, "jobId"),
     "half a character in a member's name": ({"featureProperties": [{"\ud800": 1}]}, "featureProperties[0]"),
-    "half a character in an unread place": ({"colour": "\ud800"}, "colour"),
+    "half a character in an unread place": ({"color": "\ud800"}, "color"),
     "many outputs": ({"outputs": [{"type": "S3", "bucket": "results"}] * 11}, "outputs"),
     "a control character in a prefix": (
         {"outputs": [{"type": "S3", "bucket": "results", "prefix": "a\x00b"}]},

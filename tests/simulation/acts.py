@@ -88,7 +88,7 @@ class Hold(Act):
 
 
 @dataclass(frozen=True, repr=False)
-class Reprioritise(Act):
+class Reprioritize(Act):
     """A user changes a job's priority."""
 
     name: str = ""

@@ -165,7 +165,7 @@ class Oracle:
         self._submitted_at.setdefault(name, now)
         self._priorities[name] = priority
 
-    def prioritise(self, name: str, priority: int) -> None:
+    def prioritize(self, name: str, priority: int) -> None:
         """Note a changed priority."""
         self._priorities[name] = priority
 

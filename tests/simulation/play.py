@@ -446,9 +446,9 @@ class Day:
     def _act_Hold(self, act: acts.Hold) -> None:  # noqa: N802
         change(self.api, ADA, act.name, hold=act.hold)
 
-    def _act_Reprioritise(self, act: acts.Reprioritise) -> None:  # noqa: N802
+    def _act_Reprioritize(self, act: acts.Reprioritize) -> None:  # noqa: N802
         change(self.api, ADA, act.name, priority=act.priority)
-        self.oracle.prioritise(act.name, act.priority)
+        self.oracle.prioritize(act.name, act.priority)
 
     def _act_ConsoleStop(self, act: acts.ConsoleStop) -> None:  # noqa: N802
         name = self._open_training_job(act.name)

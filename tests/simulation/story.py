@@ -335,7 +335,7 @@ class _Teller:
             if self._chance(0.12):
                 told.append(acts.ConsoleStop(self._soon(at), name))
             if self._chance(0.1):
-                told.append(acts.Reprioritise(self._soon(at), name, rng.choice((-5, 3, 20))))
+                told.append(acts.Reprioritize(self._soon(at), name, rng.choice((-5, 3, 20))))
             if self._chance(0.05):
                 start = self._soon(at)
                 told += [acts.Hold(start, name), acts.Hold(start + rng.choice((60.0, 1800.0)), name, hold=False)]

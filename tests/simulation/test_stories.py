@@ -3,7 +3,7 @@
 import pytest
 
 from builders import G5, P5
-from simulation.acts import Cancel, ConsoleStop, External, Kill, Quota, RemovePool, Reprioritise, Submit
+from simulation.acts import Cancel, ConsoleStop, External, Kill, Quota, RemovePool, Reprioritize, Submit
 from simulation.play import play
 from simulation.story import Configuration, Pools, Story, draw
 
@@ -88,9 +88,9 @@ STORIES = {
         ),
         acts=(
             Submit(at=1923.7, name="job4", seconds=1200, checkpoints=False, keep_alive=1800),
-            Reprioritise(at=1930.4, name="job4", priority=3),
+            Reprioritize(at=1930.4, name="job4", priority=3),
             Submit(at=2152.2, name="job7", seconds=300, internal_errors=1, keep_alive=600),
-            Reprioritise(at=2152.5, name="job7", priority=3),
+            Reprioritize(at=2152.5, name="job7", priority=3),
             Submit(at=2282.6, name="job3", seconds=1200, priority=10),
             Submit(at=3720.8, name="job6"),
             Submit(at=4002.5, name="job1", seconds=1200, priority=10, hook="members"),

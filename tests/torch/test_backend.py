@@ -1,4 +1,4 @@
-"""Torch's requirements for a backend: the behaviours in the common test of its own backends."""
+"""Torch's requirements for a backend: the behaviors in the common test of its own backends."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Settings:
         viewers: patterns of the callers that may read the queue.
         ceilings: what the API cannot exceed, as `priority=100,instances=64,dollarsPerHour=500`.
         stack: ARN of the deployment's CloudFormation stack; "" if there is none.
-        allow_non_preemptible: whether `trainmaster:preemptible=false` is honoured.
+        allow_non_preemptible: whether `trainmaster:preemptible=false` is honored.
         reservation_timeout_seconds: the setting `reservationTimeoutSeconds` until PUT /settings changes it.
         learn_instance_types: whether the manager asks EC2, Service Quotas and the price list once a day.
         job_retention_days: days for which ended jobs are kept.

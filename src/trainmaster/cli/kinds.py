@@ -41,7 +41,7 @@ class CliKind(Protocol):
     RESUME: str
     """The end of a sentence about a preempted job that starts again."""
 
-    def recognises(self, request: Mapping[str, Any]) -> bool:
+    def recognizes(self, request: Mapping[str, Any]) -> bool:
         """Return whether this is a request for a job of this kind."""
         ...
 
@@ -104,7 +104,7 @@ def kind_of_job(job: JobView) -> CliKind | None:
 
 def kind_of_request(request: Mapping[str, Any]) -> CliKind | None:
     """Return the kind of job that a request is for; None for a training job."""
-    return next((kind for kind in cli_kinds() if kind.recognises(request)), None)
+    return next((kind for kind in cli_kinds() if kind.recognizes(request)), None)
 
 
 def plan_options(command: Callable[..., R]) -> Callable[..., R]:

@@ -209,7 +209,7 @@ def _changed(context: ApiContext, caller: Caller, job: Job, *, priority: int | N
         raise IllegalTransition(f"Job {job.name} is {job.state} and can no longer change.", field="jobState")
     if priority is not None and priority != job.priority:
         _check_priority(context, job, priority)
-        job = lifecycle.reprioritise(job, priority, now, caller.name)
+        job = lifecycle.reprioritize(job, priority, now, caller.name)
     if hold is True and job.held_by is None:
         job = lifecycle.hold(job, now, caller.name)
     if hold is False:

@@ -59,9 +59,9 @@ def test_wishes_that_are_no_object_are_refused_before_anything_is_sent(world: Fa
 
 
 def test_ignored_members_are_reported_as_warnings(world: FakeApi, run: Terminal) -> None:
-    result = run("submit", "-", "--json", stdin=json.dumps(a_body(colour="red")))
+    result = run("submit", "-", "--json", stdin=json.dumps(a_body(color="red")))
     assert json.loads(result.stdout)["state"] == "received"
-    assert result.stderr == "Warning: colour has no effect here and is ignored.\n"
+    assert result.stderr == "Warning: color has no effect here and is ignored.\n"
 
 
 def test_a_request_that_is_refused_is_told_with_its_field(world: FakeApi, run: Terminal) -> None:
@@ -126,7 +126,7 @@ def test_wait_draws_a_bar_of_regions_and_none_for_other_jobs() -> None:
         console.print(LiveTable(console, lambda: NOW).renderable(jobs))
     head, image, training = captured.get().splitlines()
     assert "Regions" in head
-    # Half of its 20 signs; without colours the rest is blank.
+    # Half of its 20 signs; without colors the rest is blank.
     assert image.count("━") == 10
     assert "15/30 regions" in image
     assert "━" not in training
@@ -236,7 +236,7 @@ def test_hostile_text_in_image_jobs_has_no_effect(client: ApiClient, arguments: 
     hostile.jobs["harbour-7"]["details"]["expectedEnd"] = "2026-11-20T14:00:00Z"
     transport: Any = httpx.WSGITransport(app=hostile)
     with ApiClient("https://api/prod", session=client.session, transport=transport, environ={}) as api:
-        result = Terminal(api)(*arguments, stdin=json.dumps(a_body(colour="red")))
+        result = Terminal(api)(*arguments, stdin=json.dumps(a_body(color="red")))
     assert result.exit_code == (7 if "submit" in arguments else 0), "a state that is not received"
     assert result.output.replace("\n", "").isprintable()
     assert "loud" in result.output

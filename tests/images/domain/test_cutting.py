@@ -50,7 +50,7 @@ def regions_of(part, cut):
 
 
 def assert_covered(windows, part, overlap):
-    """Edge to edge on both axes, each with each, and neighbours share at least the overlap."""
+    """Edge to edge on both axes, each with each, and neighbors share at least the overlap."""
     across, down = spans(windows, 0), spans(windows, 1)
     assert len(across) * len(down) == len(windows) == len(set(windows))
     for found, begin, size in ((across, part.column, part.width), (down, part.row, part.height)):

@@ -33,14 +33,14 @@ def with_a_job(*names: str, **members):
 
 def test_a_request_is_sent_to_the_image_queue_as_it_is_with_its_caller():
     world = ImageApiWorld()
-    body = an_image_request(jobName="no matter", colour="red", trainmaster={"priority": 3})
+    body = an_image_request(jobName="no matter", color="red", trainmaster={"priority": 3})
     reply = world.post("/image-jobs", body)
     assert (reply.status, reply.body) == (
         202,
         {
             "jobName": "harbour-7",
             "state": "received",
-            "warnings": ["colour has no effect here and is ignored."],
+            "warnings": ["color has no effect here and is ignored."],
         },
     )
     ((text, caller),) = world.image_queue.sent

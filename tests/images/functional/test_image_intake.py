@@ -1,4 +1,4 @@
-"""Requests for images become jobs: whatever a message holds, its neighbours are entered, and nothing starts twice.
+"""Requests for images become jobs: whatever a message holds, its neighbors are entered, and nothing starts twice.
 
 Numbers such as W1 are those of the weaknesses of ModelRunner's own queue; the other tests are in parity with its tests.
 
@@ -81,7 +81,7 @@ def test_a_request_from_the_future_enters_now():
 
 
 @pytest.mark.parametrize(("members", "field"), POISON.values(), ids=POISON)
-def test_w1_a_poison_message_is_set_aside_at_once_and_its_neighbours_are_entered(members, field):
+def test_w1_a_poison_message_is_set_aside_at_once_and_its_neighbors_are_entered(members, field):
     world = ImageWorld()
     poison = an_image_request("poison", **members)
     assert world.deliver(an_image_request("before"), poison, an_image_request("behind")) == []
@@ -119,7 +119,7 @@ def test_w2_a_region_of_interest_is_stored_and_its_job_is_entered():
     """ModelRunner could not write the region's geometry into its table, and the whole cycle failed."""
     world = ImageWorld()
     body = an_image_request(regionOfInterest=SQUARE)
-    assert world.deliver(body, an_image_request("neighbour")) == []
+    assert world.deliver(body, an_image_request("neighbor")) == []
     job = world.store.find("harbour-7")
     assert (job.work.part.column, job.work.part.width) == (100, 1848)
     assert read_request(world.store.request_of("harbour-7")).request.region_of_interest == SQUARE
@@ -368,7 +368,7 @@ class FailingStore:
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), RuntimeError("a fault of ours")])
-def test_a_job_that_cannot_be_stored_comes_again_and_its_neighbours_are_entered(error):
+def test_a_job_that_cannot_be_stored_comes_again_and_its_neighbors_are_entered(error):
     world = ImageWorld()
     world.intake = replace(world.intake, store=FailingStore(world.store, "second", error))
     assert world.deliver(*(an_image_request(name) for name in ("first", "second", "third"))) == ["m1"]
@@ -411,7 +411,7 @@ def test_w16_the_images_of_a_batch_are_read_at_the_same_time():
     assert len(world.names()) == 10
 
 
-def test_w16_an_image_that_takes_too_long_comes_again_and_its_neighbours_are_entered():
+def test_w16_an_image_that_takes_too_long_comes_again_and_its_neighbors_are_entered():
     world = ImageWorld()
     world.images.meet = threading.Barrier(2)
     done = threading.Timer(2.0, world.images.meet.abort)

@@ -1,4 +1,4 @@
-"""Behaviours that ModelRunner's own tests assert of its scheduler and that no other test here proves, in our own words.
+"""Behaviors that ModelRunner's own tests assert of its scheduler and that no other test here proves, in our own words.
 
 Most of what its tests assert is proved beside the rule that it is about; this module has the rest.
 """

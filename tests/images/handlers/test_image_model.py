@@ -114,14 +114,14 @@ def test_unknown_members_are_named_and_ignored():
     body = an_image_request(
         jobName="no warning",
         jobArn="no warning either",
-        colour="red",
+        color="red",
         imageProcessor={"name": "ships", "size": "xl"},
         outputs=[{"type": "S3", "bucket": "results", "region": "us-east-1"}],
         postProcessing=[{"step": "FEATURE_DISTILLATION", "algorithm": {"algorithmType": "NMS", "speed": 3}}],
     )
     reading = read_request(body)
     assert reading.warnings == (
-        "colour has no effect here and is ignored.",
+        "color has no effect here and is ignored.",
         "imageProcessor.size has no effect here and is ignored.",
         "outputs[0].region has no effect here and is ignored.",
         "postProcessing[0].algorithm.speed has no effect here and is ignored.",

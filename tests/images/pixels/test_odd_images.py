@@ -130,7 +130,7 @@ def chip_of(imaging, web, source):
 
 @pytest.mark.parametrize("kind", [("GTiff", {"photometric": "palette"}, 3), ("PNG", {}, 4)])
 @pytest.mark.parametrize("form", [TileFormat.GEOTIFF, TileFormat.PNG, TileFormat.NITF, TileFormat.JPEG])
-def test_of_a_paletted_image_models_see_the_colours(imaging, web, form, kind):
+def test_of_a_paletted_image_models_see_the_colors(imaging, web, form, kind):
     def paint(image):
         image.write(np.ones((1, 60, 80), dtype="uint8"))
         image.write_colormap(1, {0: (0, 0, 0, 0), 1: (250, 120, 10, 255)})

@@ -139,7 +139,7 @@ def test_regions_of_other_senders_are_not_worked_on_and_go_to_the_dead_letters(w
     assert [each.state for each in play.run.records[:2]] == [RegionState.DONE] * 2
 
 
-def test_one_that_cannot_be_read_comes_again_and_its_neighbours_are_done(world, play):
+def test_one_that_cannot_be_read_comes_again_and_its_neighbors_are_done(world, play):
     assert deliver(world, "no json", about(0), {"job": JOB}, about("0"), about(1)) == ["m0", "m2", "m3"]
     assert [each.state for each in play.run.records[:2]] == [RegionState.DONE] * 2
 

@@ -145,7 +145,7 @@ def test_no_features_are_no_features():
     assert keep([]) == keep([], SOFT) == []
 
 
-def test_features_cut_by_an_edge_are_dropped_if_a_neighbour_shows_the_whole():
+def test_features_cut_by_an_edge_are_dropped_if_a_neighbor_shows_the_whole():
     whole, rest = a_feature((10, 10, 30, 20), 0.6), a_feature((10, 10, 15, 20), 0.95)
     assert keep([rest, whole], clipped=[True, False]) == [whole]
     assert len(keep([rest, whole], clipped=[False, False])) == 2
@@ -243,7 +243,7 @@ def test_a_point_that_two_tiles_tell_a_pixel_apart_is_one():
         assert at(suppressed(told, [False] * 3, how, [(0, 0), (1, 0), (1, 0)])) == [(11, 10.5), (30, 10)]
 
 
-def test_points_that_one_tile_tells_a_pixel_apart_are_two_also_where_its_neighbour_tells_both():
+def test_points_that_one_tile_tells_a_pixel_apart_are_two_also_where_its_neighbor_tells_both():
     told = [a_point(10, 10), a_point(11, 10), a_point(10.1, 10), a_point(11.1, 10)]
     sources = [(0, 0), (0, 0), (0, 1), (0, 1)]
     assert len(suppressed(told, [False] * 4, NMS, sources)) == 2

@@ -95,7 +95,7 @@ def test_eleven_bits_fill_the_eight_where_the_header_tells_of_them():
 
 
 def test_all_tiles_of_an_image_have_the_same_scale():
-    """A dark tile stays dark: stretched tile by tile, its neighbours would look different."""
+    """A dark tile stays dark: stretched tile by tile, its neighbors would look different."""
     scale = Scale(0.0, 65_535.0)
     dark = eight_bits(np.full((1, 4, 4), 300, dtype="uint16"), scale)
     assert dark.max() <= 2

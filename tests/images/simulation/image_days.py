@@ -86,7 +86,7 @@ def _meddling(rng: random.Random, name: str, at: float) -> list[acts.Act]:
     if rng.random() < 0.1:
         told.append(acts.Cancel(soon(), name))
     if rng.random() < 0.15:
-        told.append(acts.Reprioritise(soon(), name, rng.choice((-5, 3, 20))))
+        told.append(acts.Reprioritize(soon(), name, rng.choice((-5, 3, 20))))
     if rng.random() < 0.05:
         told += [acts.Hold(soon(), name), acts.Hold(at + 900.0, name, hold=False)]
     if rng.random() < 0.3:

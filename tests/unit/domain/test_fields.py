@@ -37,7 +37,7 @@ def test_the_nearest_word_has_the_fewest_mistakes(word: str, known: list[str], m
     ("first", "second", "distance"),
     [("", "", 0), ("", "ab", 2), ("wiat", "wait", 1), ("wiat", "with", 2), ("ca", "abc", 3), ("kitten", "sitting", 3)],
 )
-def test_a_swap_of_neighbours_is_one_edit(first: str, second: str, distance: int) -> None:
+def test_a_swap_of_neighbors_is_one_edit(first: str, second: str, distance: int) -> None:
     assert edit_distance(first, second) == distance
 
 

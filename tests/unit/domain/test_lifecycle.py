@@ -246,7 +246,7 @@ def test_a_waiting_job_cannot_be_stopped_nor_an_active_one_cancelled():
 
 
 def test_every_change_counts_the_version_up_and_is_told():
-    job = lifecycle.reprioritise(a_job(priority=1), 7, LATER, "me")
+    job = lifecycle.reprioritize(a_job(priority=1), 7, LATER, "me")
     assert (job.version, job.priority, job.history[-1].reason) == (2, 7, "priority 1 -> 7 by me")
 
 

@@ -102,7 +102,7 @@ def test_a_request_may_carry_its_own_script_in_hyperparameters_as_the_sdks_quote
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("TRAINING_SECONDS", "soon"), ("TRAINING_SECONDS", "-1"), ("TRAINING_SECONDS", "inf"), ("COLOUR", "red"),
+    [("TRAINING_SECONDS", "soon"), ("TRAINING_SECONDS", "-1"), ("TRAINING_SECONDS", "inf"), ("COLOR", "red"),
      ("OUTCOME", "perhaps")],
 )  # fmt: skip
 def test_a_script_variable_without_meaning_is_refused(name, value):

@@ -130,7 +130,7 @@ def test_a_body_that_is_no_json_is_a_serialization_exception():
 def test_an_unknown_member_is_refused_and_a_null_is_no_member():
     account = Account()
     account.create()
-    unknown = account.simulator.reply("DescribeTrainingJob", b'{"TrainingJobName": "job1", "Colour": "red"}')
+    unknown = account.simulator.reply("DescribeTrainingJob", b'{"TrainingJobName": "job1", "Color": "red"}')
     assert json.loads(unknown.body)["__type"] == "ValidationException"
     null = account.simulator.reply("ListTrainingJobs", b'{"NextToken": null}')
     assert null.status == 200

@@ -123,8 +123,8 @@ class CliContext:
         """Return whether the stream is a terminal that can move its cursor."""
         return stream.isatty() and self.environ.get("TERM") != "dumb"
 
-    def has_colours(self, stream: TextIO) -> bool:
-        """Return whether to use colours on the stream (https://no-color.org)."""
+    def has_colors(self, stream: TextIO) -> bool:
+        """Return whether to use colors on the stream (https://no-color.org)."""
         return self.is_terminal(stream) and not self.environ.get("NO_COLOR")
 
 

@@ -62,15 +62,15 @@ def upload_command(cli: CliContext, job: ConvertedManifest) -> None:
 
 
 def conversion_members(job: ConvertedManifest) -> dict[str, Any]:
-    """Return the manifest's fields that are not honoured and the uploaded files, for `--json`; empty for a request."""
-    fields = [{"field": each.field, "why": each.why, "changesResult": each.changes_result} for each in job.not_honoured]
-    return ({"notHonoured": fields} if fields else {}) | ({"uploads": [*job.uploads]} if job.uploads else {})
+    """Return the manifest's fields that are not honored and the uploaded files, for `--json`; empty for a request."""
+    fields = [{"field": each.field, "why": each.why, "changesResult": each.changes_result} for each in job.not_honored]
+    return ({"notHonored": fields} if fields else {}) | ({"uploads": [*job.uploads]} if job.uploads else {})
 
 
 def conversion_warnings(job: ConvertedManifest, uploads: str = "The command is uploaded to") -> list[str]:
     """Return a warning for each field without which the job can end otherwise, and one for all others."""
-    warnings = [f"{each.field} is not honoured: {each.why}." for each in job.not_honoured if each.changes_result]
-    others = [each.field.rpartition("template.spec.")[2] for each in job.not_honoured if not each.changes_result]
+    warnings = [f"{each.field} is not honored: {each.why}." for each in job.not_honored if each.changes_result]
+    others = [each.field.rpartition("template.spec.")[2] for each in job.not_honored if not each.changes_result]
     if others:
         warnings.append(f"Without effect on the result (reasons with --json): {', '.join(others)}.")
     if job.uploads:

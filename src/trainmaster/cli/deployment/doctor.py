@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trainmaster.deployment.doctor import Finding, Subject
     from trainmaster.deployment.trial import Trial
 
-_COLOURS: Final = {"ok": "green", "warning": "yellow", "error": "red", "unknown": "yellow"}
+_COLORS: Final = {"ok": "green", "warning": "yellow", "error": "red", "unknown": "yellow"}
 
 
 def doctor(  # noqa: PLR0913 - one parameter per option
@@ -74,15 +74,15 @@ def _examined(cli: CliContext, subject: Subject, *, json: bool) -> list[Finding]
     for finding in examine(subject):
         findings.append(finding)
         if not json:
-            typer.echo(_line(finding, colours=cli.has_colours(sys.stdout)))
+            typer.echo(_line(finding, colors=cli.has_colors(sys.stdout)))
     if json:
         typer.echo(as_json([asdict(finding) for finding in findings]))
     return findings
 
 
-def _line(finding: Finding, *, colours: bool) -> str:
+def _line(finding: Finding, *, colors: bool) -> str:
     level = f"{finding.level:<8}"
-    shown = typer.style(level, fg=_COLOURS[finding.level]) if colours else level
+    shown = typer.style(level, fg=_COLORS[finding.level]) if colors else level
     action = f"\n{'':22}{one_line(finding.action)}" if finding.action else ""
     return f"{shown} {finding.check:<12} {one_line(finding.message)}{action}"
 

@@ -33,7 +33,7 @@ _SETTLE_SECONDS = 6.0
 _MAX_TAIL = 10_000
 _FOLLOWED = 2
 """Attempts at the end whose streams are followed."""
-_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLORS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class _Session:
         if self.timestamps:
             zone = self.cli.now().tzinfo
             time = f"{datetime.fromtimestamp(line.at / 1000, zone):%Y-%m-%d %H:%M:%S} "
-        text = _COLOURS.sub("", line.text.rstrip()).expandtabs()
+        text = _COLORS.sub("", line.text.rstrip()).expandtabs()
         return one_line(f"{time}{source.label(line.stream)}{text}")
 
     def _tell(self, job: JobDetailView) -> None:

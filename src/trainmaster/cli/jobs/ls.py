@@ -14,7 +14,7 @@ from trainmaster.cli.common.moments import WHEN, moment_option
 from trainmaster.cli.common.options import Json
 from trainmaster.cli.common.usage import nearest
 from trainmaster.cli.output.listing import jobs_csv, jobs_table, sort_jobs
-from trainmaster.cli.output.render import as_json, as_yaml, coloured, plain, terminal_width
+from trainmaster.cli.output.render import as_json, as_yaml, colored, plain, terminal_width
 from trainmaster.client.api.errors import NotFound
 from trainmaster.client.views.states import ENDED
 from trainmaster.client.views.types import JobState
@@ -140,6 +140,6 @@ def _text(cli: CliContext, jobs: list[JobView], form: Form) -> str:
         return as_yaml(jobs)
     if form is Form.CSV:
         return jobs_csv(sanitize(jobs), cli.now())
-    paint = coloured if cli.has_colours(sys.stdout) else plain
+    paint = colored if cli.has_colors(sys.stdout) else plain
     width = terminal_width() if form is Form.TABLE and cli.is_terminal(sys.stdout) else None
     return jobs_table(sanitize(jobs), cli.now(), paint, width=width, wide=form is Form.WIDE)

@@ -45,7 +45,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
 
     The queue applies the same checks as for submit, and stores nothing. The output says when the job would start, which
     jobs it would preempt, and which jobs would start later. For a Kubernetes manifest, the command lists the
-    fields that are not honoured.
+    fields that are not honored.
     """
     options = option_tags(option or (), resources, instances, elastic)
     job = read_job(file, base, options)

@@ -15,7 +15,7 @@ from trainmaster.cli.output.logs import training_job_facts
 from trainmaster.cli.output.render import (
     as_json,
     attempts_table,
-    coloured,
+    colored,
     demand_text,
     displayed_state,
     earlier_attempts,
@@ -80,7 +80,7 @@ def _redacted(paths: list[str]) -> str:
 
 
 def _page(cli: CliContext, job: JobDetailView, nodes: RendezvousView | None, region: str) -> str:
-    paint = coloured if cli.has_colours(sys.stdout) else plain
+    paint = colored if cli.has_colors(sys.stdout) else plain
     elastic = job.get("elastic")
     parts = [facts_table([*_facts(job, paint, cli.now()), *training_job_facts(job, region)])]
     if elastic is not None and elastic["members"]:

@@ -76,7 +76,7 @@ def submit(  # noqa: PLR0913 - one parameter per option
 
     If a job of this name exists, nothing is submitted, and the exit code is 7; with --wait, the command waits for the
     job if the request is the same. Command-line tags replace tags of the request. For a Kubernetes manifest, the
-    command lists the fields that are not honoured, and uploads a command that is too long for a request.
+    command lists the fields that are not honored, and uploads a command that is too long for a request.
     """
     options = option_tags(option or (), resources, instances, elastic)
     job = read_job(file, base, options)

@@ -20,7 +20,7 @@ from trainmaster.cli.output.render import (
     position_text,
     reason_text,
     table,
-    without_colour,
+    without_color,
 )
 from trainmaster.cli.output.times import compact_duration, compact_moment, format_moments, timestamp
 from trainmaster.client.kinds import is_training_job
@@ -71,10 +71,10 @@ def jobs_table(
 
 
 def _clipped(line: str, width: int) -> str:
-    """Return the line, cut at the width; colours take no columns, and only the state has one."""
-    if columns_of(without_colour(line)) <= width:
+    """Return the line, cut at the width; colors take no columns, and only the state has one."""
+    if columns_of(without_color(line)) <= width:
         return line
-    while columns_of(without_colour(line)) >= width:
+    while columns_of(without_color(line)) >= width:
         line = line[:-1]
     return line + ELLIPSIS
 

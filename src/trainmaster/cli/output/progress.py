@@ -46,7 +46,7 @@ def display_for(cli: CliContext) -> Display:
         return LineDisplay(sys.stderr, cli.now, cli.clock)
     from rich.console import Console
 
-    return LiveTable(Console(stderr=True, no_color=not cli.has_colours(sys.stderr)), cli.now)
+    return LiveTable(Console(stderr=True, no_color=not cli.has_colors(sys.stderr)), cli.now)
 
 
 def job_line(job: JobView, now: datetime) -> str:

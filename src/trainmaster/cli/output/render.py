@@ -39,12 +39,12 @@ if TYPE_CHECKING:
         RendezvousView,
     )
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 Paint = Callable[[str], str]
 PRINT_YAML: ContextVar[bool] = ContextVar("PRINT_YAML", default=False)
 """True if the command prints YAML instead of JSON."""
 
-_COLOURS: Final[Mapping[str, str]] = {
+_COLORS: Final[Mapping[str, str]] = {
     "running": "green",
     "starting": "green",
     "completed": "green",
@@ -59,18 +59,18 @@ _COLOURS: Final[Mapping[str, str]] = {
 
 
 def plain(text: str) -> str:
-    """Return a state without colour."""
+    """Return a state without color."""
     return text
 
 
-def without_colour(text: str) -> str:
-    """Return the text without colours."""
-    return _COLOUR.sub("", text)
+def without_color(text: str) -> str:
+    """Return the text without colors."""
+    return _COLOR.sub("", text)
 
 
-def coloured(state: str) -> str:
-    """Return a state in its colour; waiting states have none."""
-    return typer.style(state, fg=_COLOURS[state]) if state in _COLOURS else state
+def colored(state: str) -> str:
+    """Return a state in its color; waiting states have none."""
+    return typer.style(state, fg=_COLORS[state]) if state in _COLORS else state
 
 
 def attempts_table(attempts: Sequence[AttemptView], now: datetime) -> str:
@@ -279,4 +279,4 @@ def _padded(cell: str, width: int, right: bool) -> str:
 
 
 def _shown_columns(cell: str) -> int:
-    return columns_of(without_colour(cell))
+    return columns_of(without_color(cell))

@@ -127,7 +127,7 @@ def _display_for(cli: CliContext) -> Display:
         return LineDisplay(sys.stderr)
     from rich.console import Console
 
-    return ProgressBars(Console(stderr=True, no_color=not cli.has_colours(sys.stderr)))
+    return ProgressBars(Console(stderr=True, no_color=not cli.has_colors(sys.stderr)))
 
 
 class LineDisplay:

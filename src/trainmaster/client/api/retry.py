@@ -17,7 +17,7 @@ class Retry:
     """Retry policy: at most `max_attempts` attempts, with a random pause between them.
 
     The pause after attempt n is drawn from 0 to `base_delay_seconds * 2**(n-1)`, at most `max_delay_seconds`. A
-    `Retry-After` header in seconds is honoured up to the same maximum.
+    `Retry-After` header in seconds is honored up to the same maximum.
     """
 
     max_attempts: int = 5

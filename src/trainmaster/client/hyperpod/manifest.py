@@ -1,4 +1,4 @@
-"""Converts a Kubernetes manifest of a training job to a CreateTrainingJob request, and lists what is not honoured.
+"""Converts a Kubernetes manifest of a training job to a CreateTrainingJob request, and lists what is not honored.
 
 Fields have the meaning of their operators: HyperPod's training operator (`sagemaker.amazonaws.com`), Kubeflow's
 (`kubeflow.org/v1`), Kubernetes' Jobs and JobSets. The queue validates the request.
@@ -65,12 +65,12 @@ class ConvertedManifest:
 
     Attributes:
         request: a CreateTrainingJob request.
-        not_honoured: fields without their full effect; those that can change the result come first.
+        not_honored: fields without their full effect; those that can change the result come first.
         uploads: texts by S3 URI that must be uploaded before the job starts; empty if the request contains all.
     """
 
     request: dict[str, Any]
-    not_honoured: tuple[Unsupported, ...] = ()
+    not_honored: tuple[Unsupported, ...] = ()
     uploads: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -108,7 +108,7 @@ def convert_manifest(
     merged = _merged(reader, layout, request, base, None if instance_type is None else instance_type[1])
     _require_members(merged, layout)
     uploads = _add_script(merged, script) if script is not None else {}
-    return ConvertedManifest(merged, _not_honoured(reader, layout, companions), uploads)
+    return ConvertedManifest(merged, _not_honored(reader, layout, companions), uploads)
 
 
 def _has_several_instances(request: Mapping[str, Any]) -> bool:
@@ -349,7 +349,7 @@ def _merged(
     return merge_requests(request, others | ({"AlgorithmSpecification": algorithm} if algorithm else {}))
 
 
-def _not_honoured(
+def _not_honored(
     reader: ManifestReader, layout: Layout, companions: Sequence[Mapping[str, Any]]
 ) -> tuple[Unsupported, ...]:
     """Return the fields and documents without effect: what can change the result first, and of that, the container."""

@@ -1,4 +1,4 @@
-"""Reasons why fields of a manifest are not honoured, and whether the job can end differently without them.
+"""Reasons why fields of a manifest are not honored, and whether the job can end differently without them.
 
 Paths have no indexes; `template` stands for the pod template of any kind, `pod` for its specification, `container` for
 its first container.

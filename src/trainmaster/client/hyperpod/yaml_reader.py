@@ -89,12 +89,12 @@ class ManifestReader:
         return found or []
 
     def note(self, reason: str, *path: str | int) -> None:
-        """Record why a field and all fields below it are not honoured, or only partly if it is marked as used."""
+        """Record why a field and all fields below it are not honored, or only partly if it is marked as used."""
         if self.peek(*path) is not None:
             self._notes[path] = reason
 
     def unused(self) -> Iterator[tuple[Path, str | None]]:
-        """Iterate over path and note of all fields that are not honoured; of unknown objects only the topmost."""
+        """Iterate over path and note of all fields that are not honored; of unknown objects only the topmost."""
         partial = [path for path in self._notes if path in self._used]
         for path in dict.fromkeys([*self._unused_paths((), self._root), *partial]):
             yield (

@@ -6,7 +6,7 @@ A deadline moves a job ahead of jobs of equal rank only
 - in the last quarter of the time between the job's entry and its latest start;
 - for as long as the job can still be done in time.
 
-So only jobs that have waited for at least three quarters of their own time limit move ahead: the rule favours jobs that
+So only jobs that have waited for at least three quarters of their own time limit move ahead: the rule favors jobs that
 have waited long for their length (the response ratio; Brinch Hansen, 1971). SageMaker stops a job at
 its limit, so setting a limit that is too short brings no advantage.
 """

@@ -256,7 +256,7 @@ class Share:
     ] = None
     admins: Annotated[
         tuple[str, ...],
-        _callers("Callers that may cancel, hold, release and re-prioritise its jobs, and answer for their resizes."),
+        _callers("Callers that may cancel, hold, release and re-prioritize its jobs, and answer for their resizes."),
     ] = ()
     submitters: Annotated[
         tuple[str, ...], _callers("Callers that may submit to it, beside its admins; empty for all callers.")

@@ -120,7 +120,7 @@ def _may_be_close(first: str, second: str) -> bool:
 
 
 def edit_distance(first: str, second: str) -> int:
-    """Return the number of letters to insert, delete, replace or swap with their neighbours.
+    """Return the number of letters to insert, delete, replace or swap with their neighbors.
 
     This is the optimal string alignment distance, a restricted form of that of Damerau and Levenshtein.
     """

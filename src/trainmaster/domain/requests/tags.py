@@ -101,7 +101,7 @@ def _each(tags: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
             yield _reserved(key, f"Tags[{index}].Key")
         elif key in ATTEMPT_TAGS:
             yield _set_by_queue(key, f"Tags[{index}].Key")
-        # Another spelling of the prefix would otherwise be an option that is silently not honoured.
+        # Another spelling of the prefix would otherwise be an option that is silently not honored.
         elif key.casefold().startswith(OPTION_PREFIX):
             yield from _option_problems(key, tag, f"Tags[{index}]")
 

@@ -33,7 +33,7 @@ class ApiKind(Protocol):
         """The kind's part of the OpenAPI document; None to leave its operations out of it."""
         ...
 
-    def recognises(self, body: Mapping[str, Any]) -> bool:
+    def recognizes(self, body: Mapping[str, Any]) -> bool:
         """Return whether this is a request for a job of this kind."""
         ...
 
@@ -95,7 +95,7 @@ class NotDeployed:
         """Raise `NotOffered`."""
         raise self._refusal
 
-    def recognises(self, body: Mapping[str, Any]) -> bool:
+    def recognizes(self, body: Mapping[str, Any]) -> bool:
         """Return whether this is a request of this kind."""
         return "TrainingJobName" not in body and any(member in body for member in self.members)
 

@@ -29,6 +29,6 @@ class Parts(Protocol):
 def planned(parts: Parts, of_kinds: Iterable[kinds.ApiKind], body: Mapping[str, Any], caller: Caller) -> Plan:
     """Return the forecast for a request. Raises the errors of a submission."""
     for kind in of_kinds:
-        if kind.recognises(body):
+        if kind.recognizes(body):
             return kind.plan(body, caller)
     return plan_view(*plan(parts.api_context, caller, parts.admission, body))

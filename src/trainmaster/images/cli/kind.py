@@ -38,7 +38,7 @@ RESUME = "to continue with the remaining regions"
 _OWN = "trainmaster"
 
 
-def recognises(request: Mapping[str, Any]) -> bool:
+def recognizes(request: Mapping[str, Any]) -> bool:
     """Return whether this is a request for an image job."""
     return is_image_request(request)
 

@@ -125,7 +125,7 @@ class ImageRequest:
         image_url: `s3://bucket/key`, `http(s)://...`.
         parameters: passed on to InvokeEndpoint (`imageProcessorParameters`), `TargetVariant` among them.
         tile_size: pixels per axis of a square tile.
-        tile_overlap: minimum overlap of neighbouring tiles in pixels; less than `tile_size`.
+        tile_overlap: minimum overlap of neighboring tiles in pixels; less than `tile_size`.
         image_read_role: IAM role ARN under which the image is read.
         region_of_interest: WKT, longitude and latitude; None for the whole image.
         feature_properties: added to each feature.

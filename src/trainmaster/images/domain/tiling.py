@@ -37,7 +37,7 @@ class Cut:
     Attributes:
         region: pixels of a region, per axis (`REGION_SIZE`); a region may have a few more to avoid a remainder.
         tile: pixels of a tile, per axis.
-        overlap: minimum overlap of neighbouring tiles in pixels.
+        overlap: minimum overlap of neighboring tiles in pixels.
     """
 
     region: tuple[int, int] = (10_240, 10_240)
@@ -89,7 +89,7 @@ class _Axis:
 
 
 def regions(part: Window, cut: Cut) -> tuple[Region, ...]:
-    """Return the regions of a part of an image; they cover it, and neighbours overlap as tiles do.
+    """Return the regions of a part of an image; they cover it, and neighbors overlap as tiles do.
 
     A part with fewer pixels than a tile is divided into smaller tiles.
 

@@ -80,7 +80,7 @@ class ImageApi:
         """Check the request; its image's header is read next. A refusal then goes to the image dead-letter queue."""
         return json_response(*self._receive(request.root, self._caller()))
 
-    def recognises(self, body: Mapping[str, Any]) -> bool:
+    def recognizes(self, body: Mapping[str, Any]) -> bool:
         """Return whether this is a request for an image job."""
         return is_image_request(body)
 

@@ -163,7 +163,7 @@ class Batch:
         reading = read_request(body)
         if reading.warnings:
             logger.info(
-                "some members of the request are not honoured",
+                "some members of the request are not honored",
                 extra={"job": reading.request.job_id, "warnings": reading.warnings},
             )
         # A dead letter that SQS moves back keeps its attributes.

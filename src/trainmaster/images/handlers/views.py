@@ -50,4 +50,4 @@ class Received(ResponseModel):
         str,
         Field(description="`received`: its image is being read. Any other value is the state of the existing job."),
     ]
-    warnings: Annotated[list[str], Field(description="Members of the request that are not honoured.")]
+    warnings: Annotated[list[str], Field(description="Members of the request that are not honored.")]

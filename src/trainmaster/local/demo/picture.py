@@ -47,14 +47,14 @@ def _instances(axes: Axes, record: Record, begin: float) -> None:
     ticks, names = [], []
     for job in reversed(record.training_jobs):
         bar = ((job.start - begin, job.end - job.start),)
-        axes.broken_barh(bar, (floor + 0.1, job.instances - 0.2), color=_colour(job.name))
+        axes.broken_barh(bar, (floor + 0.1, job.instances - 0.2), color=_color(job.name))
         ticks.append(floor + job.instances / 2)
         names.append(job.name)
         floor += job.instances
     axes.set_yticks(ticks, names, fontsize=8)
 
 
-def _colour(name: str) -> str:
+def _color(name: str) -> str:
     if name == URGENT:
         return _URGENT
     if name == ELASTIC:
@@ -63,11 +63,11 @@ def _colour(name: str) -> str:
 
 
 def _curve(axes: Axes, steps: tuple[Step, ...], value: str, begin: float) -> None:
-    for world, colour in _WORLDS.items():
+    for world, color in _WORLDS.items():
         mine = [step for step in steps if step.world == world]
         times = [step.at - begin for step in mine]
         label = f"{world} {'process' if world == 1 else 'processes'}"
-        axes.plot(times, [getattr(step, value) for step in mine], ".", markersize=3, color=colour, label=label)
+        axes.plot(times, [getattr(step, value) for step in mine], ".", markersize=3, color=color, label=label)
 
 
 def _boundaries(steps: tuple[Step, ...]) -> list[float]:

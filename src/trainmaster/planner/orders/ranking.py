@@ -90,7 +90,7 @@ class Ranking:
     def _aged(self, job: Job) -> bool:
         """Return True for a large job that has waited so long that it goes before smaller ones that entered earlier.
 
-        Backfill favours small jobs, and large ones pay for every wrong estimate; aging makes up for that.
+        Backfill favors small jobs, and large ones pay for every wrong estimate; aging makes up for that.
         """
         return (self.now - job.entry_time).total_seconds() > self._max_wait() and self._gpus(job) >= LARGE
 

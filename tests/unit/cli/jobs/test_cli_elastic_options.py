@@ -84,14 +84,14 @@ def test_numbers_that_none_can_mean_are_wrong_usage(run: Terminal, files: Any, o
 
 
 class TestManifests:
-    def test_become_requests_and_what_is_not_honoured_is_named(self, world: FakeApi, run: Terminal, files: Any) -> None:
+    def test_become_requests_and_what_is_not_honored_is_named(self, world: FakeApi, run: Terminal, files: Any) -> None:
         done = run("submit", files("job.yaml", MANIFEST), "--with", files("base.json", BASE), "--min-instances", "1")
         assert done.exit_code == 0
         assert sent(world)["TrainingJobName"] == "llama"
         assert sent(world)["RoleArn"] == ROLE
         assert tags(world) == {"min-instances": "1", "max-instances": "4"}
         assert "Warning: Without effect on the result (reasons with --json): metadata.namespace.\n" in done.stderr
-        assert "not honoured" not in done.stderr
+        assert "not honored" not in done.stderr
         assert run.s3.keys() == {"run.sh"}
 
     @pytest.mark.parametrize("command", [["submit"], ["plan"], ["submit", "--wait"]])
@@ -102,13 +102,13 @@ class TestManifests:
             run.meanwhile.append(lambda: world.end("llama"))
         path, base = files("job.yaml", MANIFEST), files("base.json", BASE)
         answer = json.loads(run(name, path, "--with", base, "--json", *wait).stdout)
-        assert answer["notHonoured"] == [{"field": "metadata.namespace", "why": NAMESPACE, "changesResult": False}]
+        assert answer["notHonored"] == [{"field": "metadata.namespace", "why": NAMESPACE, "changesResult": False}]
         assert [uri.rpartition("/")[2] for uri in answer["uploads"]] == ["run.sh"]
         assert bool(run.s3) == (name == "submit")
 
     def test_of_a_request_there_is_no_such_list(self, run: Terminal, files: Any) -> None:
         answer = json.loads(run("submit", files("request.json", a_request("job1")), "--json").stdout)
-        assert "notHonoured" not in answer
+        assert "notHonored" not in answer
 
     def test_come_on_standard_input_and_in_json(self, world: FakeApi, run: Terminal, files: Any) -> None:
         pod = {"spec": {"containers": [{"image": "my/image:1"}]}}
@@ -178,7 +178,7 @@ class TestManifests:
         container = "          imagePullPolicy: Always\n          envFrom: [{secretRef: {name: s}}]\n"
         done = run("submit", files("job.yaml", MANIFEST + container), "--with", files("base.json", BASE))
         first, second, third = [line for line in done.stderr.splitlines() if line.startswith("Warning")][:3]
-        assert "containers[0].envFrom[0] is not honoured" in first
+        assert "containers[0].envFrom[0] is not honored" in first
         assert second.endswith(": containers[0].imagePullPolicy, metadata.namespace.")
         assert third.startswith("Warning: The command is uploaded to s3://bucket/out/trainmaster-command/")
 

@@ -11,7 +11,7 @@ import yaml
 from cli_terminal import NOW, Terminal
 from fake_api import ANN, G5, P5, FakeApi, Refusal, a_pool, a_request, a_view, an_attempt, starts, waits_for_capacity
 from trainmaster.cli.output.listing import jobs_table
-from trainmaster.cli.output.render import Paint, coloured, plain
+from trainmaster.cli.output.render import Paint, colored, plain
 from trainmaster.domain.jobs.job import JobState
 
 
@@ -67,7 +67,7 @@ def test_ls_orders_equals_by_entry_then_name(world: FakeApi, run: Terminal) -> N
     assert _names(run("ls").stdout) == ["d", "b", "bb", "c", "a"]
 
 
-def test_colours_do_not_move_columns() -> None:
+def test_colors_do_not_move_columns() -> None:
     reason = waits_for_capacity()
     jobs = [
         a_view("short", "running", priority=2),
@@ -82,9 +82,9 @@ def test_colours_do_not_move_columns() -> None:
         lambda paint: jobs_table(jobs, NOW, paint, wide=True),
     ]
     for table in tables:
-        in_colour = table(coloured)
-        assert "\x1b[32m" in in_colour
-        assert re.sub(r"\x1b\[\d+m", "", in_colour) == table(plain)
+        in_color = table(colored)
+        assert "\x1b[32m" in in_color
+        assert re.sub(r"\x1b\[\d+m", "", in_color) == table(plain)
 
 
 def test_ls_of_an_empty_queue_has_the_head_of_the_table(run: Terminal) -> None:

@@ -13,7 +13,7 @@ from cli_terminal import NOW
 from fake_api import a_view, an_attempt, starts, waits_for_capacity
 from trainmaster.cli.output.fit import columns_of, cut, cut_middle
 from trainmaster.cli.output.listing import jobs_table, run_seconds, short_user
-from trainmaster.cli.output.render import coloured, without_colour
+from trainmaster.cli.output.render import colored, without_color
 from trainmaster.cli.output.times import compact_duration, compact_moment
 
 SSO = "arn:aws:sts::111122223333:assumed-role/AWSReservedSSO_DataScientist_0123456789abcdef"
@@ -93,10 +93,10 @@ def test_no_line_is_wider_than_the_terminal(rows: list[tuple[str, str, str, str]
         a_view(name, state, reason={"type": "X", "message": text}, failureReason=text, submittedBy=f"a:user/{user}")
         for name, text, state, user in rows
     ]
-    for paint in (coloured, str):
+    for paint in (colored, str):
         lines = jobs_table(jobs, NOW, paint, width=width).splitlines()
         assert len(lines) == len(jobs) + 2
-        assert max(columns_of(without_colour(line)) for line in lines) <= width
+        assert max(columns_of(without_color(line)) for line in lines) <= width
 
 
 @given(TEXTS, st.integers(2, 80))

@@ -1,4 +1,4 @@
-"""HyperPod's manifests: the request that comes of one, and that every field of it is honoured or named."""
+"""HyperPod's manifests: the request that comes of one, and that every field of it is honored or named."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ spec:
         - name: sidecar
           image: other
 """
-NOT_HONOURED = [
+NOT_HONORED = [
     "metadata.namespace",
     "metadata.labels[kueue.x-k8s.io/priority-class]",
     "metadata.labels.priority",
@@ -143,7 +143,7 @@ def tags(made: ConvertedManifest) -> dict[str, str]:
 
 
 def named(made: ConvertedManifest) -> dict[str, str]:
-    return {each.field: each.why for each in made.not_honoured}
+    return {each.field: each.why for each in made.not_honored}
 
 
 def every_field() -> dict[str, Any]:
@@ -186,15 +186,15 @@ class TestEveryField:
         assert [*problems(made.request), *meaning_problems(made.request)] == []
         assert [*option_problems(made.request, options_of(made.request))] == []
 
-    def test_that_is_not_honoured_is_named_with_a_reason(self):
+    def test_that_is_not_honored_is_named_with_a_reason(self):
         found = named(convert_manifest(every_field(), BASE))
-        assert sorted(found) == sorted(NOT_HONOURED)
+        assert sorted(found) == sorted(NOT_HONORED)
         assert all(found.values())
 
 
 Path = tuple[str | int, ...]
 WITHOUT_EFFECT = ("apiVersion", "kind", "name", "suspend", "spares")
-"""Last words of paths that are honoured by doing nothing."""
+"""Last words of paths that are honored by doing nothing."""
 REQUIRED = ("apiVersion", "kind", "image")
 
 
@@ -251,7 +251,7 @@ def test_each_field_has_an_effect_or_is_named(gone, by_values):
         if any(text == field or text.startswith((f"{field}.", f"{field}[")) for field in named(made)):
             continue
         if path[-1] not in WITHOUT_EFFECT or path == ("metadata", "name"):
-            # Where another value is honoured otherwise, that shows in what is named.
+            # Where another value is honored otherwise, that shows in what is named.
             assert converted_or_refused(changed(job, path)) != made, text
 
 

@@ -178,13 +178,13 @@ class TestTwoCommands:
         assert algorithm(made)["ContainerEntrypoint"] == ["/opt/bin/trainmaster-run"]
         assert algorithm(made)["ContainerArguments"] == ["train.py"]
         assert "Environment" not in made.request
-        assert not any(each.changes_result for each in made.not_honoured)
+        assert not any(each.changes_result for each in made.not_honored)
 
     def test_of_an_image_starts_without_the_operators_variables(self):
         for container in ({}, {"args": ["train.py"]}):
-            (found,) = (each for each in convert(container, replicas=2).not_honoured if each.changes_result)
+            (found,) = (each for each in convert(container, replicas=2).not_honored if each.changes_result)
             assert found.field == f"{CONTAINER}.image"
-            assert not any(each.changes_result for each in convert(container).not_honoured)
+            assert not any(each.changes_result for each in convert(container).not_honored)
 
     def test_of_which_each_file_has_a_part_are_one(self):
         base = {"AlgorithmSpecification": {"ContainerEntrypoint": ["python"]}}
@@ -233,7 +233,7 @@ class TestReferences:
         env = [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]
         made = convert({"command": ["echo", "$(A)"], "env": env})
         assert algorithm(made)["ContainerEntrypoint"] == ["echo", "$(A)"]
-        found = {each.field: each for each in made.not_honoured}
+        found = {each.field: each for each in made.not_honored}
         assert found[f"{CONTAINER}.command[1]"].why == "$(A) stays as it is: its value is not known"
         assert found[f"{CONTAINER}.env[0].valueFrom"].changes_result
 
@@ -264,14 +264,14 @@ class TestReferences:
         made = convert({"command": ["python3", "-c", SHOW], "env": env})
         _, environment, _ = shown(started(made, tmp_path, (host,), host))
         assert environment["POD_IP"] in (address or (host,))
-        assert not any(each.changes_result for each in made.not_honoured)
+        assert not any(each.changes_result for each in made.not_honored)
 
     def test_in_commands_without_a_shell_are_named(self):
         made = convert({"command": ["python", "train.py"], "args": ["--lr=$LR"]})
-        (found,) = (each for each in made.not_honoured if each.changes_result)
+        (found,) = (each for each in made.not_honored if each.changes_result)
         assert (found.field, found.why) == (f"{CONTAINER}.args[0]", "$LR stays as it is: only a shell expands it")
         made = convert({"command": ["bash", "-c", "echo $LR"]})
-        assert not any(each.changes_result for each in made.not_honoured)
+        assert not any(each.changes_result for each in made.not_honored)
 
 
 class TestTheScript:
@@ -301,11 +301,11 @@ class TestTheScript:
 
     def test_of_members_is_the_workers(self):
         members = {"Tags": [{"Key": "trainmaster:resize-by", "Value": "members"}]}
-        (found,) = (each for each in convert({"command": ["ls"]}, members).not_honoured if each.changes_result)
+        (found,) = (each for each in convert({"command": ["ls"]}, members).not_honored if each.changes_result)
         assert found.field == f"{CONTAINER}.command"
         worker = {"AlgorithmSpecification": {"ContainerEntrypoint": ["trainmaster-run"]}}
         made = convert({"args": ["train.py"]}, members | worker)
-        assert not any(each.changes_result for each in made.not_honoured)
+        assert not any(each.changes_result for each in made.not_honored)
 
     def test_starts_torchrun_in_place_of_hyperpodrun(self, tmp_path):
         (tmp_path / "bin").mkdir()
@@ -322,7 +322,7 @@ class TestTheScript:
             "--nproc_per_node=8", "--log_dir", "/my log", "--tee", "3", "--standalone",
             "train.py", "--server-port", "7", "a b",
         ]  # fmt: skip
-        (found,) = (each for each in made.not_honoured if each.changes_result)
+        (found,) = (each for each in made.not_honored if each.changes_result)
         assert found.why.startswith("torchrun runs instead")
 
     def test_runs_the_programs_before_and_after_the_training(self, tmp_path):
@@ -365,15 +365,15 @@ class TestTheScript:
         assert (Path(places["data"]) / "sample").read_text() == "1"
         assert (Path(places["config"]) / "a.yaml").read_text() == "x: 'ü'\n"
         assert list(Path(places["node"]).iterdir()) == []
-        found = {each.field for each in made.not_honoured if each.changes_result}
+        found = {each.field for each in made.not_honored if each.changes_result}
         assert found == {f"{CONTAINER}.volumeMounts[1]"}
 
     def test_without_a_channel_a_claim_says_how_to_get_one(self):
         volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "fsx-claim"}}]
         made = convert({"command": ["ls"], "volumeMounts": [{"name": "data", "mountPath": "/data"}]}, volumes=volumes)
-        assert made.not_honoured[0].field == f"{CONTAINER}.volumeMounts[0]"
-        assert "to have its data at /data, name a channel" in made.not_honoured[0].why
-        assert "in --with 'fsx-claim'" in made.not_honoured[0].why
+        assert made.not_honored[0].field == f"{CONTAINER}.volumeMounts[0]"
+        assert "to have its data at /data, name a channel" in made.not_honored[0].why
+        assert "in --with 'fsx-claim'" in made.not_honored[0].why
 
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=40)

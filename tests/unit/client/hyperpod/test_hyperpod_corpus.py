@@ -21,7 +21,7 @@ def test_are_of_several_repositories_and_kinds():
     assert len(ENTRIES) >= 40
     assert len({entry["repository"] for entry in ENTRIES}) >= 10
     assert len({str(document.get("kind")) for entry in ENTRIES for document in entry.get("documents", ())}) >= 8
-    assert {entry["licence"] for entry in ENTRIES} == {"Apache-2.0", "MIT-0"}
+    assert {entry["license"] for entry in ENTRIES} == {"Apache-2.0", "MIT-0"}
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry['repository']}/{entry['path']}")

@@ -123,7 +123,7 @@ class TestKinds:
         job = pytorch(Master={"replicas": 1}, Worker=worker)
         made = convert_manifest(job, BASE)
         assert made.request["Tags"] == [{"Key": "trainmaster:resources", "Value": "accelerators=4+accelerator=nvidia"}]
-        assert made.not_honoured == ()
+        assert made.not_honored == ()
         worker["template"]["spec"]["nodeSelector"] = {"node.kubernetes.io/instance-type": "ml.g5.12xlarge"}
         assert convert_manifest(job, BASE).request["ResourceConfig"]["InstanceType"] == "ml.g5.12xlarge"
 
@@ -133,7 +133,7 @@ class TestKinds:
         env = [{"name": "INDEX", "valueFrom": {"fieldRef": {"fieldPath": path}}}]
         job["spec"]["template"] = {"spec": {"containers": [POD["containers"][0] | {"env": env}]}}
         made = convert_manifest(job, BASE)
-        assert made.not_honoured == ()
+        assert made.not_honored == ()
         if count(made) == 1:
             assert made.request["Environment"]["INDEX"] == "0"
         else:
@@ -141,7 +141,7 @@ class TestKinds:
 
     def test_with_accelerators_that_the_queue_does_not_know_say_so(self):
         container = POD["containers"][0] | {"resources": {"limits": {"google.com/tpu": 4, "vpc.amazonaws.com/efa": 1}}}
-        (found, other) = convert_manifest(hyperpod({"containers": [container]}), BASE).not_honoured
+        (found, other) = convert_manifest(hyperpod({"containers": [container]}), BASE).not_honored
         assert ("google.com/tpu" in found.field, found.changes_result) == (True, True)
         assert ("efa" in other.field, other.changes_result) == (True, False)
 
@@ -149,7 +149,7 @@ class TestKinds:
         job = hyperpod({"priorityClassName": "high", "hostNetwork": True, "containers": [
             {"image": "i", "command": ["hyperpodrun", "train.py"], "imagePullPolicy": "Always"}]})  # fmt: skip
         job["metadata"]["labels"] = {"kueue.x-k8s.io/priority-class": "high"}
-        fields = [each.field.rpartition("spec.")[2] for each in convert_manifest(job, BASE).not_honoured]
+        fields = [each.field.rpartition("spec.")[2] for each in convert_manifest(job, BASE).not_honored]
         container, *others = fields
         assert container == "containers[0].command[0]"
         assert set(others[:2]) == {"metadata.labels[kueue.x-k8s.io/priority-class]", "priorityClassName"}
@@ -160,7 +160,7 @@ class TestKinds:
         job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 64}
         made = convert_manifest(job, BASE)
         assert (count(made), made.request["Tags"]) == (2, [])
-        assert "--min-instances" in {each.field: each.why for each in made.not_honoured}["spec.elasticPolicy"]
+        assert "--min-instances" in {each.field: each.why for each in made.not_honored}["spec.elasticPolicy"]
 
     def test_get_the_same_generated_name_every_time(self):
         job = batch()
@@ -209,18 +209,18 @@ class TestInstanceTypes:
     def test_come_from_selectors_and_affinity(self, pod):
         made = convert_manifest(hyperpod(pod), BASE)
         assert made.request["ResourceConfig"] == {"InstanceCount": 1, "InstanceType": "ml.p5.48xlarge"}
-        assert not [each for each in made.not_honoured if "instance-type" in each.field or each.changes_result]
+        assert not [each for each in made.not_honored if "instance-type" in each.field or each.changes_result]
 
     def test_of_which_there_are_several_are_named(self):
         pod = {"affinity": {"nodeAffinity": affinity(among("ml.p5.48xlarge", "ml.p4d.24xlarge"))}}
         made = convert_manifest(hyperpod(pod), BASE)
         assert "InstanceType" not in made.request["ResourceConfig"]
-        assert made.not_honoured[0].why.startswith("several instance types")
+        assert made.not_honored[0].why.startswith("several instance types")
         pod = {"nodeSelector": {"node.kubernetes.io/instance-type": "g5.xlarge",
                                 "beta.kubernetes.io/instance-type": "g5.2xlarge"}}  # fmt: skip
         made = convert_manifest(hyperpod(pod), BASE)
         assert made.request["ResourceConfig"]["InstanceType"] == "ml.g5.xlarge"
-        assert made.not_honoured[0].why == "another label sets the instance type ml.g5.xlarge"
+        assert made.not_honored[0].why == "another label sets the instance type ml.g5.xlarge"
 
     def test_that_are_none_are_refused(self):
         pod = {"nodeSelector": {"node.kubernetes.io/instance-type": "large"}}
@@ -231,7 +231,7 @@ class TestInstanceTypes:
         pod = {"nodeSelector": {"node.kubernetes.io/instance-type": "ml.p5.48xlarge"}}
         made = convert_manifest(hyperpod(pod), BASE | {"ResourceConfig": {"InstanceType": "ml.g5.xlarge"}})
         assert made.request["ResourceConfig"]["InstanceType"] == "ml.g5.xlarge"
-        (found,) = made.not_honoured
+        (found,) = made.not_honored
         assert (found.why, found.changes_result) == ("--with sets InstanceType", False)
 
 
@@ -243,7 +243,7 @@ class TestFiles:
         listed = {"apiVersion": "v1", "kind": "List", "items": [SERVICE, batch()]}
         assert the_job([SERVICE, batch()]) == the_job([listed]) == (batch(), [SERVICE])
         made = convert_manifest(batch(), BASE, [SERVICE])
-        assert [(each.field, each.why) for each in made.not_honoured] == [
+        assert [(each.field, each.why) for each in made.not_honored] == [
             ("Service etcd", "the queue converts only the job")
         ]
 
@@ -265,9 +265,9 @@ class TestFiles:
         made = convert_manifest(hyperpod({"containers": [container]}), BASE, [data])
         assert made.request["Environment"].items() >= {"X_LR": "0.1", "RATE": "0.1"}.items()
         assert made.request["AlgorithmSpecification"]["ContainerArguments"] == ["--lr=0.1"]
-        assert made.not_honoured == ()
+        assert made.not_honored == ()
         missing = convert_manifest(hyperpod({"containers": [container]}), BASE)
-        reasons = [each.why.partition(":")[0] for each in missing.not_honoured if each.changes_result]
+        reasons = [each.why.partition(":")[0] for each in missing.not_honored if each.changes_result]
         assert reasons == ["the ConfigMap is not in the file"] * 2
 
 
@@ -325,7 +325,7 @@ class TestKueue:
 
     def notes(self, manifest: dict[str, Any], base: dict[str, Any] | None = None) -> dict[str, bool]:
         made = convert_manifest(manifest, BASE | (base or {}))
-        return {each.field: each.changes_result for each in made.not_honoured if "kueue" in each.field}
+        return {each.field: each.changes_result for each in made.not_honored if "kueue" in each.field}
 
     @pytest.mark.parametrize(
         "metadata",

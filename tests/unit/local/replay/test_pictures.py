@@ -61,7 +61,7 @@ def test_the_same_run_gives_the_same_files(drawn, tmp_path):
     assert [path.read_bytes() for path in draw(PREEMPTED, str(tmp_path))] == [path.read_bytes() for path in drawn]
 
 
-def test_shares_have_colours_of_their_own(tmp_path):
+def test_shares_have_colors_of_their_own(tmp_path):
     draw(run_of(job(0, 10, 1, share="vision"), job(0, 10, 1, share="speech")), str(tmp_path))
     assert {"speech", "vision"} <= words(tmp_path / "baseline-srpt-gantt.svg")
 
@@ -105,7 +105,7 @@ def test_no_two_jobs_sit_on_one_unit_at_once(jobs):
     assert sum((box.end - box.start) * box.count for box in boxes) == sum(each.held for each in results)
 
 
-def test_a_job_that_finds_no_neighbours_has_several_bars():
+def test_a_job_that_finds_no_neighbors_has_several_bars():
     a, b, c = job(0, 10, 2, "a"), job(1, 29, 2, "b"), job(2, 8, 2, "c")
     d = job(10, 5, 4, "d")
     results = [JobResult(a, ((0, 10),)), JobResult(b, ((1, 30),)), JobResult(c, ((2, 10),)), JobResult(d, ((10, 15),))]

@@ -1,4 +1,4 @@
-// Words for states, demands and prices. A state has a mark of its own, so that colour is never all that tells it.
+// Words for states, demands and prices. A state has a mark of its own, so that color is never all that tells it.
 
 /** @typedef {import("./types.js").Job} Job */
 

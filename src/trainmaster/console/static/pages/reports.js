@@ -6,7 +6,7 @@ import { hashOf } from "../lib/route.js";
 import { clock } from "../lib/time.js";
 import { tint } from "../parts/small.js";
 import { amount } from "../views/shares.js";
-import { BY, charts, chosen, csvOf, DAYS, firstPart, headline, joined, money, nameOf, nextPart, notes, utilisation, wordsOf } from "../views/reports.js";
+import { BY, charts, chosen, csvOf, DAYS, firstPart, headline, joined, money, nameOf, nextPart, notes, utilization, wordsOf } from "../views/reports.js";
 
 /** @typedef {import("../views/reports.js").ChartRow} ChartRow */
 /** @typedef {import("../views/reports.js").Group} Group */
@@ -57,7 +57,7 @@ export function View({ values: [{ pools }], now, route: { query } }) {
         <button type="button" class="again" onClick=${() => setRound(round + 1)}>Read again</button></div>
     </header>
     ${report && usage && html`<${Figures} total=${usage.total} /><${Charts} usage=${usage} />
-      <${Chart} id="utilisation" name="Utilisation of the pools" note="of their caps as they are now" rows=${utilisation(report.byPool, pools)} tinted=${false} /><${Table} usage=${usage} days=${report.days} />`}
+      <${Chart} id="utilization" name="Utilization of the pools" note="of their caps as they are now" rows=${utilization(report.byPool, pools)} tinted=${false} /><${Table} usage=${usage} days=${report.days} />`}
     ${!report && html`<section aria-label="Report"><p class="empty">The report is read from the queue once, not live.</p></section>`}`;
 }
 

@@ -8,7 +8,7 @@ import { Empty } from "../parts/small.js";
 import { Card, Story, TimeLegend, TimeTable } from "../parts/story.js";
 import { fit, following, panned, periodOf, queryOf, readOf, zoomed } from "../views/period.js";
 import { story, summary } from "../views/story.js";
-import { draw, lane, neighbour } from "../views/timeline.js";
+import { draw, lane, neighbor } from "../views/timeline.js";
 
 /** @typedef {import("../lib/types.js").Route} Route */
 /** @typedef {import("../lib/types.js").Schedule} Schedule */
@@ -87,7 +87,7 @@ export function View({ values: [schedule, detail], now, route: { query } }) {
     act();
   };
   const step = (/** @type {string} */ key, /** @type {string} */ id) => {
-    const next = neighbour(bars, id, key);
+    const next = neighbor(bars, id, key);
     const found = next && [...(element.current?.querySelectorAll("[data-bar]") ?? [])].find((each) => each.getAttribute("data-bar") === next.id);
     /** @type {HTMLElement | null} */ (found)?.focus();
   };

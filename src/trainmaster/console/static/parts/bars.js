@@ -7,7 +7,7 @@ import { tint } from "./small.js";
 
 /** @typedef {import("../views/scale.js").Segment} Segment */
 
-/** Patterns for what is not used: they tell states apart without colour. */
+/** Patterns for what is not used: they tell states apart without color. */
 export const Patterns = () => html`<svg class="patterns" aria-hidden="true" width="0" height="0">
   <defs>
     <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">

@@ -18,7 +18,7 @@ const LETTER = 6.5;
 /** Marks of how an attempt ended. @type {Record<string, string>} */
 const ENDS = { failed: "✕", preempted: "↺", resized: "⇄", stopped: "■", cancelled: "–" };
 
-/** Patterns of running and planned bars in the colour of each share. */
+/** Patterns of running and planned bars in the color of each share. */
 export const TimePatterns = () => html`<svg class="patterns" aria-hidden="true" width="0" height="0"><defs>
   ${Array.from({ length: 8 }, (_, number) => html`
     <pattern key=${`r${number}`} id=${`runs-tint${number}`} class=${`tint${number}`} width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">

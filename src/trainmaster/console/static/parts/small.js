@@ -18,13 +18,13 @@ export const State = ({ state, brief }) => {
 /** @param {{name: string, row?: boolean}} props */
 export const JobLink = ({ name, row }) => html`<a class="job" href=${jobHash(name)} data-row=${row ? "" : undefined}>${name}</a>`;
 
-/** A share with its colour. @param {{share: string}} props */
+/** A share with its color. @param {{share: string}} props */
 export const Share = ({ share }) =>
   html`<span class="share"><svg class="dot" viewBox="0 0 8 8" aria-hidden="true"><rect width="8" height="8" rx="2" class=${tint(share)} /></svg>${share}</span>`;
 
 const tintOf = tints();
 
-/** Return the class of a share's colour. @param {string} share */
+/** Return the class of a share's color. @param {string} share */
 export const tint = (share) => `tint${tintOf(share)}`;
 
 /** A dialog over the page; Escape closes it. @param {{title: string, onClose: () => void, children?: any, wide?: boolean}} props */

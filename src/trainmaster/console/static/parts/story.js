@@ -43,7 +43,7 @@ export function TimeTable({ schedule, from, to, job, now }) {
 /** @param {string | null} at @param {string | null} low @param {string | null} high @param {number} now */
 const ranged = (at, low, high, now) => !at ? "–" : html`<time datetime=${at} title=${utc(at)}>${clock(at, now)}</time>${low && high && low !== high && html`<span class="muted"> ${clock(low, now)} to ${clock(high, now)}</span>`}`;
 
-/** What colours and patterns mean. @param {{shares: string[], kinds: string[]}} props */
+/** What colors and patterns mean. @param {{shares: string[], kinds: string[]}} props */
 export const TimeLegend = ({ shares, kinds }) => html`<ul class="legend" aria-label="Legend">
   ${shares.map((share) => html`<li key=${share}><svg class="swatch" aria-hidden="true"><rect width="100%" height="100%" rx="2" class=${tint(share)} /></svg>${share}</li>`)}
   ${kinds.map((kind) => html`<li key=${`kind ${kind}`}><svg class="swatch" viewBox="0 0 18 11" aria-hidden="true"><g class=${`tl-bar tint-none ${kind}`}><rect class="body" width="18" height="11" rx="2" fill=${["running", "planned"].includes(kind) ? `url(#${kind === "running" ? "runs" : "planned"}-tint7)` : undefined} /><rect class="edge" x="0.5" y="0.5" width="17" height="10" rx="2" /></g></svg>${kind === "running" ? "until the expected end" : KINDS[kind]}</li>`)}

@@ -94,7 +94,7 @@ export function consequence(action, job, priority, queue, now) {
   if (action === "cancel") return cancelled(job, now);
   if (action === "hold") return `It leaves the queue${job.position ? ` (now in place ${job.position})` : ""} and keeps its entry time.`;
   if (action === "release") return `It enters the queue with priority ${job.priority} and the entry time that it had.`;
-  return reprioritised(job, priority, queue);
+  return reprioritized(job, priority, queue);
 }
 
 /** @param {Job} job @param {number} now */
@@ -110,7 +110,7 @@ const inOrder = (one, other) =>
   other.priority - one.priority || Date.parse(one.entryTime) - Date.parse(other.entryTime) || (one.jobName < other.jobName ? -1 : 1);
 
 /** @param {Job} job @param {number | null} priority @param {Job[] | null} queue */
-function reprioritised(job, priority, queue) {
+function reprioritized(job, priority, queue) {
   if (priority === null || priority === job.priority) return `It has priority ${job.priority} now.`;
   const change = `Priority ${job.priority} becomes ${priority}.`;
   if (!WAITING.includes(job.jobState) || queue === null) return change;

@@ -90,7 +90,7 @@ export function charts({ by, groups }) {
  * Return the part of each pool's cap, as it is now, that jobs used in the period.
  * @param {Usage} usage by pool @param {{name: string, cap: number, kind: string}[]} pools
  */
-export function utilisation({ from, to, groups }, pools) {
+export function utilization({ from, to, groups }, pools) {
   const hours = (Date.parse(to) - Date.parse(from)) / HOUR;
   return pools.filter((pool) => pool.kind !== "service" && pool.cap > 0).map((pool) => {
     const used = groups.find((group) => group.name === pool.name)?.instanceHours ?? 0;

@@ -83,8 +83,8 @@ export const sharesOf = (...lists) => [...new Set(lists.flat().map((job) => job.
 const TINTS = 8;
 
 /**
- * Return a function from shares to numbers of colours: those of its name, or the next one that no other share has.
- * It keeps what it has returned, so that a share has one colour on all pages.
+ * Return a function from shares to numbers of colors: those of its name, or the next one that no other share has.
+ * It keeps what it has returned, so that a share has one color on all pages.
  */
 export function tints() {
   /** @type {Map<string, number>} */

@@ -130,7 +130,7 @@ function whisker(low, expected, high, at) {
 }
 
 /**
- * Return bars for intervals that are too thin: neighbours become one, which keeps the rows that they have in each column.
+ * Return bars for intervals that are too thin: neighbors become one, which keeps the rows that they have in each column.
  * @param {Placed[]} thin @param {string} pool @param {View} view @param {number} column @returns {Bar[]}
  */
 function merge(thin, pool, view, column) {
@@ -215,7 +215,7 @@ const between = (from, until, now) => `${clock(new Date(from).toISOString(), now
  * Return the bar to which an arrow leads: in time within its lane, or to the nearest one above or below, also of another lane.
  * @param {Bar[][]} bars @param {string} id @param {string} key
  */
-export function neighbour(bars, id, key) {
+export function neighbor(bars, id, key) {
   const number = Math.max(0, bars.findIndex((each) => each.some((one) => one.id === id)));
   const own = bars[number] ?? [];
   const at = own.findIndex((each) => each.id === id);

@@ -61,7 +61,7 @@ from trainmaster.domain.jobs.lifecycle.waiting import (
     hold_unlaunched,
     record_pool_creation,
     release,
-    reprioritise,
+    reprioritize,
     set_feasible,
     set_infeasible,
 )
@@ -106,7 +106,7 @@ __all__ = [
     "record_restarts",
     "release",
     "remove_member",
-    "reprioritise",
+    "reprioritize",
     "request_stop",
     "requeue_unlaunched",
     "reserve",

@@ -30,7 +30,7 @@ def cancel(job: Job, now: datetime, who: str) -> Job:
     return move(job, JobState.CANCELLED, now, f"cancelled by {who}", reservation=None, retry_at=None, ended_at=now)
 
 
-def reprioritise(job: Job, priority: int, now: datetime, who: str) -> Job:
+def reprioritize(job: Job, priority: int, now: datetime, who: str) -> Job:
     """Set the job's priority; it keeps its entry time."""
     return note(job, now, f"priority {job.priority} -> {priority} by {who}", priority=priority)
 

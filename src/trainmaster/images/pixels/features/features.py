@@ -139,7 +139,7 @@ def box_of(feature: Feature) -> Box | None:
 def is_clipped(box: Box, tile: Window, part: Window) -> bool:
     """Return whether a box reaches an edge of its tile beyond which the requested part continues.
 
-    A neighbouring tile may show the whole object.
+    A neighboring tile may show the whole object.
     """
     low_x, low_y, high_x, high_y = box
     right, bottom = tile.column + tile.width, tile.row + tile.height

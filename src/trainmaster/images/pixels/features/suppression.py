@@ -1,6 +1,6 @@
 """Removal of duplicate features that overlapping tiles show twice.
 
-Features that a tile's edge has cut off are dropped if a neighbouring tile shows the whole; so are points that another
+Features that a tile's edge has cut off are dropped if a neighboring tile shows the whole; so are points that another
 tile shows too. NMS keeps the best of overlapping boxes; SOFT_NMS lowers the scores of the others instead (Bodla et al.,
 2017, Gaussian). Only features of one class are compared.
 """

@@ -126,7 +126,7 @@ def _encoded(pixels: Pixels, placing: Placing, chip: Chip, driver: str, options:
         draft = stack.enter_context(MemoryFile(ext=".tif"))
         with draft.open(driver="GTiff", **profile) as written:
             written.write(pixels)
-            written.colorinterp = _colours(chip, bands)
+            written.colorinterp = _colors(chip, bands)
             if placing.gcps:
                 written.gcps = (list(placing.gcps), placing.gcps_crs)
             if placing.rpcs is not None:
@@ -137,9 +137,9 @@ def _encoded(pixels: Pixels, placing: Placing, chip: Chip, driver: str, options:
         return bytes(tile.getbuffer())
 
 
-def _colours(chip: Chip, bands: int) -> Sequence[ColorInterp]:
+def _colors(chip: Chip, bands: int) -> Sequence[ColorInterp]:
     """Return the image's color interpretations without palettes, which tiles do not have."""
-    kept = chip.colours[:bands]
+    kept = chip.colors[:bands]
     return tuple(ColorInterp.gray if each is ColorInterp.palette else each for each in kept)
 
 

@@ -59,7 +59,7 @@ class Chip:
     pixels: Pixels
     placing: Placing
     scale: Callable[[], Scale | None]
-    colours: tuple[ColorInterp, ...]
+    colors: tuple[ColorInterp, ...]
     nodata: float | None
 
 
@@ -101,9 +101,9 @@ class Image:
             pixels = image.read(window=there)
             placing = placing_of(image, window) if self.georeference is not None else Placing()
             if self._palette is not None:
-                coloured = np.moveaxis(self._palette.take(pixels[0], axis=0, mode="clip"), -1, 0)
-                names = _COLOURS[: len(coloured)] if len(coloured) > 1 else (ColorInterp.gray,)
-                return Chip(coloured, placing, self.scale, names, None)
+                colored = np.moveaxis(self._palette.take(pixels[0], axis=0, mode="clip"), -1, 0)
+                names = _COLORS[: len(colored)] if len(colored) > 1 else (ColorInterp.gray,)
+                return Chip(colored, placing, self.scale, names, None)
             return Chip(pixels, placing, self.scale, tuple(image.colorinterp), image.nodata)
 
     def scale(self) -> Scale | None:
@@ -161,7 +161,7 @@ MAX_BYTES = 256 * 1024 * 1024
 
 def check_memory(image: DatasetReader, window: Window) -> None:
     """Raise `InvalidRequest` for a tile that does not fit into a worker's memory."""
-    size = window.width * window.height * (len(_COLOURS) if _is_paletted(image) else _depth(image))
+    size = window.width * window.height * (len(_COLORS) if _is_paletted(image) else _depth(image))
     if size > MAX_BYTES:
         colormap = f"a tile of {window.width} x {window.height} pixels has {size} bytes, more than {MAX_BYTES}"
         raise InvalidRequest(colormap, field="imageProcessorTileSize", hint="Use smaller tiles.")
@@ -185,7 +185,7 @@ def _depth(image: DatasetReader) -> int:
     return sum(np.dtype(each).itemsize for each in image.dtypes)
 
 
-_COLOURS = (ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.alpha)
+_COLORS = (ColorInterp.red, ColorInterp.green, ColorInterp.blue, ColorInterp.alpha)
 
 
 def palette_of(image: DatasetReader) -> NDArray[np.uint8] | None:
@@ -199,12 +199,12 @@ def palette_of(image: DatasetReader) -> NDArray[np.uint8] | None:
         colormap = image.colormap(1)
     except ValueError:
         return None
-    colours = np.zeros((max(colormap) + 1, 4), dtype=np.uint8)
-    for index, colour in colormap.items():
-        colours[index] = colour
-    if not (colours[:, 3] == _OPAQUE).all():
-        return colours
-    return colours[:, :3] if (colours[:, :3] != colours[:, :1]).any() else colours[:, :1]
+    colors = np.zeros((max(colormap) + 1, 4), dtype=np.uint8)
+    for index, color in colormap.items():
+        colors[index] = color
+    if not (colors[:, 3] == _OPAQUE).all():
+        return colors
+    return colors[:, :3] if (colors[:, :3] != colors[:, :1]).any() else colors[:, :1]
 
 
 def _is_paletted(image: DatasetReader) -> bool:

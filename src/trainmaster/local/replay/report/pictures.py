@@ -26,7 +26,7 @@ _MAX_LABELS = 40
 _MAX_SHARES = 10
 _UNITS = ((3 * 86_400.0, 86_400.0, "days"), (3 * 3_600.0, 3_600.0, "hours"), (0.0, 60.0, "minutes"))
 _SIZES = ((1, "1 GPU"), (7, "2 to 7"), (31, "8 to 31"), (None, "32 and more"))
-_COLOURS = (
+_COLORS = (
     *("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2"),
     *("#b279a2", "#eeca3b", "#9d755d", "#ff9da6", "#79706e"),
 )
@@ -85,19 +85,19 @@ def gantt_figure(run: Run) -> Figure:
     axes = figure.subplots()
     scale, unit, begin = _scale(run.results)
     boxes = bars(run.results, run.cap)
-    names, kind_of = _colour_keys(run.results)
+    names, kind_of = _color_keys(run.results)
     places = [Rectangle(((b.start - begin) / scale, b.first), (b.end - b.start) / scale, b.count) for b in boxes]
-    colours = [_shade(_colour(kind_of(box.results)), box.number) for box in boxes]
+    colors = [_shade(_color(kind_of(box.results)), box.number) for box in boxes]
     edge = 0.4 if len(boxes) <= _MAX_VECTOR_ITEMS else 0.0
     axes.add_collection(
         PatchCollection(
-            places, facecolor=colours, edgecolor="white", linewidth=edge, rasterized=len(boxes) > _MAX_VECTOR_ITEMS
+            places, facecolor=colors, edgecolor="white", linewidth=edge, rasterized=len(boxes) > _MAX_VECTOR_ITEMS
         )
     )
     end = max(each.finish for each in run.results)
     axes.set(title=_title(run), xlabel=unit, ylabel="GPU", xlim=(0, (end - begin) / scale or 1), ylim=(0, run.cap))
     _label(axes, boxes, begin, scale)
-    patches = [Patch(color=_colour(number), label=name) for number, name in enumerate(names)]
+    patches = [Patch(color=_color(number), label=name) for number, name in enumerate(names)]
     axes.legend(handles=patches, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     _plain(axes)
     return figure
@@ -121,7 +121,7 @@ def _label(axes: Axes, boxes: Sequence[Bar], begin: float, scale: float) -> None
         axes.text(middle, box.first + box.count / 2, box.results.job.job_id.replace("$", r"\$"), **place)
 
 
-def _colour_keys(results: Sequence[JobResult]) -> tuple[list[str], Callable[[JobResult], int]]:
+def _color_keys(results: Sequence[JobResult]) -> tuple[list[str], Callable[[JobResult], int]]:
     """Return the names of the colors, and a function from a job to its color."""
     shares = sorted({each.job.share for each in results})
     if 1 < len(shares) <= _MAX_SHARES:
@@ -130,15 +130,15 @@ def _colour_keys(results: Sequence[JobResult]) -> tuple[list[str], Callable[[Job
     return names, lambda each: next(n for n, (high, _) in enumerate(_SIZES) if high is None or each.job.gpus <= high)
 
 
-def _colour(number: int) -> str:
-    return _COLOURS[number % len(_COLOURS)]
+def _color(number: int) -> str:
+    return _COLORS[number % len(_COLORS)]
 
 
-def _shade(colour: str, number: int) -> tuple[float, ...]:
+def _shade(color: str, number: int) -> tuple[float, ...]:
     """Lighten the color for every second and third job, to tell adjacent jobs apart."""
     from matplotlib.colors import to_rgb
 
-    return tuple(part + (1 - part) * 0.14 * (number % 3) for part in to_rgb(colour))
+    return tuple(part + (1 - part) * 0.14 * (number % 3) for part in to_rgb(color))
 
 
 def _scale(results: Sequence[JobResult]) -> tuple[float, str, float]:
