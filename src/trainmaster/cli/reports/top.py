@@ -19,12 +19,12 @@ from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.usage import UsageError
 from trainmaster.cli.output.fit import cut
 from trainmaster.cli.output.listing import jobs_table, sort_jobs
-from trainmaster.cli.output.render import coloured, plain
+from trainmaster.cli.output.render import colored, plain
 from trainmaster.cli.queue.pools_table import pools_table
 from trainmaster.client.api.errors import ApiError
 from trainmaster.client.views.states import ENDED
 from trainmaster.client.views.types import JobState
-from trainmaster.domain.text import sanitize
+from trainmaster.domain.text import one_line, sanitize
 
 if TYPE_CHECKING:
     from trainmaster.cli.output.render import Paint
@@ -51,7 +51,7 @@ def top(
     cli = cli_context(context)
     if not (cli.is_terminal(sys.stdout) and sys.stdin.isatty()):
         raise UsageError("top needs a terminal; `trainmaster ls` and `trainmaster pools` print to pipes and files.")
-    paint = coloured if cli.has_colours(sys.stdout) else plain
+    paint = colored if cli.has_colors(sys.stdout) else plain
     with cli.api() as api:
         feed = Feed(api, cli.now)
         feed.read()
@@ -116,7 +116,7 @@ def _headline(feed: Feed, now: datetime) -> str:
     states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "idle"
     if feed.problem is not None:
         since = "" if feed.as_of is None else f" since {feed.as_of:%H:%M:%S}"
-        return f"{now:%H:%M:%S}  Not updated{since}: {feed.problem.message}"
+        return f"{now:%H:%M:%S}  Not updated{since}: {one_line(feed.problem.message)}"
     return f"{now:%H:%M:%S}  {states}{' and more' if feed.more else ''}  (q quits)"
 
 

@@ -38,7 +38,7 @@ from fake_api import (
 from hostile_api import HOSTILE, HostileApi, with_text
 from trainmaster.cli.output.listing import jobs_table
 from trainmaster.cli.output.progress import LiveTable
-from trainmaster.cli.output.render import coloured, history_table
+from trainmaster.cli.output.render import colored, history_table
 from trainmaster.cli.program import build
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import Conflict
@@ -51,8 +51,8 @@ from trainmaster.domain.text import sanitize
 REQUEST = json.dumps(a_request("new"))
 MOMENT = "2026-11-20T14:00:00Z"
 HEADER = frozenset(map(chr, range(1, 127))) - {"\r", "\n"}
-ALONE = frozenset({"demo", "replay", "deploy", "upgrade", "uninstall", "console", "exporter"})
-"""Commands that print nothing of an API."""
+ALONE = frozenset({"demo", "replay", "deploy", "upgrade", "uninstall", "console", "exporter", "top"})
+"""Commands that print nothing of an API, and one that takes the terminal: `test_cli_top.py` has its screen."""
 EXPORT = json.dumps({"trainmasterExport": 1, "settings": {}, "pools": [], "jobs": [{"request": a_request("a")}]})
 
 COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
@@ -260,10 +260,10 @@ def _path_of(command: Any, arguments: Sequence[str]) -> tuple[str, ...]:
     return () if inside is None else (arguments[0], *_path_of(inside, arguments[1:]))
 
 
-def test_on_a_terminal_only_our_own_words_have_colours() -> None:
+def test_on_a_terminal_only_our_own_words_have_colors() -> None:
     job: Any = sanitize(with_text(a_view("j", "failed", failureReason="bad"), HOSTILE))
     ours = {typer.style("failed", fg="red"), typer.style("pending")}
-    for table in (jobs_table([job], NOW, coloured, width=200), history_table(job["history"], NOW, coloured)):
+    for table in (jobs_table([job], NOW, colored, width=200), history_table(job["history"], NOW, colored)):
         rest = re.sub("|".join(map(re.escape, ours)), "", table)
         assert unseen(rest) == []
 

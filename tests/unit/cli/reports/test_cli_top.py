@@ -19,6 +19,7 @@ import pytest
 from cli_terminal import NOW, Terminal
 from fake_api import FakeApi, a_pool, served
 from trainmaster.cli.reports.top import Feed, screen
+from trainmaster.client.api.errors import Unreachable
 
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
@@ -145,3 +146,17 @@ def test_every_end_restores_the_terminal(world: FakeApi, ending: str | signal.Si
         assert LEAVE in read_until(master, LEAVE)
         assert process.wait(timeout=30) == 0
         assert termios.tcgetattr(slave) == before
+
+
+def test_hostile_texts_of_the_api_are_shown_without_effect(world: FakeApi, run: Terminal) -> None:
+    hostile = "\x1b[2J\x9b1m\r\n[bold]\u202eme"
+    world.page_length = 100
+    world.add("held", "held", 5)
+    world.jobs["held"] |= {"jobName": hostile, "submittedBy": hostile, "share": hostile}
+    feed = feed_of(world, run)
+    feed.pools[0]["pool"] = hostile
+    shown = screen(feed, NOW, (200, 24))
+    feed.problem = Unreachable(hostile)
+    shown += screen(feed, NOW, (200, 24))
+    assert all(character.isprintable() for character in shown.replace("\n", ""))
+    assert "[bold]" in shown
