@@ -40,6 +40,13 @@ STYLE = (
     ),
     Check(
         check_type=types.Existence(
+            items=("colours?", "honour(ed|s)?", "behaviours?", "favours?", "licences?", "neighbours?", "utilisation")
+        ),
+        path="trainmaster.spelling",
+        message="'{}': spell it as AWS does.",
+    ),
+    Check(
+        check_type=types.Existence(
             items=("is to be had", "had better", "all that there is", "what is what", "in vain")
         ),
         path="trainmaster.phrases",

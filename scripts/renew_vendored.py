@@ -50,7 +50,7 @@ def renew(package: dict[str, Any]) -> None:
 
 
 def copy(files: tarfile.TarFile, each: dict[str, str]) -> None:
-    """Write one file of a package: modules import their neighbour by its path, and no source map is named."""
+    """Write one file of a package: modules import their neighbor by its path, and no source map is named."""
     member = files.extractfile(f"package/{each['from']}")
     if member is None:
         sys.exit(f"the package has no file {each['from']}")
