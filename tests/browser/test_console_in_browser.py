@@ -195,6 +195,16 @@ def test_the_palette_goes_to_a_job(open_page):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+def test_the_palette_finds_jobs_that_the_page_does_not_show(open_page):
+    page = open_page("#/queue")
+    expect(page.get_by_role("link", name="embed-3")).to_have_count(0)
+    page.keyboard.press("Control+k")
+    page.get_by_role("dialog").get_by_label("Name").fill("embed-3")
+    page.clock.run_for(400)
+    page.get_by_role("dialog").get_by_role("button", name="embed-3").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("embed-3")
+
+
 def test_shortcuts_of_one_letter_can_be_switched_off(open_page):
     page = open_page("#/now")
     page.keyboard.press("?")

@@ -112,6 +112,9 @@ test("sections keep every job once, in the order of their places", () => {
   assert.deepEqual(held.jobs.map((each) => each.jobName), ["h"]);
   assert.deepEqual(sections([page(waiting), undefined], { text: "DEE" }).flatMap((each) => each.jobs).map((each) => each.jobName), ["deep"]);
   assert.equal(sections([page(waiting)], { state: "infeasible" })[0].jobs.length, 4);
+  const cut = { ...page(waiting), nextCursor: "more" };
+  assert.equal(sections([cut], { text: "deep" })[0].note, "among the 4 jobs of this page");
+  assert.equal(sections([cut], {})[0].note, "in the order in which passes consider them");
 });
 
 test("the consequences of a change are told before it", () => {

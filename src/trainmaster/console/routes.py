@@ -42,7 +42,7 @@ class Route:
 
 
 ROUTES: Final = (
-    Route("GET", ("jobs",), _LISTED | {"state", "share", "pool", "mine", "since"}),
+    Route("GET", ("jobs",), _LISTED | {"state", "share", "pool", "mine", "since", "prefix"}),
     Route("GET", ("jobs", NAME), frozenset({"why"})),
     Route("GET", ("queue",), _LISTED),
     Route("GET", ("pools",), frozenset({"history"})),
@@ -52,7 +52,6 @@ ROUTES: Final = (
     Route("POST", ("add-job",), changes=True),
     Route("PATCH", ("pools", NAME), changes=True),
     Route("DELETE", ("pools", NAME), frozenset({"force", "version"}), changes=True),
-    Route("GET", ("shares",)),
     Route("GET", ("usage",), frozenset({"from", "to", "by", "cursor"})),
     Route("GET", ("settings",)),
     Route("GET", ("audit",), _LISTED | {"since", "until", "job", "who", "action"}),

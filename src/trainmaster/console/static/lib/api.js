@@ -23,6 +23,10 @@ let asked = null;
 /** Return the API's own document, asked for once. @returns {Promise<{paths: Record<string, any>, components: {schemas: Record<string, any>}}>} */
 export const apiDocument = () => (asked ??= read("/openapi.json").catch((error) => ((asked = null), Promise.reject(error))));
 
+/** Return the names of jobs in all states that begin so. @param {string} prefix @returns {Promise<string[]>} */
+export const namesFrom = (prefix) =>
+  read(`/jobs?${new URLSearchParams({ prefix, limit: "8" })}`).then(({ jobs }) => jobs.map((/** @type {any} */ job) => job.jobName));
+
 /** Return the first jobs of the queue. @returns {Promise<import("./types.js").QueuePage>} */
 export const firstOfQueue = () => ask("api/queue?limit=100");
 

@@ -1,6 +1,7 @@
 // The help for the keyboard, and the palette that goes to a job by its name.
 
-import { html, useState } from "../lib/html.js";
+import { namesFrom } from "../lib/api.js";
+import { html, useEffect, useState } from "../lib/html.js";
 import { SHORTCUTS } from "../lib/keys.js";
 import { jobHash } from "../lib/route.js";
 import { Dialog } from "./small.js";
@@ -19,7 +20,14 @@ export const Help = ({ enabled, onEnabled, onClose }) => html`<${Dialog} title="
 export function Palette({ names, onClose }) {
   const [text, setText] = useState("");
   const wanted = text.trim().toLowerCase();
-  const found = names.filter((name) => name.toLowerCase().includes(wanted)).slice(0, 8);
+  const [others, setOthers] = useState(/** @type {string[]} */ ([]));
+  const near = names.filter((name) => name.toLowerCase().includes(wanted));
+  const found = [...new Set([...near, ...(wanted ? others.filter((name) => name.startsWith(text.trim())) : [])])].slice(0, 8);
+  useEffect(() => {
+    if (!wanted) return;
+    const asking = setTimeout(() => namesFrom(text.trim()).then(setOthers, () => setOthers([])), 200);
+    return () => clearTimeout(asking);
+  }, [wanted]);
   const open = (/** @type {string} */ name) => {
     onClose();
     location.hash = jobHash(name);

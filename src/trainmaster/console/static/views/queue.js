@@ -32,10 +32,11 @@ export function readsOf({ state = "", share, pool, cursor }) {
 export function sections(pages, { state = "", text = "" }) {
   const [first, second] = pages.map((page) => (page?.jobs ?? []).filter((job) => has(job, text)));
   const title = FILTERS[/** @type {keyof typeof FILTERS} */ (state)] ?? "Jobs";
-  if (state) return [{ title, note: "", jobs: first ?? [] }];
+  const part = text.trim() && pages[0]?.nextCursor ? `among the ${pages[0].jobs.length} jobs of this page` : "";
+  if (state) return [{ title, note: part, jobs: first ?? [] }];
   const never = (/** @type {Job} */ job) => NEVER.includes(job.reason?.type ?? "");
   return [
-    { title: "In the queue", note: "in the order in which passes consider them", jobs: (first ?? []).filter((job) => !never(job)).sort(byPlace) },
+    { title: "In the queue", note: part || "in the order in which passes consider them", jobs: (first ?? []).filter((job) => !never(job)).sort(byPlace) },
     { title: "Can never start", note: "no pool fits, as the pools are now", jobs: (first ?? []).filter(never) },
     { title: "Held", note: "outside the queue until released or due", jobs: second ?? [] },
   ];
