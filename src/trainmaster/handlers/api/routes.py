@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from http import HTTPStatus
 from typing import Annotated, Any, Protocol
 
@@ -477,7 +478,12 @@ class Routes:
     @operation("GET", "/openapi.json", Action.DESCRIBE, "This document", {200: ("An OpenAPI 3.1 document.", None)})
     def openapi(self) -> Response[str]:
         """Return this document, in OpenAPI 3.1."""
-        return _document(document(self._app, self._kinds))
+        return Response(HTTPStatus.OK.value, "application/json", self._openapi)
+
+    @cached_property
+    def _openapi(self) -> str:
+        """The document; it takes a second to make, and does not change."""
+        return json.dumps(document(self._app, self._kinds))
 
     def _unless_unchanged(self, answer: Callable[[], BaseModel]) -> Response[str]:
         return unless_unchanged(self._parts.api_context, self._app.current_event.raw_event, answer)
