@@ -78,6 +78,8 @@ class Route:
         self.message_of: Callable[[JobView], str] = sentence_of
         self.cache = JobCache(api)
         self._session = weakref.ref(session)
+        self._siblings = _siblings.setdefault(session, weakref.WeakSet())
+        self._siblings.add(self)
         self._lists = _lists_of(api)
         self._transitions = TransitionLog()
         self._logs = AttemptLogs(self, weakref.ref(session))
@@ -96,6 +98,15 @@ class Route:
             "AddTags": self._add_tags,
             "DeleteTags": self._delete_tags,
         }
+
+    def newest_view(self, name: str) -> JobDetailView | None:
+        """Return the newest view of the job of this name or with an attempt of this name, without an API call.
+
+        Several sessions of the SDK may share one of boto3. Each then has a route, and the first route answers what the
+        last one asks.
+        """
+        seen = [view for route in self._siblings if route.enabled and (view := route.cache.seen(name))]
+        return max(seen, key=lambda view: view[1])[0] if seen else None
 
     @property
     def api(self) -> ApiClient:
@@ -362,6 +373,8 @@ class Route:
 
 # The session's events keep its route alive; a strong reference here would leak both.
 _routes: weakref.WeakKeyDictionary[boto3.session.Session, weakref.ref[Route]] = weakref.WeakKeyDictionary()
+_siblings: weakref.WeakKeyDictionary[boto3.session.Session, weakref.WeakSet[Route]] = weakref.WeakKeyDictionary()
+"""All routes of a session: those of the SDK's sessions over it, besides the one of `route_to_queue`."""
 
 
 def route_to_queue(

@@ -50,10 +50,15 @@ class JobCache:
 
     def cached(self, name: str) -> JobDetailView | None:
         """Return the last view of the job of this name or with an attempt of this name, without an API call."""
+        found = self.seen(name)
+        return found[0] if found else None
+
+    def seen(self, name: str) -> tuple[JobDetailView, float] | None:
+        """Return the view as `cached` does, and the clock's time at which it was fetched."""
         with self._lock:
             if name in self._views:
-                return self._views[name][0]
-            return next((job for job, _ in self._views.values() if name in attempt_names(job)), None)
+                return self._views[name]
+            return next((view for view in self._views.values() if name in attempt_names(view[0])), None)
 
     def _store(self, name: str, job: JobDetailView) -> None:
         with self._lock:

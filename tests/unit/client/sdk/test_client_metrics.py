@@ -157,3 +157,14 @@ def test_a_route_that_does_not_know_the_job_leaves_it_to_the_other(
     other.cache.look_up(job.name)
     route.cache.forget(job.name)
     assert losses(job.name) == [3.0, 2.0, 1.0]
+
+
+def test_the_newest_view_of_a_job_counts_whichever_route_has_it(
+    job: Curves, losses: Callable[..., list[float]], session: boto3.session.Session, cloudwatch: Any, route: Route
+) -> None:
+    other = Route(session, route.api)
+    for events in (session.events, cloudwatch.meta.events):
+        other.attach_readers(events)
+    job.attempt(STARTS[-1] + timedelta(hours=1), 0.5)
+    other.cache.look_up(job.name)
+    assert losses(job.name, STARTS[-1] + timedelta(hours=1)) == [3.0, 2.0, 1.0, 0.5]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from trainmaster.client.logs import LOG_GROUP, host_of, list_streams
 from trainmaster.client.sdk.attempts.joining import join, joining
-from trainmaster.client.sdk.job_cache import JobCache, attempt_names
+from trainmaster.client.sdk.job_cache import attempt_names
 from trainmaster.client.sdk.response_codec import BotoResponse, make_response, request_of
 
 if TYPE_CHECKING:
@@ -21,21 +21,26 @@ if TYPE_CHECKING:
     from botocore.hooks import BaseEventHooks
     from botocore.model import OperationModel
 
+    from trainmaster.client.views.types import JobDetailView
+
 _EVENTS = tuple(f"before-call.cloudwatch-logs.{operation}" for operation in ("DescribeLogStreams", "GetLogEvents"))
 _MARKER = "trainmaster"
 
 
-class CachingRoute(Protocol):
+class RouteOfViews(Protocol):
     """The part of a route that its handlers for attempts need."""
 
     enabled: bool
-    cache: JobCache
+
+    def newest_view(self, name: str) -> JobDetailView | None:
+        """Return the newest view of the job of this name or with an attempt of this name; see `Route`."""
+        ...
 
 
 class AttemptLogs:
     """Handlers of DescribeLogStreams and GetLogEvents for jobs with several attempts."""
 
-    def __init__(self, route: CachingRoute, session: weakref.ref[boto3.session.Session]) -> None:
+    def __init__(self, route: RouteOfViews, session: weakref.ref[boto3.session.Session]) -> None:
         self._route = route
         self._session = session
         self._readers: dict[str, Any] = {}
@@ -106,7 +111,7 @@ class AttemptLogs:
     def _attempts_of(self, stream_or_prefix: str) -> list[str] | None:
         """Return the attempts of the stream's job, oldest first; None if there is nothing to join."""
         name, slash, _ = stream_or_prefix.partition("/")
-        job = self._route.cache.cached(name) if slash else None
+        job = self._route.newest_view(name) if slash else None
         names = attempt_names(job) if job else []
         return names if len(names) > 1 else None
 

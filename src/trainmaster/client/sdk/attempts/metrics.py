@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import boto3
     from botocore.hooks import BaseEventHooks
 
-    from trainmaster.client.sdk.attempts.logs import CachingRoute
+    from trainmaster.client.sdk.attempts.logs import RouteOfViews
     from trainmaster.client.sdk.response_codec import BotoResponse
     from trainmaster.client.views.types import AttemptView, JobDetailView
 
@@ -38,7 +38,7 @@ _MARGIN = timedelta(minutes=1)
 class AttemptMetrics:
     """Handlers of GetMetricStatistics for jobs with several attempts."""
 
-    def __init__(self, route: CachingRoute, session: weakref.ref[boto3.session.Session]) -> None:
+    def __init__(self, route: RouteOfViews, session: weakref.ref[boto3.session.Session]) -> None:
         self._route = route
         self._session = session
 
@@ -77,7 +77,7 @@ class AttemptMetrics:
     def _job_of(self, request: Mapping[str, Any]) -> JobDetailView | None:
         """Return the job whose metrics a request is for, if it has several attempts; None otherwise."""
         names = [each["Value"] for each in request.get("Dimensions", []) if each["Name"] == _DIMENSION]
-        job = self._route.cache.cached(names[0]) if names else None
+        job = self._route.newest_view(names[0]) if names else None
         return job if job is not None and job["jobName"] == names[0] and len(_started(job)) > 1 else None
 
 
