@@ -76,7 +76,7 @@ NEEDS = {
         *of_logs("sagemaker-queue-api"),
     ],
     "ManagerRole": [
-        *(on_table(each) for each in ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem")),
+        *(on_table(each) for each in ("BatchGetItem", "DeleteItem", "GetItem", "PutItem")),
         *(on_table(each) for each in ("Query", "UpdateItem")),
         on_table("PutItem", ADOPTIONS),
         on_table("Query", "2026-11", FINISHED),

@@ -136,10 +136,6 @@ class Table:
         """Return the action of a transaction that deletes the row."""
         return {"Delete": {"TableName": self.name, "Key": _key(key), **(guard.condition() if guard else {})}}
 
-    def check_action(self, key: Key, guard: Guard) -> Action:
-        """Return the action of a transaction that only checks the guard."""
-        return {"ConditionCheck": {"TableName": self.name, "Key": _key(key), **guard.condition()}}
-
     def commit(self, actions: Sequence[Any]) -> frozenset[int]:
         """Write all or nothing; return the numbers of the guards that failed, none if it is written.
 
