@@ -311,8 +311,12 @@ def interrupted(stage: Stage) -> tuple[dict[str, Any], str]:
         stage.asked(names[0], 2)
         signal.raise_signal(signal.SIGINT)
 
-    with meanwhile(interrupt), suppress(KeyboardInterrupt):
-        exec(cell, found)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs without
+    try:
+        with meanwhile(interrupt), suppress(KeyboardInterrupt):
+            exec(cell, found)
+    finally:
+        signal.signal(signal.SIGINT, before)
     return found, names[0]
 
 
