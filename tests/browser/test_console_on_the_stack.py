@@ -5,6 +5,7 @@ All details of the pages are tested on the queue in memory.
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -17,6 +18,21 @@ STACK_TIMEOUT = 30_000
 """Milliseconds for what the deployed queue does; a loaded machine is slow."""
 NEVER = "too-large-1"
 """It waits for good, so that nothing else changes it."""
+G5 = "ml.g5.12xlarge"
+REQUEST = {
+    "TrainingJobName": "pasted-1",
+    "RoleArn": "arn:aws:iam::000000000000:role/vision-training",
+    "AlgorithmSpecification": {
+        "TrainingImage": "000000000000.dkr.ecr.us-east-1.amazonaws.com/vision:1",
+        "TrainingInputMode": "File",
+    },
+    "OutputDataConfig": {"S3OutputPath": "s3://vision/output"},
+    "CheckpointConfig": {"S3Uri": "s3://vision/checkpoints/pasted-1"},
+    "ResourceConfig": {"InstanceType": G5, "InstanceCount": 12, "VolumeSizeInGB": 50},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 900},
+    "Tags": [{"Key": "priority", "Value": "0"}, {"Key": "trainmaster:share", "Value": "vision"}],
+}
+"""It needs the whole pool at the lowest priority, so that it waits."""
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +112,62 @@ def test_a_running_job_is_cancelled_at_sagemaker(page):
     expect(title).to_contain_text("has been running", timeout=4 * STACK_TIMEOUT)
     act(page, "Cancel")
     expect(title).to_contain_text("is stopped", timeout=2 * STACK_TIMEOUT)
+
+
+def test_a_cap_is_changed(page):
+    for cap in (11, 12):
+        go(page, f"#/pools/{G5}")
+        page.get_by_role("button", name="Set cap…").click()
+        page.get_by_label("New cap").fill(str(cap))
+        page.get_by_role("button", name=f"Set cap {cap}").click()
+        expect(page.get_by_role("status")).to_contain_text(f"{G5} has a cap of {cap}", timeout=STACK_TIMEOUT)
+
+
+def test_a_pool_is_drained_and_resumed_and_its_removal_refused(page):
+    go(page, f"#/pools/{G5}")
+    page.get_by_role("button", name="Drain…").click()
+    page.get_by_role("dialog").get_by_role("button", name=f"Drain {G5}").click()
+    expect(page.locator(".lead")).to_contain_text("draining", timeout=STACK_TIMEOUT)
+    page.get_by_role("button", name="Resume…").click()
+    page.get_by_role("dialog").get_by_role("button", name=f"Resume {G5}").click()
+    expect(page.get_by_role("status")).to_contain_text("is in use", timeout=STACK_TIMEOUT)
+    page.get_by_role("button", name="Remove…").click()
+    dialog = page.get_by_role("dialog")
+    if dialog.get_by_label("Remove it even so").count():
+        dialog.get_by_label("Remove it even so").check()
+    dialog.get_by_role("button", name=f"Remove {G5}").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("The settings name a pool", timeout=STACK_TIMEOUT)
+    page.keyboard.press("Escape")
+
+
+def test_a_job_is_planned_and_submitted(page):
+    go(page, "#/plan")
+    page.get_by_label("Or paste a CreateTrainingJob request").fill(json.dumps(REQUEST))
+    answer = page.get_by_role("region", name="If you submitted it now")
+    expect(answer).to_contain_text("start", timeout=STACK_TIMEOUT)
+    page.get_by_role("button", name="Submit pasted-1").click()
+    title = page.get_by_role("heading", level=1)
+    expect(title).to_contain_text("pasted-1", timeout=STACK_TIMEOUT)
+    act(page, "Cancel")
+    expect(title).to_contain_text(re.compile("is cancelled|is stopped"), timeout=2 * STACK_TIMEOUT)
+
+
+def test_settings_are_saved(page):
+    go(page, "#/settings")
+    draft = page.get_by_role("textbox", name="Document")
+    draft.fill(json.dumps(json.loads(draft.input_value()) | {"patienceSeconds": 7200}, indent=2))
+    page.get_by_role("button", name="Review and save…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("row", name="patienceSeconds")).to_contain_text("7200 (2 h)")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("of the settings is in force", timeout=STACK_TIMEOUT)
+
+
+def test_the_audit_log_has_what_was_done(page):
+    go(page, "#/audit")
+    rows = page.locator("tbody")
+    for text in (G5, "pasted-1", NEVER):
+        expect(rows).to_contain_text(text, timeout=STACK_TIMEOUT)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
