@@ -42,6 +42,11 @@ test("a sentence sums a report up", () => {
   assert.equal(headline(usage([], { total: group(null, { jobs: 1, acceleratorHours: 8 }) }), 7), "1 job used 8 GPU hours in 7 days.");
 });
 
+test("priorities are in the order of the queue", () => {
+  const found = joined(usage([group("10"), group("-3")], { by: "priority" }), usage([group("9")], { by: "priority" }));
+  assert.deepEqual(found.groups.map((each) => each.name), ["10", "9", "-3"]);
+});
+
 test("charts have one scale each, and nothing lies beyond it", () => {
   const found = charts(usage([waited("a", [60, 600], { acceleratorHours: 10, lostAcceleratorHours: 2, dollars: 5 }), group("b", { acceleratorHours: 5, lostAcceleratorHours: 9 })]));
   assert.deepEqual(found.hours.map((row) => row.marks.map((mark) => [mark.look, mark.width])), [[["group", 80], ["lost", 20]], [["lost", 50]]]);

@@ -139,6 +139,7 @@ def histories(draw):
             "units": {pool: draw(st.integers(1, 3)) for pool in sorted(pools)},
             "share": draw(st.sampled_from(["a", "b"])),
             "submitted_by": draw(st.sampled_from(["ann", "bob", ""])),
+            "priority": draw(st.sampled_from([-3, 0, 10])),
         }
         make = draw(st.sampled_from([ended, preempted, None]))
         ago, hours = draw(st.integers(0, 30)), draw(st.integers(1, 9))
@@ -152,7 +153,7 @@ def histories(draw):
 @given(histories(), st.integers(1, 4))
 def test_sums_agree_whatever_they_are_grouped_by_and_however_they_are_read(jobs, limit):
     world = a_world(*jobs)
-    reports = {by: usage_of(world, by=by, **EVERYTHING) for by in ("share", "pool", "user")}
+    reports = {by: usage_of(world, by=by, **EVERYTHING) for by in ("share", "pool", "user", "priority")}
     total = reports["share"]["total"]
     for by, report in reports.items():
         assert report["total"] == total

@@ -201,7 +201,7 @@ class ApiClient:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> UsageView:
-        """Return a part of the usage in a period by share, pool or user; times are ISO 8601 with a zone.
+        """Return a part of the usage in a period by share, pool, user or priority; times are ISO 8601 with a zone.
 
         By default of the last week, by share, and of the first 500 jobs; `nextCursor` names the next part.
         """

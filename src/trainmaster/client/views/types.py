@@ -30,7 +30,7 @@ AuditAction = Literal[
 """The recorded changes."""
 
 
-By = Literal["share", "pool", "user"]
+By = Literal["share", "pool", "user", "priority"]
 """Groups of a usage report."""
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 from trainmaster.domain.percentile import percentile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trainmaster.client.views.types import UsageGroupView, UsageView
 
 
@@ -22,8 +24,13 @@ def joined(first: UsageView, second: UsageView) -> UsageView:
         "at": first["at"],
         "jobsRead": first["jobsRead"] + second["jobsRead"],
         "total": _sum(first["total"], second["total"]),
-        "groups": [groups[name] for name in sorted(groups)],
+        "groups": [groups[name] for name in _in_order(groups, second["by"])],
     }
+
+
+def _in_order(names: Iterable[str], by: str) -> list[str]:
+    """Return names as the API orders them: the highest priority first."""
+    return sorted(names, key=lambda priority: -int(priority)) if by == "priority" else sorted(names)
 
 
 def _sum(one: UsageGroupView, other: UsageGroupView) -> UsageGroupView:

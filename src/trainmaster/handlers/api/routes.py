@@ -291,7 +291,7 @@ class Routes:
         limit: JobsRead = MAX_JOBS,
         cursor: Cursor = None,
     ) -> Response[str]:
-        """Return hours, dollars, waits, preemptions and lost work of a period by share, pool or user.
+        """Return hours, dollars, waits, preemptions and lost work of a period by share, pool, user or priority.
 
         A response covers as many jobs as it may read; the numbers of all parts add up. The period has at most 366 days.
         """

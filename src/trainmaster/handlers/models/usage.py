@@ -14,7 +14,7 @@ from trainmaster.service.explain.usage import By
 class UsageGroup(ResponseModel):
     """Sums over jobs in the period. Instances count from the decision to start an attempt until its end."""
 
-    name: Annotated[str | None, Field(description="Share, pool or user; null for the total.")]
+    name: Annotated[str | None, Field(description="Share, pool, user or priority; null for the total.")]
     jobs: Annotated[int, Field(description="Jobs that held capacity.")]
     submitted: Annotated[int, Field(description="Jobs that entered the queue.")]
     started: Annotated[int, Field(description="Jobs that started for the first time.")]
@@ -50,5 +50,5 @@ class Usage(ResponseModel):
     by: By
     jobs_read: Annotated[int, Field(description="Jobs in this part, with those that add nothing.")]
     total: Annotated[UsageGroup, Field(description="Each job counts once, also if it used several pools.")]
-    groups: Annotated[list[UsageGroup], Field(description="In the order of their names.")]
+    groups: Annotated[list[UsageGroup], Field(description="In the order of their names, the highest priority first.")]
     next_cursor: Annotated[str | None, Field(description="`cursor` of the next part; null if this is the last one.")]

@@ -1,4 +1,4 @@
-"""Report what shares, pools or users used in a period, from ended jobs and those that have not ended.
+"""Report what shares, pools, users or priorities used in a period, from ended jobs and those that have not ended.
 
 The jobs are read in bounded parts: the numbers of all parts add up to those of the period.
 """
@@ -35,6 +35,7 @@ class By(StrEnum):
     SHARE = "share"
     POOL = "pool"
     USER = "user"
+    PRIORITY = "priority"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +160,11 @@ def _grouped(parts: Iterable[tuple[Job, Part]], by: By) -> Mapping[str, UsageTot
     for job, part in parts:
         for name in _names(job, part, by):
             groups[name] = groups.get(name, UsageTotals()) + part.totals
-    return dict(sorted(groups.items()))
+    return dict(sorted(groups.items(), key=lambda item: -int(item[0]) if by is By.PRIORITY else item[0]))
 
 
 def _names(job: Job, part: Part, by: By) -> Iterable[str]:
     if by is By.POOL:
         return part.pools
-    return (job.share if by is By.SHARE else job.submitted_by or UNKNOWN_USER,)
+    names = {By.SHARE: job.share, By.USER: job.submitted_by or UNKNOWN_USER, By.PRIORITY: str(job.priority)}
+    return (names[by],)

@@ -11,7 +11,7 @@ import { amount } from "./shares.js";
 /** @typedef {{name: string, title: string, marks: Mark[], tick: number | null, text: string}} ChartRow */
 
 export const DAYS = [7, 30];
-export const BY = ["share", "pool", "user"];
+export const BY = ["share", "pool", "user", "priority"];
 /** Columns of the CSV, as `trainmaster usage --csv` has them. */
 export const COLUMNS = ["jobs", "submitted", "started", "completed", "failed", "stopped", "cancelled", "instanceHours", "acceleratorHours", "dollars",
   "unpricedInstanceHours", "waitP50Seconds", "waitP95Seconds", "preemptions", "lostInstanceHours", "lostAcceleratorHours", "unlistedAttempts"];
@@ -43,7 +43,9 @@ function added(one, other) {
 export function joined(one, other) {
   const groups = new Map(one.groups.map((group) => [group.name, group]));
   for (const group of other.groups) groups.set(group.name, groups.has(group.name) ? added(/** @type {Group} */ (groups.get(group.name)), group) : group);
-  const sorted = [...groups.values()].sort((first, second) => ((first.name ?? "") < (second.name ?? "") ? -1 : 1));
+  const sorted = [...groups.values()].sort((first, second) => other.by === "priority"
+    ? Number(second.name) - Number(first.name)
+    : (first.name ?? "") < (second.name ?? "") ? -1 : 1);
   return { ...other, at: one.at, jobsRead: one.jobsRead + other.jobsRead, total: added(one.total, other.total), groups: sorted };
 }
 
