@@ -25,9 +25,9 @@ from benchmarks.common.progress import ProgressBars
 from benchmarks.common.results import add_output_options, report, rewrite_pages
 from benchmarks.replay.runs import CAP, TRACES, WIDTH, Figures, Task, measured, trace
 from benchmarks.replay.tables import REFERENCES, make_tables
-from trainmaster.local.replay.queue import RESTART_SECONDS
 from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES
 from trainmaster.local.replay.runs import POLICIES
+from trainmaster.local.replay.virtual_queue import RESTART_SECONDS
 
 SHIPPED = ("backfill", "least-attained-service")
 SPEED_JOBS = 15_000

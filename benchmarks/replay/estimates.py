@@ -25,7 +25,7 @@ from benchmarks.common.results import add_output_options, report, rewrite_pages
 from benchmarks.common.table import ReportTable
 from benchmarks.replay.runs import CAP, TRACES, WIDTH, Figures, Task, measured, trace
 from benchmarks.replay.tables import estimates_table
-from trainmaster.local.replay.queue import RESTART_SECONDS
+from trainmaster.local.replay.virtual_queue import RESTART_SECONDS
 
 ORDERS = ("backfill", "fifo", "least-attained-service")
 QUESTIONS = 600

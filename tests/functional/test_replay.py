@@ -19,12 +19,13 @@ from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.records import Records
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.replay.__main__ import main
-from trainmaster.local.replay.queue import Replay, ReplayFailed, ReplaySettings
+from trainmaster.local.replay.queue import Replay, ReplaySettings
 from trainmaster.local.replay.reference_policies import run_reference
 from trainmaster.local.replay.report.results import usage_over_time
 from trainmaster.local.replay.runs import POLICIES
 from trainmaster.local.replay.trace.requests import index_of
 from trainmaster.local.replay.trace.trace import TraceJob, read_trace
+from trainmaster.local.replay.virtual_queue import ReplayFailed
 
 TRACES = Path(__file__).parents[2] / "benchmarks" / "traces"
 CAP = 8

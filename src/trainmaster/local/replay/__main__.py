@@ -15,12 +15,12 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from trainmaster.domain.compat import UTC
 from trainmaster.local.replay.options import DEFAULT_POLICY, parse
 from trainmaster.local.replay.progress import Bar
-from trainmaster.local.replay.queue import ReplayFailed
 from trainmaster.local.replay.report import tables
 from trainmaster.local.replay.report.pictures import draw
 from trainmaster.local.replay.runs import POLICIES, REFERENCE, Run, run_replay
 from trainmaster.local.replay.trace.account import Account
 from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, read_trace, select_jobs, write_trace
+from trainmaster.local.replay.virtual_queue import ReplayFailed
 
 if TYPE_CHECKING:
     from mypy_boto3_sagemaker import SageMakerClient

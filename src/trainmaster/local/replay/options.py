@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from trainmaster.local.replay.queue import RESTART_SECONDS
 from trainmaster.local.replay.runs import POLICIES
+from trainmaster.local.replay.virtual_queue import RESTART_SECONDS
 
 DEFAULT_POLICY = "backfill"
 DEFAULT_DAYS = 90.0

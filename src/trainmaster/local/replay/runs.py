@@ -9,11 +9,12 @@ from typing import Any
 
 from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.local.replay.forecasts import StartEstimate, eta_figures
-from trainmaster.local.replay.queue import RESTART_SECONDS, Progress, Replay, ReplaySettings
+from trainmaster.local.replay.queue import Progress, Replay, ReplaySettings
 from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES, run_reference
 from trainmaster.local.replay.report.figures import figures
 from trainmaster.local.replay.report.results import JobResult
 from trainmaster.local.replay.trace.trace import TraceJob
+from trainmaster.local.replay.virtual_queue import RESTART_SECONDS
 from trainmaster.local.simulator.clock import EPOCH
 
 POLICIES: tuple[str, ...] = (*(order.value for order in Order), *REFERENCE_POLICIES)
