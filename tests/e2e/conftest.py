@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def deployed():
-    caps = {"Pools": ",".join([*(f"{each}=1" for each in TYPES), f"{DOCUMENTED}=2"])}
+    caps = {"Pools": ",".join([*(f"{each}=1" for each in TYPES), f"{DOCUMENTED}=2"]), "Dashboard": "true"}
     limits = dict.fromkeys([*TYPES, DOCUMENTED], 2)
     label = f"e2e{os.environ.get('PYTEST_XDIST_WORKER', '')}"
     session = boto3.session.Session(aws_access_key_id=ACCOUNT, aws_secret_access_key=SECRET, region_name=REGION)
