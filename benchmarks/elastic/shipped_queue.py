@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from random import Random
 from typing import Any
 
 from benchmarks.elastic.members import FOREVER_SECONDS, Members, base_of
@@ -17,8 +18,9 @@ from benchmarks.elastic.pool_simulation import PoolSettings
 from benchmarks.elastic.results import JobResult, Span
 from benchmarks.elastic.workload import SizedJob
 from trainmaster.domain.elastic.sizes import Hook
+from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
-from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Policy
@@ -31,6 +33,8 @@ from trainmaster.service.apply_plan import PassReport
 
 SCALING_SECONDS = 60
 """Minimum time at a size before a running job grows (HyperPod's example of `scalingTimeoutInSeconds`)."""
+REPORT_SECONDS, REPORT_NOISE = 300.0, 0.05
+"""Time between two reports of a worker, and their relative error."""
 
 _NETWORK = {"VpcConfig": {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}}
 """Training jobs need a VPC to connect to each other."""
@@ -47,12 +51,18 @@ class ElasticReplay:
     """
 
     def __init__(
-        self, jobs: Sequence[SizedJob], settings: PoolSettings, policy: Policy, hook: Hook = Hook.RESTART
+        self,
+        jobs: Sequence[SizedJob],
+        settings: PoolSettings,
+        policy: Policy,
+        hook: Hook = Hook.RESTART,
+        *,
+        reports: bool = True,
     ) -> None:
         self._jobs = jobs
         self._settings = settings
         queue_terms = ReplaySettings(cap=settings.cap, policy=policy, restart_cost=settings.restart_cost)
-        self._replay = _ElasticTraceReplay(jobs, queue_terms, hook, self._changed)
+        self._replay = _ElasticTraceReplay(jobs, queue_terms, hook, self._changed, reports=reports)
         simulator = self._replay.simulator
         simulator.profiles.pace, simulator.profiles.adjust = self._pace, self._adjusted
         self._members = Members(simulator, settings.resize_cost)
@@ -107,29 +117,59 @@ class CheckpointedStore(MemoryStore):
 
     Args:
         clock: the virtual clock.
+        rate: returns the steps a second of a job at a size; None if workers report no speeds.
         given: arguments of the store in memory.
     """
 
-    def __init__(self, clock: VirtualClock, **given: Any) -> None:
+    def __init__(self, clock: VirtualClock, rate: Callable[[Job, int], float] | None = None, **given: Any) -> None:
         super().__init__(**given)
         self._clock = clock
+        self._rate = rate
+        self._rng = Random(0)
+        self._reported_at: dict[str, datetime] = {}
 
     def begin_pass(self) -> Snapshot:
-        """Return the snapshot with a current checkpoint of every running job."""
+        """Return the snapshot with a current checkpoint of every running job, after the reports of their workers."""
         snapshot, now = super().begin_pass(), self._clock.now()
-        return replace(snapshot, active=tuple(_with_checkpoint(job, now) for job in snapshot.active))
+        return replace(
+            snapshot, active=tuple(_with_checkpoint(self._reported(job, now), now) for job in snapshot.active)
+        )
+
+    def _reported(self, job: Job, now: datetime) -> Job:
+        """Return the job after a report of its speed, if one is due and tells something new."""
+        attempt = job.attempt
+        if self._rate is None or job.elastic is None or job.state is not JobState.RUNNING or attempt is None:
+            return job
+        since = max(attempt.held_since, attempt.started_at or now, self._reported_at.get(job.name, attempt.held_since))
+        if (now - since).total_seconds() < REPORT_SECONDS:
+            return job
+        self._reported_at[job.name] = now
+        rate = self._rate(job, attempt.size) * self._rng.lognormvariate(0.0, REPORT_NOISE)
+        after = lifecycle.record_speed(job, attempt.size, rate)
+        return after if after is not None and self.transition([(job, after)]) else job
 
 
 class _ElasticTraceReplay(Replay):
     """A replay that submits elastic jobs with their tags, and reports changes of training jobs."""
 
     def __init__(
-        self, jobs: Sequence[SizedJob], settings: ReplaySettings, hook: Hook, changed: Callable[[str], None]
+        self,
+        jobs: Sequence[SizedJob],
+        settings: ReplaySettings,
+        hook: Hook,
+        changed: Callable[[str], None],
+        *,
+        reports: bool,
     ) -> None:
         super().__init__(
-            [job.trace for job in jobs], settings, make_store=lambda **given: CheckpointedStore(self.clock, **given)
+            [job.trace for job in jobs],
+            settings,
+            make_store=lambda **given: CheckpointedStore(self.clock, self._speed if reports else None, **given),
         )
         self._sized, self._hook, self._on_change = jobs, hook, changed
+
+    def _speed(self, job: Job, size: int) -> float:
+        return self._sized[index_of(job.name)].speed(size)
 
     def request(self, index: int) -> dict[str, Any]:
         """Return the request of the trace's job, with its sizes."""

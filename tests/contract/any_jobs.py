@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from other_kind import BatchWork
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.elastic.scaling import Speed, Speeds
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resizing, RestartBudget
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
@@ -170,6 +171,9 @@ demands = st.builds(
     instances=st.integers(1, 1_000),
     listed=st.integers(0, 3),
 )
+SPEED = dict[str, st.SearchStrategy[Any]](
+    instances=st.integers(1, 1_000), rate=st.floats(1e-9, 1e12), reports=st.integers(1, 8)
+)
 JOB = dict[str, st.SearchStrategy[Any]](
     name=names,
     entry_time=times,
@@ -210,6 +214,7 @@ JOB = dict[str, st.SearchStrategy[Any]](
     infeasible=st.booleans(),
     notify=st.lists(st.sampled_from(NOTIFY_WORDS), unique=True).map(tuple),
     elastic=st.none() | st.builds(Elastic, **ELASTIC),
+    speeds=st.builds(Speeds, keys, st.lists(st.builds(Speed, **SPEED), max_size=3).map(tuple)),
     work=st.none() | st.builds(BatchWork, **BATCH_WORK),
     unknown=_added_to_jobs,
 )

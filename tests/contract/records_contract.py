@@ -9,6 +9,7 @@ import pytest
 
 import builders as b
 from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.elastic.scaling import ScalingCurve
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.errors import Fenced
 from trainmaster.domain.jobs import lifecycle
@@ -48,6 +49,12 @@ def alike(found: Records, wanted: Records) -> bool:
         assert found.history.kinds[kind].weights == pytest.approx(sketch.weights, abs=0.011 * len(kinds))
     assert found.history.waits == wanted.history.waits
     assert found.history.pauses == pytest.approx(wanted.history.pauses, abs=0.06)
+    assert found.history.curves.keys() == wanted.history.curves.keys()
+    for kind, known in wanted.history.curves.items():
+        curve = found.history.curves[kind].curve
+        assert curve.serial == pytest.approx(known.curve.serial, abs=0.0001)
+        assert curve.communication == pytest.approx(known.curve.communication, abs=0.000_001)
+        assert found.history.curves[kind].jobs == known.jobs
     assert found.history.startups == pytest.approx(wanted.history.startups, abs=0.06)
     assert found.usage.accounts.keys() == accounts.keys()
     for share, account in accounts.items():
@@ -182,6 +189,26 @@ class RecordsContract:
         assert found.history.pause(done) == pytest.approx(180)
         assert found.history.startup(job) == pytest.approx(0), "of the attempt that has ended; the next one is at work"
         assert not found.history.kinds, "it has not ended"
+
+    def test_how_a_job_scales_is_stored_with_it_and_learned_for_its_kind_at_its_end(self, store, other_store):
+        elastic, fields = Elastic(min_instances=1, max_instances=4), {"container_image": "image", "share": "vision"}
+        job = b.a_running_job(elastic=elastic, **fields)
+        store.set_settings(pools=[b.a_pool(cap=4)])
+        store.submit(job, b.a_request())
+        curve = ScalingCurve(0.25)
+        for size in (1, 2, 4):
+            reported = lifecycle.record_speed(job, size, 100 * curve.speedup(size))
+            assert store.transition([(job, reported)])
+            job = reported
+        assert other_store.find(job.name).speeds == job.speeds
+        assert not store.begin_pass().records.history.curves, "it has not ended"
+        ended = lifecycle.observe(job, b.an_observation(job, status=Status.COMPLETED), b.at(1_000))
+        assert store.transition([(job, ended)])
+        found, wanted = other_store.begin_pass().records, booked(Records(), job, ended, Policy(), b.pools_of())
+        assert alike(found, wanted)
+        like = b.a_running_job("like", elastic=elastic, **fields)
+        assert found.history.curve(like).speedup(4) == pytest.approx(curve.speedup(4), rel=0.1)
+        assert found.history.tells_curve(like)
 
     def test_an_attempt_that_stepped_aside_is_charged_and_the_run_time_is_learned_at_the_end(self, store):
         leaving, waiting = stepped_aside(b.a_running_job())

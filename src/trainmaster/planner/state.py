@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Kind, Units
 from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.elastic.scaling import ScalingCurve
 from trainmaster.domain.jobs.job import Job, Reservation
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.reasons.capacity import Behind, BehindBackingOff, ReservedForOther, WaitsForCapacity
@@ -68,6 +69,7 @@ class PlanState:
     has_training_plans: bool = False
     elastic_jobs: Sequence[Job] = ()
     _hold_ends: dict[str, datetime] = field(default_factory=dict)
+    _curves: dict[str, ScalingCurve] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, now: datetime) -> PlanState:
@@ -116,6 +118,12 @@ class PlanState:
     def expected_end(self, job: Job) -> datetime:
         """Return when a waiting job would end if it started now."""
         return self.now + self.expected_ends.run_time(job)
+
+    def curve(self, job: Job) -> ScalingCurve:
+        """Return how an elastic job is believed to scale, computed when first asked for."""
+        if job.name not in self._curves:
+            self._curves[job.name] = self.snapshot.records.history.curve(job)
+        return self._curves[job.name]
 
     # -- commits -----------------------------------------------------------------------------------------------------
 

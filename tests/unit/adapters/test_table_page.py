@@ -44,6 +44,7 @@ from trainmaster.domain.capacity.pool_history import PoolAction, PoolEvent
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.document import document
+from trainmaster.domain.elastic.scaling import KindCurve
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, RestartBudget
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
@@ -63,7 +64,7 @@ FROM_ELSEWHERE = {"pass", "rev", "expires", "secret"}
 WARM = WarmPool("job1", {b.P5: 1}, "key", b.NOW, priority=5, used_by="job2", ending_since=b.NOW)
 ENDED = b.an_ended_job("job1")
 ENTRY = AuditEntry(at=b.NOW, action=AuditAction.CANCEL, expires=b.NOW)
-RECORDS = Records(history=History(pauses={"restart": 5.0}), released={b.P5: b.NOW})
+RECORDS = Records(history=History(pauses={"restart": 5.0}, curves={"*": KindCurve()}), released={b.P5: b.NOW})
 
 
 def words(text: str) -> set[str]:
@@ -159,7 +160,7 @@ def test_members_of_other_attributes_are_named(values):
 
 def test_the_members_of_the_records_are_those_of_the_row():
     values = json.loads(zlib.decompress(records_row(RECORDS, 1)["records"]["B"]))
-    assert first_column(section(PAGE, "`records`")) == values.keys() | {"pauses", "released", "freed", "told"}
+    assert first_column(section(PAGE, "`records`")) == values.keys() | {"pauses", "curves", "released", "freed", "told"}
 
 
 def test_rows_of_elastic_jobs_have_the_stated_sizes():

@@ -16,6 +16,7 @@ from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Units
 from trainmaster.domain.document import document, keep_unknown, value_of
 from trainmaster.domain.document import member_name as member_key
+from trainmaster.domain.elastic.scaling import Speed, Speeds
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Member, Resizing
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
@@ -280,6 +281,19 @@ def _resizing_of(value: Sequence[Any], owner: Owner) -> Resizing:
     )
 
 
+def _speeds(speeds: Speeds, _: Owner) -> list[Any]:
+    """Return the pool, and for each size instances, rate and reports."""
+    return [speeds.pool, *([speed.instances, speed.rate, speed.reports] for speed in speeds.of_sizes)]
+
+
+def _speeds_of(value: Sequence[Any], _: Owner) -> Speeds:
+    pool, *sizes = value
+    speeds = Speeds(pool, tuple(Speed(instances, float(rate), reports) for instances, rate, reports, *_ in sizes))
+    for speed in speeds.of_sizes:
+        check_fields(speed)
+    return speeds
+
+
 def _attempt(attempt: Attempt, owner: Owner) -> dict[str, Any]:
     """Return the attempt's number, its fields, and its name unless that follows from the job's name and the number."""
     owner = owner._replace(attempt=attempt.number)
@@ -390,6 +404,7 @@ JOB_FIELDS = (
     _stored("failures", _FAILURE_COUNTS),
     _stored("held_by"),
     _stored("elastic", _sparse(Elastic)),
+    _stored("speeds", Codec(_speeds, _speeds_of)),
     _stored("infeasible"),
     _stored("notify", _NAMES),
     _stored(

@@ -20,6 +20,7 @@ from trainmaster.adapters.dynamodb.reading import read_or
 from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, inflate, keyed
 from trainmaster.adapters.dynamodb.settings import SETTINGS, Deployed
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Guard, Table
+from trainmaster.domain.elastic.scaling import KindCurve, ScalingCurve
 from trainmaster.domain.events.publication import Publication
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_times import History, Sketch
@@ -29,7 +30,7 @@ from trainmaster.domain.shares.thresholds import Reached, Told, told_after
 from trainmaster.domain.shares.usage import UNIX_EPOCH, Account, Usage
 
 RECORDS: Key = (STATE, "records")
-_MEMBERS = frozenset({"kinds", "startups", "waits", "pauses", "accounts", "released", "freed", "told"})
+_MEMBERS = frozenset({"kinds", "startups", "waits", "pauses", "curves", "accounts", "released", "freed", "told"})
 _PARTS = 100
 """Weights are stored in hundredths."""
 
@@ -108,13 +109,23 @@ def _history(history: History) -> dict[str, Any]:
         "startups": {types: round(seconds, 1) for types, seconds in history.startups.items()},
         "waits": _pairs(history.waits),
         **({"pauses": {hook: round(seconds, 1) for hook, seconds in history.pauses.items()}} if history.pauses else {}),
+        **({"curves": {kind: _curve(known) for kind, known in history.curves.items()}} if history.curves else {}),
     }
+
+
+def _curve(known: KindCurve) -> list[float]:
+    return [round(known.curve.serial, 4), round(known.curve.communication, 6), round(known.jobs, 1)]
+
+
+def _read_curve(serial: float, communication: float, jobs: float, *_: Any) -> KindCurve:
+    return KindCurve(ScalingCurve(float(serial), float(communication)), float(jobs))
 
 
 def _read_history(values: Mapping[str, Any]) -> History:
     kinds = {kind: _read_sketch(numbers) for kind, *numbers in values.get("kinds", [])}
     waits = dict(_read_pairs(values.get("waits", [])))
-    return History(kinds, values.get("startups", {}), waits, values.get("pauses", {}))
+    curves = {kind: _read_curve(*numbers) for kind, numbers in values.get("curves", {}).items()}
+    return History(kinds, values.get("startups", {}), waits, values.get("pauses", {}), curves)
 
 
 def _cut(sketch: Sketch) -> dict[int, int]:

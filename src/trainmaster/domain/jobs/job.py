@@ -14,6 +14,7 @@ from typing import Any
 
 from trainmaster.domain.capacity.units import Demand, Units
 from trainmaster.domain.compat import StrEnum
+from trainmaster.domain.elastic.scaling import NO_SPEEDS, Speeds
 from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import NO_TOTALS, AttemptTotals
@@ -127,6 +128,7 @@ class Job:
         failures: failures by class so far.
         held_by: the person who holds it; None if only `not_before` or `after` do, or nothing does.
         elastic: within which bounds it may be resized; its demand is that of its least size. None for other jobs.
+        speeds: how fast an elastic job has reported to be, by its size.
         infeasible: whether events have told that no pool can hold it.
         notify: words of the changes that the deployment's topic is notified of (`domain.events`).
         work: what a job of another kind has to do, and its progress. None for training jobs.
@@ -170,6 +172,7 @@ class Job:
     failures: Mapping[FailureClass, int] = field(default_factory=dict)
     held_by: str | None = None
     elastic: Elastic | None = None
+    speeds: Speeds = NO_SPEEDS
     infeasible: bool = False
     notify: tuple[str, ...] = ()
     work: Work | None = None

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import TypeVar
 
+from trainmaster.domain.elastic.scaling import ENOUGH_JOBS, LINEAR, KindCurve, ScalingCurve, fit, mixed
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.jobs.run_time_classes import ALL, kinds_of, types_of
@@ -99,19 +101,21 @@ class History:
         startups: seconds from the start's decision to instances at work, smoothed, by instance types.
         waits: number of ended large jobs by the bucket of their time without work (`wait_bucket`).
         pauses: seconds that a resize costs a job, smoothed, by hook (`elastic.Hook`).
+        curves: how elastic jobs that reported their speed scale, by class.
     """
 
     kinds: Mapping[str, Sketch] = field(default_factory=dict)
     startups: Mapping[str, float] = field(default_factory=dict)
     waits: Mapping[int, int] = field(default_factory=dict)
     pauses: Mapping[str, float] = field(default_factory=dict)
+    curves: Mapping[str, KindCurve] = field(default_factory=dict)
     _tails: dict[tuple[str, ...], _Tails] = field(default_factory=dict, init=False, repr=False, compare=False)
     _fresh: dict[_Asked, float | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def after(self, job: Job, gpus: int = 1) -> History:
         """Return the history after an attempt on this many accelerators, and possibly its job, has ended."""
         waits = self._waits_after(job) if gpus >= LARGE else self.waits
-        return History(self._kinds_after(job), self._startups_after(job), waits, self.pauses)
+        return History(self._kinds_after(job), self._startups_after(job), waits, self.pauses, self._curves_after(job))
 
     def paused(self, job: Job, seconds: float) -> History:
         """Return the history after a resize cost this elastic job that many seconds."""
@@ -120,11 +124,31 @@ class History:
         hook = job.elastic.hook.value
         before = self.pauses.get(hook, seconds)
         pauses = {**self.pauses, hook: before + (seconds - before) * _SMOOTHING}
-        return History(self.kinds, self.startups, self.waits, pauses)
+        return replace(self, pauses=pauses)
 
     def pause(self, job: Job) -> float | None:
         """Return the expected cost of a resize of this elastic job in seconds; None if unknown."""
         return None if job.elastic is None else self.pauses.get(job.elastic.hook.value)
+
+    def curve(self, job: Job) -> ScalingCurve:
+        """Return how an elastic job is believed to scale; linear as long as neither it nor its kind has told."""
+        return fit(job.speeds.of_sizes, self._curve_of_kind(job))
+
+    def tells_curve(self, job: Job) -> bool:
+        """Return True if the job's curve is learned, from its own reports or from jobs of its kind."""
+        return len(job.speeds.of_sizes) > 1 or bool(self._curve_of_kind(job).jobs)
+
+    def _curve_of_kind(self, job: Job) -> KindCurve:
+        """Return the mean curve of the job's classes; wider ones count less the more jobs the narrow ones had."""
+        if not self.curves:
+            return KindCurve()
+        parts, trust, jobs = list[tuple[float, ScalingCurve]](), 1.0, 0.0
+        for kind in kinds_of(job):
+            if (known := self.curves.get(kind)) is not None:
+                own = trust * (1.0 if kind in _WIDEST else known.jobs / (known.jobs + ENOUGH_JOBS))
+                parts.append((own, known.curve))
+                trust, jobs = trust - own, max(jobs, known.jobs)
+        return KindCurve(mixed((*parts, (trust, LINEAR))), jobs)
 
     @property
     def large(self) -> int:
@@ -226,6 +250,14 @@ class History:
             kinds[kind] = kinds.pop(kind, _EMPTY).after(seconds)
         return _kept(kinds)
 
+    def _curves_after(self, job: Job) -> Mapping[str, KindCurve]:
+        if job.state not in ENDED or len(job.speeds.of_sizes) < 2:
+            return self.curves
+        curve, curves = self.curve(job), dict(self.curves)
+        for kind in kinds_of(job):
+            curves[kind] = curves.pop(kind, KindCurve()).after(curve)
+        return _kept(curves)
+
     def _startups_after(self, job: Job) -> Mapping[str, float]:
         attempt = job.attempt
         if attempt is None or attempt.started_at is None or attempt.outcome is Outcome.RETURNED or job.work:
@@ -279,7 +311,10 @@ def _given(job: Job) -> int:
     return given or job.demand.size
 
 
-def _kept(kinds: dict[str, Sketch]) -> dict[str, Sketch]:
+_Kept = TypeVar("_Kept")
+
+
+def _kept(kinds: dict[str, _Kept]) -> dict[str, _Kept]:
     """Return the classes that are kept; the many jobs of other kinds push out only their own."""
     others = [kind for kind in kinds if kind.startswith(OTHER_KINDS)]
     training = [kind for kind in kinds if not kind.startswith(OTHER_KINDS)]

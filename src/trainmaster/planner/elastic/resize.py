@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity.units import Pool
+from trainmaster.domain.elastic.scaling import LINEAR, ScalingCurve
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
@@ -34,6 +35,8 @@ class ShrinkCandidate:
         size: instances that it has, or will have by this plan.
         cost: accelerator-seconds that any shrink costs; 0 if this plan shrinks the job already.
         equal: whether the job for which it shrinks does not outrank it, and only the policy allows it.
+        curve: how its speed depends on its size.
+        accelerators: of one instance.
     """
 
     job: Job
@@ -41,6 +44,12 @@ class ShrinkCandidate:
     size: int
     cost: float
     equal: bool = False
+    curve: ScalingCurve = LINEAR
+    accelerators: int = 1
+
+    def spared(self, count: int) -> float:
+        """Return how many of these instances it would not miss: 0 if it scales linearly."""
+        return count - (self.curve.speedup(self.size) - self.curve.speedup(self.size - count))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -111,10 +120,15 @@ def repair_size(elastic: Elastic, attempt: Attempt, now: datetime) -> int | None
     return None if waits or attempt.size in elastic.sizes else elastic.at_most(attempt.size)
 
 
-def cost_of(job: Job, history: History, pools: Mapping[str, Pool], now: datetime) -> float:
-    """Return the accelerator-seconds that any resize of an elastic job costs: its pause, and work to repeat."""
+def cost_of(
+    job: Job, history: History, pools: Mapping[str, Pool], now: datetime, curve: ScalingCurve = LINEAR
+) -> float:
+    """Return the accelerator-seconds that any resize of an elastic job costs: its pause, and work to repeat.
+
+    Those of a job that scales worse than linearly count as much as they work.
+    """
     size = 0 if job.attempt is None else job.attempt.size
-    return pause_of(job, history, now) * _accelerators(job, pools) * size
+    return pause_of(job, history, now) * accelerators_of(job, pools) * curve.speedup(size)
 
 
 def pause_of(job: Job, history: History, now: datetime) -> float:
@@ -145,18 +159,19 @@ def time_left(job: Job, end: datetime, now: datetime) -> timedelta:
     return min(max(end - now, ran), max(attempt.started_at + job.max_runtime - now, timedelta(0)))
 
 
-def gain_of(job: Job, size: int, left: timedelta, pools: Mapping[str, Pool]) -> float:
+def gain_of(job: Job, size: int, left: timedelta, pools: Mapping[str, Pool], curve: ScalingCurve = LINEAR) -> float:
     """Return the accelerator-seconds of work that added instances would do until the job ends, sooner because of them.
 
     Args:
         job: an elastic job.
-        size: its size after the growth, to which its speed is proportional.
+        size: its size after the growth.
         left: how long it would run on at its present size.
         pools: the pools in force.
+        curve: how its speed depends on its size.
     """
-    present = job.attempt.size if job.attempt is not None else 0
-    seconds = max(left.total_seconds(), 0.0) * present / size
-    return (size - present) * seconds * _accelerators(job, pools)
+    present, speed = curve.speedup(job.attempt.size if job.attempt is not None else 0), curve.speedup(size)
+    seconds = max(left.total_seconds(), 0.0) * present / speed
+    return (speed - present) * seconds * accelerators_of(job, pools)
 
 
 def cause_of(attempt: Attempt) -> Cause:
@@ -169,7 +184,7 @@ def _after_failures(job: Job) -> timedelta:
     return RETRY_WAIT * 2 ** min(job.capacity_failures - 1, MAX_DOUBLINGS) if job.capacity_failures else timedelta(0)
 
 
-def _accelerators(job: Job, pools: Mapping[str, Pool]) -> int:
+def accelerators_of(job: Job, pools: Mapping[str, Pool]) -> int:
     """Return the accelerators of one instance; 1 if the pool is gone."""
     pool = next(iter(job.units), "")
     return pools[pool].accelerators if pool in pools else 1

@@ -50,20 +50,26 @@ def choose_shrinks(
     return taken
 
 
-def by_cost(shrinkable: Iterable[ShrinkCandidate], missing: Units, share: str | None = None) -> list[ShrinkCandidate]:
+def by_cost(
+    shrinkable: Iterable[ShrinkCandidate], missing: Units, share: str | None = None, seconds: float = 0.0
+) -> list[ShrinkCandidate]:
     """Return useful candidates by cost of an instance; equals of the job for which they shrink come last.
+
+    A job that scales worse than linearly loses less work by a shrink than the other job does with the instances.
 
     Args:
         shrinkable: the candidates.
         missing: units that are missing, by pool.
         share: the share whose own jobs come first; None to ignore shares.
+        seconds: how long the instances are missed.
     """
     some = (candidate for candidate in shrinkable if candidate.max_freed > 0 and missing.get(candidate.pool, 0) > 0)
 
     def key(candidate: ShrinkCandidate) -> tuple[bool, bool, float, int, str]:
         of_use = min(candidate.max_freed, missing[candidate.pool])
         other = share is not None and candidate.job.share != share
-        return other, candidate.equal, candidate.cost / of_use, candidate.job.priority, candidate.job.name
+        cost = candidate.cost - candidate.spared(of_use) * candidate.accelerators * seconds
+        return other, candidate.equal, cost / of_use, candidate.job.priority, candidate.job.name
 
     return sorted(some, key=key)
 

@@ -7,12 +7,14 @@ reclaim at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Units
+from trainmaster.domain.elastic.scaling import LINEAR, ScalingCurve
 from trainmaster.domain.elastic.sizes import Cause, Elastic
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
@@ -27,6 +29,7 @@ from trainmaster.domain.reasons.capacity import (
 )
 from trainmaster.domain.reasons.rules import BudgetSpent, Draining, GroupFull, PlanClosed, ShareFull, UserFull
 from trainmaster.domain.times import NEVER
+from trainmaster.planner.elastic.division import Grower, divide
 from trainmaster.planner.elastic.resize import (
     can_grow,
     cause_of,
@@ -80,6 +83,26 @@ class _GrowthLimit(NamedTuple):
     until: datetime
 
 
+class _Candidate(NamedTuple):
+    """A job among which idle instances are divided.
+
+    Attributes:
+        idle: idle instances of its pool.
+        until: when a waiting job could first have it shrink again.
+        starts: whether it starts in this plan, so that more instances cost it no pause.
+    """
+
+    job: Job
+    grower: Grower
+    idle: int
+    until: datetime
+    starts: bool
+
+
+_Running = tuple[Job, Elastic, Attempt]
+_Starting = tuple[Start, Elastic, str, int]
+
+
 @dataclass(slots=True)
 class Growth:
     """The decisions of this step.
@@ -127,11 +150,14 @@ class ScaleUp:
         able.sort(key=lambda item: self._sort_key(*item))
         for job, elastic, attempt in able:
             self._repair(job, elastic, attempt)
+        whole = [item for item in able if item[2].faulty_since is None and item[2].size in item[1].sizes]
+        targets = self._targets(whole)
         for index in self.elastic_starts:
-            self._enlarge(index)
-        for job, elastic, attempt in able:
-            if attempt.faulty_since is None and attempt.size in elastic.sizes:
-                self._grow(job, elastic, attempt)
+            self._enlarge(index, targets)
+        for job, elastic, attempt in whole:
+            self._grow(job, elastic, attempt, targets.get(job.name))
+        for job, elastic, attempt in whole:
+            self._explore(job, elastic, attempt)
         return self._growth
 
     def _changed_jobs(self) -> set[str]:
@@ -158,20 +184,20 @@ class ScaleUp:
             self.actions_left -= 1
             self._growth.resizes.append(Resize(job, size, Cause.REPAIR))
 
-    def _enlarge(self, index: int) -> None:
+    def _enlarge(self, index: int, targets: Mapping[str, int]) -> None:
         """Have a job that this plan starts begin with more units, which costs no pause."""
-        start = self.decisions[index]
-        if not isinstance(start, Start) or start.job.elastic is None or len(start.units) != 1 or start.choices:
+        if (found := self._elastic_start(index)) is None:
             return
-        (pool, count), job = next(iter(start.units.items())), start.job
-        limit = self._max_growth(job, count, larger_sizes(start.job.elastic, count), pool)
+        start, elastic, pool, count = found
+        job = start.job
+        limit = self._max_growth(job, count, larger_sizes(elastic, count, targets.get(job.name)), pool)
         if limit is not None:
             self.state.grow(job, {pool: limit.size - count}, self.state.expected_end(job))
             self._growth.starts[index] = replace(start, units={pool: limit.size})
 
-    def _grow(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
+    def _grow(self, job: Job, elastic: Elastic, attempt: Attempt, target: int | None) -> None:
         """Grow a running job if its size has lasted long enough and the gain is worth the pause."""
-        limit = self._max_growth(job, attempt.size, larger_sizes(elastic, attempt.size))
+        limit = self._max_growth(job, attempt.size, larger_sizes(elastic, attempt.size, target))
         if limit is None:
             return
         gain, cost = self._gain(job, limit.size, limit.until)
@@ -182,6 +208,21 @@ class ScaleUp:
         else:
             self._decide(job, attempt, limit.size, cause_of(attempt))
 
+    def _explore(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
+        """Let a job try the next size, which its curve says is not worth the pause, while nothing waits for the pool.
+
+        The curve beyond the reported sizes is a guess. The job tries a size once, after it has reported this one.
+        """
+        reported, size = job.speeds.sizes, min(larger_sizes(elastic, attempt.size), default=None)
+        if size is None or attempt.size not in reported or size <= max(reported):
+            return
+        grown = any(resize.job.name == job.name for resize in self._growth.resizes)
+        if grown or self._waiting_for(next(iter(job.units))) or ready_at(elastic, job, attempt) > self.now:
+            return
+        gain, cost = self._gain(job, size, curve=LINEAR)
+        if gain >= self.snapshot.policy.resizes.payback * cost and self._max_growth(job, attempt.size, (size,)):
+            self._decide(job, attempt, size, cause_of(attempt))
+
     def _decide(self, job: Job, attempt: Attempt, size: int, cause: Cause) -> None:
         if self.actions_left <= 0:
             return
@@ -190,16 +231,77 @@ class ScaleUp:
         self.state.grow(job, {pool: size - attempt.size}, self.state.expected_ends.end(job))
         self._growth.resizes.append(Resize(job, size, cause))
 
-    def _gain(self, job: Job, size: int, until: datetime = NEVER) -> tuple[float, float]:
+    def _gain(
+        self, job: Job, size: int, until: datetime = NEVER, curve: ScalingCurve | None = None
+    ) -> tuple[float, float]:
         """Return what growing to this size gains until a time, and what it costs, in accelerator-seconds."""
         snapshot = self.snapshot
         left = min(time_left(job, self.state.expected_ends.end(job), self.now), until - self.now)
-        cost = cost_of(job, snapshot.records.history, snapshot.pools, self.now)
-        return gain_of(job, size, left, snapshot.pools), cost
+        curve = self.state.curve(job) if curve is None else curve
+        cost = cost_of(job, snapshot.records.history, snapshot.pools, self.now, curve)
+        return gain_of(job, size, left, snapshot.pools, curve), cost
 
     def _recheck(self, moment: datetime) -> None:
         if moment > self.now:
             self._growth.recheck_times.append(moment)
+
+    # -- division -----------------------------------------------------------------------------------------------------
+
+    def _targets(self, able: Sequence[_Running]) -> dict[str, int]:
+        """Return the size that each job is to have at most, by what it is known to gain; empty if nothing is known.
+
+        A linear job gains the same by each instance, so without reports the first job gets all that it may have.
+        """
+        starts = [found for index in self.elastic_starts if (found := self._elastic_start(index)) is not None]
+        tells = self.snapshot.records.history.tells_curve
+        if not any(map(tells, (*(start.job for start, *_ in starts), *(job for job, *_ in able)))):
+            return {}
+        candidates = [*self._starting_candidates(starts), *self._running_candidates(able)]
+        idle = {candidate.grower.pool: candidate.idle for candidate in candidates}
+        sizes = {candidate.job.name: candidate.grower.sizes[0] for candidate in candidates}
+        while True:
+            targets = divide((candidate.grower for candidate in candidates), idle)
+            returns = [(self._return(each, targets[each.job.name]), each.job.name) for each in candidates]
+            short = sorted(each for each in returns if each[0] < self.snapshot.policy.resizes.payback)
+            if not short:
+                return sizes | targets
+            # Without the worst of them, the others may get enough.
+            dropped = {name for _, name in short[: -(-len(short) // 4)]}
+            candidates = [candidate for candidate in candidates if candidate.job.name not in dropped]
+
+    def _starting_candidates(self, starts: Iterable[_Starting]) -> Iterator[_Candidate]:
+        for start, elastic, pool, count in starts:
+            limit = self._max_growth(start.job, count, larger_sizes(elastic, count), pool)
+            if limit is not None:
+                yield self._candidate(start.job, pool, count, limit, starts=True)
+
+    def _running_candidates(self, able: Iterable[_Running]) -> Iterator[_Candidate]:
+        for job, elastic, attempt in able:
+            limit = self._max_growth(job, attempt.size, larger_sizes(elastic, attempt.size))
+            if limit is not None and ready_at(elastic, job, attempt) <= self.now:
+                yield self._candidate(job, next(iter(job.units)), attempt.size, limit)
+
+    def _candidate(self, job: Job, pool: str, size: int, limit: _GrowthLimit, *, starts: bool = False) -> _Candidate:
+        legal = () if job.elastic is None else job.elastic.sizes
+        sizes = tuple(other for other in legal if size <= other <= limit.size)
+        grower = Grower(job.name, pool, -job.priority, sizes, self.state.curve(job).speedup)
+        idle = self.state.view_for_growth(job).available_now(pool) - self._kept_for_retries.get(pool, 0)
+        return _Candidate(job, grower, idle, limit.until, starts)
+
+    def _return(self, candidate: _Candidate, size: int) -> float:
+        """Return the gain by this size as a multiple of its cost; a start costs no pause."""
+        if candidate.starts or size == candidate.grower.sizes[0]:
+            return math.inf
+        gain, cost = self._gain(candidate.job, size, candidate.until)
+        return gain / cost if cost > 0 else math.inf
+
+    def _elastic_start(self, index: int) -> _Starting | None:
+        """Return a start that could have more units, with its sizes, pool and instances."""
+        start = self.decisions[index]
+        if not isinstance(start, Start) or start.job.elastic is None or len(start.units) != 1 or start.choices:
+            return None
+        ((pool, count),) = start.units.items()
+        return start, start.job.elastic, pool, count
 
     # -- limits ------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.times import NEVER
-from trainmaster.planner.elastic.resize import ShrinkCandidate, can_shrink, cost_of, elastic_of
+from trainmaster.planner.elastic.resize import ShrinkCandidate, accelerators_of, can_shrink, cost_of, elastic_of
 from trainmaster.planner.elastic.scale_down import (
     Permits,
     ShrinkChoice,
@@ -102,8 +102,12 @@ class ReclaimOptions:
             startup = snapshot.records.history.startup(job)
             if job.elastic.hook is Hook.RESTART and self._protected(job, startup):
                 continue
-            cost = cost_of(job, snapshot.records.history, snapshot.pools, state.now)
-            yield ShrinkCandidate(job, next(iter(job.units)), found[1].size, cost)
+            curve = state.curve(job)
+            cost = cost_of(job, snapshot.records.history, snapshot.pools, state.now, curve)
+            accelerators = accelerators_of(job, snapshot.pools)
+            yield ShrinkCandidate(
+                job, next(iter(job.units)), found[1].size, cost, curve=curve, accelerators=accelerators
+            )
 
     def _protected(self, job: Job, startup: float) -> bool:
         """Return True if the job may not be stopped yet; the preemption limit does not keep a job from shrinking."""
@@ -112,10 +116,11 @@ class ReclaimOptions:
 
     def _with_shrinks(self, view: JobView, option: ReclaimOption) -> ReclaimOption:
         """Return the option with shrinks, and with victims for what shrinks do not free."""
-        missing = option.warm.missing
+        state, missing = self.state, option.warm.missing
         permits = self._permits(view.job, option.units, missing)
-        share = view.job.share if self.state.shares.enabled else None
-        taken = choose_shrinks(by_cost(self._useful(view.job, missing), missing, share), missing, permits)
+        share = view.job.share if state.shares.enabled else None
+        seconds = state.expected_ends.run_time(view.job).total_seconds()
+        taken = choose_shrinks(by_cost(self._useful(view.job, missing), missing, share, seconds), missing, permits)
         left = remaining(missing, taken)
         if not left:
             fewer = _drop_redundant(taken, missing)

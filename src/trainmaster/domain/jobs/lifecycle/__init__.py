@@ -5,7 +5,7 @@
     resizing.py    steps from one size to another
     waiting.py     holds, releases, parents, priorities, cancellations
     failures.py    retries of failures, or the job's end
-    progress.py    progress of jobs of other kinds than training
+    progress.py    speeds of elastic jobs, progress of jobs of other kinds than training
     reports.py     SageMaker's reports
 
 Each checks `TRANSITIONS`, increments the version and adds one line of history.
@@ -14,7 +14,7 @@ Each checks `TRANSITIONS`, increments the version and adds one line of history.
 from __future__ import annotations
 
 from trainmaster.domain.jobs.lifecycle.failures import Retries, back_off, fail, requeue_unlaunched, retry_or_fail
-from trainmaster.domain.jobs.lifecycle.progress import set_work
+from trainmaster.domain.jobs.lifecycle.progress import record_speed, set_work
 from trainmaster.domain.jobs.lifecycle.reports import ends_attempt, observe, record_restarts, user_stopped_it
 from trainmaster.domain.jobs.lifecycle.resizing import (
     abandon_resize,
@@ -104,6 +104,7 @@ __all__ = [
     "record_hook_call",
     "record_pool_creation",
     "record_restarts",
+    "record_speed",
     "release",
     "remove_member",
     "reprioritize",

@@ -1,4 +1,4 @@
-"""Progress of jobs of other kinds than training: finished work, released units, and pools discovered later.
+"""Progress of jobs: the speed of elastic ones; finished work, released units and later pools of other kinds.
 
 Finished parts of the work give their units back at once, so that other jobs start while the rest goes on.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from trainmaster.domain.elastic.scaling import MAX_RATE, MIN_RATE
+from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.lifecycle.transition import current, note, touch
 from trainmaster.domain.jobs.observation import Observation
@@ -42,3 +44,26 @@ def record_progress(before: Job, after: Job, now: datetime) -> Job:
     """Return the job after a report of progress alone, with a line of history if the work has one."""
     words = "" if before.work is None or after.work is None else after.work.note_since(before.work)
     return note(after, now, words) if words else touch(after)
+
+
+def record_speed(job: Job, instances: int, rate: float) -> Job | None:
+    """Return an elastic job after a report of its speed; None if the report tells nothing new.
+
+    Args:
+        job: the stored job.
+        instances: the size at which the speed was measured; a report may be late, and is then still true of that size.
+        rate: steps or samples a second, in the same unit at every size.
+
+    Raises `IllegalTransition` for a job that is not elastic or holds no capacity, `InvalidRequest` for other values.
+    """
+    if job.elastic is None:
+        raise IllegalTransition(f"job {job.name} is not elastic: its speed has no effect", field="instances")
+    if job.attempt is None or len(job.units) != 1:
+        raise IllegalTransition(f"job {job.name} is {job.state}: it has no speed", field="instances")
+    if not 1 <= instances <= job.elastic.max_instances:
+        message = f"instances is {instances}, not between 1 and {job.elastic.max_instances}"
+        raise InvalidRequest(message, field="instances", hint="report the instances that the job works with now")
+    if not MIN_RATE <= rate <= MAX_RATE:
+        raise InvalidRequest(f"perSecond is {rate:g}, not between {MIN_RATE:g} and {MAX_RATE:g}", field="perSecond")
+    speeds = job.speeds.after(next(iter(job.units)), instances, rate)
+    return None if speeds is job.speeds else touch(job, speeds=speeds)

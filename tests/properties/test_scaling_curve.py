@@ -1,0 +1,154 @@
+"""Properties of the curve by which elastic jobs scale, and of its fit to reported speeds."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from trainmaster.domain.elastic.scaling import (
+    COMMUNICATION_SPREAD,
+    LINEAR,
+    MAX_KIND_JOBS,
+    MAX_RATE,
+    MAX_REPORTS,
+    MAX_SIZES,
+    MIN_RATE,
+    SERIAL_SPREAD,
+    KindCurve,
+    ScalingCurve,
+    Speed,
+    Speeds,
+    fit,
+    mixed,
+)
+
+PARTS = st.floats(0, 1, allow_subnormal=False)
+CURVES = st.builds(ScalingCurve, PARTS, PARTS)
+PRIORS = st.builds(KindCurve, CURVES, st.floats(0, MAX_KIND_JOBS))
+SIZES = st.integers(1, 1024)
+RATES = st.floats(MIN_RATE, MAX_RATE)
+REPORTED = st.lists(
+    st.builds(Speed, SIZES, RATES, st.integers(1, MAX_REPORTS)),
+    max_size=MAX_SIZES,
+    unique_by=lambda speed: speed.instances,
+)
+
+
+def speeds_of(curve, sizes, rate=1.0, reports=MAX_REPORTS):
+    return [Speed(size, rate * curve.speedup(size), reports) for size in sizes]
+
+
+@given(CURVES, SIZES)
+def test_more_instances_never_work_better_together_than_fewer(curve, size):
+    assert curve.speedup(1) == 1
+    assert 0 < curve.speedup(size) <= size
+    assert curve.speedup(size + 1) / (size + 1) <= curve.speedup(size) / size * (1 + 1e-12)
+
+
+@given(CURVES, SIZES)
+def test_beyond_its_best_size_a_job_only_gets_slower(curve, size):
+    one, two, three = (curve.speedup(n) for n in (size, size + 1, size + 2))
+    assume(two < one * (1 - 1e-12))
+    assert three <= two * (1 + 1e-12)
+
+
+@given(PARTS, SIZES)
+def test_without_communication_every_instance_adds_speed(serial, size):
+    curve = ScalingCurve(serial)
+    assert curve.speedup(size + 1) >= curve.speedup(size) * (1 - 1e-12)
+
+
+@given(st.integers(0, 10_000))
+def test_a_linear_curve_gives_exactly_the_number_of_instances(size):
+    assert LINEAR.speedup(size) == size
+
+
+@given(
+    st.builds(ScalingCurve, st.floats(0, 0.5), st.floats(0, 0.02)),
+    st.lists(st.integers(1, 64), min_size=3, max_size=6, unique=True),
+    st.floats(1e-3, 1e6),
+)
+def test_exact_speeds_at_three_sizes_give_the_exact_curve(curve, sizes, rate):
+    found = fit(speeds_of(curve, sizes, rate))
+    for size in sizes:
+        known = curve.speedup(size) / curve.speedup(sizes[0])
+        assert math.isclose(found.speedup(size) / found.speedup(sizes[0]), known, rel_tol=1e-3)
+
+
+@given(st.floats(0, 0.5), st.lists(st.integers(1, 64), min_size=2, max_size=2, unique=True), st.floats(1e-3, 1e6))
+def test_exact_speeds_at_two_sizes_give_the_exact_serial_part(serial, sizes, rate):
+    assume(max(sizes) >= 2 * min(sizes))
+    found = fit(speeds_of(ScalingCurve(serial), sizes, rate))
+    known = ScalingCurve(serial).speedup(sizes[1]) / ScalingCurve(serial).speedup(sizes[0])
+    assert math.isclose(found.speedup(sizes[1]) / found.speedup(sizes[0]), known, rel_tol=1e-2)
+
+
+@given(PRIORS, st.lists(st.builds(Speed, SIZES, RATES), max_size=1))
+def test_without_speeds_at_two_sizes_the_kind_decides(prior, reported):
+    assert fit(reported, prior) == prior.curve
+    assert fit(reported) == LINEAR
+
+
+@given(REPORTED, PRIORS)
+def test_any_reports_give_a_valid_curve(reported, prior):
+    for found in (fit(reported, prior), fit(reported)):
+        assert 0 <= found.serial <= 1
+        assert 0 <= found.communication <= 1
+        assert all(0 < found.speedup(size) <= size for size in (1, 2, 1024))
+
+
+@given(st.floats(0.01, 0.4), st.floats(0, 8))
+def test_reports_that_agree_with_the_kind_leave_its_curve(serial, jobs):
+    prior = KindCurve(ScalingCurve(serial), jobs)
+    found = fit(speeds_of(prior.curve, (1, 4, 16), reports=3), prior)
+    assert abs(found.serial - serial) < SERIAL_SPREAD / 50
+    assert found.communication < COMMUNICATION_SPREAD / 50
+
+
+@given(st.floats(0.05, 0.3))
+def test_a_kind_with_more_jobs_counts_more(serial):
+    """Two sizes of a linear job, against a kind that is not."""
+    kinds = [KindCurve(ScalingCurve(serial), jobs) for jobs in (0, 2, 8)]
+    few, more, most = (fit(speeds_of(LINEAR, (1, 2), reports=1), kind).serial for kind in kinds)
+    assert 0 <= few <= more <= most <= serial
+
+
+@given(st.lists(CURVES, min_size=1, max_size=30))
+def test_the_mean_curve_of_a_kind_lies_among_those_of_its_jobs(curves):
+    kind = KindCurve()
+    for curve in curves:
+        kind = kind.after(curve)
+    assert kind.jobs == min(len(curves), MAX_KIND_JOBS)
+    assert min(c.serial for c in curves) - 1e-9 <= kind.curve.serial <= max(c.serial for c in curves) + 1e-9
+
+
+def test_curves_mix_by_weight():
+    assert mixed([(0.25, ScalingCurve(0.4, 0.04)), (0.75, LINEAR)]) == ScalingCurve(0.1, 0.01)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(1, 40), RATES), max_size=40))
+def test_speeds_are_bounded_and_of_one_pool(reports):
+    speeds = Speeds()
+    for pool, size, rate in reports:
+        speeds = speeds.after(pool, size, rate)
+        assert speeds.pool == pool
+        assert len(speeds.sizes) == len(speeds.of_sizes) <= MAX_SIZES
+        assert size in speeds.sizes
+        assert all(MIN_RATE <= s.rate <= MAX_RATE and 1 <= s.reports <= MAX_REPORTS for s in speeds.of_sizes)
+
+
+def test_a_speed_that_does_not_change_is_told_eight_times():
+    speeds = Speeds()
+    for _ in range(MAX_REPORTS):
+        again = speeds.after("a", 4, 10.0)
+        assert again is not speeds
+        speeds = again
+    assert speeds.after("a", 4, 10.1) is speeds
+    assert speeds.after("a", 4, 12.0).of_sizes[0].rate > 10.0
+
+
+def test_a_repeated_report_only_confirms_the_mean():
+    once = Speeds().after("a", 4, 10.0)
+    assert once.after("a", 4, 10.0).of_sizes == (Speed(4, 10.0, 2),)

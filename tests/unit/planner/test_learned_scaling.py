@@ -1,0 +1,216 @@
+"""Growths and shrinks by what is known of how elastic jobs scale; without reports the plans stay as they are."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders import NOW, P5, a_job, a_pool, a_snapshot, an_observation, at
+from trainmaster.domain.elastic.scaling import KindCurve, ScalingCurve, Speed, Speeds
+from trainmaster.domain.elastic.sizes import Elastic, Hook
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.run_time_classes import ALL
+from trainmaster.domain.jobs.run_times import History
+from trainmaster.domain.policy.settings import Policy, Resizes
+from trainmaster.domain.records import Records
+from trainmaster.planner.elastic.division import Grower, divide
+from trainmaster.planner.elastic.resize import ShrinkCandidate
+from trainmaster.planner.elastic.scale_down import by_cost
+from trainmaster.planner.schedule import schedule
+
+HOUR = 3_600
+FLAT = ScalingCurve(0.5)
+"""Two instances are 1.33 times as fast as one, and eight 1.78 times."""
+
+
+def running(name, size, *, speeds=Speeds(), ago=HOUR, max_instances=8, hook=Hook.MEMBERS, **fields):  # noqa: B008
+    """An elastic job at work with this size."""
+    bounds = Elastic(min_instances=1, max_instances=max_instances, hook=hook)
+    since = at(-ago)
+    job = a_job(name, units={P5: 1}, elastic=bounds, **fields)
+    job = lifecycle.mark_launched(lifecycle.start(job, {P5: size}, (), since))
+    for training_job in job.attempt.training_job_names:
+        seen = an_observation(job, training_job_name=training_job, secondary="Training", started_at=since)
+        job = lifecycle.observe(job, seen, since)
+    return replace(job, speeds=speeds)
+
+
+def reported(curve, *sizes):
+    return Speeds(P5, tuple(Speed(size, 100 * curve.speedup(size), 8) for size in sizes))
+
+
+def plan(*jobs, cap=8, history=None, **policy):
+    snapshot = a_snapshot(
+        pools=[a_pool(P5, cap)],
+        active=[job for job in jobs if job.units],
+        waiting=[job for job in jobs if not job.units],
+        policy=Policy(**policy),
+    )
+    return schedule(replace(snapshot, records=Records(history=history or History())), NOW, random.Random(1))
+
+
+def grown(made):
+    return {each.job.name: each.size for each in made.resizes}
+
+
+def test_an_idle_instance_goes_where_it_brings_most():
+    flat, linear = running("a-flat", 2, speeds=reported(FLAT, 1, 2)), running("b-linear", 2)
+    assert grown(plan(running("a-flat", 2), linear)) == {"a-flat": 6}
+    assert grown(plan(flat, linear)) == {"b-linear": 6}
+
+
+def test_jobs_that_scale_alike_share_what_is_idle():
+    curve = ScalingCurve(0.1)
+    jobs = [running(name, 1, speeds=reported(curve, 1, 2)) for name in "abc"]
+    assert grown(plan(*jobs, cap=12)) == {"a": 4, "b": 4, "c": 4}
+
+
+def test_the_higher_priority_gets_all_that_it_gains_by():
+    curve = ScalingCurve(0.1)
+    low, high = (running(n, 1, speeds=reported(curve, 1, 2), priority=p) for n, p in (("low", 0), ("high", 3)))
+    assert grown(plan(low, high, cap=9)) == {"high": 8}
+
+
+def test_starting_jobs_share_with_running_ones():
+    history = History(curves={ALL: KindCurve(ScalingCurve(0.1), 8)})
+    starts = a_job("new", units={P5: 1}, elastic=Elastic(min_instances=1, max_instances=8))
+    made = plan(starts, running("old", 1), cap=8, history=history)
+    assert [start.units for start in made.starts] == [{P5: 4}]
+    assert grown(made) == {"old": 4}
+
+
+def test_a_growth_has_to_pay_by_the_learned_gain():
+    """A restart costs ten minutes; the job has an hour to go."""
+    short = {"checkpointed": True, "max_runtime": timedelta(hours=2)}
+    history = History(pauses={"restart": 600.0})
+    slow = running("slow", 2, hook=Hook.RESTART, speeds=reported(ScalingCurve(0.9), 1, 2, 4), **short)
+    fast = replace(slow, speeds=Speeds())
+    assert grown(plan(fast, history=history)) == {"slow": 8}
+    assert grown(plan(slow, history=history)) == {}
+
+
+def test_a_job_does_not_grow_beyond_its_best_size():
+    """Sixteen instances are its best size."""
+    speeds = reported(ScalingCurve(0.0, 1 / 256), 1, 8, 24)
+    made = plan(running("job", 8, speeds=speeds, max_instances=32), cap=32)
+    assert 14 <= grown(made)["job"] <= 18
+
+
+class TestExploration:
+    """A job that has reported only sizes at which growing did not pay tries one more while nothing waits."""
+
+    SPEEDS = reported(ScalingCurve(1.0), 1, 2)
+
+    def grown(self, *others, size=2, speeds=SPEEDS, pause=300.0):
+        limits = {"checkpointed": True, "max_runtime": timedelta(hours=2)}
+        job = running("job", size, hook=Hook.RESTART, speeds=speeds, **limits)
+        return grown(plan(job, *others, history=History(pauses={"restart": pause})))
+
+    def test_the_next_size_is_tried_once(self):
+        assert self.grown() == {"job": 3}
+        assert self.grown(speeds=reported(ScalingCurve(1.0), 1, 2, 3)) == {}
+
+    def test_not_before_the_present_size_is_reported(self):
+        assert self.grown(size=3) == {}
+
+    def test_not_while_a_job_waits_for_the_pool(self):
+        assert self.grown(a_job("wide", units={P5: 8})) == {}
+
+    def test_not_if_even_a_linear_gain_would_not_pay(self):
+        assert self.grown(pause=3_000.0) == {}
+
+
+def test_shrinking_takes_where_it_costs_least():
+    """Both lose the same by the pause; the one that scales worse loses less by what it gives."""
+    flat = ShrinkCandidate(running("flat", 4), P5, 4, 10.0, curve=FLAT)
+    linear = ShrinkCandidate(running("a-linear", 4), P5, 4, 10.0)
+    assert [c.job.name for c in by_cost([linear, flat], {P5: 2})] == ["a-linear", "flat"]
+    assert [c.job.name for c in by_cost([linear, flat], {P5: 2}, seconds=HOUR)] == ["flat", "a-linear"]
+
+
+def test_a_linear_job_misses_each_instance():
+    candidate = ShrinkCandidate(running("job", 8), P5, 8, 10.0)
+    assert [candidate.spared(count) for count in range(1, 8)] == [0.0] * 7
+
+
+jobs_of_queues = st.lists(
+    st.tuples(
+        st.integers(1, 6),
+        st.integers(0, 2),
+        st.sampled_from((60, HOUR, 100 * HOUR)),
+        st.sampled_from((Hook.RESTART, Hook.MEMBERS)),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(jobs_of_queues, st.lists(st.integers(1, 6), max_size=2), st.booleans(), st.integers(1, 1000))
+def test_a_report_of_one_size_alone_changes_no_plan(rows, waiting, equals, rate):
+    jobs = [
+        running(f"job{n}", size, priority=priority, ago=ago, hook=hook)
+        for n, (size, priority, ago, hook) in enumerate(rows)
+    ]
+    waits = [a_job(f"new{n}", units={P5: count}, priority=1) for n, count in enumerate(waiting)]
+    told = [replace(job, speeds=Speeds(P5, (Speed(job.attempt.size, float(rate)),))) for job in jobs]
+    others = History(curves={"another|kind": KindCurve(FLAT, 8)})
+    before, after = (
+        plan(*queue, *waits, cap=26, history=history, resizes=Resizes(shrink_equals=equals))
+        for queue, history in ((jobs, None), (told, others))
+    )
+    assert [(type(d), d.job.name) for d in before.decisions] == [(type(d), d.job.name) for d in after.decisions]
+    assert grown(before) == grown(after)
+    assert [start.units for start in before.starts] == [start.units for start in after.starts]
+    assert [{s.job.name: s.size for s in p.shrinks} for p in before.preemptions] == [
+        {s.job.name: s.size for s in p.shrinks} for p in after.preemptions
+    ]
+
+
+growers = st.lists(
+    st.tuples(
+        st.sampled_from("pq"),
+        st.integers(0, 2),
+        st.lists(st.integers(1, 30), min_size=1, max_size=6, unique=True).map(sorted),
+        st.builds(ScalingCurve, st.floats(0, 1), st.floats(0, 0.1)),
+    ),
+    max_size=6,
+)
+
+
+@given(growers, st.integers(0, 40), st.integers(0, 40))
+def test_no_pool_gives_more_than_it_has_and_nothing_useful_stays_idle(rows, p, q):
+    all_ = [
+        Grower(f"j{n}", pool, turn, tuple(sizes), curve.speedup) for n, (pool, turn, sizes, curve) in enumerate(rows)
+    ]
+    targets = divide(all_, {"p": p, "q": q})
+    for pool, idle in (("p", p), ("q", q)):
+        mine = [grower for grower in all_ if grower.pool == pool]
+        left = idle - sum(targets[grower.name] - grower.sizes[0] for grower in mine)
+        assert left >= 0
+        for grower in mine:
+            size = targets[grower.name]
+            assert size in grower.sizes
+            more = next((other for other in grower.sizes if other > size), None)
+            assert more is None or more - size > left or grower.value(more) <= grower.value(size)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=4), st.integers(0, 12))
+def test_the_division_does_the_most_work(serials, idle):
+    """With concave curves and steps of one instance, the greedy division is the best of all."""
+    curves = [ScalingCurve(serial) for serial in serials]
+    sizes = tuple(range(1, 6))
+    targets = divide([Grower(str(n), "p", 0, sizes, curve.speedup) for n, curve in enumerate(curves)], {"p": idle})
+    best = [float("-inf")] * (idle + 1)
+    best[0] = 0.0
+    for curve in curves:
+        best = [
+            max(best[had - more] + curve.speedup(1 + more) for more in range(min(had, 4) + 1))
+            for had in range(idle + 1)
+        ]
+    found = sum(curve.speedup(targets[str(n)]) for n, curve in enumerate(curves))
+    assert found >= max(best) - 1e-9
