@@ -209,7 +209,7 @@ bench-rendezvous: .venv/.stamp .venv-torch/.stamp $(DYNOXIDE) ## Measure pauses 
 test: install-all ## Run the tests
 	@# The stack's tests mostly wait, as those of the SDKs do: side by side they take the time of one. All are one list, so
 	@# that nobody waits for the longest; the lines of two are mixed, so that something is seen for ten minutes.
-	$(MAKE) --jobs=2 --keep-going test-unit test-stack test-sdk2 test-sdk3 test-torch test-jax
+	$(MAKE) --jobs=3 --keep-going test-unit test-stack test-sdk2 test-sdk3 test-torch test-jax
 
 .PHONY: test-all
 test-all: ## Run the tests and the longer proofs
@@ -229,11 +229,11 @@ test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp ## R
 
 .PHONY: test-sdk2
 test-sdk2: .venv-sdk2/.stamp ## Run the tests of the client beside SageMaker SDK v2
-	.venv-sdk2/bin/python -m pytest tests/e2e/sdk2 $(ARGS)
+	.venv-sdk2/bin/python -m pytest $(MARKED) tests/e2e/sdk2 $(ARGS)
 
 .PHONY: test-sdk3
 test-sdk3: .venv-sdk3/.stamp ## Run the tests of the client beside SageMaker SDK v3
-	.venv-sdk3/bin/python -m pytest tests/e2e/sdk3 $(ARGS)
+	.venv-sdk3/bin/python -m pytest $(MARKED) tests/e2e/sdk3 $(ARGS)
 
 .PHONY: test-torch
 test-torch: .venv-torch/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below elastic torch

@@ -450,7 +450,7 @@ class TestStrangersWithTheNamesOfLaterAttempts:
         world.run(100)
         assert world.job("job1").failure == "the name job1 belongs to a training job that the queue did not start"
 
-    @settings(deadline=None, max_examples=25, phases=[Phase.explicit, Phase.generate])
+    @settings(deadline=None, max_examples=10, phases=[Phase.explicit, Phase.generate])
     @given(
         taken=st.sets(st.integers(2, 6), min_size=1),
         kill_after=st.integers(1, 60),

@@ -30,7 +30,7 @@ from world import BRISK
 CAP = 4
 HOOKS = ("restart", "members", "custom")
 CHUNKS = 4
-SAMPLE = 16
+SAMPLE = 28
 """The usual run tries one call of so many."""
 
 

@@ -96,6 +96,7 @@ def test_a_job_is_submitted_started_and_ended_through_the_handlers(core):
     run(core, "-c", "import without_images" + A_JOB_THROUGH_THE_HANDLERS)
 
 
+@pytest.mark.slow
 def test_tests_of_the_core_pass_without_what_tests_of_image_jobs_share(core):
     options = ("-q", "-p", "no:cacheprovider", "-p", "without_images", "-o", "pythonpath=.. contract")
     run(core, "-m", "pytest", *options, *CORE_TESTS)

@@ -148,6 +148,7 @@ def test_fit_waits_through_the_queue_and_shows_the_logs_of_all_attempts(
     assert estimator.model_data == "s3://bucket/out/long-job-qstamp-2/output/model.tar.gz"
 
 
+@pytest.mark.slow
 def test_fit_without_logs_waits_for_the_real_end(session: Any, stage: Stage) -> None:
     estimator = an_estimator(session)
 
@@ -253,7 +254,16 @@ def cancelled(stage: Stage) -> None:
     stage.world.jobs["job1"]["jobState"] = "cancelled"
 
 
-@pytest.mark.parametrize("end", [completed, completed_after_a_preemption, completed_and_deleted, stopped, cancelled])
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(completed, marks=pytest.mark.slow),
+        pytest.param(completed_after_a_preemption, marks=pytest.mark.slow),
+        completed_and_deleted,
+        pytest.param(stopped, marks=pytest.mark.slow),
+        cancelled,
+    ],
+)
 def test_attach_to_a_job_that_has_ended(session: Any, stage: Stage, end: Callable[[Stage], None]) -> None:
     metrics = [{"Name": "loss", "Regex": "loss=(.*)"}]
     an_estimator(session, hyperparameters={"lr": 0.1}, metric_definitions=metrics).fit(
@@ -284,7 +294,7 @@ def test_metrics_of_a_job_are_those_of_all_its_attempts(session: Any, stage: Sta
     assert list(waiting.dataframe(force_refresh=True)["value"]) == [3.0, 2.0]
 
 
-@pytest.mark.parametrize("launched", [True, False])
+@pytest.mark.parametrize("launched", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_attach_to_a_failed_job_raises_as_the_sdk_does(session: Any, stage: Stage, launched: bool) -> None:
     an_estimator(session).fit(job_name="job1", wait=False)
     if launched:

@@ -274,7 +274,7 @@ def cancelled(stage: Stage, name: str) -> None:
 @pytest.mark.parametrize(
     ("end", "status"),
     [
-        (completed, "Completed"),
+        pytest.param(completed, "Completed", marks=pytest.mark.slow),
         (completed_and_deleted, "Completed"),
         (failed_before_launch, "Failed"),
         (cancelled, "Stopped"),
