@@ -104,6 +104,7 @@ def an_attempt(name: str, number: int = 1, **changes: Any) -> dict[str, Any]:
         "instanceType": None,
         "outcome": "active",
         "createdAt": "2026-11-20T12:00:05Z",
+        "launched": True,
         "startedAt": "2026-11-20T12:01:00Z",
         "endedAt": None,
         "interruptions": 0,

@@ -100,6 +100,7 @@ def an_attempt_view(name, **changes):
         "instanceType": None,
         "outcome": "active",
         "createdAt": "2026-11-21T12:00:00Z",
+        "launched": True,
         "startedAt": "2026-11-21T12:00:00Z",
         "endedAt": None,
         "interruptions": 0,
@@ -418,6 +419,17 @@ def test_a_waiting_job_is_cancelled_at_once(busy):
     assert reply.body == JOB3 | ended | NO_START
     assert busy.get("/jobs/job3").body["history"][-1]["reason"] == f"cancelled by {ALICE}"
     assert busy.publisher.wakes == [0]
+
+
+@pytest.mark.parametrize(("job", "line"), [("job3", "cancelled by"), ("job1", "stop requested by")])
+def test_a_cancellation_may_have_a_reason_for_the_history(busy, job, line):
+    assert busy.event("DELETE", f"/jobs/{job}", query={"reason": "wrong\ndata"}).status in (200, 202)
+    assert busy.get(f"/jobs/{job}").body["history"][-1]["reason"] == f"{line} {ALICE}: wrong data"
+
+
+def test_the_reason_of_a_cancellation_is_not_longer_than_reasons_may_be(busy):
+    reply = busy.event("DELETE", "/jobs/job3", query={"reason": "x" * 1025})
+    assert (reply.status, reply.body["error"]["field"]) == (400, "reason")
 
 
 def test_a_held_job_is_cancelled_at_once(world):

@@ -24,6 +24,7 @@ from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.policy.document import policy_of
 from trainmaster.domain.policy.problems import policy_problems
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.text import one_line
 from trainmaster.ports.runtime import Clock, Publisher
 from trainmaster.ports.store import QueueSettings, Store
 from trainmaster.service import dependencies
@@ -77,12 +78,13 @@ def find_job(context: ApiContext, caller: Caller, action: Action, name: str) -> 
     return job
 
 
-def cancel(context: ApiContext, caller: Caller, name: str) -> Job:
-    """Cancel a waiting or held job, or request that an active one is stopped for good.
+def cancel(context: ApiContext, caller: Caller, name: str, reason: str = "") -> Job:
+    """Cancel a waiting or held job, or request that an active one is stopped for good; its history has the reason.
 
     Raises `JobNotFound`; `IllegalTransition` if it has ended.
     """
-    return change_job(context, caller, name, lambda job: _cancelled(context, caller, job), AuditAction.CANCEL)
+    who = f"{caller.name}: {one_line(reason)}" if reason else caller.name
+    return change_job(context, caller, name, lambda job: _cancelled(context, who, job), AuditAction.CANCEL)
 
 
 def purge(context: ApiContext, caller: Caller, name: str) -> Job:
@@ -195,12 +197,12 @@ def check_ceilings(
         raise problem.refusal()
 
 
-def _cancelled(context: ApiContext, caller: Caller, job: Job) -> Job:
+def _cancelled(context: ApiContext, who: str, job: Job) -> Job:
     if job.state in WAITING or job.state is JobState.HELD:
-        return lifecycle.cancel(job, context.clock.now(), caller.name)
+        return lifecycle.cancel(job, context.clock.now(), who)
     if job.stop_requested and job.state not in ENDED:
         return job
-    return lifecycle.request_stop(job, context.clock.now(), caller.name)
+    return lifecycle.request_stop(job, context.clock.now(), who)
 
 
 def _changed(context: ApiContext, caller: Caller, job: Job, *, priority: int | None, hold: bool | None) -> Job:

@@ -89,7 +89,14 @@ class World:
         attempt = name if number == 1 else f"{name}-qstamp-{number}"
         times = {"createdAt": _iso(), "startedAt": _iso(), "endedAt": None}
         job["attempts"].append(
-            {"number": number, "trainingJobName": attempt, "outcome": "active", "reason": None} | times
+            {
+                "number": number,
+                "trainingJobName": attempt,
+                "launched": heard_by_sagemaker,
+                "outcome": "active",
+                "reason": None,
+            }
+            | times
         )
         job |= {"trainingJobName": attempt, "jobState": "starting", "position": None, "reason": None}
         if heard_by_sagemaker:

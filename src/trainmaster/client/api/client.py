@@ -215,9 +215,13 @@ class ApiClient:
             whole = joined(whole, self.usage(whole["from"], whole["to"], by=by, cursor=cursor))
         return whole
 
-    def cancel(self, name: str) -> JobView:
-        """Cancel a waiting job, or stop a running one for good. Raises NotFound, and Conflict if it has ended."""
-        return self._change("DELETE", name, None, lambda job: job["jobState"] in ("cancelled", "stopped"))
+    def cancel(self, name: str, reason: str | None = None) -> JobView:
+        """Cancel a waiting job, or stop a running one for good, with a reason for its history.
+
+        Raises NotFound, and Conflict if it has ended.
+        """
+        query = {"reason": reason} if reason else None
+        return self._change("DELETE", name, None, lambda job: job["jobState"] in ("cancelled", "stopped"), query)
 
     def purge(self, name: str) -> None:
         """Delete an ended job with its request and its history. Raises NotFound, and Conflict if it has not ended."""
@@ -427,14 +431,19 @@ class ApiClient:
         return region
 
     def _change(
-        self, method: str, name: str, body: Mapping[str, Any] | None, is_done: Callable[[JobView], bool]
+        self,
+        method: str,
+        name: str,
+        body: Mapping[str, Any] | None,
+        is_done: Callable[[JobView], bool],
+        query: Mapping[str, object] | None = None,
     ) -> JobView:
         """Send a change; if a retried request gets a conflict, return the job if it already has the values.
 
         An earlier attempt whose response was lost may have carried out the change.
         """
         try:
-            return cast("JobView", self._call(method, _path(name), body=body))
+            return cast("JobView", self._call(method, _path(name), query=query, body=body))
         except Conflict as error:
             if not error.retried or not is_done(job := self.job(name)):
                 raise

@@ -123,6 +123,7 @@ class AttemptView(TypedDict):
     instanceType: str | None
     outcome: Outcome
     createdAt: str
+    launched: bool
     startedAt: str | None
     endedAt: str | None
     interruptions: int

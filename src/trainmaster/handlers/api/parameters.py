@@ -17,6 +17,7 @@ from trainmaster.domain.jobs.infeasible import INFEASIBLE
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.requests.fields import did_you_mean, shown
+from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.service.explain.usage import MAX_JOBS, By
 
 NAME_PATTERN = r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$"
@@ -86,6 +87,14 @@ Force = Annotated[
 ]
 Purge = Annotated[
     bool, Query(alias="purge", description="Whether to delete a job that has ended; other jobs are refused.")
+]
+CancelReason = Annotated[
+    str | None,
+    Query(
+        alias="reason",
+        description="Reason of the cancellation, for the job's history.",
+        max_length=MAX_REASON_LENGTH,
+    ),
 ]
 SettingsVersion = Annotated[
     int | None,

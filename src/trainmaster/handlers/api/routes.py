@@ -27,6 +27,7 @@ from trainmaster.handlers.api.operations import SUBMIT_ERRORS, operation
 from trainmaster.handlers.api.parameters import (
     BARS,
     LISTED,
+    CancelReason,
     Cursor,
     EnteredSince,
     EntryLimit,
@@ -204,14 +205,19 @@ class Routes:
         },
         (404, 409),
     )
-    def cancel_job(self, name: JobName, purge_: Purge = False) -> Response[str]:  # noqa: FBT002 -- of the query
+    def cancel_job(
+        self,
+        name: JobName,
+        purge_: Purge = False,  # noqa: FBT002 -- of the query
+        reason: CancelReason = None,
+    ) -> Response[str]:
         """Cancel a waiting job at once, or stop one that holds capacity for good.
 
         With `purge=true`, delete a job that has ended, with its request and its history; its name stays reserved.
         """
         if purge_:
             return json_response(job_views.job_view(purge(self._parts.api_context, self._caller, name)))
-        job = cancel(self._parts.api_context, self._caller, name)
+        job = cancel(self._parts.api_context, self._caller, name, reason or "")
         return json_response(job_views.job_view(job), HTTPStatus.ACCEPTED if job.state in ACTIVE else HTTPStatus.OK)
 
     @operation(

@@ -96,6 +96,7 @@ class Attempt(ResponseModel):
     ]
     outcome: Outcome
     created_at: Annotated[datetime, Field(description="Time of the decision to start it.")]
+    launched: Annotated[bool, Field(description="Whether SageMaker is known to have its training job.")]
     started_at: Annotated[datetime | None, Field(description="Time at which SageMaker reported its instances at work.")]
     ended_at: datetime | None
     interruptions: Annotated[int, Field(description="Number of spot interruptions.")]

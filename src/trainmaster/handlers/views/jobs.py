@@ -242,6 +242,7 @@ def _attempt_view(attempt: Attempt) -> job_models.Attempt:
         instance_type=attempt.instance_type or None,
         outcome=attempt.outcome,
         created_at=attempt.created_at,
+        launched=attempt.launched,
         started_at=attempt.started_at,
         ended_at=attempt.ended_at,
         interruptions=attempt.interruptions,
