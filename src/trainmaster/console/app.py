@@ -12,7 +12,7 @@ from trainmaster.client.api.errors import ApiError
 from trainmaster.console.access import TOKEN, SessionGate, check_origin
 from trainmaster.console.assets import Asset, load_assets
 from trainmaster.console.feed import MAX_WATCHED, Feed
-from trainmaster.console.forward import Forwarder
+from trainmaster.console.forward import Forwarder, json_object
 from trainmaster.console.identity import Identity
 from trainmaster.console.loopback import (
     LOOPBACK,
@@ -23,12 +23,15 @@ from trainmaster.console.loopback import (
     error_response,
     json_response,
 )
+from trainmaster.console.replays import Replays
 from trainmaster.console.routes import Read, methods_of, read_of, route_of
 from trainmaster.domain.release import VERSION
 
 if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
 
+_FOR_SCRIPTS: Final = ("api", "events", "session", "replay")
+"""First segments of the addresses that the page's scripts use; the others are files."""
 _PAGE: Final = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>Trainmaster</title>{head}"
     "<body><main><h1>Trainmaster</h1><p>{text}</p></main></body></html>"
@@ -53,7 +56,7 @@ class Options:
 class Console:
     """A console, ready to serve. `on_sign_in` is called with the address for another browser once one was used."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its parts, with which tests replace AWS and time
         self,
         api: ApiClient,
         options: Options,
@@ -61,11 +64,13 @@ class Console:
         on_sign_in: Callable[[str], object] = lambda _: None,
         identity: Identity | None = None,
         feed: Callable[[Callable[[Read], Any]], Feed] = Feed,
+        replays: Replays | None = None,
     ) -> None:
         self._api, self._options = api, options
         self._identity = identity or Identity(lambda: api.session)
         self._forwarder = Forwarder(api)
         self._feed = feed(self._forwarder.read)
+        self._replays = replays or Replays(api)
         self._assets: Mapping[tuple[str, ...], Asset] = load_assets()
         self._gate = SessionGate(lambda token: on_sign_in(self._address(token)))
         self.server = LoopbackServer(self.answer, port=options.port, allowed_hosts=options.allowed_hosts)
@@ -89,8 +94,9 @@ class Console:
             self.close()
 
     def close(self) -> None:
-        """End all streams, and stop listening."""
+        """End all streams and the replay, and stop listening."""
         self._feed.close()
+        self._replays.cancel()
         self.server.server_close()
 
     def _address(self, token: str) -> str:
@@ -110,11 +116,13 @@ class Console:
             cookie = self._gate.exchange(token, self._cookie)
             return _page(HTTPStatus.OK, "Signed in.", '<meta http-equiv=refresh content="0;url=./">', cookie)
         first, *rest = request.segments
-        if first in ("api", "events", "session"):
+        if first in _FOR_SCRIPTS:
             check_origin(request, self.server.permits)
         self._gate.check(request, self._cookie, changes=request.method != "GET")
         if first == "api":
             return self._forward(request, tuple(rest))
+        if request.segments == ("replay",):
+            return self._replay(request)
         if request.method != "GET":
             raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "This address can only be read.")
         if request.segments == ("events",):
@@ -138,6 +146,21 @@ class Console:
         if route.changes:
             self._feed.hurry()
         return answer
+
+    def _replay(self, request: Request) -> Response:
+        """Show, start or cancel the replay of a draft; none of these changes the queue. Raises Refusal."""
+        if request.method == "GET":
+            return json_response(HTTPStatus.OK, self._replays.status.view())
+        if request.method == "DELETE":
+            return json_response(HTTPStatus.OK, self._replays.cancel().view())
+        if request.method != "POST":
+            raise Refusal(
+                HTTPStatus.METHOD_NOT_ALLOWED, "A replay is read, started with POST, or cancelled with DELETE."
+            )
+        draft = (json_object(request.body) or {}).get("draft")
+        if not isinstance(draft, dict):
+            raise Refusal(HTTPStatus.BAD_REQUEST, "A replay needs a draft of the settings, which is a JSON object.")
+        return json_response(HTTPStatus.ACCEPTED, self._replays.start(draft).view())
 
     def _events(self, request: Request) -> Response:
         """Stream what a page watches. Raises Refusal for reads that are not in the list."""
@@ -169,7 +192,7 @@ class Console:
 
 def _refused(request: Request, refusal: Refusal) -> Response:
     """Return a refusal: a page for a browser's address bar, JSON for a script."""
-    if request.segments[0] in ("api", "events", "session"):
+    if request.segments[0] in _FOR_SCRIPTS:
         return error_response(refusal.status, "Refused", str(refusal))
     return _page(refusal.status, str(refusal))
 

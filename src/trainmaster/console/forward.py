@@ -48,7 +48,7 @@ class Forwarder:
 
     def send(self, request: Request, segments: tuple[str, ...]) -> Response:
         """Return the API's answer to a request, or its error with the status that the API gave it."""
-        body = _json(request.body)
+        body = json_object(request.body)
         try:
             answer = self._api.call(request.method, path_of(segments), query=dict(request.query), body=body)
         except ApiError as error:
@@ -68,7 +68,7 @@ def _status(error: ApiError) -> int:
     return next(kinds, HTTPStatus.BAD_GATEWAY)
 
 
-def _json(body: bytes) -> Any:
+def json_object(body: bytes) -> Any:
     """Return the object in a body; None if it is empty. Raises Refusal."""
     if not body:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Thread
@@ -17,9 +17,11 @@ import httpx
 from fake_api import STAGE, FakeApi
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.retry import Retry
+from trainmaster.client.replay.process import ReplayProcess
 from trainmaster.console.app import Console, Options
 from trainmaster.console.feed import Feed
 from trainmaster.console.identity import Identity
+from trainmaster.console.replays import Replays
 
 ARN = "arn:aws:sts::123456789012:assumed-role/ml/ada"
 
@@ -95,7 +97,12 @@ def read(data: bytes) -> Answer:
 
 
 @contextmanager
-def serving(world: FakeApi, options: Options | None = None, **faster: Any) -> Iterator[Running]:
+def serving(
+    world: FakeApi,
+    options: Options | None = None,
+    replay_process: Callable[[], ReplayProcess] = ReplayProcess,
+    **faster: Any,
+) -> Iterator[Running]:
     session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
     retry = Retry(max_attempts=1, sleep=lambda _: None, rng=random.Random(1))
     transport: Any = httpx.WSGITransport(app=world)
@@ -107,6 +114,7 @@ def serving(world: FakeApi, options: Options | None = None, **faster: Any) -> It
             on_sign_in=announced.append,
             identity=Identity(lambda: api.session, lambda _: ARN),
             feed=lambda read: Feed(read, **({"poll_seconds": 0.05, "quick_seconds": 0.02} | faster)),
+            replays=Replays(api, process=replay_process),
         )
         thread = Thread(target=lambda: console.server.serve_forever(poll_interval=0.005), daemon=True)
         thread.start()

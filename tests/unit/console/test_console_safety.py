@@ -15,7 +15,7 @@ from console_server import Running, read, serving
 from trainmaster.console.app import Options
 from trainmaster.console.loopback import MAX_BODY_BYTES, MAX_CONNECTIONS, LoopbackServer, json_response
 
-OPEN = ["/", "/index.html", "/api/queue", "/session", "/events?watch=/queue", "/api/jobs/job1"]
+OPEN = ["/", "/index.html", "/api/queue", "/session", "/events?watch=/queue", "/api/jobs/job1", "/replay"]
 
 
 def test_it_listens_on_loopback_only(console):
@@ -78,7 +78,7 @@ def test_without_the_cookie_nothing_is_served(stranger, world, path, cookie):
     assert world.calls == []
 
 
-@pytest.mark.parametrize("line", ["DELETE /api/jobs/job1", "PATCH /api/jobs/job1"])
+@pytest.mark.parametrize("line", ["DELETE /api/jobs/job1", "PATCH /api/jobs/job1", "POST /replay"])
 def test_without_the_cookie_nothing_changes(stranger, world, line):
     assert stranger.change(line, {"hold": True}).status == 403
     assert world.calls == []
@@ -126,7 +126,17 @@ def test_scripts_and_other_sites_cannot_read_the_cookie(stranger):
 
 
 @pytest.mark.parametrize("header", [{}, {"X_Trainmaster_Console": ""}, {"X_Trainmaster_Console": "0"}])
-@pytest.mark.parametrize("line", ["DELETE /api/jobs/job1", "PATCH /api/jobs/job1", "POST /api/plan", "PUT /api/pools"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "DELETE /api/jobs/job1",
+        "PATCH /api/jobs/job1",
+        "POST /api/plan",
+        "PUT /api/pools",
+        "POST /replay",
+        "DELETE /replay",
+    ],
+)
 def test_a_change_needs_the_header(console, world, line, header):
     """A form or an image of another site cannot set a header."""
     assert console.ask(line, body=b"{}", **header).status == 403
@@ -150,7 +160,15 @@ FROM_OTHERS = [
 
 @pytest.mark.parametrize("header", FROM_OTHERS, ids=lambda each: "-".join(each.values()))
 @pytest.mark.parametrize(
-    "line", ["DELETE /api/jobs/job2", "GET /api/queue", "GET /events?watch=/queue", "GET /session"]
+    "line",
+    [
+        "DELETE /api/jobs/job2",
+        "GET /api/queue",
+        "GET /events?watch=/queue",
+        "GET /session",
+        "GET /replay",
+        "POST /replay",
+    ],
 )
 def test_pages_of_other_sites_and_ports_are_refused(console, world, line, header):
     """A server on another port of this machine is the same site, so that the browser sends it the cookie."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
@@ -26,7 +24,12 @@ from trainmaster.local.replay.trace.requests import (
     request_of,
 )
 from trainmaster.local.replay.trace.trace import TraceJob
-from trainmaster.local.replay.virtual_queue import RESTART_SECONDS, ReplayFailed, VirtualQueue
+from trainmaster.local.replay.virtual_queue import (
+    RESTART_SECONDS,
+    ReplayFailed,
+    VirtualQueue,
+    reduced_garbage_collection,
+)
 from trainmaster.local.virtual_time import at, instant_profile, seconds_at
 
 Progress = Callable[[int], None]
@@ -82,7 +85,7 @@ class Replay(VirtualQueue):
 
     def run(self) -> list[JobResult]:
         """Run to the end, and return the results in the order of the trace. Raises `ReplayFailed`."""
-        with _reduced_garbage_collection():
+        with reduced_garbage_collection():
             while len(self.done) < len(self._jobs):
                 first = self._arrived
                 self.step()
@@ -140,16 +143,3 @@ class Replay(VirtualQueue):
         lost = sum(end - start for start, end in spans) - trace_job.duration
         # Times are rounded to microseconds, so smaller differences are no loss.
         return JobResult(trace_job, spans, max(0.0, round(lost, 5)))
-
-
-@contextmanager
-def _reduced_garbage_collection() -> Iterator[None]:
-    """Reduce the frequency of garbage collection: most objects are jobs, which stay until the end."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 1_000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()

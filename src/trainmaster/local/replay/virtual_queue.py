@@ -7,8 +7,10 @@ itself.
 
 from __future__ import annotations
 
+import gc
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 
 from trainmaster.domain.capacity.units import Pool
@@ -165,3 +167,16 @@ class VirtualQueue(ABC):
 
     def _note(self, training_job_name: str) -> None:
         self._changed[training_job_name] = None
+
+
+@contextmanager
+def reduced_garbage_collection() -> Iterator[None]:
+    """Reduce the frequency of garbage collection: most objects are jobs, which stay until the end."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1_000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
