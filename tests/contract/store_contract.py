@@ -77,6 +77,26 @@ class SubmitContract:
         with pytest.raises(JobNotFound):
             store.request_of("missing")
 
+    def test_one_read_finds_the_active_ones_among_named_jobs(self, store):
+        active = [b.a_starting_job("starting"), b.a_running_job("running"), b.a_preempting_job("preempting")]
+        others = [b.a_job("waits"), b.a_held_job("held"), b.an_ended_job("ended"), b.a_preempted_job("again")]
+        for job in (*active, *others, b.a_running_job("unnamed")):
+            store.submit(job, b.a_request(job.name))
+        names = [job.name for job in (*active, *others)]
+        assert store.find_active([*names, "missing"]) == {job.name: job for job in active}
+        assert store.find_active([]) == {}
+
+    def test_one_read_has_the_requests_of_named_jobs_but_may_leave_large_ones_out(self, store):
+        noise = "".join(random.Random(7).choices(string.printable, k=50_000))
+        requests = {"small": b.a_request("small"), "other": b.a_request("other")}
+        for name, request in requests.items():
+            store.submit(b.a_job(name), request)
+        large = b.a_request("large", Environment={"NOISE": noise})
+        store.submit(b.a_job("large"), large)
+        found = store.requests_of([*requests, "large", "missing"])
+        assert requests.items() <= found.items() <= (requests | {"large": large}).items()
+        assert store.requests_of([]) == {}
+
     @pytest.mark.parametrize("alphabet", [string.printable, "\U00010000\U00020001\U0001f682\u4e2d\u6587é"])
     def test_the_largest_request_that_sagemaker_accepts_is_kept(self, store, alphabet):
         rng = random.Random(7)

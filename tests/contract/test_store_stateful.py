@@ -206,6 +206,11 @@ class StoreMachine(RuleBasedStateMachine):
             (name, known[-1].version) for name, known in self.versions.items() if which.matches(known[-1])
         )
 
+    @rule()
+    def find_active(self):
+        found = self.both(lambda store: {name: job.version for name, job in store.find_active(self.versions).items()})
+        assert found == {name: known[-1].version for name, known in self.versions.items() if known[-1].units}
+
     @invariant()
     def nothing_is_lost(self):
         self.both(lambda store: shown(store.read_snapshot()))
@@ -214,6 +219,9 @@ class StoreMachine(RuleBasedStateMachine):
         for name, known in self.versions.items():
             assert self.both(lambda store, name=name: store.find(name)) == known[-1]
             assert self.both(lambda store, name=name: store.request_of(name)) == {"n": name}
+        assert self.both(lambda store: store.requests_of(self.versions)) == {
+            name: {"n": name} for name in self.versions
+        }
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,17 @@
 """The manager Lambda: consumes the wake queue, applies what SageMaker reports, then runs one pass for the whole batch.
 
-A burst of messages costs one pass. A message that cannot be handled is set aside and never blocks those behind it; so
-is one that another sender than its kind of message allows has sent. Reports of further kinds of jobs arrive by queues
-of their own: they are applied, and the wake queue then runs the pass, so that passes stay serial.
+A burst of messages costs one pass, and its reports are applied together. A message that cannot be handled is set aside
+and never blocks those behind it; so is one that another sender than its kind of message allows has sent. Reports of
+further kinds of jobs arrive by queues of their own: they are applied, and the wake queue then runs the pass, so that
+passes stay serial.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
@@ -21,11 +23,14 @@ from trainmaster.service.apply_plan import PassReport
 from trainmaster.service.faults import error_types, log_fields
 from trainmaster.service.metrics.pass_metrics import pass_metrics
 from trainmaster.service.observe import observe
+from trainmaster.service.observe_batch import observe_batch
 from trainmaster.service.restoring.restore import restore_if_asked
 from trainmaster.service.run_pass import run_pass
 from trainmaster.service.wake import wake
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from trainmaster.domain.jobs.observation import Observation
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 logger = Logger(service="manager")
 metrics = Metrics(namespace=NAMESPACE, service="manager")
 
+_T = TypeVar("_T")
 MAX_PASSES = 5
 """Maximum passes of one invocation while each leaves more to do; a wake message continues after that."""
 
@@ -119,27 +125,51 @@ def _is_wake_queue(application: bootstrap.Application, event: dict[str, Any]) ->
 
 
 def _apply_messages(application: bootstrap.Application, records: list[dict[str, Any]]) -> Batch:
+    """Read every message, then apply what they report: together if possible, and else one by one."""
     batch = Batch()
-    for index, record in enumerate(records):
-        try:
-            _handle_message(application, record, batch)
-        except ServiceError:
-            logger.exception("could not process a message; SQS delivers it again")
-            batch.failed = tuple(r["messageId"] for r in records[index:])
-            break
+    context = replace(application.manager_context, faults=batch.faults, orphans=batch.orphans)
+    read = [partial(_read_message, application, record, batch) for record in records]
+    reports = [
+        (place, seen) for place, seen in _handle(application, records, batch, enumerate(read)) if seen is not None
+    ]
+    freed, left = observe_batch(context, [seen for _, seen in reports])
+    alone = [(place, partial(observe, context, seen)) for place, seen in (reports[number] for number in left)]
+    results = [freed for _, freed in _handle(application, records, batch, alone)]
+    batch.pass_wanted |= freed or any(results)
     if batch.faults:
         metrics.add_metric(name="Faults", unit=MetricUnit.Count, value=len(batch.faults))
     _count_orphans(batch.orphans)
     return batch
 
 
-def _handle_message(application: bootstrap.Application, record: dict[str, Any], batch: Batch) -> None:
-    """Apply one message, or set it aside if it can never be handled: it would block the messages behind it.
+def _handle(
+    application: bootstrap.Application,
+    records: list[dict[str, Any]],
+    batch: Batch,
+    steps: Iterable[tuple[int, Callable[[], _T]]],
+) -> Iterator[tuple[int, _T | None]]:
+    """Yield the places of messages with the results of their steps, up to the first message that fails."""
+    for place, step in steps:
+        try:
+            yield place, _handle_message(application, records[place], batch, step)
+        except ServiceError:
+            logger.exception("could not process a message; SQS delivers it again")
+            batch.failed = tuple(record["messageId"] for record in records[place:])
+            return
+
+
+def _handle_message(
+    application: bootstrap.Application,
+    record: dict[str, Any],
+    batch: Batch,
+    handle: Callable[[], _T],
+) -> _T | None:
+    """Return what `handle` makes of a message, or set it aside if it can never be handled: it would block the others.
 
     Raises `ServiceError` if a later delivery may succeed.
     """
     try:
-        _apply_message(application, _parse_body(record), _sender(record), batch)
+        return handle()
     except ServiceError:
         raise
     except InvalidRequest as error:
@@ -147,6 +177,7 @@ def _handle_message(application: bootstrap.Application, record: dict[str, Any], 
     except Exception as error:  # noqa: BLE001 -- a fault in our code must not block the messages behind this one
         batch.faults.append(str(record.get("messageId")))
         _set_aside(application, record, f"an unexpected error: {error_types(error)}", **log_fields(error))
+    return None
 
 
 def _set_aside(application: bootstrap.Application, record: dict[str, Any], cause: str, **fields: object) -> None:
@@ -193,31 +224,32 @@ def _check_sender(application: bootstrap.Application, kind: str, sender: str) ->
         raise InvalidRequest(f"the sender {sender or 'without an ID'} may not send this message", field="SenderId")
 
 
-def _apply_message(application: bootstrap.Application, message: dict[str, Any], sender: str, batch: Batch) -> None:
-    """Add a wake, a tick or an observation to the batch. Raises `InvalidRequest` for any other message."""
+def _read_message(application: bootstrap.Application, record: dict[str, Any], batch: Batch) -> Observation | None:
+    """Note a wake or a tick in the batch; return what another message reports, None if that is nothing.
+
+    Raises `InvalidRequest` for a message of no known kind.
+    """
+    message = _parse_body(record)
     kind = message.get("kind")
     if isinstance(kind, str):
-        _check_sender(application, kind, sender)
+        _check_sender(application, kind, _sender(record))
     if kind in ("wake", "tick"):
         batch.pass_wanted = True
         batch.tick = batch.tick or kind == "tick"
-    elif "detail-type" in message:
-        _apply_observation(application, application.observation_of(message), batch)
-    elif isinstance(kind, str) and kind in application.kinds:
-        _apply_observation(application, application.kinds[kind].observe(message), batch)
-    else:
-        raise InvalidRequest("the message is neither a wake, a tick, an event nor about a run", field="kind")
+        return None
+    if "detail-type" in message:
+        return _unless_paused(application, application.observation_of(message))
+    if isinstance(kind, str) and kind in application.kinds:
+        return _unless_paused(application, application.kinds[kind].observe(message))
+    raise InvalidRequest("the message is neither a wake, a tick, an event nor about a run", field="kind")
 
 
-def _apply_observation(application: bootstrap.Application, observation: Observation | None, batch: Batch) -> None:
-    """Apply the observed state of a training job or of a run; while the manager is paused, ignore it."""
-    if observation is None:
-        return
-    if application.manager_context.store.is_paused():
-        logger.info("ignored an event: the manager is paused", extra={"training_job": observation.training_job_name})
-        return
-    context = replace(application.manager_context, faults=batch.faults, orphans=batch.orphans)
-    batch.pass_wanted = observe(context, observation) or batch.pass_wanted
+def _unless_paused(application: bootstrap.Application, seen: Observation | None) -> Observation | None:
+    """Return the observed state of a training job or of a run; None while the manager is paused."""
+    if seen is None or not application.manager_context.store.is_paused():
+        return seen
+    logger.info("ignored an event: the manager is paused", extra={"training_job": seen.training_job_name})
+    return None
 
 
 def _run_passes(application: bootstrap.Application, context: LambdaContext, *, tick: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -228,8 +228,19 @@ class Store(CatalogueStore, Protocol):
         """Return the job of that name with its whole history, strongly consistent; None if there is none."""
         ...
 
+    def find_active(self, names: Collection[str]) -> Mapping[str, Job]:
+        """Return those of these jobs that are active, strongly consistent, in one read of at most 100 jobs.
+
+        Old lines of a long history may be missing, as in a snapshot. A job whose row cannot be read is left out.
+        """
+        ...
+
     def request_of(self, name: str) -> Request:
         """Return the job's request as submitted. Raises `JobNotFound`."""
+        ...
+
+    def requests_of(self, names: Collection[str]) -> Mapping[str, Request]:
+        """Return the requests of at most 100 jobs, as far as one read has them: large ones are left out."""
         ...
 
     def list_jobs(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:

@@ -1,13 +1,13 @@
 """Apply a plan: commit each decision in one fenced transaction, then carry it out at SageMaker.
 
 A decision that loses its transaction is dropped, since its job has changed; an action that fails after its commit is
-repeated by the next pass (`reconcile`). Starts of other kinds of jobs are committed several at once.
+repeated by the next pass (`reconcile`). Most starts are committed several at once.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -19,6 +19,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import WAITING, Job, Reservation
 from trainmaster.domain.plan import Cursors, EndWarm, Plan, Preempt, Resize, Snapshot, Start
 from trainmaster.ports.sagemaker import CreateResult
+from trainmaster.ports.store import Request
 from trainmaster.service import resizing
 from trainmaster.service.capacity import expansion, warm_pools
 from trainmaster.service.context import ManagerContext
@@ -262,13 +263,22 @@ class _Decisions:
 
     def _launch_several(self, jobs: Sequence[Job]) -> list[Job]:
         """Launch several jobs and confirm all new ones in one transaction; return those stored in another way."""
-        results = [(job, self._act(job, create_training_job)) for job in jobs]
+        requests = self._requests_of([job for job in jobs if job.work is None])
+        results = [
+            (job, self._act(job, lambda context, job: create_training_job(replace(context, requests=requests), job)))
+            for job in jobs
+        ]
         new = [job for job, result in results if result is CreateResult.NEW]
         unconfirmed = [] if self._confirm_together(new) else [(job, CreateResult.NEW) for job in new]
         unconfirmed += [(job, result) for job, result in results if result is CreateResult.ALREADY_THERE]
         confirmed = [self._act(job, partial(confirm_launch, created=result)) for job, result in unconfirmed]
         failed = [result for _, result in results if isinstance(result, Job)]
         return [*failed, *(job for job in confirmed if job is not None)]
+
+    def _requests_of(self, jobs: Sequence[Job]) -> Mapping[str, Request]:
+        """Return the requests of these jobs as far as one read has them."""
+        names = [job.name for job in jobs]
+        return self._act(jobs[0], lambda context, _: context.store.requests_of(names)) or {} if jobs else {}
 
     def _confirm_together(self, jobs: Sequence[Job]) -> bool:
         """Commit that several jobs are launched; return False if each has to be confirmed alone."""
@@ -339,8 +349,10 @@ def _shrinks_and_growths(resizes: Iterable[Resize]) -> tuple[list[Resize], list[
 def _batches(starts: Iterable[Start]) -> Iterator[Sequence[Start]]:
     """Yield the starts in order, in the batches that are committed together."""
     batch: list[Start] = []
+    tried: set[str] = set()
     for start in starts:
-        alone = _starts_alone(start)
+        alone = _starts_alone(start, tried)
+        tried.update(start.units)
         if batch and (alone or len(batch) == MAX_BATCH):
             yield batch
             batch = []
@@ -352,10 +364,13 @@ def _batches(starts: Iterable[Start]) -> Iterator[Sequence[Start]]:
         yield batch
 
 
-def _starts_alone(start: Start) -> bool:
-    """Return whether a start is committed alone.
+def _starts_alone(start: Start, tried: Container[str]) -> bool:
+    """Return whether a start is committed alone, after those in the pools of `tried`.
 
-    A training job is: if SageMaker has no capacity for it, later starts in its pools are not tried. Services do
-    not refuse jobs, since the queue knows how many requests each takes.
+    The first training job in a pool is: if SageMaker has no capacity for it, later starts there are not tried. So is an
+    elastic job, which may have a further step to take. Services do not refuse jobs, since the queue knows how many
+    requests each takes.
     """
-    return start.job.work is None or start.warm is not None or start.cursors is not None
+    if start.warm is not None or start.cursors is not None:
+        return True
+    return start.job.work is None and (start.job.elastic is not None or any(pool not in tried for pool in start.units))

@@ -78,7 +78,7 @@ def environment(elastic: Elastic, run: Run, table: str, *, key: str = "", used: 
 
 def _request(context: ManagerContext, job: Job, attempt: Attempt, instances: int) -> Request:
     """Return the request for this many instances in the attempt's pool. Raises what `base_request` raises."""
-    request = context.store.request_of(job.name)
+    request = context.requests.get(job.name) or context.store.request_of(job.name)
     if job.elastic is not None:
         run = _run(attempt, request)
         key = "" if context.rendezvous is None else context.rendezvous.key(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ from trainmaster.ports.kinds import Runs
 from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.sagemaker import Checkpoints, Launcher
-from trainmaster.ports.store import Store
+from trainmaster.ports.store import Request, Store
 from trainmaster.service import dependencies
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.auditing.audit import DEFAULT_RETENTION, Recorder
@@ -44,6 +44,7 @@ class ManagerContext:
         checkpoints: None to leave checkpoints unread.
         rendezvous: the rendezvous of elastic jobs; None to stop members without draining them.
         resize_requesters: recipients of custom resize requests, by `FUNCTION` and `EVENT`.
+        requests: requests of jobs that were read together, by name; others are read one by one.
         table: the DynamoDB table of the rendezvous, passed to the nodes; "" if there is none.
         kinds: the runs of other kinds of jobs, by kind.
         caller_rules: checked again at each launch of a training job; None to check nothing.
@@ -63,6 +64,7 @@ class ManagerContext:
     checkpoints: Checkpoints | None = None
     rendezvous: RendezvousControl | None = None
     resize_requesters: Mapping[str, ResizeRequester] = field(default_factory=dict)
+    requests: Mapping[str, Request] = field(default_factory=dict)
     table: str = ""
     kinds: Mapping[str, Runs] = field(default_factory=dict)
     caller_rules: CallerRules | None = None
@@ -92,17 +94,36 @@ def commit(context: ManagerContext, before: Job, after: Job) -> Job:
 
     Raises `Throttled`, `Unavailable`: nothing has changed then, or the outcome is unknown.
     """
-    runs = context.kinds.get(after.work.kind) if after.work is not None and after.state in ENDED else None
-    if runs is not None:
-        runs.ending(after)
-    audit = () if context.adopter is None else context.adopter.of_job(before, after, AuditAction.ADOPT)
-    if not context.store.transition([(before, after)], audit=audit):
-        return context.store.find(before.name) or before
+    if commit_together(context, [(before, after)]):
+        follow_up(context, after)
+        return after
+    return context.store.find(before.name) or before
+
+
+def commit_together(context: ManagerContext, changes: Sequence[tuple[Job, Job]]) -> bool:
+    """Commit changes that need no fence in one transaction; return whether it was committed.
+
+    `follow_up` is due for each of them then. Raises `Throttled`, `Unavailable`, as `commit` does.
+    """
+    for _, after in changes:
+        if (runs := _runs_of_ended(context, after)) is not None:
+            runs.ending(after)
+    adopter = context.adopter
+    audit = () if adopter is None else [e for change in changes for e in adopter.of_job(*change, AuditAction.ADOPT)]
+    return context.store.transition(changes, audit=audit)
+
+
+def follow_up(context: ManagerContext, after: Job) -> None:
+    """Do what the committed end of a job is followed by: release its dependent jobs, and tell its kind."""
     if after.state in ENDED:
         dependencies.release_dependents(context.store, after, context.clock.now(), context.faults)
-        if runs is not None:
+        if (runs := _runs_of_ended(context, after)) is not None:
             runs.ended(after)
-    return after
+
+
+def _runs_of_ended(context: ManagerContext, job: Job) -> Runs | None:
+    """Return the runs of an ended job's kind; None for a training job, and for a job that has not ended."""
+    return context.kinds.get(job.work.kind) if job.work is not None and job.state in ENDED else None
 
 
 def for_each_job(

@@ -30,9 +30,8 @@ def observe(context: ManagerContext, seen: Observation) -> bool:
 
     A report that loses a race is applied again to the job as stored then, so that no terminal event is dropped.
     """
-    name = seen.job_name or seen.training_job_name.split(STAMP)[0]
     for _ in range(MAX_TRIES):
-        job = context.store.find(name)
+        job = context.store.find(named_job(seen))
         if job is not None and _ended_with(job, seen):
             # A duplicate: the first delivery may have died before it released the dependent jobs.
             return dependencies.release_dependents(context.store, job, context.clock.now(), context.faults)
@@ -41,41 +40,78 @@ def observe(context: ManagerContext, seen: Observation) -> bool:
             return False
         if job is None or not job.units or _may_be_external(job, seen):
             return False
-        told = _confirmed(context, job, seen)
-        if told is None:
-            return False
-        after = apply_observation(context, job, told)
-        if after == job:
+        told, changed = report_on(context, job, seen)
+        after = job if changed is job else commit(context, job, changed)
+        if told is None or after == job:
             return False
         if _is_applied(after, told):
-            return after.state in ENDED or after.state in WAITING or _holds_other_units(job, after)
+            return gives_work(job, after)
     return True
+
+
+def named_job(seen: Observation) -> str:
+    """Return the name of the job that a report is about."""
+    return seen.job_name or seen.training_job_name.split(STAMP)[0]
+
+
+def gives_work(before: Job, after: Job) -> bool:
+    """Return whether a pass is worthwhile after a change of a job by a report."""
+    return after.state in ENDED or after.state in WAITING or _holds_other_units(before, after)
+
+
+def concerns_active(job: Job, seen: Observation) -> bool:
+    """Return whether a report is about what a job with an active attempt has at SageMaker, no orphan of it."""
+    return bool(job.units) and not _may_be_orphan(job, seen) and not _may_be_external(job, seen)
+
+
+def report_on(context: ManagerContext, job: Job, seen: Observation) -> tuple[Observation | None, Job]:
+    """Return what a report tells of an active job, as SageMaker confirms it, and the job after it, not yet committed.
+
+    A report that SageMaker does not confirm tells nothing (None); then the job may note it.
+    """
+    if not _is_known(context, job, seen):
+        return None, job
+    told = _confirmed(context, job, seen)
+    if told is None:
+        return None, lifecycle.mark_end_reported(job, context.clock.now()) if _ends(seen) else job
+    return told, _reported(context, job, told)
+
+
+def _is_known(context: ManagerContext, job: Job, seen: Observation) -> bool:
+    """Return whether the queue created the training job that a report is about; runs of other kinds are its own.
+
+    A stranger's training job may have an attempt's name before the attempt is known to be created.
+    """
+    attempt, name = job.attempt, seen.training_job_name
+    if attempt is None or job.work is not None or name not in attempt.training_job_names:
+        return True
+    return attempt.is_known(name) or _is_ours(context, job, name)
 
 
 def _confirmed(context: ManagerContext, job: Job, seen: Observation) -> Observation | None:
     """Return SageMaker's own state of the training job if the report would release units, or end or stop the attempt.
 
-    Anybody who may send to the queue can send such a report, and a stranger's training job may have an attempt's name
-    before the attempt is known to be created. Returns None if SageMaker does not confirm it, or cannot
+    Anybody who may send to the queue can send such a report. Returns None if SageMaker does not confirm it, or cannot
     be asked: then the next ticks poll the job, since Describe may be behind.
     """
     attempt, name = job.attempt, seen.training_job_name
     if attempt is None or job.work is not None or name not in attempt.training_job_names:
         return seen
-    if not attempt.is_known(name) and not _is_ours(context, job, name):
-        return None
-    ends = seen.terminal or seen.status is Status.STOPPING
-    if not ends and seen.chosen_type is None:
+    if not _ends(seen) and seen.chosen_type is None:
         return seen
     try:
         found = context.launcher.describe(name)
     except ServiceError as error:
         log.warning("cannot confirm an event; the next tick polls", extra={"job": job.name, "cause": str(error)})
         found = None
-    if ends and (found is None or not (found.terminal or found.status is seen.status)):
-        commit(context, job, lifecycle.mark_end_reported(job, context.clock.now()))
+    if _ends(seen) and (found is None or not (found.terminal or found.status is seen.status)):
         return None
     return found
+
+
+def _ends(seen: Observation) -> bool:
+    """Return whether a report ends an attempt's training job, now or soon."""
+    return seen.terminal or seen.status is Status.STOPPING
 
 
 def _is_ours(context: ManagerContext, job: Job, name: str) -> bool:
@@ -117,9 +153,14 @@ def deleted(training_job_name: str) -> Observation:
 
 def apply_observation(context: ManagerContext, job: Job, seen: Observation) -> Job:
     """Apply a report about the job's newest attempt; return the job as stored then."""
+    after = _reported(context, job, seen)
+    return job if after is job else commit(context, job, after)
+
+
+def _reported(context: ManagerContext, job: Job, seen: Observation) -> Job:
+    """Return the job after a report about its newest attempt, not yet committed; the job itself if it tells nothing."""
     retries = context.retries if seen.ends_badly else None
-    after = lifecycle.observe(_with_restarts(context, job, seen), seen, context.clock.now(), retries)
-    return job if after is None else commit(context, job, after)
+    return lifecycle.observe(_with_restarts(context, job, seen), seen, context.clock.now(), retries) or job
 
 
 def _with_restarts(context: ManagerContext, job: Job, seen: Observation) -> Job:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from trainmaster.adapters.dynamodb.access.purging import is_purged
-from trainmaster.adapters.dynamodb.reading import read
+from trainmaster.adapters.dynamodb.reading import read, readable
 from trainmaster.adapters.dynamodb.rows import REQUEST_ROWS, Row, identity_row, inflate, job_key, keyed, span
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.errors import JobNotFound, Unavailable
@@ -52,6 +52,13 @@ def read_request(table: Table, name: str) -> Request:
     if len(rows) != read(identity, lambda row: int(row["pieces"]["N"])):
         raise Unavailable(f"DynamoDB returned only part of the request of {name}")
     return read(identity, lambda _: _decompress(rows))
+
+
+def read_requests(table: Table, names: Collection[str]) -> dict[str, Request]:
+    """Return the requests in the identity rows of these jobs; those in other rows, or damaged, are left out."""
+    rows = table.batch_get([job_key(name) for name in names]) if names else []
+    inside = (row for row in rows if "jobDetails" in row and not is_purged(row))
+    return dict(readable(inside, lambda row: (row["jobName"]["S"], _decompress([row]))))
 
 
 def _compress(request: Request) -> bytes:

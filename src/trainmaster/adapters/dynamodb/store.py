@@ -5,7 +5,7 @@ docs/reference/table.md describes the rows. No verb uses Scan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -29,7 +29,7 @@ from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs
 from trainmaster.adapters.dynamodb.reading import read, read_or, readable, readable_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of, threshold_actions
-from trainmaster.adapters.dynamodb.requests import read_request, request_rows
+from trainmaster.adapters.dynamodb.requests import read_request, read_requests, request_rows
 from trainmaster.adapters.dynamodb.rows import (
     ACTIVE_ROWS,
     CONTROL,
@@ -279,9 +279,18 @@ class DynamoStore:
         """Return the job of that name; see `ports.Store`."""
         return find(self._table, name)
 
+    def find_active(self, names: Collection[str]) -> Mapping[str, Job]:
+        """Return those that are active; see `ports.Store`."""
+        rows = self._table.batch_get([(STATE, ACTIVE_ROWS + name) for name in names]) if names else []
+        return {job.name: job for job in readable_jobs(rows)}
+
     def request_of(self, name: str) -> Request:
         """Return the request as submitted; see `ports.Store`."""
         return read_request(self._table, name)
+
+    def requests_of(self, names: Collection[str]) -> Mapping[str, Request]:
+        """Return requests that one read has; see `ports.Store`."""
+        return read_requests(self._table, names)
 
     def list_jobs(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
         """Return a page of jobs; see `ports.Store`. A job that has just ended may be missing for a moment."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -279,6 +279,16 @@ class MemoryStore:
         """Return the job of that name; see `ports.Store`."""
         with self._lock:
             return self._table.jobs.get(name)
+
+    def find_active(self, names: Collection[str]) -> Mapping[str, Job]:
+        """Return those of these jobs that are active; see `ports.Store`."""
+        with self._lock:
+            return {name: self._table.jobs[name] for name in names if name in self._table.active}
+
+    def requests_of(self, names: Collection[str]) -> Mapping[str, Request]:
+        """Return the requests of these jobs; see `ports.Store`."""
+        with self._lock:
+            return {name: json.loads(self._table.requests[name]) for name in names if name in self._table.requests}
 
     def request_of(self, name: str) -> Request:
         """Return the request as submitted; see `ports.Store`."""
