@@ -13,6 +13,7 @@ import boto3
 from botocore.config import Config
 
 from benchmarks import ROOT
+from trainmaster.bootstrap.clients import config_of
 from trainmaster.local.stack.processes import GuardedProcess, free_port, listening
 
 BINARY = ROOT / ".local" / "dynoxide" / "dynoxide"
@@ -40,5 +41,5 @@ def _client(port: int) -> Any:
         region_name="us-east-1",
         aws_access_key_id="bench",
         aws_secret_access_key="bench",
-        config=Config(retries={"total_max_attempts": 1}, read_timeout=600),
+        config=config_of("dynamodb", tries=1).merge(Config(read_timeout=600)),
     )

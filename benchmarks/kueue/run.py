@@ -34,6 +34,7 @@ from trainmaster.adapters.clock import SystemClock
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.access.caller import UNKNOWN
+from trainmaster.domain.jobs.names import STAMP
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.simulator import SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator.clock import EPOCH
@@ -42,10 +43,12 @@ from trainmaster.ports.store import Store
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.context import ManagerContext
-from trainmaster.service.observe import observe
+from trainmaster.service.observe import observe, observe_batch
 from trainmaster.service.run_pass import run_pass
 
 PASSES_PER_UPDATE = 100
+MESSAGES = 10
+"""Messages that Lambda receives at once from a FIFO queue, at most."""
 TICK = timedelta(minutes=1)
 
 
@@ -155,16 +158,18 @@ class Run:
         return self._arrived > first
 
     def _observe_changes(self) -> bool:
-        freed = False
+        """Apply what has changed as the manager does, in batches of as many messages as SQS delivers."""
         names = list(self._changed)
         self._changed.clear()
-        for name in names:
-            seen = self._launcher.describe(name)
-            if seen is not None:
-                freed |= observe(self._context, seen)
-                # A pass that wanted to stop it may have observed its end first.
-                if seen.status == "Completed":
-                    self._ended.add(name.partition("-qstamp-")[0])
+        reports = [seen for seen in map(self._launcher.describe, names) if seen is not None]
+        freed = False
+        for first in range(0, len(reports), MESSAGES):
+            batch = reports[first : first + MESSAGES]
+            at_once, left = observe_batch(self._context, batch)
+            alone = [observe(self._context, batch[place]) for place in left]
+            freed = freed or at_once or any(alone)
+        # A pass that wanted to stop a job may have observed its end first.
+        self._ended.update(seen.training_job_name.partition(STAMP)[0] for seen in reports if seen.status == "Completed")
         return freed
 
     @contextmanager

@@ -59,6 +59,20 @@ def worked(job, start, seconds, units=None):
     return [(job, started), (started, running), (running, leaving), (leaving, waiting)]
 
 
+class KnownParentsContract:
+    @pytest.mark.parametrize("others", [0, 30])
+    def test_one_read_leaves_out_only_jobs_that_no_job_runs_after(self, store, others):
+        ended = ["parent", "second", "childless"]
+        stored(store, *map(b.an_ended_job, ended))
+        stored(store, hold_if_needed("child", after=["parent"]), hold_if_needed("0", after=["second", "childless-too"]))
+        stored(store, *(hold_if_needed(f"timed{n}", seconds=60 + n) for n in range(3)))
+        stored(store, *(b.a_held_job(f"aside{n}") for n in range(others)))
+        found = store.parents_among(ended)
+        assert {"parent", "second"} <= found <= set(ended)
+        assert others or found == {"parent", "second"}
+        assert store.parents_among([]) == frozenset()
+
+
 class DueContract:
     def test_those_whose_time_has_come_are_listed_the_longest_due_first(self, store):
         stored(
@@ -247,5 +261,5 @@ class LaneContract:
         moved(store, waiting, lifecycle.cancel(waiting, b.at(9_001), "ada"))
 
 
-class HeldContract(DueContract, ParentContract, LaneContract):
+class HeldContract(DueContract, KnownParentsContract, ParentContract, LaneContract):
     """All of the above."""

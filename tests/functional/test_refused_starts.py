@@ -158,3 +158,16 @@ def test_a_larger_cap_wakes_a_refused_job():
 def shown(world):
     (pool,) = pools_view(world.api_context, world.api_context.store.settings()).pools
     return pool
+
+
+def test_many_starts_in_one_pool_share_transactions_but_few_are_refused_together():
+    world = World(pools=f"{P5}=40", limits={P5: 6}, profile=BRISK, policy=PATIENT)
+    names = [f"job{number:02}" for number in range(30)]
+    for name in names:
+        world.submit(name, count=1, training_seconds=5_000)
+    world.run(50)
+    starts = [name for name in names if world.job(name).attempts]
+    refused = [name for name in starts if world.job(name).retry_at is not None]
+    assert len(starts) - len(refused) == 6
+    # 1, 1, 2 and 4 starts: in the last batch SageMaker accepts two.
+    assert (len(starts), len(refused)) == (8, 2)

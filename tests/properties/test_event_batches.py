@@ -21,8 +21,7 @@ from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.ports.sagemaker import Creator, OpenJob, Owner
 from trainmaster.service.context import ManagerContext
-from trainmaster.service.observe import observe
-from trainmaster.service.observe_batch import observe_batch
+from trainmaster.service.observe import observe, observe_batch
 
 SHARES = ("vision", "speech")
 NOW = b.at(400)
@@ -171,5 +170,5 @@ def test_a_batch_needs_one_read_and_one_transaction():
     counting = CountingStore(context.store)
     freed, left = observe_batch(replace(context, store=counting), ends)
     assert (freed, left) == (True, [])
-    assert counting.calls == {"find_active": 1, "transition": 1, "list_jobs": 8}
+    assert counting.calls == {"find_active": 1, "transition": 1, "parents_among": 1}
     assert {context.store.find(name).state for name in names} == {JobState.COMPLETED}

@@ -22,8 +22,7 @@ from trainmaster.handlers.pass_metrics import NAMESPACE, add_pass_metrics, emit_
 from trainmaster.service.apply_plan import PassReport
 from trainmaster.service.faults import error_types, log_fields
 from trainmaster.service.metrics.pass_metrics import pass_metrics
-from trainmaster.service.observe import observe
-from trainmaster.service.observe_batch import observe_batch
+from trainmaster.service.observe import observe, observe_batch
 from trainmaster.service.restoring.restore import restore_if_asked
 from trainmaster.service.run_pass import run_pass
 from trainmaster.service.wake import wake

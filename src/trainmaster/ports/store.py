@@ -250,6 +250,13 @@ class Store(CatalogueStore, Protocol):
         """
         ...
 
+    def parents_among(self, names: Collection[str]) -> frozenset[str]:
+        """Return those of these jobs that held jobs may run after, strongly consistent, in at most one read.
+
+        It leaves out only jobs that no job runs after.
+        """
+        ...
+
     def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
         """Return the settings in force; the catalogue and the history each cost another read."""
         ...

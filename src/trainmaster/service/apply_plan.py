@@ -7,7 +7,8 @@ repeated by the next pass (`reconcile`). Most starts are committed several at on
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -349,28 +350,30 @@ def _shrinks_and_growths(resizes: Iterable[Resize]) -> tuple[list[Resize], list[
 def _batches(starts: Iterable[Start]) -> Iterator[Sequence[Start]]:
     """Yield the starts in order, in the batches that are committed together."""
     batch: list[Start] = []
-    tried: set[str] = set()
+    tried: Counter[str] = Counter()
     for start in starts:
-        alone = _starts_alone(start, tried)
-        tried.update(start.units)
-        if batch and (alone or len(batch) == MAX_BATCH):
+        if batch and not _joins(start, batch, tried):
             yield batch
+            tried.update(pool for each in batch for pool in each.units)
             batch = []
-        if alone:
-            yield (start,)
-        else:
-            batch.append(start)
+        batch.append(start)
     if batch:
         yield batch
 
 
-def _starts_alone(start: Start, tried: Container[str]) -> bool:
-    """Return whether a start is committed alone, after those in the pools of `tried`.
+def _joins(start: Start, batch: Sequence[Start], tried: Mapping[str, int]) -> bool:
+    """Return whether a start is committed with those of a batch.
 
-    The first training job in a pool is: if SageMaker has no capacity for it, later starts there are not tried. So is an
-    elastic job, which may have a further step to take. Services do not refuse jobs, since the queue knows how many
-    requests each takes.
+    Training jobs are, if as many were tried in their pools before: if SageMaker has no capacity, later starts there are
+    not tried. Services do not refuse jobs, since the queue knows how many requests each takes.
     """
-    if start.warm is not None or start.cursors is not None:
+    if len(batch) == MAX_BATCH or _starts_alone(start) or _starts_alone(batch[0]):
+        return False
+    if start.job.work is not None:
         return True
-    return start.job.work is None and (start.job.elastic is not None or any(pool not in tried for pool in start.units))
+    return all(sum(pool in other.units for other in batch) < tried.get(pool, 0) for pool in start.units)
+
+
+def _starts_alone(start: Start) -> bool:
+    """Return whether a start is committed alone: with other rows, or of an elastic job, which may go a step further."""
+    return start.warm is not None or start.cursors is not None or start.job.elastic is not None

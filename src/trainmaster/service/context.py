@@ -113,12 +113,18 @@ def commit_together(context: ManagerContext, changes: Sequence[tuple[Job, Job]])
     return context.store.transition(changes, audit=audit)
 
 
-def follow_up(context: ManagerContext, after: Job) -> None:
-    """Do what the committed end of a job is followed by: release its dependent jobs, and tell its kind."""
-    if after.state in ENDED:
+def follow_up(context: ManagerContext, after: Job, *, parent: bool = True) -> None:
+    """Do what the committed end of a job is followed by: release its dependent jobs, and tell its kind.
+
+    Args:
+        context: the manager's dependencies.
+        after: the job as committed.
+        parent: False if no job runs after it.
+    """
+    if after.state in ENDED and parent:
         dependencies.release_dependents(context.store, after, context.clock.now(), context.faults)
-        if (runs := _runs_of_ended(context, after)) is not None:
-            runs.ended(after)
+    if (runs := _runs_of_ended(context, after)) is not None:
+        runs.ended(after)
 
 
 def _runs_of_ended(context: ManagerContext, job: Job) -> Runs | None:

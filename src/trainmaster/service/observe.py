@@ -1,28 +1,42 @@
 """Apply SageMaker's reports, from events and polls, to the attempts that they name.
 
-Events are hints: they may be duplicated, reordered or lost. Each report becomes one guarded transition.
+Events are hints: they may be duplicated, reordered or lost. Each report becomes one guarded transition. The reports of
+one batch of messages share one read and few transactions; a report that is not plain, loses a race or fails is then
+applied alone, so that the jobs end up the same.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import TypeVar
 
 from trainmaster.domain.errors import ServiceError, UnreadableRendezvous
 from trainmaster.domain.jobs import lifecycle
-from trainmaster.domain.jobs.job import ENDED, WAITING, Job
+from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.jobs.observation import Observation, Status
+from trainmaster.domain.shares.charging import books
 from trainmaster.ports.sagemaker import Creator
 from trainmaster.service import dependencies
 from trainmaster.service.attempt_request import run_of
 from trainmaster.service.capacity import orphans
 from trainmaster.service.capacity.ownership import find_creator
-from trainmaster.service.context import ManagerContext, commit
+from trainmaster.service.context import ManagerContext, commit, commit_together, follow_up
+from trainmaster.service.faults import isolate_fault
 
 log = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
 MAX_TRIES = 5
+MAX_CHANGES = 10
+"""Jobs in one transaction: as many as a batch of a FIFO queue has messages. A conflict costs all of them a try."""
+MAX_JOBS = 100
+"""Jobs that one read finds."""
 
 
 def observe(context: ManagerContext, seen: Observation) -> bool:
@@ -31,7 +45,7 @@ def observe(context: ManagerContext, seen: Observation) -> bool:
     A report that loses a race is applied again to the job as stored then, so that no terminal event is dropped.
     """
     for _ in range(MAX_TRIES):
-        job = context.store.find(named_job(seen))
+        job = context.store.find(_named_job(seen))
         if job is not None and _ended_with(job, seen):
             # A duplicate: the first delivery may have died before it released the dependent jobs.
             return dependencies.release_dependents(context.store, job, context.clock.now(), context.faults)
@@ -40,31 +54,31 @@ def observe(context: ManagerContext, seen: Observation) -> bool:
             return False
         if job is None or not job.units or _may_be_external(job, seen):
             return False
-        told, changed = report_on(context, job, seen)
+        told, changed = _report_on(context, job, seen)
         after = job if changed is job else commit(context, job, changed)
         if told is None or after == job:
             return False
         if _is_applied(after, told):
-            return gives_work(job, after)
+            return _gives_work(job, after)
     return True
 
 
-def named_job(seen: Observation) -> str:
+def _named_job(seen: Observation) -> str:
     """Return the name of the job that a report is about."""
     return seen.job_name or seen.training_job_name.split(STAMP)[0]
 
 
-def gives_work(before: Job, after: Job) -> bool:
+def _gives_work(before: Job, after: Job) -> bool:
     """Return whether a pass is worthwhile after a change of a job by a report."""
     return after.state in ENDED or after.state in WAITING or _holds_other_units(before, after)
 
 
-def concerns_active(job: Job, seen: Observation) -> bool:
+def _concerns_active(job: Job, seen: Observation) -> bool:
     """Return whether a report is about what a job with an active attempt has at SageMaker, no orphan of it."""
     return bool(job.units) and not _may_be_orphan(job, seen) and not _may_be_external(job, seen)
 
 
-def report_on(context: ManagerContext, job: Job, seen: Observation) -> tuple[Observation | None, Job]:
+def _report_on(context: ManagerContext, job: Job, seen: Observation) -> tuple[Observation | None, Job]:
     """Return what a report tells of an active job, as SageMaker confirms it, and the job after it, not yet committed.
 
     A report that SageMaker does not confirm tells nothing (None); then the job may note it.
@@ -210,3 +224,117 @@ def _may_be_orphan(job: Job | None, seen: Observation) -> bool:
     if seen.job_name is None or seen.terminal:
         return False
     return job is None or (job.work is None and not orphans.has_active(job, seen.training_job_name))
+
+
+# ---------------------------------------------------------------- batches
+
+
+@dataclass(slots=True)
+class _Change:
+    """The change that reports make to one job.
+
+    Attributes:
+        before: the job as read.
+        after: the job after these reports.
+        applied: the places of these reports in the batch.
+        freed: whether a pass is worthwhile after it.
+    """
+
+    before: Job
+    after: Job
+    applied: list[int] = field(default_factory=list)
+    freed: bool = False
+
+
+def observe_batch(context: ManagerContext, reports: Sequence[Observation]) -> tuple[bool, list[int]]:
+    """Apply the reports that can be applied together.
+
+    Returns whether a pass is worthwhile, and the places of the reports that are left for `observe`, in their order.
+    An error is not raised, since what it concerns is left.
+    """
+    places: dict[str, list[int]] = {}
+    for place, seen in enumerate(reports):
+        places.setdefault(_named_job(seen), []).append(place)
+    applied: set[int] = set()
+    freed = False
+    if len(reports) > 1 and len(places) <= MAX_JOBS:
+        for change in _each(context, _changes(context, reports, places)):
+            applied.update(change.applied)
+            freed = freed or change.freed
+    return freed, [place for place in range(len(reports)) if place not in applied]
+
+
+def _changes(
+    context: ManagerContext, reports: Sequence[Observation], places: Mapping[str, Sequence[int]]
+) -> list[_Change]:
+    """Return the changes of all active jobs, in the order in which each job's last report came."""
+    store = context.store
+    found = _attempted(lambda: store.find_active(places), "a batch of events") or {}
+    if any(reports[place].ends_badly for name in found for place in places[name]):
+        settings = _attempted(lambda: store.settings(catalogue=False), "a batch of events")
+        context = context if settings is None else replace(context, policy=settings.policy)
+    changes = (
+        _attempted(partial(_change, context, job, reports, places[job.name]), job.name) for job in found.values()
+    )
+    return sorted((one for one in changes if one is not None and one.applied), key=lambda one: one.applied[-1])
+
+
+def _change(context: ManagerContext, job: Job, reports: Sequence[Observation], places: Iterable[int]) -> _Change:
+    """Return what a job's reports make of it, up to the first one that has to be committed apart."""
+    change = _Change(job, job)
+    for place in places:
+        before = change.after
+        if not _concerns_active(before, reports[place]):
+            break
+        told, after = _report_on(context, before, reports[place])
+        if after is not before and before is not job and not _may_be_one(job, before, after):
+            break
+        change.freed |= told is not None and after is not before and _gives_work(before, after)
+        change.after = after
+        change.applied.append(place)
+    return change
+
+
+def _may_be_one(read: Job, between: Job, after: Job) -> bool:
+    """Return whether one commit of both changes books, charges and publishes the same as two commits.
+
+    The first must keep the attempt and its units, and each new version must be a line of history, which events count.
+    """
+    resizes = JobState.RESIZING in (read.state, between.state)
+    keeps = read.units == between.units and not books(read, between)
+    return not resizes and keeps and after.version - read.version == len(after.history) - len(read.history)
+
+
+def _each(context: ManagerContext, changes: Sequence[_Change]) -> Iterator[_Change]:
+    """Commit the changes, several together, and yield those whose reports are settled."""
+    yield from (change for change in changes if change.after is change.before)
+    rest = iter([change for change in changes if change.after is not change.before])
+    while batch := list(islice(rest, MAX_CHANGES)):
+        pairs = [(change.before, change.after) for change in batch]
+        if _attempted(partial(commit_together, context, pairs), "a batch of events"):
+            yield from _followed_up(context, batch)
+
+
+def _followed_up(context: ManagerContext, committed: Sequence[_Change]) -> Iterator[_Change]:
+    """Do what committed changes are followed by, and yield those for which nothing is left to do."""
+    ended = [change.after.name for change in committed if change.after.state in ENDED]
+    parents = _attempted(lambda: context.store.parents_among(ended), "a batch of events") if ended else None
+    for change in committed:
+        parent = parents is None or change.after.name in parents
+        if _attempted(partial(_follow_up, context, change.after, parent=parent), change.after.name, context.faults):
+            yield change
+
+
+def _follow_up(context: ManagerContext, job: Job, *, parent: bool) -> bool:
+    follow_up(context, job, parent=parent)
+    return True
+
+
+def _attempted(call: Callable[[], _T], name: str, faults: list[str] | None = None) -> _T | None:
+    """Return the call's result; None if it failed, so that its reports are left."""
+    try:
+        with isolate_fault(name, faults):
+            return call()
+    except ServiceError as error:
+        log.warning("events are left to be applied alone", extra={"job": name, "cause": str(error)})
+    return None

@@ -6,7 +6,7 @@ Strongly consistent except for ended jobs, which come from an index.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 
 from trainmaster.adapters.dynamodb.lanes import Lane, growing_pages, read_heads, rest_of_lane
@@ -36,6 +36,11 @@ from trainmaster.domain.jobs.listing import (
 )
 from trainmaster.domain.paging import check_limit
 from trainmaster.ports.store import Page
+
+_HELD_FOR_EACH = 4
+"""Held jobs that are read for each parent; if there are more, each parent's children are looked for alone."""
+_ALL_TIMES = "$"
+"""A key after those of all jobs that only a time holds: they run after no job."""
 
 
 def list_jobs(table: Table, which: Filter, limit: int, cursor: str | None) -> Page:
@@ -103,6 +108,18 @@ def _children(table: Table, parent: str, size: int, after: str) -> Iterator[Job]
     while names := [row["sk"]["S"] for row in islice(rows, min(size, MAX_GOT))]:
         children = table.batch_get([(HELD, name) for name in names])
         yield from sorted(readable_jobs(children), key=lambda job: job.name)
+
+
+def parents_among(table: Table, names: Collection[str]) -> frozenset[str]:
+    """Return those of these jobs that held jobs run after, or may; see `ports.Store`.
+
+    A query of one job's children costs a read unit, and so do four rows of held jobs, which are usually few.
+    """
+    all_of = frozenset(names)
+    if len(all_of) < 2:
+        return all_of
+    rows, more = table.query(HELD, after=_ALL_TIMES, limit=_HELD_FOR_EACH * len(all_of))
+    return all_of if more else all_of.intersection(parent for job in readable_jobs(rows) for parent in job.after)
 
 
 def _ended(table: Table, which: Filter, size: int, before: str) -> Iterator[Job]:

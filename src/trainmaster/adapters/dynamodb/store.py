@@ -26,7 +26,7 @@ from trainmaster.adapters.dynamodb.control.restore import RESTORE, restore_of, r
 from trainmaster.adapters.dynamodb.events.outbox import outbox_actions, read_outbox, settle_outbox
 from trainmaster.adapters.dynamodb.finding import find
 from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
-from trainmaster.adapters.dynamodb.listing import list_jobs
+from trainmaster.adapters.dynamodb.listing import list_jobs, parents_among
 from trainmaster.adapters.dynamodb.reading import read, read_or, readable, readable_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of, threshold_actions
 from trainmaster.adapters.dynamodb.requests import read_request, read_requests, request_rows
@@ -295,6 +295,10 @@ class DynamoStore:
     def list_jobs(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:
         """Return a page of jobs; see `ports.Store`. A job that has just ended may be missing for a moment."""
         return list_jobs(self._table, which, limit, cursor)
+
+    def parents_among(self, names: Collection[str]) -> frozenset[str]:
+        """Return those that others may run after; see `ports.Store`."""
+        return parents_among(self._table, names)
 
     def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
         """Return the settings in force; see `ports.Store`."""

@@ -305,6 +305,11 @@ class MemoryStore:
         with self._lock:
             return Page(*page_of(self._jobs_after(which, start), which, limit))
 
+    def parents_among(self, names: Collection[str]) -> frozenset[str]:
+        """Return those that others run after; see `ports.Store`."""
+        with self._lock:
+            return frozenset(name for name in names if self._table.children.get(name))
+
     def settings(self, *, catalogue: bool = True, history: bool = False) -> QueueSettings:
         """Return the current settings; see `ports.Store`."""
         with self._lock:
