@@ -125,9 +125,54 @@ def test_a_save_that_comes_second_is_refused_and_keeps_the_draft(open_page, serv
     assert (after["reservations"], after["cpuWeight"]) == (7, 0.25)
 
 
-def test_settings_can_be_read_and_not_saved_with_read_only(open_page):
+def replayed(page):
+    """Start a replay of the draft, and wait for its result."""
+    page.get_by_role("button", name="Replay the last week with this").click()
+    expect(page.get_by_role("region", name="Figures of the replay")).to_be_visible(timeout=60_000)
+    return page.get_by_role("region", name="Figures of the replay")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_draft_is_replayed_beside_the_settings_in_force(open_page, scheme):
+    page = open_page("#/settings", color_scheme=scheme)
+    button = page.get_by_role("button", name="Replay the last week with this")
+    if scheme == "light":
+        expect(button).to_be_disabled()
+    edit(page, preemption={"minRuntimeSeconds": 14_400})
+    figures = replayed(page)
+    expect(figures.get_by_role("row", name="All jobs")).to_contain_text("→")
+    for share in ("language", "speech", "vision"):
+        expect(figures.get_by_role("row", name=share)).to_be_visible()
+    expect(figures.get_by_role("row", name="priority 50")).to_be_visible()
+    expect(page.locator(".replay-headline")).to_contain_text("The draft changes")
+    changed = page.get_by_role("region", name="Jobs that change most")
+    expect(changed.get_by_role("link").first).to_be_visible()
+    expect(page.get_by_text("Jobs arrive when they really did")).to_be_visible()
+    assert axe_violations(page) == []
+    edit(page, order="fifo")
+    expect(page.get_by_text("The draft has changed since this replay.")).to_be_visible()
+    page.get_by_role("button", name="Discard the draft").click()
+
+
+def test_a_wrong_draft_names_its_field_and_a_replay_can_be_cancelled(open_page):
+    page = open_page("#/settings")
+    edit(page, shares={"vision": {"nominal": {"ml.p5.48xlarge": 9000}}})
+    page.get_by_role("button", name="Replay the last week with this").click()
+    told = page.locator(".replay").get_by_role("alert")
+    expect(told).to_contain_text("shares.vision.nominal.ml.p5.48xlarge", timeout=60_000)
+    edit(page, order="fifo")
+    page.get_by_role("button", name="Replay the last week with this").click()
+    expect(page.get_by_role("progressbar", name="Progress of the replay")).to_be_visible()
+    page.get_by_role("button", name="Cancel the replay").click()
+    expect(page.get_by_role("progressbar", name="Progress of the replay")).to_have_count(0)
+    expect(page.get_by_role("region", name="Figures of the replay")).to_have_count(0)
+    page.get_by_role("button", name="Discard the draft").click()
+
+
+def test_with_read_only_a_draft_can_be_replayed_and_not_saved(open_page):
     with served("--read-only") as reading:
         page = open_page("#/settings", on=reading)
-        expect(page.get_by_role("textbox", name="Document")).not_to_be_editable()
+        edit(page, order="fifo")
         expect(page.get_by_role("button", name="Review and save…")).to_be_disabled()
+        replayed(page)
         page.context.close()

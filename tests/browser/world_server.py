@@ -31,6 +31,7 @@ from trainmaster.client.api.retry import Retry
 from trainmaster.console.app import Console, Options
 from trainmaster.console.feed import Feed
 from trainmaster.console.identity import Identity
+from trainmaster.console.replays import Replays
 from trainmaster.domain.policy.settings import Budget, Policy, Preemption, Share
 from trainmaster.handlers.api.app import build_app
 from world import World, a_request
@@ -143,6 +144,7 @@ def main(made: Callable[[], Queue]) -> None:
         Options(read_only="--read-only" in sys.argv),
         identity=Identity(lambda: api.session, lambda _: ADA),
         feed=lambda read: Feed(read, poll_seconds=0.3, quick_seconds=0.1, now=lively.world.now),
+        replays=Replays(api, lively.world.now),
     )
     Thread(target=console.serve, daemon=True).start()
 

@@ -34,12 +34,25 @@ export const firstOfQueue = () => ask("api/queue?limit=100");
  * Change something through the API, and return its answer.
  * @param {string} method @param {string} path @param {object} [body]
  */
-export const change = (method, path, body) =>
-  ask(`api${path}`, {
+export const change = (method, path, body) => send(`api${path}`, method, body);
+
+/** @param {string} address @param {string} method @param {object} [body] */
+const send = (address, method, body) =>
+  ask(address, {
     method,
     headers: { "X-Trainmaster-Console": "1", "Content-Type": "application/json" },
     body: body && JSON.stringify(body),
   });
+
+/** Replays of a draft of the settings, which the console's own process runs: the newest, start one, cancel it. */
+export const replayed = {
+  /** @returns {Promise<import("../views/replay.js").Status>} */
+  status: () => ask("replay"),
+  /** @param {any} draft @returns {Promise<import("../views/replay.js").Status>} */
+  start: (draft) => send("replay", "POST", { draft }),
+  /** @returns {Promise<import("../views/replay.js").Status>} */
+  cancel: () => send("replay", "DELETE"),
+};
 
 /** @param {string} name */
 const jobPath = (name) => `/jobs/${encodeURIComponent(name)}`;

@@ -5,6 +5,7 @@ import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { hashOf } from "../lib/route.js";
 import { clock } from "../lib/time.js";
 import { counted, listed, person } from "../lib/words.js";
+import { Replay } from "../parts/replay.js";
 import { Dialog } from "../parts/small.js";
 import { applied, changesBetween, collisions, helpOf, offsetOf, parsed, pathAt, pathText, problemsOf, reference, settingsOf, textOf, valueText } from "../views/settings.js";
 
@@ -58,7 +59,7 @@ export function View({ values: [live], now, route, readOnly, announce }) {
     <section class="settings" aria-labelledby="document">
       <div class="settings-text">
         <div class="section-head"><h2 id="document">Document</h2><span class="muted">durations are seconds; what a document omits has its default</span></div>
-        <textarea ref=${editor} id="draft" class="draft" spellcheck=${false} readOnly=${readOnly} aria-labelledby="document" aria-describedby="draft-problems" aria-invalid=${problem || problems.length ? "true" : "false"} value=${text}
+        <textarea ref=${editor} id="draft" class="draft" spellcheck=${false} aria-labelledby="document" aria-describedby="draft-problems" aria-invalid=${problem || problems.length ? "true" : "false"} value=${text}
           onInput=${(/** @type {any} */ event) => keepDraft({ base, text: event.target.value })}
           onKeyUp=${(/** @type {any} */ event) => setCaret(event.target.selectionStart)} onClick=${(/** @type {any} */ event) => setCaret(event.target.selectionStart)}></textarea>
         <ul id="draft-problems" class="problems">${problem && html`<li class="bad">${problem}</li>`}
@@ -71,6 +72,7 @@ export function View({ values: [live], now, route, readOnly, announce }) {
       </div>
       <${Aside} schemas=${known} path=${pathAt(text, caret)} mine=${mine} />
     </section>
+    <${Replay} draft=${value} now=${now} problem=${problem ? "The draft is no JSON yet." : isClean ? "Change a setting of the draft first." : ""} />
     <${Reference} schemas=${known} />
     ${reviewing && html`<${Review} ...${{ base, value, mine, known }} onClose=${() => setReviewing(false)} onSaved=${isSaved} />`}`;
 }
