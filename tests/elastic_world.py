@@ -6,6 +6,7 @@ seconds after they were asked to.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -108,6 +109,8 @@ class ElasticWorld(World):
         self.asked_at: dict[tuple[str, int], datetime] = {}
         self.stubborn: set[str] = set()
         self.torn: set[str] = set()
+        self.reports = False
+        self.speed: Callable[[int], float] = float
         self.meeting: MemoryRendezvousControl = MemoryRendezvousControl()
         super().__init__(dynamodb, policy=policy, **arguments)
         self.rendezvous: RendezvousControl = Watched(self.meeting, self.faults)
@@ -182,6 +185,9 @@ class ElasticWorld(World):
                 for rank, each in enumerate(sorted(nodes))
             ]
             self.meeting.set_state(run, RendezvousState(round=1, complete=True, nodes=tuple(members)))
+            if self.reports and (at_work := runs.get(run)):
+                size = sum(self.training_jobs[name]["ResourceConfig"]["InstanceCount"] for name in at_work)
+                self.meeting.speeds[run] = json.dumps({"instances": size, "perSecond": self.speed(size)})
 
     def in_use(self) -> Counter[str]:
         """Units in use by SageMaker's count, corrected for jobs that the custom resizer has resized."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from trainmaster.domain.elastic.rendezvous import Control, Node, RendezvousState, Role, Run
+from trainmaster.domain.elastic.rendezvous import Control, Node, RendezvousState, Role, Run, SpeedReport
 from trainmaster.domain.errors import UnreadableRendezvous
 from trainmaster.worker.rendezvous import run as worker
 
@@ -80,3 +80,47 @@ class GroupsContract:
         written(BERT, text)
         with pytest.raises(UnreadableRendezvous):
             groups.get(BERT)
+
+
+class SpeedsContract:
+    """A subclass gives `groups`, and `reported(run, text)`, which writes a speed as nodes do."""
+
+    def test_nodes_that_report_nothing_have_no_speed(self, groups):
+        assert groups.speed(BERT) is None
+
+    def test_a_speed_is_as_the_nodes_of_its_run_have_written_it(self, groups, reported):
+        reported(BERT, '{"instances":4,"perSecond":12.5}')
+        assert groups.speed(BERT) == SpeedReport(4, 12.5)
+        assert groups.speed(OTHER) is None
+        reported(BERT, '{"instances":8,"perSecond":20,"later":"member"}')
+        assert groups.speed(BERT) == SpeedReport(8, 20.0)
+
+    def test_a_speed_is_no_rendezvous(self, groups, reported):
+        reported(BERT, '{"instances":4,"perSecond":12.5}')
+        assert groups.get(BERT) is None
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "{}",
+            "[]",
+            "4",
+            '{"instances":4}',
+            '{"instances":4,"perSecond":"fast"}',
+            '{"instances":4,"perSecond":true}',
+            '{"instances":4,"perSecond":0}',
+            '{"instances":4,"perSecond":-1}',
+            '{"instances":4,"perSecond":NaN}',
+            '{"instances":4,"perSecond":Infinity}',
+            '{"instances":-4,"perSecond":1}',
+            '{"instances":4.5,"perSecond":1}',
+            '{"instances":10000000000000,"perSecond":1}',
+            '{"instances":4,"perSecond":1,"x":"' + "x" * 1_000 + '"}',
+            "[" * 900,
+        ],
+    )
+    def test_a_malformed_speed_is_refused(self, groups, reported, text):
+        reported(BERT, text)
+        with pytest.raises(UnreadableRendezvous):
+            groups.speed(BERT)

@@ -4,10 +4,10 @@ import json
 import threading
 
 import pytest
-from groups_contract import BERT, CONTROL, KEY, GroupsContract, a_state, of_nodes
+from groups_contract import BERT, CONTROL, KEY, OTHER, GroupsContract, SpeedsContract, a_state, of_nodes
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.adapters.dynamodb.rendezvous.control import ROW_LIFETIME, DynamoRendezvousControl, row_of_run
+from trainmaster.adapters.dynamodb.rendezvous.control import ROW_LIFETIME, SPEED, DynamoRendezvousControl, row_of_run
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.document import value_of
 from trainmaster.domain.elastic.rendezvous import Control
@@ -75,3 +75,50 @@ class TestDynamoGroups(GroupsContract):
         table.set(row_of_run(BERT), st="text", rev=1)
         with pytest.raises(UnreadableRendezvous):
             groups.get(BERT)
+
+
+class TestMemorySpeeds(SpeedsContract):
+    @pytest.fixture
+    def groups(self):
+        return MemoryRendezvousControl()
+
+    @pytest.fixture
+    def reported(self, groups):
+        return lambda run, text: groups.speeds.update({run.name: text})
+
+
+class TestDynamoSpeeds(SpeedsContract):
+    @pytest.fixture
+    def table(self, dynoxide_engine):
+        return Table(dynoxide_engine.client, dynoxide_engine.name, threading.Event().wait)
+
+    @pytest.fixture
+    def groups(self, table):
+        return DynamoRendezvousControl(table, SystemClock(), lambda _: KEY)
+
+    @pytest.fixture
+    def reported(self, table):
+        def write(run, text):
+            table.set((row_of_run(run)[0], SPEED), speed=text, mac=of_nodes(run).sign_speed(text))
+
+        return write
+
+    @pytest.mark.parametrize(
+        "row",
+        [
+            {"speed": '{"instances":4,"perSecond":9}'},
+            {"speed": '{"instances":4,"perSecond":9}', "mac": b"forged"},
+            {"speed": 4, "mac": b"m"},
+            {"mac": b"m"},
+        ],
+    )
+    def test_a_speed_that_no_node_of_the_run_has_signed_is_refused(self, groups, table, row):
+        table.set((row_of_run(BERT)[0], SPEED), **row)
+        with pytest.raises(UnreadableRendezvous):
+            groups.speed(BERT)
+
+    def test_the_speed_of_another_run_is_refused(self, groups, table):
+        text = '{"instances":4,"perSecond":9}'
+        table.set((row_of_run(BERT)[0], SPEED), speed=text, mac=of_nodes(OTHER).sign_speed(text))
+        with pytest.raises(UnreadableRendezvous):
+            groups.speed(BERT)

@@ -17,6 +17,7 @@ from trainmaster.domain.elastic import rendezvous as domain
 from trainmaster.domain.jobs import attempt
 from trainmaster.domain.requests.elastic import bounds as elastic
 from trainmaster.worker.container import restart_budget
+from trainmaster.worker.progress import TableWriter
 from trainmaster.worker.rendezvous import state
 from trainmaster.worker.rendezvous.control import read_control
 from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
@@ -58,6 +59,15 @@ def a_node(store, job, **settings):
     clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=random.Random(job))
     quick = Settings(**({"min_nodes": 1, "max_nodes": 2, "last_call_timeout": 0.0, "poll_interval": 0.05} | settings))
     return Engine(Executor(store, me, quick, clocks), time.sleep)
+
+
+def test_the_queue_reads_the_speed_that_a_node_reports(dynoxide_engine, groups):
+    run = Run(NAME, groups.key(RUN), ROLE)
+    TableWriter(dynoxide_engine.client, dynoxide_engine.name, run).write(4, 12.345_678_9)
+    assert groups.speed(RUN) == domain.SpeedReport(4, 12.3457)
+    TableWriter(dynoxide_engine.client, dynoxide_engine.name, run).write(8, 1e-9)
+    assert groups.speed(RUN) == domain.SpeedReport(8, 1e-9)
+    assert groups.get(RUN) is None
 
 
 def test_both_know_the_same_roles():

@@ -81,6 +81,7 @@ MATRIX = {
     ("GET", "/jobs/{name}"): Row(READERS, KNOWN),
     ("GET", "/jobs/{name}/rendezvous"): Row(READERS, KNOWN),
     ("POST", "/jobs/{name}/resize"): Row(ABOVE | {"resizer"}, KNOWN, ANSWER),
+    ("POST", "/jobs/{name}/speed"): Row(ABOVE | {"resizer"}, KNOWN, {"instances": 1, "perSecond": 2.5}),
     ("DELETE", "/jobs/{name}"): Row(ABOVE, KNOWN),
     ("PATCH", "/jobs/{name}"): Row(ABOVE, KNOWN, {"priority": 7, "hold": True}),
     ("GET", "/queue"): Row(READERS),

@@ -40,10 +40,16 @@ pytestmark = pytest.mark.usefixtures("quiet")
 @contextmanager
 def a_world(*, durable: bool = False, **arguments: Any) -> Iterator[ElasticWorld]:
     if not durable:
-        yield ElasticWorld(profile=BRISK, pools=f"{P5}={CAP}", published="all", **arguments)
+        yield _reporting(ElasticWorld(profile=BRISK, pools=f"{P5}={CAP}", published="all", **arguments))
         return
     with new_table() as client:
-        yield ElasticWorld(client, profile=BRISK, pools=f"{P5}={CAP}", **arguments)
+        yield _reporting(ElasticWorld(client, profile=BRISK, pools=f"{P5}={CAP}", **arguments))
+
+
+def _reporting(world: ElasticWorld) -> ElasticWorld:
+    """Return the world, in which nodes report their speed; that is then among the calls that fail."""
+    world.reports = True
+    return world
 
 
 def settled(world: ElasticWorld, size: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, Run
+from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, Run, SpeedReport
 from trainmaster.domain.jobs.job import Job
 
 
@@ -18,6 +18,13 @@ class RendezvousControl(Protocol):
 
     def set(self, run: Run, control: Control) -> None:
         """Set the size and the drain list that the nodes of a run must follow; idempotent."""
+        ...
+
+    def speed(self, run: Run) -> SpeedReport | None:
+        """Return what the nodes of a run last reported of their speed; None without a report.
+
+        Raises `UnreadableRendezvous` for one that is not signed by nodes of the run, or is malformed.
+        """
         ...
 
     def key(self, run: Run) -> str:

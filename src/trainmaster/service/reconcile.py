@@ -28,6 +28,7 @@ from trainmaster.service.faults import error_types, record_fault
 from trainmaster.service.launch import launch, stop, stop_unconfirmed
 from trainmaster.service.observe import poll_training_job
 from trainmaster.service.resizing import advance
+from trainmaster.service.resizing.speed import record_speeds
 
 MAX_CHECKS = 100
 """Approximate limit of DescribeTrainingJob calls in one tick; AWS does not publish the rate limit."""
@@ -51,6 +52,7 @@ def reconcile(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Sna
         snapshot = _with_jobs(snapshot, update_reclaim_times(context, snapshot))
         snapshot = _with_jobs(snapshot, poll_due_jobs(context, snapshot.active))
         snapshot = _with_jobs(snapshot, record_checkpoints(context, snapshot.active))
+        snapshot = _with_jobs(snapshot, record_speeds(context, snapshot.active))
     snapshot = warm_pools.refresh(context, snapshot, tick=tick)
     return end_back_offs(context, snapshot, _freed_by_others(before, snapshot))
 

@@ -1,4 +1,4 @@
-"""Functions for training scripts: whether to save a checkpoint, where to, and the report that it is saved.
+"""Functions for training scripts: whether to save a checkpoint, where to, the report that it is saved, and progress.
 
     from trainmaster.worker import training
 
@@ -7,6 +7,7 @@
             with training.checkpoints().writing(step) as directory:
                 torch.save(model.state_dict(), directory / "model.pt")
         training.checkpoint_saved()             # the world changes now, or the container stops
+    training.progress(step)                     # the queue learns how the job's speed depends on its size
 
 Call them from the main thread, where Python handles signals. In a script that was started by hand they do nothing. They
 use torch or JAX only if the script has initialized its distributed processes.
@@ -28,6 +29,7 @@ from trainmaster.worker.checkpoints.checkpoints import Checkpoints, CheckpointSt
 from trainmaster.worker.checkpoints.notices import CHECKPOINT_SIGNAL, Notices, WorkerRegistration
 from trainmaster.worker.container.container import OPT_ML, ROUND, attempt_number
 from trainmaster.worker.container.processes import die_with_parent
+from trainmaster.worker.progress import SpeedReporter, instances_of, reports_here, table_writer
 from trainmaster.worker.rendezvous.errors import Unreachable
 
 SAVED_WAIT_SECONDS = 60.0
@@ -234,6 +236,32 @@ def checkpoint_saved(*, wait: float = SAVED_WAIT_SECONDS) -> None:
     lost. Does nothing if no checkpoint was requested.
     """
     requests().saved(wait)
+
+
+@lru_cache(maxsize=1)
+def speed_reporter() -> SpeedReporter | None:
+    """Return what reports this process's speed; None if another process reports, or outside of an elastic job."""
+    if not reports_here(os.environ):
+        return None
+    notices = Notices.from_environment(os.environ)
+    if notices is not None:
+        notices.announce_progress()
+    return SpeedReporter(lambda: table_writer(os.environ))
+
+
+def progress(done: float, *, instances: int | None = None) -> None:
+    """Count the steps or samples that are done, so that the queue learns how the job's speed depends on its size.
+
+    Call it once per step, on all ranks or on rank 0. It takes microseconds; a report leaves every few minutes.
+
+    Args:
+        done: steps or samples since the start of the training, in the same unit at every size: where the global batch
+            grows with the job, count samples.
+        instances: the instances that work together; None for those of the training job, or of torchrun's world.
+    """
+    reporter = speed_reporter()
+    if reporter is not None and (size := instances or instances_of(os.environ)) is not None:
+        reporter.count(done, size)
 
 
 def checkpoints(where: str | Path | None = None, environ: Mapping[str, str] | None = None) -> Checkpoints:

@@ -241,6 +241,11 @@ class ApiClient:
         """Report the outcome of a custom resize: see `docs/how-to/custom-resize.md`. Raises Conflict."""
         return cast("JobView", self._call("POST", f"{_path(name)}/resize", body=answer))
 
+    def report_speed(self, name: str, instances: int, per_second: float) -> JobView:
+        """Report how fast an elastic job works at its size: see `docs/how-to/elastic-training.md`. Raises Conflict."""
+        body = {"instances": instances, "perSecond": per_second}
+        return cast("JobView", self._call("POST", f"{_path(name)}/speed", body=body))
+
     # -- pools
 
     def pools(self, *, history: bool = False) -> PoolsView:

@@ -40,7 +40,7 @@ class Action(StrEnum):
     read-request: read what a job's request keeps for its owner, such as its environment.
     submit: submit a job to a share, or plan it.
     change-job: cancel, hold, release, re-prioritize or purge a job.
-    answer-resize: report the outcome of a job's custom resize.
+    answer-resize: report the outcome of a job's custom resize, or its speed.
     read-audit: read the audit entries.
     administer: change settings and pools, pause and resume the manager, restore, export and import.
     """

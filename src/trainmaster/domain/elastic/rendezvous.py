@@ -6,6 +6,7 @@ The nodes run `worker/`, which shares no code with the queue; the state is JSON 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from trainmaster.domain.text import MAX_REASON_LENGTH
 
 MAX_STATE_BYTES = 300_000
 """Bytes of a state; a node takes about 200. A row of DynamoDB has at most 409,600."""
+MAX_SPEED_BYTES = 1_000
 MAX_NODES = 1_000
 MAX_NODE_NAME_LENGTH = 256
 """Characters of a node's name: that of a training job has at most 63."""
@@ -112,6 +114,28 @@ class Control:
     grace: float = 600.0
 
 
+@dataclass(frozen=True, slots=True)
+class SpeedReport:
+    """The nodes' report of their speed.
+
+    Attributes:
+        instances: nodes that worked together.
+        rate: steps or samples a second.
+    """
+
+    instances: int
+    rate: float
+
+
+def speed_of(text: str | bytes) -> SpeedReport:
+    """Return the report that nodes wrote; its text is as untrusted as a state's. Raises `UnreadableRendezvous`."""
+    try:
+        values = _mapping(json.loads(_bounded(text, MAX_SPEED_BYTES)))
+        return SpeedReport(_number(values["instances"]), _rate(values["perSecond"]))
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        raise UnreadableRendezvous(f"The reported speed cannot be read: {type(error).__name__}.") from error
+
+
 def group_of(text: str | bytes) -> RendezvousState:
     """Return the rendezvous in a state that the nodes wrote; ignore members that newer nodes add.
 
@@ -166,6 +190,12 @@ def _number(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= MAX_COUNT:
         raise ValueError("a value is not a count")
     return value
+
+
+def _rate(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 < value < math.inf:
+        raise ValueError("a value is not a positive number")
+    return float(value)
 
 
 def _text(value: Any) -> str:

@@ -87,6 +87,7 @@ from trainmaster.service.explain.timeline import read_timeline
 from trainmaster.service.explain.usage import MAX_JOBS, By, read_usage
 from trainmaster.service.resizing.contract import HookAnswer, Outcome
 from trainmaster.service.resizing.custom import answer_resize
+from trainmaster.service.resizing.speed import report_speed
 from trainmaster.service.restoring.export import export_page, import_part
 from trainmaster.service.restoring.maintenance import ask_restore, manager_status, pause, resume
 from trainmaster.service.submit import submit
@@ -192,6 +193,23 @@ class Routes:
         """
         answer = HookAnswer(**{**answer_.model_dump(), "outcome": Outcome(answer_.outcome)})
         job = answer_resize(self._parts.api_context, self._caller, name, answer)
+        return json_response(job_views.job_view(job, self._remarks(job)))
+
+    @operation(
+        "POST",
+        "/jobs/<name>/speed",
+        Action.ANSWER_RESIZE,
+        "Report the speed of an elastic job",
+        {200: ("The job as it is now.", job_models.Job)},
+        (404, 409, 415),
+    )
+    def report_speed(self, name: JobName, report_: Annotated[elastic_models.SpeedReport, Body()]) -> Response[str]:
+        """Record how fast an elastic job works, from which the queue learns how its speed depends on its size.
+
+        Report a few minutes after each change of its size, and then every few minutes at most. A report that tells
+        nothing new, or that comes while the job is resized, changes nothing.
+        """
+        job = report_speed(self._parts.api_context, self._caller, name, report_.instances, report_.per_second)
         return json_response(job_views.job_view(job, self._remarks(job)))
 
     @operation(

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from trainmaster.domain.elastic.rendezvous import Role
+from trainmaster.domain.elastic.scaling import MAX_RATE, MIN_RATE
 from trainmaster.domain.elastic.sizes import Cause, Hook
 from trainmaster.domain.text import MAX_REASON_LENGTH
 from trainmaster.handlers.models.base import RequestModel, ResponseModel
@@ -20,6 +21,21 @@ class ResizeAnswer(RequestModel):
     outcome: Annotated[Literal["done", "refused"], Field(description="refused: the job keeps its size.")]
     instances: Annotated[int | None, Field(ge=1, description="Instances that the job has now, if done.")] = None
     reason: Annotated[str, Field(max_length=MAX_REASON_LENGTH, description="Reason of the refusal, if refused.")] = ""
+
+
+class SpeedReport(RequestModel):
+    """Speed of an elastic job at its present size."""
+
+    instances: Annotated[int, Field(ge=1, description="Instances that the job works with.")]
+    per_second: Annotated[
+        float,
+        Field(
+            ge=MIN_RATE,
+            le=MAX_RATE,
+            allow_inf_nan=False,
+            description="Steps or samples per second, in the same unit at every size.",
+        ),
+    ]
 
 
 MemberState = Literal["requested", "starting", "working", "draining", "stopping"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, Run, group_of
+from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, Run, SpeedReport, group_of, speed_of
 
 
 @dataclass(slots=True)
@@ -14,9 +14,11 @@ class MemoryRendezvousControl:
 
     Attributes:
         controls: the last control that the queue set for each run.
+        speeds: the last report of each run's nodes, as stored text.
     """
 
     controls: dict[str, Control] = field(default_factory=dict)
+    speeds: dict[str, str] = field(default_factory=dict)
     _groups: dict[str, RendezvousState | str | bytes] = field(default_factory=dict)
 
     def get(self, run: Run) -> RendezvousState | None:
@@ -27,6 +29,11 @@ class MemoryRendezvousControl:
     def set(self, run: Run, control: Control) -> None:
         """Set the control of a run; see `ports.RendezvousControl`."""
         self.controls[run.name] = control
+
+    def speed(self, run: Run) -> SpeedReport | None:
+        """Return the report of a run; see `ports.RendezvousControl`. Raises `UnreadableRendezvous` if malformed."""
+        text = self.speeds.get(run.name)
+        return None if text is None else speed_of(text)
 
     def key(self, run: Run) -> str:
         """Return the secret of a run; see `ports.RendezvousControl`."""

@@ -25,6 +25,8 @@ DIRECTORY_VARIABLE = "TRAINMASTER_NOTICES"
 """Variable by which `trainmaster-run` gives the directory to its descendants."""
 CHECKPOINT_SIGNAL = signal.SIGUSR1
 """Signal of a request, the same as HyperPod's elastic event."""
+PROGRESS = "progress"
+"""File that exists once a worker counts its own progress."""
 GROUP_AND_OTHERS_BITS = 0o077
 """Permission bits that the directory must not have."""
 
@@ -111,6 +113,16 @@ class Notices:
         """Return the monotonic time by which this node must leave, or None unless its container is being stopped."""
         content = self._read("leave.json")
         return float(content["until"]) if content else None
+
+    def announce_progress(self) -> None:
+        """Record that a worker counts its own progress, so that nothing else reports the job's speed."""
+        with suppress(OSError):
+            (self.directory / PROGRESS).touch()
+
+    @property
+    def counts_progress(self) -> bool:
+        """Whether a worker counts its own progress."""
+        return (self.directory / PROGRESS).exists()
 
     def fail_job(self, reason: str) -> None:
         """Record the reason for which the job fails, for the container's failure file. The first reason stays."""

@@ -152,6 +152,16 @@ def attempt_number(training_job_name: str) -> int:
     return int(match[1]) if match else 1
 
 
+def hosts_of(environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return the name of this host, and those of all hosts of the training job; empty outside of a container."""
+    base = Path(environ.get(BASE_DIRECTORY) or OPT_ML)
+    try:
+        config = _read_resource_config(base / "input" / "config" / "resourceconfig.json")
+    except InvalidRequest:
+        return "", ()
+    return config["current_host"], tuple(config["hosts"])
+
+
 def require(environ: Mapping[str, str], name: str) -> str:
     """Return the value of a variable.
 

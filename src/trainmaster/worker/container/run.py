@@ -12,14 +12,15 @@ import json
 import os
 import shutil
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trainmaster.domain.errors import TrainmasterError
 from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, Notices
-from trainmaster.worker.container.container import ROUND, Container, ElasticJob, Hook
+from trainmaster.worker.container.container import ROUND, Container, ElasticJob, Hook, attempt_number
 from trainmaster.worker.container.processes import exit_code_of, signals_blocked
 from trainmaster.worker.container.supervise import HANDLED_SIGNALS, CommandResult, StopTimeouts, Supervisor
 
@@ -105,7 +106,8 @@ def _run(args: argparse.Namespace, command: Sequence[str], container: Container,
     timeouts = StopTimeouts(total=args.stop_seconds, leave_timeout=LEAVE_TIMEOUT_SECONDS if members else 0.0)
     notices = Notices.create()
     try:
-        result = Supervisor(command, environment(os.environ, notices, timeouts), notices, timeouts).run()
+        with speed_reports(container, notices):
+            result = Supervisor(command, environment(os.environ, notices, timeouts), notices, timeouts).run()
         if members and result.returncode != 0:
             leave_rendezvous(container, job)
         return report(result, notices, container.failure_file)
@@ -114,6 +116,27 @@ def _run(args: argparse.Namespace, command: Sequence[str], container: Container,
         return EXIT_COMMAND_NOT_FOUND
     finally:
         shutil.rmtree(notices.directory, ignore_errors=True)
+
+
+@contextmanager
+def speed_reports(container: Container, notices: Notices) -> Iterator[None]:
+    """Report the speed of an elastic job from its checkpoints, unless its script counts its progress."""
+    from trainmaster.worker.container.checkpoint_speed import CheckpointSpeed, watch
+    from trainmaster.worker.progress import CheckpointReports, has_table
+
+    if not has_table(os.environ):
+        yield
+        return
+    stop = threading.Event()
+    root = Path(os.environ.get("SM_CHECKPOINT_DIR") or container.base / "checkpoints")
+    speed = CheckpointSpeed(root, attempt_number(os.environ["TRAINMASTER_RUN"]))
+    reports = CheckpointReports(os.environ)
+    # The thread inherits the blocked signals, which the main thread waits for.
+    threading.Thread(target=watch, args=(speed, notices, reports.report, stop), daemon=True).start()
+    try:
+        yield
+    finally:
+        stop.set()
 
 
 def environment(environ: Mapping[str, str], notices: Notices, timeouts: StopTimeouts) -> dict[str, str]:

@@ -60,5 +60,9 @@ class Run:
         """Return the signature of a control."""
         return self._sign(f"control\n{self.name}\n{control}".encode())
 
+    def sign_speed(self, speed: str) -> bytes:
+        """Return the signature of a reported speed."""
+        return self._sign(f"speed\n{self.name}\n{speed}".encode())
+
     def _sign(self, message: bytes) -> bytes:
         return hmac.new(self.key.encode(), message, hashlib.sha256).digest()

@@ -18,13 +18,15 @@ from datetime import timedelta
 from trainmaster.adapters.dynamodb.rows import Key, Row
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.document import document
-from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, Run, group_of
+from trainmaster.domain.elastic.rendezvous import Control, RendezvousState, Run, SpeedReport, group_of, speed_of
 from trainmaster.domain.errors import UnreadableRendezvous
 from trainmaster.ports.runtime import Clock
 
 ROW_LIFETIME = timedelta(days=30)
 """Life of a row after the queue's last write. A training job may take 28 days (MaxRuntimeInSeconds), and its nodes
 extend the row's life while they run."""
+SPEED = "speed"
+"""Sort key of the row in which the nodes of a run report their speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,19 @@ class DynamoRendezvousControl:
         if row is None or not row.keys() & {"st", "rev", "mac"}:
             return None
         return group_of(_verified(row, run, self.keys(run)))
+
+    def speed(self, run: Run) -> SpeedReport | None:
+        """Return the last report of its nodes; see `ports.RendezvousControl`. Raises `NotPermitted` too."""
+        row = self.table.get((row_of_run(run)[0], SPEED), consistent=False)
+        if row is None:
+            return None
+        try:
+            text, mac = str(row["speed"]["S"]), bytes(row["mac"]["B"])
+        except (KeyError, TypeError) as error:
+            raise UnreadableRendezvous("The row of a speed is not one that nodes wrote.") from error
+        if not hmac.compare_digest(mac, _mac(self.keys(run), f"speed\n{run.name}\n{text}".encode())):
+            raise UnreadableRendezvous("The speed is not signed with the secret of its run.")
+        return speed_of(text)
 
     def set(self, run: Run, control: Control) -> None:
         """Store a command for the run's nodes; see `ports.RendezvousControl`. Raises `NotPermitted` too."""

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from trainmaster.domain.elastic.scaling import MAX_RATE, MIN_RATE
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
-from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.lifecycle.transition import current, note, touch
 from trainmaster.domain.jobs.observation import Observation
 from trainmaster.domain.jobs.work import Work, still_held
@@ -47,7 +47,7 @@ def record_progress(before: Job, after: Job, now: datetime) -> Job:
 
 
 def record_speed(job: Job, instances: int, rate: float) -> Job | None:
-    """Return an elastic job after a report of its speed; None if the report tells nothing new.
+    """Return an elastic job after a report of its speed; None if the report tells nothing new, or the job is resized.
 
     Args:
         job: the stored job.
@@ -65,5 +65,7 @@ def record_speed(job: Job, instances: int, rate: float) -> Job | None:
         raise InvalidRequest(message, field="instances", hint="report the instances that the job works with now")
     if not MIN_RATE <= rate <= MAX_RATE:
         raise InvalidRequest(f"perSecond is {rate:g}, not between {MIN_RATE:g} and {MAX_RATE:g}", field="perSecond")
+    if job.state is not JobState.RUNNING:
+        return None
     speeds = job.speeds.after(next(iter(job.units)), instances, rate)
     return None if speeds is job.speeds else touch(job, speeds=speeds)

@@ -1,0 +1,204 @@
+"""Reports of the speed of elastic jobs: by the API and by nodes, at every size, late, twice, wrong or never."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import builders as b
+from api_world import ApiWorld
+from builders import ADA, P5
+from elastic_world import EAGER, ElasticWorld
+from trainmaster.domain.elastic.scaling import MAX_REPORTS, ScalingCurve, Speed
+from trainmaster.domain.elastic.sizes import Elastic, Hook
+from trainmaster.domain.errors import IllegalTransition, InvalidRequest, Throttled
+from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.jobs.observation import Status
+from trainmaster.service.resizing.speed import report_speed
+from world import BRISK
+
+BOUNDS = Elastic(min_instances=1, max_instances=4, hook=Hook.MEMBERS)
+
+
+def of_two(name="job1", **fields):
+    return b.a_running_job(name, units={P5: 2}, elastic=BOUNDS, **fields)
+
+
+@pytest.fixture
+def world():
+    made = ApiWorld()
+    made.seed(of_two())
+    return made
+
+
+def told(world, body, name="job1"):
+    return world.post(f"/jobs/{name}/speed", body)
+
+
+class TestRoute:
+    def test_a_report_is_stored_with_the_job(self, world):
+        before = world.memory.find("job1")
+        answer = told(world, {"instances": 2, "perSecond": 7.5})
+        after = world.memory.find("job1")
+        assert (answer.status, answer.body["jobName"]) == (200, "job1")
+        assert after.speeds.of_sizes == (Speed(2, 7.5),)
+        assert after == replace(before, version=before.version + 1, speeds=after.speeds)
+
+    def test_it_wakes_no_manager(self, world):
+        told(world, {"instances": 2, "perSecond": 7.5})
+        assert world.publisher.wakes == []
+
+    def test_repeated_reports_are_soon_not_stored_any_more(self, world):
+        for _ in range(MAX_REPORTS + 5):
+            assert told(world, {"instances": 2, "perSecond": 7.5}).status == 200
+        assert world.memory.find("job1").version == of_two().version + MAX_REPORTS
+
+    def test_a_late_report_of_an_earlier_size_counts_for_that_size(self, world):
+        for body in ({"instances": 2, "perSecond": 7.5}, {"instances": 1, "perSecond": 4}):
+            assert told(world, body).status == 200
+        assert world.memory.find("job1").speeds.of_sizes == (Speed(2, 7.5), Speed(1, 4.0))
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {},
+            [],
+            {"instances": 2},
+            {"perSecond": 2},
+            {"instances": 0, "perSecond": 2},
+            {"instances": 5, "perSecond": 2},
+            {"instances": 10**30, "perSecond": 2},
+            {"instances": "two", "perSecond": 2},
+            {"instances": 2, "perSecond": 0},
+            {"instances": 2, "perSecond": -1},
+            {"instances": 2, "perSecond": 1e13},
+            {"instances": 2, "perSecond": 10**400},
+            {"instances": 2, "perSecond": "fast"},
+            {"instances": 2, "perSecond": None},
+            {"instances": 2, "perSecond": 2, "unit": "steps"},
+        ],
+    )
+    def test_other_values_are_refused(self, world, body):
+        before = world.memory.find("job1")
+        assert told(world, body).status == 400
+        assert world.memory.find("job1") == before
+
+    @pytest.mark.parametrize("text", ['{"instances":2,"perSecond":NaN}', '{"instances":2,"perSecond":Infinity}', "{"])
+    def test_numbers_that_are_none_are_refused(self, world, text):
+        assert world.event("POST", "/jobs/job1/speed", text).status == 400
+
+    def test_a_job_without_sizes_or_without_capacity_is_refused(self, world):
+        running = b.a_running_job("ended", elastic=replace(BOUNDS, hook=Hook.RESTART))
+        ended = lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(99))
+        world.seed(b.a_running_job("fixed"), b.a_job("waits", elastic=BOUNDS), ended)
+        report = {"instances": 1, "perSecond": 2}
+        for name, status in (("fixed", 409), ("waits", 409), ("ended", 409), ("none", 404)):
+            assert told(world, report, name).status == status
+
+    def test_a_job_that_is_resized_is_left_alone(self, world):
+        job = of_two("moving")
+        world.seed(lifecycle.resize(job, 4, "grow", b.at(9), until=b.at(99)))
+        before = world.memory.find("moving")
+        assert told(world, {"instances": 2, "perSecond": 7.5}, "moving").status == 200
+        assert world.memory.find("moving") == before
+
+
+class TestUseCase:
+    def test_a_conflict_is_tried_again(self):
+        world, others = ApiWorld(), [1.0, 2.0]
+        world.seed(of_two())
+        store, commit = world.memory, world.memory.transition
+
+        def overtaken(changes, **given):
+            if others:
+                job = store.find("job1")
+                commit([(job, lifecycle.record_speed(job, 1, others.pop()))])
+            return commit(changes, **given)
+
+        context = world.application.api_context
+        context = replace(context, store=_With(store, transition=overtaken))
+        assert report_speed(context, ADA, "job1", 2, 7.5).speeds.sizes == {1, 2}
+
+    def test_a_job_that_never_rests_is_given_up(self):
+        world = ApiWorld()
+        world.seed(of_two())
+        store = _With(world.memory, transition=lambda *_, **__: False)
+        with pytest.raises(Throttled):
+            report_speed(replace(world.application.api_context, store=store), ADA, "job1", 2, 7.5)
+
+    @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf"), 1e-10, 1e13])
+    def test_the_domain_refuses_what_a_model_would(self, rate):
+        with pytest.raises(InvalidRequest):
+            lifecycle.record_speed(of_two(), 2, rate)
+        with pytest.raises(IllegalTransition):
+            lifecycle.record_speed(b.a_running_job(), 1, 2.0)
+
+
+class _With:
+    """An object with some other verbs."""
+
+    def __init__(self, inner, **verbs):
+        self._inner, self._verbs = inner, verbs
+
+    def __getattr__(self, name):
+        return self._verbs.get(name) or getattr(self._inner, name)
+
+
+@pytest.mark.usefixtures("quiet")
+class TestNodes:
+    CURVE = ScalingCurve(0.2)
+
+    def a_world(self):
+        world = ElasticWorld(policy=EAGER, pools=f"{P5}=4", profile=BRISK)
+        world.reports, world.speed = True, lambda size: 100 * self.CURVE.speedup(size)
+        return world
+
+    @pytest.mark.parametrize("hook", ["restart", "members"])
+    def test_the_queue_learns_the_curve_across_resizes(self, hook):
+        """It works with 2 instances while another job has the rest of the pool, then with 4."""
+        world = self.a_world()
+        world.submit("first", count=2, training_seconds=1_500)
+        world.elastic("elastic", hook, max_instances=4, training_seconds=20_000)
+        world.run_until_ended("first")
+        world.run_until(lambda: world.size("elastic") == 4)
+        world.run(1_200)
+        assert world.job("elastic").speeds.sizes == {2, 4}
+        assert world.job("elastic").state is JobState.RUNNING
+        history = world.api_context.store.records().history
+        assert history.curve(world.job("elastic")).speedup(4) == pytest.approx(self.CURVE.speedup(4), rel=0.1)
+
+    @pytest.mark.parametrize("text", ["", "{", '{"instances":99,"perSecond":1}', '{"instances":2,"perSecond":1e300}'])
+    def test_what_nodes_write_wrongly_changes_nothing(self, text):
+        world = self.a_world()
+        world.reports = False
+        world.elastic("elastic", "members", max_instances=4, training_seconds=3_000)
+        world.run_until(lambda: world.size("elastic") == 4)
+        world.meeting.speeds["elastic"] = text
+        world.run(900)
+        assert world.job("elastic").speeds.of_sizes == ()
+        world.run_until_ended("elastic")
+
+    def test_a_report_that_stays_the_same_is_soon_not_written_any_more(self):
+        world = self.a_world()
+        world.elastic("elastic", "members", max_instances=4, training_seconds=20_000)
+        world.run_until(lambda: world.size("elastic") == 4)
+        world.run(300 * (MAX_REPORTS + 2))
+        version = world.job("elastic").version
+        assert world.job("elastic").speeds.of_sizes[-1].reports == MAX_REPORTS
+        world.run(1_200)
+        assert world.job("elastic").version == version
+
+    def test_a_table_that_does_not_answer_keeps_nothing_from_running(self):
+        world = self.a_world()
+
+        def failing(run):
+            raise Throttled("slow down")
+
+        world.rendezvous = _With(world.meeting, speed=failing)
+        world.elastic("elastic", "members", max_instances=4, training_seconds=1_500)
+        world.run_until_ended("elastic")
+        assert json.loads(world.meeting.speeds["elastic"])["instances"] == 4
+        assert world.job("elastic").speeds.of_sizes == ()
