@@ -69,6 +69,16 @@ def test_jobs_that_scale_alike_share_what_is_idle():
     assert grown(plan(*jobs, cap=12)) == {"a": 4, "b": 4, "c": 4}
 
 
+def test_of_jobs_that_scale_alike_the_one_that_ends_sooner_gets_more():
+    curve = ScalingCurve(0.1)
+    soon, late = (
+        running(name, 1, speeds=reported(curve, 1, 2), max_runtime=timedelta(hours=hours))
+        for name, hours in (("soon", 3), ("late", 30))
+    )
+    sizes = grown(plan(soon, late, cap=10))
+    assert sizes["soon"] > sizes["late"] > 1
+
+
 def test_the_higher_priority_gets_all_that_it_gains_by():
     curve = ScalingCurve(0.1)
     low, high = (running(n, 1, speeds=reported(curve, 1, 2), priority=p) for n, p in (("low", 0), ("high", 3)))

@@ -44,6 +44,11 @@ from trainmaster.planner.elastic.resize import (
 from trainmaster.planner.orders.ranking import PreemptionRank
 from trainmaster.planner.state import JobView, PlanState
 
+SHORTER_FIRST = 0.5
+"""Power of the work that a job has left by which its gain is divided: 0 does the most work, 1 ends the most jobs."""
+MIN_WORK_LEFT = 600.0
+"""Seconds of one instance: jobs that are nearly done count alike."""
+
 _NOT_WAITING_FOR_UNITS = CanNeverFit | Infeasible | QuotaTooSmall | Draining | PlanClosed | BudgetSpent | GroupFull
 """Reasons of jobs that would wait however many units were free."""
 _WAITING_FOR_OWN_SHARE = ShareFull | UserFull
@@ -284,9 +289,16 @@ class ScaleUp:
     def _candidate(self, job: Job, pool: str, size: int, limit: _GrowthLimit, *, starts: bool = False) -> _Candidate:
         legal = () if job.elastic is None else job.elastic.sizes
         sizes = tuple(other for other in legal if size <= other <= limit.size)
-        grower = Grower(job.name, pool, -job.priority, sizes, self.state.curve(job).speedup)
+        curve, weight = self.state.curve(job), self._work_left(job, size, starts=starts) ** -SHORTER_FIRST
+        grower = Grower(job.name, pool, -job.priority, sizes, lambda instances: weight * curve.speedup(instances))
         idle = self.state.view_for_growth(job).available_now(pool) - self._kept_for_retries.get(pool, 0)
         return _Candidate(job, grower, idle, limit.until, starts)
+
+    def _work_left(self, job: Job, size: int, *, starts: bool) -> float:
+        """Return the work that a job has left: seconds of one instance."""
+        ends = self.state.expected_ends
+        left = ends.run_time(job) if starts else time_left(job, ends.end(job), self.now)
+        return max(left.total_seconds() * self.state.curve(job).speedup(size), MIN_WORK_LEFT)
 
     def _return(self, candidate: _Candidate, size: int) -> float:
         """Return the gain by this size as a multiple of its cost; a start costs no pause."""

@@ -121,7 +121,7 @@ class Notices:
 
     @property
     def counts_progress(self) -> bool:
-        """Whether a worker counts its own progress."""
+        """True if a worker counts its own progress."""
         return (self.directory / PROGRESS).exists()
 
     def fail_job(self, reason: str) -> None:
