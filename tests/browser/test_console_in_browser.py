@@ -79,6 +79,12 @@ def test_the_queue_is_in_its_order_and_filters_are_in_the_address(open_page):
     assert page.get_by_role("combobox", name="Share").input_value() == "vision"
 
 
+def test_the_share_filter_offers_shares_without_a_job_on_the_page(open_page):
+    page = open_page("#/queue?state=held")
+    options = page.get_by_role("combobox", name="Share").locator("option")
+    expect(options).to_have_text(["all", "language", "speech", "vision"])
+
+
 def test_a_job_says_why_it_waits(open_page):
     page = open_page("#/job/vit-large-sweep-3")
     expect(page.get_by_role("heading", level=1)).to_contain_text("was preempted and waits to resume")

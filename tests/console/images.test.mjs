@@ -9,7 +9,7 @@ const image = (name, regions) => job(name, { kind: "image", details: details(reg
 const ships = (changes = {}) => pool({ name: "endpoint/ships/blue", kind: "service", cap: 8, free: 0, used: 8, ...changes });
 
 test("one endpoint or all are read, with the pools", () => {
-  assert.deepEqual(readsOf({}), ["/pools", "/jobs?state=starting%2Crunning%2Cpreempting%2Cresizing&limit=100", "/jobs?state=pending%2Cpreempted&limit=100"]);
+  assert.deepEqual(readsOf({}), ["/pools", "/jobs?kind=image&state=starting%2Crunning%2Cpreempting%2Cresizing&limit=100", "/jobs?kind=image&state=pending%2Cpreempted&limit=100"]);
   assert.match(readsOf({ pool: "endpoint/ships/blue" })[1], /&pool=endpoint%2Fships%2Fblue&/);
 });
 

@@ -197,6 +197,8 @@ def mixed():
         ({"since": at(0.5).isoformat()}, ["completed"]),
         ({"prefix": "compl"}, ["completed"]),
         ({"prefix": "COMPL"}, []),
+        ({"kind": "training", "share": "red"}, ["starting", "preempted", "older"]),
+        ({"kind": "another"}, []),
         ({"since": at(9).isoformat()}, []),
         (
             {"pool": P5, "share": "red", "state": "starting,older,completed".replace("older,", "")},

@@ -42,7 +42,7 @@ class Route:
 
 
 ROUTES: Final = (
-    Route("GET", ("jobs",), _LISTED | {"state", "share", "pool", "mine", "since", "prefix"}),
+    Route("GET", ("jobs",), _LISTED | {"state", "share", "pool", "mine", "since", "prefix", "kind"}),
     Route("GET", ("jobs", NAME), frozenset({"why"})),
     Route("GET", ("queue",), _LISTED),
     Route("GET", ("pools",), frozenset({"history"})),

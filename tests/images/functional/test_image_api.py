@@ -194,6 +194,18 @@ def test_image_jobs_and_training_jobs_are_in_one_list_and_one_queue():
     assert found == "train-1"
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("image", ["harbour-7", "harbour-8"]), ("training", ["train-1"])])
+@pytest.mark.parametrize("limit", ["1", "50"])
+def test_jobs_are_listed_by_kind(kind, expected, limit):
+    world, found, cursor = with_a_job("harbour-7", "harbour-8"), [], {}
+    world.submit("train-1")
+    while cursor is not None:
+        page = world.get("/jobs", kind=kind, state="pending", limit=limit, **cursor).body
+        found += [job["jobName"] for job in page["jobs"]]
+        cursor = {"cursor": page["nextCursor"]} if page["nextCursor"] else None
+    assert found == expected
+
+
 def test_a_running_job_shows_its_progress():
     world = with_a_job()
     job = world.memory.find("harbour-7")

@@ -85,6 +85,7 @@ def ls(  # noqa: PLR0913 - one parameter per option
     prefix: Annotated[
         str | None, typer.Option(help="Only jobs whose names begin so, as job- or job-*.", metavar="TEXT")
     ] = None,
+    kind: Annotated[str | None, typer.Option(help="Only jobs of this kind, such as training.", metavar="KIND")] = None,
     show_all: Annotated[bool, typer.Option("--all", "-a", help="Also list finished jobs, newest first.")] = False,
     output: Output = Form.TABLE,
     wide: Annotated[bool, typer.Option("--wide", "-w", help="The same as -o wide.")] = False,
@@ -106,7 +107,8 @@ def ls(  # noqa: PLR0913 - one parameter per option
     cli = cli_context(context)
     entered, name = moment_option(since, cli.now()), None if prefix is None else prefix.removesuffix("*")
     with cli.api() as api:
-        found = list(islice(api.all_jobs(states, share, pool, mine=mine, since=entered, prefix=name), limit + 1))
+        asked = api.all_jobs(states, share, pool, mine=mine, since=entered, prefix=name, kind=kind)
+        found = list(islice(asked, limit + 1))
         if not found:
             _check_names(api, share, pool)
     typer.echo(_text(cli, sort_jobs(found[:limit]), form))

@@ -138,16 +138,18 @@ class ApiClient:
         mine: bool = False,
         since: str | None = None,
         prefix: str | None = None,
+        kind: str | None = None,
     ) -> JobsPageView:
         """Return one page of jobs: active, waiting, then finished (newest first). `state` may name several.
 
         `mine` selects the caller's own jobs, `since` those that entered the queue from then on (ISO 8601 with a zone),
-        `prefix` those whose names begin so.
+        `prefix` those whose names begin so, `kind` those of a kind, such as `training`.
         """
         states = state if isinstance(state, str) or state is None else ",".join(state)
         own = "true" if mine else None
         query = {"state": states, "share": share, "pool": pool, "mine": own, "since": since, "prefix": prefix}
-        return cast("JobsPageView", self._call("GET", "/jobs", query={**query, "limit": limit, "cursor": cursor}))
+        page = {"kind": kind, "limit": limit, "cursor": cursor}
+        return cast("JobsPageView", self._call("GET", "/jobs", query=query | page))
 
     def all_jobs(  # noqa: PLR0913 -- one parameter for each filter
         self,
@@ -158,11 +160,14 @@ class ApiClient:
         mine: bool = False,
         since: str | None = None,
         prefix: str | None = None,
+        kind: str | None = None,
     ) -> Iterator[JobView]:
         """Iterate over all jobs that `jobs` would return, fetching pages as needed."""
         states = [state] if isinstance(state, str) else list(state or ()) or None
         return _pages(
-            lambda cursor: self.jobs(states, share, pool, cursor=cursor, mine=mine, since=since, prefix=prefix)
+            lambda cursor: self.jobs(
+                states, share, pool, cursor=cursor, mine=mine, since=since, prefix=prefix, kind=kind
+            )
         )
 
     def queue(self, limit: int | None = None, cursor: str | None = None) -> QueuePageView:

@@ -39,6 +39,8 @@ class JobState(StrEnum):
     CANCELLED = "cancelled"
 
 
+TRAINING = "training"
+"""The kind of jobs without another `work`."""
 WAITING = frozenset({JobState.PENDING, JobState.PREEMPTED})
 ACTIVE = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING, JobState.RESIZING})
 ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.STOPPED, JobState.CANCELLED})
@@ -177,6 +179,11 @@ class Job:
     notify: tuple[str, ...] = ()
     work: Work | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """The name of its kind."""
+        return TRAINING if self.work is None else self.work.kind
 
     @cached_property
     def lane(self) -> str:

@@ -158,6 +158,7 @@ class Filter:
             covers them.
         offers: resources of an instance of the pool.
         prefix: only jobs whose names begin so.
+        kind: only jobs of this kind.
         submitted_by: only jobs that this principal submitted.
         since: only jobs that entered the queue at this time or later.
         due: only jobs that a start time alone holds, and that are due by then, the earliest first.
@@ -175,6 +176,7 @@ class Filter:
     ended_since: datetime | None = None
     offers: InstanceType | None = None
     prefix: str = ""
+    kind: str | None = None
 
     @property
     def within(self) -> frozenset[JobState]:
@@ -201,9 +203,9 @@ class Filter:
         return earliest is None or job.state not in ENDED or ended_place(job)[0] >= earliest
 
     def reaches(self, job: Job) -> bool:
-        """Return whether share and pool match, which is equal for all jobs of a lane."""
+        """Return whether kind, share and pool match, which is equal for all jobs of a lane."""
         demand = job.demand
-        if self.share not in (None, job.share):
+        if self.share not in (None, job.share) or self.kind not in (None, job.kind):
             return False
         if self.pool is None or demand.resources is None:
             return self.pool in (None, *demand.pools)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolver
 from pydantic import BaseModel
 
-from trainmaster.handlers.models.jobs import TRAINING
+from trainmaster.domain.jobs.job import TRAINING
 
 API_VERSION = "1.0.0"
 _SCHEMAS = "#/components/schemas/"

@@ -113,6 +113,7 @@ Why = Annotated[
     bool,
     Query(description="Whether to include what blocks a waiting job and what would help; takes longer."),
 ]
+JobKind = Annotated[str | None, Query(alias="kind", description="Only jobs of this kind.", max_length=_MAX_WORD_LENGTH)]
 Prefix = Annotated[str, Query(alias="prefix", description="Only jobs whose names begin so.", max_length=MAX_NAME)]
 PoolName = Annotated[str | None, Query(description="Only jobs that can run in this pool.", max_length=_MAX_WORD_LENGTH)]
 Mine = Annotated[

@@ -35,6 +35,7 @@ from trainmaster.handlers.api.parameters import (
     GroupedBy,
     History,
     IntervalLimit,
+    JobKind,
     JobName,
     JobsRead,
     Limit,
@@ -142,12 +143,13 @@ class Routes:
         mine: Mine = False,  # noqa: FBT002 -- a parameter of the query
         since: EnteredSince = None,
         prefix: Prefix = "",
+        kind: JobKind = None,
         limit: Limit = LISTED,
         cursor: Cursor = None,
     ) -> Response[str]:
         """Return jobs that hold capacity, waiting jobs in queue order, held jobs, then the newest ended ones."""
         submitter = pages.principal_of(self._caller) if mine else None
-        which = Filter(share=share, pool=pool, submitted_by=submitter, since=since, prefix=prefix)
+        which = Filter(share=share, pool=pool, submitted_by=submitter, since=since, prefix=prefix, kind=kind)
         context = self._parts.api_context
         return self._unless_unchanged(lambda: pages.jobs_page(context, self._caller, state, which, limit, cursor))
 

@@ -19,8 +19,6 @@ from trainmaster.handlers.models.reasons import Reason
 AWS_REQUEST = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_CreateTrainingJob.html"
 
 Units = dict[str, int]
-TRAINING = "training"
-"""The kind of training jobs."""
 
 # ---------------------------------------------------------------- requests
 

@@ -18,7 +18,6 @@ from trainmaster.domain.plan import Estimate, Expand
 from trainmaster.domain.reasons.capacity import NotConsideredYet
 from trainmaster.handlers.models import forecast as forecast_models
 from trainmaster.handlers.models import jobs as job_models
-from trainmaster.handlers.models.jobs import TRAINING
 from trainmaster.handlers.models.reasons import Reason, reason_view
 from trainmaster.handlers.views.elastic import elastic_view
 from trainmaster.handlers.views.pools import pool_change_view
@@ -182,7 +181,7 @@ def _members(job: Job, status: QueueStatus | None) -> dict[str, Any]:
     demand = status.demand or job.demand
     return {
         "job_name": job.name,
-        "kind": TRAINING if job.work is None else job.work.kind,
+        "kind": job.kind,
         "job_state": job.state,
         "priority": job.priority,
         "share": job.share,

@@ -123,6 +123,7 @@ def test_ls_shows_unfinished_jobs_and_with_all_the_finished_after_them(world: Fa
         (["--mine", "--all"], {"mine": "true"}),
         (["-a", "--prefix", "bert-"], {"prefix": "bert-"}),
         (["-a", "--prefix", "bert-*"], {"prefix": "bert-"}),
+        (["-a", "--kind", "training"], {"kind": "training"}),
         (["-a", "--since", "2h"], {"since": "2026-11-20T11:00:00+00:00"}),
         (["-a", "--since", "2026-11-19"], {"since": "2026-11-19T00:00:00+00:00"}),
     ],

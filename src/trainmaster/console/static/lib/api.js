@@ -27,6 +27,9 @@ export const apiDocument = () => (asked ??= read("/openapi.json").catch((error) 
 export const namesFrom = (prefix) =>
   read(`/jobs?${new URLSearchParams({ prefix, limit: "8" })}`).then(({ jobs }) => jobs.map((/** @type {any} */ job) => job.jobName));
 
+/** Return the names of all shares. @returns {Promise<string[]>} */
+export const shareNames = () => read("/shares").then(({ shares }) => shares.map((/** @type {any} */ share) => share.name));
+
 /** Return the first jobs of the queue. @returns {Promise<import("./types.js").QueuePage>} */
 export const firstOfQueue = () => ask("api/queue?limit=100");
 

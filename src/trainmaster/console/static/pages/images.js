@@ -29,7 +29,7 @@ export function View({ values: [pools, active, waiting], now, route: { query }, 
   return html`
     <header class="headline"><h1>${headline(running, queued)}</h1>
       ${query.pool && html`<p class="lead">Only those of ${query.pool}. <a href="#/images">Show all</a></p>`}
-      ${!query.pool && more && html`<p class="lead">These are among the first ${PAGE} running and ${PAGE} waiting jobs of all kinds; an endpoint shows all of its own.</p>`}</header>
+      ${!query.pool && more && html`<p class="lead">The first ${PAGE} running and ${PAGE} waiting ones are shown. Choose an endpoint to see its own.</p>`}</header>
     <section aria-labelledby="endpoints"><h2 id="endpoints">Endpoints</h2>
       ${known.length === 0 && html`<${Empty}>No endpoint is in use. The queue describes an endpoint when a job needs it.<//>`}
       ${known.length > 0 && html`<div class="table"><table class="images" aria-labelledby="endpoints">

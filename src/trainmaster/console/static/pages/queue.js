@@ -1,5 +1,6 @@
 // The page Queue: jobs in their order, with filters in the address, and actions on several at once.
 
+import { shareNames } from "../lib/api.js";
 import { html, memo, useEffect, useState } from "../lib/html.js";
 import { hashOf } from "../lib/route.js";
 import { clock, duration } from "../lib/time.js";
@@ -24,7 +25,9 @@ export function View({ values, now, route, readOnly, announce }) {
   const { query } = route;
   const all = /** @type {Job[]} */ (values.flatMap((page) => page?.jobs ?? []));
   const chosen = all.filter((job) => selected.includes(job.jobName));
-  const shares = sharesOf(all);
+  const [known, setKnown] = useState(/** @type {string[]} */ ([]));
+  useEffect(() => { shareNames().then(setKnown, () => undefined); }, []);
+  const shares = [...new Set([...known, ...sharesOf(all)])].sort();
   const span = axisSpan(all, now);
   const shown = sections(values, query);
   useEffect(() => setSelected([]), [query.cursor, query.state, query.share, query.pool]);

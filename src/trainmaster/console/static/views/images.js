@@ -17,9 +17,9 @@ export const KIND = "image";
  * Return the reads of the API: the pools, then running and waiting jobs, those of one endpoint or all.
  * @param {Record<string, string>} query
  */
-export const readsOf = ({ pool }) => [readPath("/pools"), ...[ACTIVE, WAITING].map((states) => readPath("/jobs", { state: states.join(), pool, limit: PAGE }))];
+export const readsOf = ({ pool }) => [readPath("/pools"), ...[ACTIVE, WAITING].map((states) => readPath("/jobs", { kind: KIND, state: states.join(), pool, limit: PAGE }))];
 
-/** Return the image jobs of pages of jobs. @param {JobsPage[]} pages @returns {ImageJob[]} */
+/** Return the image jobs of pages of jobs; an older queue ignores the filter by kind. @param {JobsPage[]} pages @returns {ImageJob[]} */
 export const imageJobs = (pages) => /** @type {any[]} */ (pages.flatMap((page) => page.jobs)).filter((job) => job.kind === KIND && job.details);
 
 /** Return the endpoints: pools whose units are requests. @param {{pools: Pool[]}} found */
