@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
-REFUSED = re.compile(r"status of (400|403|409|422|502) ")
-"""The browser's own message of a request that the API refused or that did not reach it; the page shows the reason."""
-
 if find_spec("playwright") is None:
     collect_ignore_glob = ["test_*.py"]  # `make test-browser` runs them, in an environment of its own
 else:
-    from console_browser import Example, Server, example_queue, launched, opened, served
+    from console_browser import REFUSED, Example, Server, example_queue, launched, opened, served
     from playwright.sync_api import Browser, Page, sync_playwright
 
     @pytest.fixture(scope="session")

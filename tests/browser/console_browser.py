@@ -22,6 +22,8 @@ PYTHON = ROOT / ".venv" / "bin" / "python"
 AXE = ROOT / ".local" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
 WIDTH, HEIGHT = 1320, 900
+REFUSED = re.compile(r"status of (400|403|409|422|502) ")
+"""The browser's own message of a request that the API refused or that did not reach it; the page shows the reason."""
 
 
 @dataclass
@@ -73,10 +75,12 @@ class Example:
     def address(self) -> str:
         """The next address that signs a browser in."""
         assert self.process.stdout is not None
+        said = []
         for line in self.process.stdout:
+            said.append(line)
             if found := re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line):
                 return found[0]
-        raise AssertionError("the example queue has ended")
+        raise AssertionError("".join(["the example queue has ended:\n", *said]))
 
     def interrupt(self) -> str:
         """End it as Ctrl-C does, and return what it printed last."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 
 import pytest
-from console_browser import ROOT, axe_violations, go, served
+from console_browser import axe_violations, go, served
 from playwright.sync_api import expect
 
 PAGES = [
@@ -18,12 +17,6 @@ PAGES = [
     "#/job/llm-pretrain-13b",
     "#/job/vit-large-sweep-3",
     "#/job/llm-pretrain-7b",
-]
-PICTURES = [
-    ("now", "#/now", "light"),
-    ("job", "#/job/vit-large-sweep-3", "dark"),
-    ("shares", "#/shares", "light"),
-    ("timeline", "#/timeline?job=vit-large-sweep-3", "light"),
 ]
 
 
@@ -79,10 +72,13 @@ def test_the_queue_is_in_its_order_and_filters_are_in_the_address(open_page):
     assert page.get_by_role("combobox", name="Share").input_value() == "vision"
 
 
-def test_the_share_filter_offers_shares_without_a_job_on_the_page(open_page):
+def test_filters_offer_shares_and_pools_without_a_job_on_the_page(open_page):
     page = open_page("#/queue?state=held")
-    options = page.get_by_role("combobox", name="Share").locator("option")
-    expect(options).to_have_text(["all", "language", "speech", "vision"])
+    for label, names in (
+        ("Share", ["default", "language", "speech", "vision"]),
+        ("Pool", ["ml.g5.2xlarge", "ml.p5.48xlarge"]),
+    ):
+        expect(page.get_by_role("combobox", name=label).locator("option")).to_have_text(["all", *names])
 
 
 def test_a_job_says_why_it_waits(open_page):
@@ -336,16 +332,3 @@ DRAW = """async () => {
 def test_an_update_of_a_full_page_touches_the_rows_that_have_changed(open_page):
     """A page has a hundred rows however many jobs wait; here every tenth of them changes."""
     assert open_page("#/queue").evaluate(DRAW) == {"shown": 100, "changed": 10}
-
-
-def test_pictures_of_the_docs(open_page):
-    """They are written to build/console; PICTURES=docs/images renews those of the pages."""
-    folder = ROOT / os.environ.get("PICTURES", "build/console")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, hash_, scheme in PICTURES:
-        with served() as fresh:
-            page = open_page(hash_, on=fresh, color_scheme=scheme)
-            page.wait_for_timeout(300)
-            page.screenshot(path=folder / f"console-{name}.png", scale="css")
-            page.context.close()
-        assert (folder / f"console-{name}.png").stat().st_size > 10_000

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { DAY, HOUR, MINUTE } from "../../src/trainmaster/console/static/lib/time.js";
-import { fit, following, panned, periodOf, queryOf, readOf, zoomed } from "../../src/trainmaster/console/static/views/period.js";
+import { drawnAt, fit, following, panned, periodOf, queryOf, readOf, zoomed } from "../../src/trainmaster/console/static/views/period.js";
 import { peak, stack } from "../../src/trainmaster/console/static/views/stack.js";
 import { story, summary } from "../../src/trainmaster/console/static/views/story.js";
-import { draw, labelOf, lane, MOST_BARS, neighbor } from "../../src/trainmaster/console/static/views/timeline.js";
+import { draw, kept, labelOf, lane, lanesOf, MOST_BARS, neighbor } from "../../src/trainmaster/console/static/views/timeline.js";
 import { interval, iso, NOW, scheduleOf } from "./cases.mjs";
 
 const random = (seed) => () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
@@ -159,4 +159,30 @@ test("one read serves all periods near the present, and others change rarely", (
   const past = readOf({ from: NOW - 50 * HOUR, to: NOW - 41 * HOUR, follows: false }, NOW);
   assert.equal(past, "/schedule?from=2026-11-19T12%3A00%3A00Z&to=2026-11-20T00%3A00%3A00Z&limit=1000");
   assert.equal(readOf({ from: NOW - 50 * HOUR + MINUTE, to: NOW - 41 * HOUR + MINUTE, follows: false }, NOW), past);
+});
+
+test("what has not changed in a schedule stays the same object, so that it is not drawn again", () => {
+  const next = random(21);
+  const schedule = { ...scheduleOf(some(next, 60)), to: iso(48 * 60 - 30) };
+  const [pool] = schedule.pools;
+  const twice = { ...schedule, pools: [pool, { ...pool, name: "other" }] };
+  const lanes = lanesOf(twice);
+  const before = draw(lanes, VIEW, NOW).bars;
+  assert.deepEqual(kept([], before), before);
+  assert.ok(kept(before, draw(lanesOf(twice), VIEW, NOW).bars).every((own, number) => own === before[number]), "nothing has changed");
+  const [first, ...others] = pool.intervals;
+  const changed = lanesOf({ ...twice, to: iso(48 * 60 - 29), pools: [{ ...pool, intervals: [{ ...first, share: "z" }, ...others] }, twice.pools[1]] });
+  assert.ok(changed[0] !== lanes[0] && changed[1] === lanes[1]);
+  const after = kept(before, draw(changed, VIEW, NOW).bars);
+  assert.equal(after[1], before[1]);
+  const same = after[0].filter((each) => before[0].includes(each));
+  assert.ok(same.length >= after[0].length - 2 && same.length > 10, `${same.length} of ${after[0].length} bars are kept`);
+  assert.deepEqual(after[0], draw(changed, VIEW, NOW).bars[0]);
+});
+
+test("a chart that follows the present moves by a pixel at a time", () => {
+  const times = Array.from({ length: 100 }, (_, number) => drawnAt(NOW + number * 5_000, 12 * HOUR, 1_000));
+  assert.ok(times.every((at, number) => at <= NOW + number * 5_000 && NOW + number * 5_000 - at < (12 * HOUR) / 1_000));
+  const steps = (100 * 5_000) / ((12 * HOUR) / 1_000);
+  assert.ok(Math.abs(new Set(times).size - steps) <= 1);
 });

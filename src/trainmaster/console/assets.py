@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import posixpath
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,8 @@ _TYPES: Final[Mapping[str, str]] = {
     ".mjs": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+_MARK: Final = b"<!-- modules -->"
+_IMPORT: Final = re.compile(r"""\bfrom\s*["'](\.[^"']+)["']""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +34,27 @@ class Asset:
 def load_assets(folder: Path = _FOLDER) -> dict[tuple[str, ...], Asset]:
     """Return the files of a folder by the segments of their paths; those of other types stay out."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in _TYPES and path.is_file())
-    return {path.relative_to(folder).parts: _asset(path) for path in files}
+    found = {path.relative_to(folder).parts: path.read_bytes() for path in files}
+    return {parts: _asset(parts, _preloading(content, found)) for parts, content in found.items()}
 
 
-def _asset(path: Path) -> Asset:
-    content = path.read_bytes()
-    return Asset(content, _TYPES[path.suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+def _preloading(content: bytes, files: Mapping[tuple[str, ...], bytes]) -> bytes:
+    """Return a page with links to its modules in place of the mark, so that a browser does not find them one by one."""
+    if _MARK not in content:
+        return content
+    links = "\n    ".join(f'<link rel="modulepreload" href="{path}" />' for path in _modules("app.js", files))
+    return content.replace(_MARK, links.encode())
+
+
+def _modules(first: str, files: Mapping[tuple[str, ...], bytes]) -> list[str]:
+    """Return the paths of a module and of all that it imports."""
+    found = [first]
+    for path in found:  # it grows meanwhile
+        imported = _IMPORT.findall(files[tuple(path.split("/"))].decode())
+        paths = (posixpath.normpath(posixpath.join(posixpath.dirname(path), each)) for each in imported)
+        found += [each for each in dict.fromkeys(paths) if each not in found]
+    return found
+
+
+def _asset(parts: tuple[str, ...], content: bytes) -> Asset:
+    return Asset(content, _TYPES[Path(parts[-1]).suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')

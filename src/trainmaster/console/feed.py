@@ -1,6 +1,7 @@
 """Reads the API for all open pages together, and tells each page what has changed.
 
-It reads only while a page watches; a page that is hidden closes its stream.
+It reads only while a page watches; a page that is hidden closes its stream. The last values are kept for a while: a
+page that opens shows them at once, with the time at which they were read, until the new ones come.
 """
 
 from __future__ import annotations
@@ -24,20 +25,26 @@ POLL_SECONDS: Final = 5.0
 QUICK_SECONDS: Final = 1.0
 QUICK_FOR_SECONDS: Final = 10.0
 """Time after an action in which the feed reads every second, so that the page shows what follows from it."""
+KEPT_SECONDS: Final = 300.0
+"""Time for which the last value of a read is kept that no page watches."""
 MAX_WATCHED: Final = 6
-"""Reads of one page."""
+"""Reads of one page, and reads of the API at a time: a person who goes through pages quickly must not flood it."""
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Reading:
-    """The newest result of a read: its value or error, when it was read, and how many there have been."""
+    """The newest result of a read: its value or error, when it was read, and how many there have been.
+
+    `busy` is whether the API is being asked.
+    """
 
     value: Any = None
     error: dict[str, Any] | None = None
     as_of: str | None = None
     number: int = 0
     at: float = float("-inf")
+    busy: bool = False
 
 
 @dataclass(slots=True)
@@ -74,6 +81,7 @@ class Feed:
         """Yield server-sent events for a page, until it stops iterating or the feed is closed."""
         page = _Page(watched)
         with self._changed:
+            self._forget(self._clock())
             self._pages.append(page)
             self._start()
             self._changed.notify_all()
@@ -124,13 +132,10 @@ class Feed:
         ]
 
     def _poll(self) -> None:
-        """Read whatever is due, all at once, while there are pages."""
+        """Read whatever is due, all at once, while there are pages. No read waits for another, slower one."""
         while (due := self._due()) is not None:
-            readers = [Thread(target=self._update, args=(read,), name="console-read", daemon=True) for read in due]
-            for reader in readers:
-                reader.start()
-            for reader in readers:
-                reader.join()
+            for read in due:
+                Thread(target=self._update, args=(read,), name="console-read", daemon=True).start()
 
     def _update(self, read: Read) -> None:
         self._store(read, *self._result(read))
@@ -139,16 +144,31 @@ class Feed:
         """Wait until a read is due, and return those that are; None if no page watches."""
         with self._changed:
             while self._pages and not self._closed:
-                watched = dict.fromkeys(read for page in self._pages for read in page.watched)
-                self._readings = {read: self._readings.get(read, _Reading()) for read in watched}
                 now = self._clock()
+                watched = {read: self._readings.setdefault(read, _Reading()) for read in self._watched()}
                 pause = self._quick_seconds if now < self._quick_until else self._poll_seconds
-                waits = {read: reading.at + pause - now for read, reading in self._readings.items()}
-                if due := [read for read, seconds in waits.items() if seconds <= 0]:
+                waits = {read: reading.at + pause - now for read, reading in watched.items() if not reading.busy}
+                room = MAX_WATCHED - sum(reading.busy for reading in self._readings.values())
+                if due := [read for read, seconds in waits.items() if seconds <= 0][:room]:
+                    for read in due:
+                        watched[read].busy = True
                     return due
-                self._changed.wait(min(waits.values(), default=pause))
+                self._changed.wait(min(waits.values(), default=None) if room else None)
             self._thread = None
             return None
+
+    def _watched(self) -> dict[Read, None]:
+        """Return the reads that pages watch."""
+        return dict.fromkeys(read for page in self._pages for read in page.watched)
+
+    def _forget(self, now: float) -> None:
+        """Forget readings that no page watches: errors, and those that are old or precede a change."""
+        watched = self._watched()
+        self._readings = {
+            read: reading
+            for read, reading in self._readings.items()
+            if read in watched or (reading.error is None and (reading.busy or now - reading.at < KEPT_SECONDS))
+        }
 
     def _result(self, read: Read) -> tuple[Any, dict[str, Any] | None]:
         try:
@@ -163,7 +183,7 @@ class Feed:
         as_of = self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
         with self._changed:
             reading = self._readings.setdefault(read, _Reading())
-            reading.at, reading.error = self._clock(), error
+            reading.at, reading.error, reading.busy = self._clock(), error, False
             reading.number += 1
             if error is None:
                 reading.value, reading.as_of = value, as_of

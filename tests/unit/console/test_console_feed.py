@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fake_api import FakeApi
 from trainmaster.client.api.errors import Unreachable
 from trainmaster.console.differences import differences
-from trainmaster.console.feed import Feed
+from trainmaster.console.feed import KEPT_SECONDS, MAX_WATCHED, Feed
 from trainmaster.console.routes import Read, read_of
 
 QUEUE = read_of("/queue")
@@ -195,6 +195,102 @@ def test_nothing_is_read_while_no_page_watches():
     again = Page(feed, QUEUE)
     again.wait(lambda told: len(told) >= 2)
     again.close()
+
+
+def test_a_slow_read_keeps_no_other_page_waiting():
+    answered = threading.Event()
+
+    def read(asked: Read) -> Any:
+        if asked == QUEUE:
+            assert answered.wait(10)
+        return {"path": asked.text}
+
+    feed = Feed(read, poll_seconds=0.02)
+    slow = Page(feed, QUEUE)
+    time.sleep(0.1)
+    quick = Page(feed, JOBS)
+    quick.wait(lambda told: len(told) >= 3)
+    assert slow.told == []
+    answered.set()
+    slow.wait(lambda told: len(told) >= 2)
+    feed.close()
+
+
+def test_pages_that_come_and_go_do_not_flood_the_api():
+    answered, busy, most = threading.Event(), [], []
+
+    def read(asked: Read) -> Any:
+        busy.append(asked)
+        most.append(len(busy))
+        assert answered.wait(10)
+        busy.remove(asked)
+        return {"path": asked.text}
+
+    feed = Feed(read, poll_seconds=60)
+    reads = [read_of(f"/jobs/job-{number}") for number in range(3 * MAX_WATCHED)]
+    pages = [Page(feed, *(each for each in reads[number : number + 3] if each)) for number in range(0, len(reads), 3)]
+    until = time.monotonic() + 10
+    while len(most) < MAX_WATCHED:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    time.sleep(0.1)
+    answered.set()
+    for page in pages:
+        page.wait(lambda told: len(told) == 3)
+    assert max(most) == MAX_WATCHED
+    feed.close()
+
+
+def opened(feed: Feed) -> tuple[Iterator[bytes], dict[str, Any]]:
+    """A stream and the first that it tells."""
+    events = feed.events((QUEUE,))
+    assert next(events).startswith(b"retry")
+    return events, told(events)
+
+
+def told(events: Iterator[bytes]) -> dict[str, Any]:
+    return json.loads(next(events).removeprefix(b"data: "))
+
+
+def test_a_page_that_opens_again_shows_what_was_read_before_until_the_new_answer_comes():
+    now, answered, reads = [0.0], threading.Event(), []
+
+    def read(asked: Read) -> Any:
+        reads.append(asked)
+        assert len(reads) == 1 or answered.wait(10)
+        return {"n": len(reads)}
+
+    feed = Feed(read, poll_seconds=5, clock=lambda: now[0])
+    events, first = opened(feed)
+    events.close()
+    now[0] += KEPT_SECONDS - 1
+    events, kept = opened(feed)
+    assert (first["value"], kept["value"], kept["asOf"]) == ({"n": 1}, {"n": 1}, first["asOf"])
+    answered.set()
+    assert told(events)["changes"] == [[["n"], 2]]
+    events.close()
+    now[0] += KEPT_SECONDS + 1
+    _, fresh = opened(feed)
+    assert fresh["value"] == {"n": 3}
+    feed.close()
+
+
+@pytest.mark.parametrize("ends", ["an error", "a change"])
+def test_what_may_be_wrong_is_not_shown_again(ends):
+    api = Api()
+    feed = Feed(api, poll_seconds=0.02 if ends == "an error" else 60)
+    events, _ = opened(feed)
+    api.error = RuntimeError("a fault") if ends == "an error" else None
+    if ends == "an error":
+        while "error" not in told(events):
+            pass
+    events.close()
+    if ends == "a change":
+        feed.hurry()
+    api.error, api.value = None, lambda: {"n": 2}
+    _, shown = opened(feed)
+    assert shown["value"] == {"n": 2}
+    feed.close()
 
 
 def test_an_action_is_followed_at_once_and_quickly():

@@ -76,6 +76,20 @@ def test_the_page_needs_no_inline_script_or_style():
     ]
 
 
+def test_the_page_names_all_its_modules_so_that_none_is_found_late():
+    served = load_assets()
+    links = re.findall(r'rel="modulepreload" href="([^"]+)"', served["index.html",].content.decode())
+    assert len(links) == len(set(links)) > 30
+    modules = {parts for parts in served if parts[-1].endswith((".js", ".mjs"))}
+    assert {tuple(link.split("/")) for link in links} == modules - {("lib", "theme.js"), ("lib", "types.js")}
+
+
+def test_something_is_painted_before_any_module_has_come():
+    body = (STATIC / "index.html").read_text().partition("<body>")[2]
+    assert "Opening the console" in body
+    assert "<script" not in body
+
+
 def test_every_module_that_is_imported_is_served():
     served = load_assets()
     for parts, asset in served.items():

@@ -167,4 +167,6 @@ function Banner({ problem, connected, stale, asOf, known }) {
   return html`<div class="banner" role="alert">${text}${shown}</div>`;
 }
 
-render(html`<${App} />`, /** @type {Element} */ (document.getElementById("app")));
+const root = /** @type {Element} */ (document.getElementById("app"));
+root.replaceChildren(); // what index.html paints until the modules are here
+render(html`<${App} />`, root);

@@ -28,7 +28,7 @@ from trainmaster.local.stack.processes import GuardedProcess
 from trainmaster.local.stack.signed import client
 
 _GUIDE = """
-Three teams share two pools. Jobs end and new ones arrive, until Ctrl-C. In the console:
+Three teams share three pools. Jobs end and new ones arrive, until Ctrl-C. In the console:
 
   Now      the pools by share, the next starts with their ranges, the last hour, and what needs attention
   Queue    the reason for which each job waits: select llm-sft-2, choose Priority… and see which jobs it passes

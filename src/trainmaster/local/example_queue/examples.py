@@ -1,4 +1,4 @@
-"""The jobs of the example queue as data: three teams share two pools, and each example shows something else."""
+"""The jobs of the example queue as data: three teams share three pools, and each example shows something else."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from trainmaster.local.stack.address import ACCOUNT, REGION
 
-P5, G5 = "ml.p5.48xlarge", "ml.g5.12xlarge"
-POOLS: Final = {P5: 8, G5: 12}
+P5, G5, G6 = "ml.p5.48xlarge", "ml.g5.12xlarge", "ml.g6.12xlarge"
+POOLS: Final = {P5: 8, G5: 12, G6: 4}
+"""No share has a quota of the last one: jobs that ask for resources borrow it, and it can be removed."""
 SETTINGS: Final[Mapping[str, Any]] = {
     "preemption": {"cooldownSeconds": 20},
     "resizes": {"payback": 0},
@@ -93,6 +94,7 @@ class Example:
 
 
 _ELASTIC: Final = {"min-instances": "1", "max-instances": "6", "scaling-timeout": "20"}
+_FOUR_GPUS: Final = {"resources": "accelerators=4+accelerator=nvidia", "instances": "1"}
 _FAILED: Final = {"outcome": "failed", "failure_reason": "AlgorithmError: CUDA out of memory, exit code: 1"}
 TRAINING: Final = (
     Example(stem="llm-pretrain", team="language", count=4, seconds=(240, 360), priority=20, pause=60),
@@ -106,8 +108,9 @@ TRAINING: Final = (
     Example(stem="tokenizer", team="language", on=G5, count=2, seconds=(20, 50), alive=2, pause=20),
     Example(stem="urgent-fix", team="language", count=4, seconds=(30, 45), priority=50, pause=150),
     Example(stem="depth", team="vision", on=G5, seconds=(10, 20), pause=100, profile=_FAILED),
-    Example(stem="any-gpu", team="speech", on=None, seconds=(30, 60), pause=45,
-            options={"resources": "accelerators=4+accelerator=nvidia", "instances": "1"}),
+    Example(stem="any-gpu", team="speech", on=None, seconds=(30, 60), pause=20, alive=2, options=_FOUR_GPUS),
+    Example(stem="embed", team="vision", on=None, seconds=(60, 120), pause=30,
+            options={**_FOUR_GPUS, "instances": "2"}),
     Example(stem="too-large", team="vision", on=None,
             options={"resources": "accelerators=16", "instances": "1"}),
     Example(stem="nightly", team="speech", on=G5, due_in=timedelta(hours=9)),

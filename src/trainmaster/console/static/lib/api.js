@@ -27,8 +27,11 @@ export const apiDocument = () => (asked ??= read("/openapi.json").catch((error) 
 export const namesFrom = (prefix) =>
   read(`/jobs?${new URLSearchParams({ prefix, limit: "8" })}`).then(({ jobs }) => jobs.map((/** @type {any} */ job) => job.jobName));
 
-/** Return the names of all shares. @returns {Promise<string[]>} */
-export const shareNames = () => read("/shares").then(({ shares }) => shares.map((/** @type {any} */ share) => share.name));
+/** Return the names of all shares and pools. @returns {Promise<{shares: string[], pools: string[]}>} */
+export const namesOfAll = () => read("/shares").then(({ shares, pools }) => ({ shares: shares.map(nameOf), pools: pools.map(nameOf) }));
+
+/** @param {{name: string}} one */
+const nameOf = ({ name }) => name;
 
 /** Return the first jobs of the queue. @returns {Promise<import("./types.js").QueuePage>} */
 export const firstOfQueue = () => ask("api/queue?limit=100");

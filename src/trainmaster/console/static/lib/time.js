@@ -20,8 +20,10 @@ export function duration(milliseconds) {
   return `${Math.floor(minutes / 1440)} d ${part(Math.floor((minutes % 1440) / 60), "h")}`.trim();
 }
 
-// Formats are made once: making one takes longer than all else in a row of a table.
-const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+/** @param {number} value */
+const two = (value) => String(value).padStart(2, "0");
+
+// Formats are made once: making one takes longer than all else in a row of a table. Hours and minutes need none.
 const SECONDS = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const WEEKDAY = new Intl.DateTimeFormat("en-GB", { weekday: "short" });
 const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
@@ -35,8 +37,9 @@ export const seconds = (iso) => SECONDS.format(new Date(iso));
  */
 export function clock(iso, now) {
   const at = new Date(iso);
-  const time = TIME.format(at);
-  if (at.toDateString() === new Date(now).toDateString()) return time;
+  const today = new Date(now);
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  if (at.getDate() === today.getDate() && at.getMonth() === today.getMonth() && at.getFullYear() === today.getFullYear()) return time;
   const near = Math.abs(at.getTime() - now) < 6 * DAY;
   return `${(near ? WEEKDAY : DATE).format(at)} ${time}`;
 }

@@ -7,7 +7,7 @@ import { ACTIVE, counted, demandText, ENDED } from "../lib/words.js";
 import { Legend, PoolBar, RangeBar } from "../parts/bars.js";
 import { Empty, JobLink, Time } from "../parts/small.js";
 import { changes, headline, nextStart, poolFigures, troubles, upcoming } from "../views/now.js";
-import { axisSpan, poolSegments, usedBy } from "../views/scale.js";
+import { axisSpan, inOrder, poolSegments, usedBy } from "../views/scale.js";
 
 const MOST_CHANGES = 10;
 const MOST_NEXT = 8;
@@ -23,7 +23,8 @@ export const reads = () => [
 /** @param {{values: any[], now: number}} props */
 export function View({ values: [queue, active, ended, used], now }) {
   const shares = used.shares.map((/** @type {any} */ share) => share.name);
-  const bars = queue.pools.map((/** @type {any} */ pool) => poolSegments(pool, usedBy(used, pool.name)));
+  const pools = /** @type {import("../lib/types.js").Pool[]} */ (inOrder(queue.pools));
+  const bars = pools.map((/** @type {any} */ pool) => poolSegments(pool, usedBy(used, pool.name)));
   const soon = upcoming(queue).slice(0, MOST_NEXT);
   const span = axisSpan(soon, now);
   const wrong = troubles(queue, ended.jobs, now);
@@ -41,8 +42,8 @@ export function View({ values: [queue, active, ended, used], now }) {
     </section>`}
     <section aria-labelledby="pools">
       <div class="section-head"><h2 id="pools">Pools</h2><${Legend} all=${bars} shares=${shares} /></div>
-      ${queue.pools.length === 0 && html`<${Empty}>There are no pools. <code>trainmaster pools set</code> makes one.<//>`}
-      <ul class="pools">${queue.pools.map((/** @type {any} */ pool, /** @type {number} */ number) => html`<${PoolRow} key=${pool.name} pool=${pool} segments=${bars[number]} />`)}</ul>
+      ${pools.length === 0 && html`<${Empty}>There are no pools. <code>trainmaster pools set</code> makes one.<//>`}
+      <ul class="pools">${pools.map((pool, number) => html`<${PoolRow} key=${pool.name} pool=${pool} segments=${bars[number]} />`)}</ul>
     </section>
     <div class="columns">
     <section aria-labelledby="next">

@@ -7,7 +7,7 @@ import { clock } from "../lib/time.js";
 import { Legend, PoolBar } from "../parts/bars.js";
 import { Dialog, Empty, JobLink, Share, Time } from "../parts/small.js";
 import { answered, appliesTo, CHANGES, changeOfPrice, consequences, countdown, facts, impact, priceOf, READS, unitsOf } from "../views/pools.js";
-import { poolSegments, usedBy } from "../views/scale.js";
+import { inOrder, poolSegments, usedBy } from "../views/scale.js";
 
 /** @typedef {import("../views/pools.js").Pool} Pool */
 /** @typedef {import("../lib/types.js").Job} Job */
@@ -23,8 +23,9 @@ export const title = (route) => route.name || "Pools";
 export const reads = () => READS;
 
 /** @param {{values: any[], now: number, route: Route, readOnly: boolean, announce: (text: string) => void}} props */
-export function View({ values: [{ pools, version, history }, active, waiting, used], now, route, readOnly, announce }) {
+export function View({ values: [{ pools: found_, version, history }, active, waiting, used], now, route, readOnly, announce }) {
   const [action, setAction] = useState("");
+  const pools = /** @type {Pool[]} */ (inOrder(found_));
   const pool = /** @type {Pool | undefined} */ (pools.find((/** @type {Pool} */ each) => each.name === route.name));
   const found = pool && impact(pool, pools, active, waiting);
   const shares = used.shares.map((/** @type {any} */ share) => share.name);

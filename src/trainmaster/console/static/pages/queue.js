@@ -1,6 +1,6 @@
 // The page Queue: jobs in their order, with filters in the address, and actions on several at once.
 
-import { shareNames } from "../lib/api.js";
+import { namesOfAll } from "../lib/api.js";
 import { html, memo, useEffect, useState } from "../lib/html.js";
 import { hashOf } from "../lib/route.js";
 import { clock, duration } from "../lib/time.js";
@@ -25,16 +25,17 @@ export function View({ values, now, route, readOnly, announce }) {
   const { query } = route;
   const all = /** @type {Job[]} */ (values.flatMap((page) => page?.jobs ?? []));
   const chosen = all.filter((job) => selected.includes(job.jobName));
-  const [known, setKnown] = useState(/** @type {string[]} */ ([]));
-  useEffect(() => { shareNames().then(setKnown, () => undefined); }, []);
-  const shares = [...new Set([...known, ...sharesOf(all)])].sort();
+  const [known, setKnown] = useState({ shares: /** @type {string[]} */ ([]), pools: /** @type {string[]} */ ([]) });
+  useEffect(() => { namesOfAll().then(setKnown, () => undefined); }, []);
+  const shares = [...new Set([...known.shares, ...sharesOf(all)])].sort();
+  const pools = [...new Set([...known.pools, ...all.flatMap((job) => job.pools)])].sort();
   const span = axisSpan(all, now);
   const shown = sections(values, query);
   useEffect(() => setSelected([]), [query.cursor, query.state, query.share, query.pool]);
   const [toggle] = useState(() => (/** @type {string} */ name) =>
     setSelected((before) => (before.includes(name) ? before.filter((each) => each !== name) : [...before, name])));
   return html`
-    <header class="headline compact"><h1>Queue</h1><${Filters} query=${query} shares=${shares} pools=${poolsOf(values, all)} /></header>
+    <header class="headline compact"><h1>Queue</h1><${Filters} query=${query} shares=${shares} pools=${pools} /></header>
     ${shown.map((section) => (section.jobs.length || section === shown[0]) && html`<section key=${section.title} aria-labelledby=${idOf(section.title)}>
       <div class="section-head"><h2 id=${idOf(section.title)}>${section.title} <span class="count">${section.jobs.length}</span></h2>
         <span class="muted">${section.note}</span></div>
@@ -54,9 +55,6 @@ export function View({ values, now, route, readOnly, announce }) {
 
 /** @param {string} text */
 const idOf = (text) => text.toLowerCase().replaceAll(" ", "-");
-
-/** @param {any[]} values @param {Job[]} jobs @returns {string[]} */
-const poolsOf = (values, jobs) => values[0]?.pools?.map((/** @type {any} */ pool) => pool.name) ?? [...new Set(jobs.flatMap((job) => job.pools))].sort();
 
 /** @param {{query: Record<string, string>, shares: string[], pools: string[]}} props */
 function Filters({ query, shares, pools }) {

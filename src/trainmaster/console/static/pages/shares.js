@@ -31,7 +31,7 @@ const PoolTable = ({ rows: { pool, parts }, number }) => html`<section aria-labe
     <span class="muted">${[pool.cap === null ? "no pool now" : `${pool.used} of ${pool.cap} used`, pool.unowned ? `${pool.unowned} owned by no share` : "", pool.external ? `${pool.external} external` : ""].filter(Boolean).join(", ")}</span>
     ${number === 0 && html`<${Legend} />`}</div>
   <div class="table"><table class="shares" aria-labelledby=${`pool-${number}`}>
-    <thead><tr><th scope="col">Share</th><th scope="col" class="wide">0 to ${pool.cap ?? "–"} instances</th><th scope="col" class="number">Own</th><th scope="col" class="number">Used</th>
+    <thead><tr><th scope="col">Share</th><th scope="col" class="wide">0 to ${pool.cap ?? "–"} ${pool.kind === "service" ? "requests at once" : "instances"}</th><th scope="col" class="number">Own</th><th scope="col" class="number">Used</th>
       <th scope="col" class="number">Borrowed</th><th scope="col" class="number">Lent</th><th scope="col" class="number">Reserved</th><th scope="col">Limit</th></tr></thead>
     <tbody>${parts.map(({ share, part, segments, limit }) => html`<tr key=${share}>
       <th scope="row"><${ShareName} share=${share} /></th>

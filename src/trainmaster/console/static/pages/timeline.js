@@ -6,9 +6,9 @@ import { counted } from "../lib/words.js";
 import { Axis, LaneChart, TimePatterns } from "../parts/lanes.js";
 import { Empty } from "../parts/small.js";
 import { Card, Story, TimeLegend, TimeTable } from "../parts/story.js";
-import { fit, following, panned, periodOf, queryOf, readOf, zoomed } from "../views/period.js";
+import { drawnAt, fit, following, panned, periodOf, queryOf, readOf, zoomed } from "../views/period.js";
 import { story, summary } from "../views/story.js";
-import { draw, lane, neighbor } from "../views/timeline.js";
+import { draw, kept, lanesOf, neighbor } from "../views/timeline.js";
 
 /** @typedef {import("../lib/types.js").Route} Route */
 /** @typedef {import("../lib/types.js").Schedule} Schedule */
@@ -18,7 +18,10 @@ import { draw, lane, neighbor } from "../views/timeline.js";
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9-]{0,62}$/;
 const KINDS = ["past", "running", "planned", "reserved", "held", "warm", "external"];
 const GUTTER = 190;
+/** Width and margins of `main`, as style.css has them. */
+const [PAGE, MARGINS] = [1_240, 56];
 const ZOOM = 1.5;
+const MOST_NAMES = 50;
 
 export const title = () => "Timeline";
 export const steady = true;
@@ -30,14 +33,17 @@ export const reads = ({ query }) => {
   return [readOf(periodOf(query, now), now), ...job];
 };
 
-/** Return the width of an element, which follows its container. */
+/** Return the width of a chart in a container. @param {number} container */
+const chartIn = (container) => Math.max(200, container - (innerWidth > 820 ? GUTTER : 0));
+
+/** Return the width of an element, which follows its container; before it is known, that of a page, so that most charts are drawn once. */
 function useWidth() {
   const element = useRef(/** @type {HTMLElement | null} */ (null));
-  const [width, setWidth] = useState(900);
+  const [width, setWidth] = useState(() => chartIn(Math.min(document.documentElement.clientWidth, PAGE) - MARGINS));
   useEffect(() => {
     const found = element.current;
     if (!found) return undefined;
-    const observer = new ResizeObserver(() => setWidth(Math.max(200, found.clientWidth - (innerWidth > 820 ? GUTTER : 0))));
+    const observer = new ResizeObserver(() => setWidth(chartIn(found.clientWidth)));
     observer.observe(found);
     return () => observer.disconnect();
   }, []);
@@ -51,10 +57,16 @@ export function View({ values: [schedule, detail], now, route: { query } }) {
   const [current, setCurrent] = useState("");
   const [over, setOver] = useState(/** @type {{bar: Bar, x: number, y: number} | null} */ (null));
   const pressed = useRef(/** @type {{x: number, period: Period, moved: boolean} | null} */ (null));
-  const period = moving ?? periodOf(query, now) ?? fit(schedule, now);
+  const [finding, setFinding] = useState(/** @type {string | null} */ (null));
+  const drawn = useRef(/** @type {Bar[][]} */ ([]));
+  const exact = moving ?? periodOf(query, now) ?? fit(schedule, now);
+  const step = (/** @type {number} */ time) => drawnAt(time, exact.to - exact.from, width);
+  const at = step(now);
+  const period = moving ?? periodOf(query, at) ?? exact;
   const view = useMemo(() => ({ from: period.from, to: period.to, width }), [period.from, period.to, width]);
-  const lanes = useMemo(() => schedule.pools.map((/** @type {any} */ pool) => lane(pool, Date.parse(schedule.to))), [schedule]);
-  const { bars, merged } = useMemo(() => draw(lanes, view, now), [lanes, view, now]);
+  const lanes = useMemo(() => lanesOf(schedule), [schedule]);
+  const { bars: made, merged } = useMemo(() => draw(lanes, view, at), [lanes, view, at]);
+  const bars = useMemo(() => (drawn.current = kept(drawn.current, made)), [made]);
   const why = detail?.jobName === query.job ? detail : null;
   const way = why?.why?.inTheWay.map((/** @type {any} */ each) => each.jobName).join() ?? "";
   const focus = useMemo(() => (query.job ? story(schedule, query.job, now, way ? way.split(",") : []) : null), [schedule, query.job, now, way]);
@@ -81,12 +93,12 @@ export function View({ values: [schedule, detail], now, route: { query } }) {
     /** @type {Record<string, () => void>} */
     const acts = { "+": () => zoom(1 / ZOOM), "=": () => zoom(1 / ZOOM), "-": () => zoom(ZOOM), 0: () => go({ before: "", after: "", from: "", to: "" }), Escape: () => onJob(""), Enter: () => open(bar), " ": () => open(bar) };
     const shift = event.shiftKey && { ArrowLeft: -0.25, ArrowRight: 0.25 }[event.key];
-    const act = shift ? () => show(panned(period, shift)) : bar && /^(Arrow|Home|End)/.test(event.key) ? () => step(event.key, bar.id) : acts[event.key];
+    const act = shift ? () => show(panned(period, shift)) : bar && /^(Arrow|Home|End)/.test(event.key) ? () => walk(event.key, bar.id) : acts[event.key];
     if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     act();
   };
-  const step = (/** @type {string} */ key, /** @type {string} */ id) => {
+  const walk = (/** @type {string} */ key, /** @type {string} */ id) => {
     const next = neighbor(bars, id, key);
     const found = next && [...(element.current?.querySelectorAll("[data-bar]") ?? [])].find((each) => each.getAttribute("data-bar") === next.id);
     /** @type {HTMLElement | null} */ (found)?.focus();
@@ -134,7 +146,7 @@ export function View({ values: [schedule, detail], now, route: { query } }) {
 
   const kinds = KINDS.filter((kind) => all.some((each) => each.kind === kind || (kind === "past" && each.kind === "running")));
   const shares = [...new Set(all.flatMap((each) => each.share || []))].sort();
-  const names = useMemo(() => [...new Set(schedule.pools.flatMap((/** @type {any} */ pool) => pool.intervals.flatMap((/** @type {any} */ each) => each.jobName ?? [])))].sort(), [schedule]);
+  const names = useMemo(() => (finding === null ? [] : namesWith(schedule, finding)), [schedule, finding]);
   return html`
     <header class="headline compact"><h1>Timeline</h1><p class="lead">${summary(schedule, now)}</p></header>
     <${TimePatterns} />
@@ -147,8 +159,9 @@ export function View({ values: [schedule, detail], now, route: { query } }) {
         <button type="button" aria-label="Zoom out" title="Zoom out (−)" onClick=${() => zoom(ZOOM)}>−</button>
         <button type="button" title="Show all that is near (0)" onClick=${() => go({ before: "", after: "", from: "", to: "" })}>Fit</button>
         <button type="button" aria-label="Zoom in" title="Zoom in (+)" onClick=${() => zoom(1 / ZOOM)}>+</button></span>
-      <label class="tl-find"><span class="hidden">Focus a job</span><input id="filter" type="search" list="tl-jobs" placeholder="Focus a job" autocomplete="off" spellcheck="false" value=${query.job ?? ""}
-        onChange=${(/** @type {any} */ event) => onJob(event.target.value.trim())} /><datalist id="tl-jobs">${names.map((name) => html`<option key=${name} value=${name} />`)}</datalist></label>
+      <label class="tl-find"><span class="hidden">Focus a job</span><input id="filter" type="search" list="tl-jobs" placeholder="Focus a job" autocomplete="off" spellcheck="false" value=${finding ?? query.job ?? ""}
+        onFocus=${(/** @type {any} */ event) => setFinding(event.target.value)} onInput=${(/** @type {any} */ event) => setFinding(event.target.value)}
+        onChange=${(/** @type {any} */ event) => (setFinding(null), onJob(event.target.value.trim()))} onBlur=${() => setFinding(null)} /><datalist id="tl-jobs">${names.map((name) => html`<option key=${name} value=${name} />`)}</datalist></label>
       <button type="button" class="tl-table" aria-pressed=${query.view === "table"} onClick=${() => go({ view: query.view === "table" ? "" : "table" })}>Table</button>
     </div>
     ${query.view === "table" ? html`<section aria-label="Table"><${TimeTable} schedule=${schedule} from=${period.from} to=${period.to} job=${query.job ?? ""} now=${now} /></section>` : html`
@@ -157,7 +170,7 @@ export function View({ values: [schedule, detail], now, route: { query } }) {
       ${lanes.length === 0 && html`<${Empty}>There are no pools. <code>trainmaster pools set</code> makes one.<//>`}
       ${lanes.map((/** @type {any} */ each, /** @type {number} */ number) => html`<div class="tl-row" key=${each.pool.name}>
         <${LaneName} pool=${each.pool} />
-        <${LaneChart} lane=${each} bars=${bars[number]} view=${view} now=${now} current=${first} touches=${focus?.touches ?? null} past=${Date.parse(schedule.pastFrom)} /></div>`)}
+        <${LaneChart} lane=${each} bars=${bars[number]} view=${view} now=${at} current=${first} touches=${focus?.touches ?? null} past=${step(Date.parse(schedule.pastFrom))} /></div>`)}
       ${over && html`<${Card} ...${over} now=${now} />`}
     </section>
     <div class="tl-foot"><${TimeLegend} shares=${shares} kinds=${kinds} />
@@ -165,6 +178,10 @@ export function View({ values: [schedule, detail], now, route: { query } }) {
     ${focus && html`<${Story} name=${query.job} job=${why} chapters=${focus.chapters} now=${now} onJob=${onJob} />`}
     <p class="hidden" id="tl-help">Arrow keys go to other bars, Enter focuses a job, plus and minus zoom, Shift with arrows moves in time, 0 fits.</p>`;
 }
+
+/** Return names of jobs that contain a text, as many as a list of proposals shows. @param {import("../lib/types.js").Schedule} schedule @param {string} text */
+const namesWith = ({ pools }, text) =>
+  [...new Set(pools.flatMap((pool) => pool.intervals.flatMap((each) => each.jobName ?? [])))].filter((name) => name.includes(text.trim())).sort().slice(0, MOST_NAMES);
 
 /** @param {{pool: import("../lib/types.js").SchedulePool}} props */
 const LaneName = ({ pool }) => html`<div class="tl-name-of"><h2>${pool.name}</h2>

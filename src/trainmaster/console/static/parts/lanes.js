@@ -1,7 +1,7 @@
 // The Timeline's drawing: one SVG for the axis and one for each pool, from the bars of views/timeline.js.
 
 import { html, memo } from "../lib/html.js";
-import { clock } from "../lib/time.js";
+import { clock, HOUR } from "../lib/time.js";
 import { axis } from "../views/period.js";
 import { KINDS, labelOf, place } from "../views/timeline.js";
 import { tint } from "./small.js";
@@ -15,6 +15,7 @@ const TALLEST = 24;
 const LANE = 168;
 const AXIS = 30;
 const LETTER = 6.5;
+const WIDE_ENOUGH = 9;
 /** Marks of how an attempt ended. @type {Record<string, string>} */
 const ENDS = { failed: "✕", preempted: "↺", resized: "⇄", stopped: "■", cancelled: "–" };
 
@@ -65,16 +66,22 @@ export const LaneChart = memo((/** @type {{lane: Lane, bars: Bar[], view: View, 
     ${lane.closed.map((each) => html`<g key=${each.from} class="tl-closed"><rect x=${at(each.begins)} width=${Math.max(1, at(each.ends) - at(each.begins))} height=${height}><title>Capacity that is not usable from ${clock(each.from, now)}${each.until ? ` to ${clock(each.until, now)}` : ""}</title></rect>
       ${each.begins > now && html`<line x1=${at(each.begins)} x2=${at(each.begins)} y1="0" y2=${height} />`}</g>`)}
     ${cap !== null && lane.rows > cap && html`<line x1="0" x2=${view.width} y1=${height - cap * unit} y2=${height - cap * unit} class="tl-cap"><title>The cap is ${cap}.</title></line>`}
-    ${bars.map((bar) => html`<g key=${bar.id} data-bar=${bar.id} role="img" tabindex=${bar.id === current ? 0 : -1} aria-label=${labelOf(bar, now)}
-      class=${`tl-bar ${bar.kind} ${bar.share ? tint(bar.share) : "tint-none"} ${touches && !bar.jobs.some((each) => touches.has(each)) ? "dim" : ""}`}>
-      ${bar.rects.map((rect, number) => box(bar, rect, unit, height, view, number === 0))}</g>`)}
+    ${bars.map((bar) => html`<${Shape} key=${bar.id} ...${{ bar, unit, height, width: view.width }} hour=${Math.floor(now / HOUR) * HOUR} first=${bar.id === current}
+      dim=${touches !== null && !bar.jobs.some((each) => touches.has(each))} />`)}
     ${bars.map((bar) => whiskers(bar, unit, height, touches))}
     ${here >= 0 && here <= view.width && html`<line x1=${here} x2=${here} y1="0" y2=${height} class="tl-now" />`}
   </svg>`;
 });
 
-/** The rows of a bar: what has run in one look, what is expected in another. @param {Bar} bar @param {Rect} rect @param {number} unit @param {number} height @param {View} view @param {boolean} named */
-function box(bar, rect, unit, height, view, named) {
+/** A bar; it is drawn again only when it changes. */
+const Shape = memo((/** @type {{bar: Bar, unit: number, height: number, width: number, hour: number, first: boolean, dim: boolean}} */ props) => {
+  const { bar, unit, height, width, hour, first, dim } = props;
+  return html`<g data-bar=${bar.id} role="img" tabindex=${first ? 0 : -1} aria-label=${labelOf(bar, hour)} class=${`tl-bar ${bar.kind} ${bar.share ? tint(bar.share) : "tint-none"} ${dim ? "dim" : ""}`}>
+    ${bar.rects.map((rect, number) => box(bar, rect, unit, height, width, number === 0))}</g>`;
+});
+
+/** The rows of a bar: what has run in one look, what is expected in another. @param {Bar} bar @param {Rect} rect @param {number} unit @param {number} height @param {number} right the end of the chart @param {boolean} named */
+function box(bar, rect, unit, height, right, named) {
   const inset = unit * rect.units > 5 ? 1 : 0;
   const y = height - (rect.low + rect.units) * unit + inset;
   const tall = Math.max(1, rect.units * unit - 2 * inset);
@@ -83,12 +90,12 @@ function box(bar, rect, unit, height, view, named) {
   const round = Math.min(4, tall / 3, width / 3);
   const look = bar.share ? tint(bar.share) : "";
   const fill = look && ["running", "planned"].includes(bar.kind) ? `url(#${bar.kind === "running" ? "runs" : "planned"}-${look})` : undefined;
-  const seen = Math.min(rect.x + width, view.width) - Math.max(rect.x, 0);
+  const seen = Math.min(rect.x + width, right) - Math.max(rect.x, 0);
   return html`<rect class="body" x=${rect.x} y=${y} width=${width} height=${tall} rx=${round} fill=${fill} />
     ${split !== null && split > rect.x && html`<rect class="done" x=${rect.x} y=${y} width=${split - rect.x} height=${tall} rx=${round} />`}
-    ${(width > 4 || bar.kind !== "past") && html`<rect class="edge" x=${rect.x + 0.5} y=${y + 0.5} width=${Math.max(0.5, width - 1)} height=${Math.max(0.5, tall - 1)} rx=${round} />`}
+    ${(width > WIDE_ENOUGH || bar.kind !== "past") && html`<rect class="edge" x=${rect.x + 0.5} y=${y + 0.5} width=${Math.max(0.5, width - 1)} height=${Math.max(0.5, tall - 1)} rx=${round} />`}
     ${named && tall >= 12 && label(bar, Math.max(rect.x, 0), bar.start ? y + Math.max(8, tall / 2 - 6) : y + tall / 2, seen)}
-    ${tall >= 12 && seen >= 26 && ENDS[bar.outcome] && rect.x + width <= view.width && html`<text class="tl-end" x=${rect.x + width - 9} y=${y + tall / 2 + 4} text-anchor="middle">${ENDS[bar.outcome]}</text>`}`;
+    ${tall >= 12 && seen >= 26 && ENDS[bar.outcome] && rect.x + width <= right && html`<text class="tl-end" x=${rect.x + width - 9} y=${y + tall / 2 + 4} text-anchor="middle">${ENDS[bar.outcome]}</text>`}`;
 }
 
 /** @param {Bar} bar @param {number} x @param {number} y @param {number} width */
@@ -102,7 +109,8 @@ function label(bar, x, y, width) {
 /** The range of a planned start; also that of the end for a job in focus. @param {Bar} bar @param {number} unit @param {number} height @param {Set<string> | null} touches */
 function whiskers(bar, unit, height, touches) {
   const rect = bar.rects[0];
-  const y = height - rect.low * unit - Math.min(9, (rect.units * unit) / 2); // below the name
+  const tall = rect.units * unit;
+  const y = height - rect.low * unit - Math.min(tall < 26 ? 5 : 9, tall / 2); // below the name
   const focused = touches !== null && bar.jobs.some((each) => touches.has(each));
   const shown = [bar.start, focused ? bar.end : null].filter((each) => each && each.high - each.low >= 4);
   return shown.map((each) => each && html`<g key=${`w${bar.id}${each.at}`} class=${`tl-whisker ${touches && !focused ? "dim" : ""}`} aria-hidden="true">

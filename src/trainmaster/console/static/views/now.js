@@ -1,6 +1,6 @@
 // The page Now as values: sentences, changes of the last hour, and what needs attention.
 
-import { clock, HOUR, moment } from "../lib/time.js";
+import { clock, HOUR, moment, spoken } from "../lib/time.js";
 import { count, counted, NEVER, stateOf, unitsText } from "../lib/words.js";
 
 /** @typedef {import("../lib/types.js").Job} Job */
@@ -84,10 +84,10 @@ export function troubles(queue, ended, now) {
   const closed = queue.pools.filter((pool) => pool.state !== "in use");
   const ending = queue.pools.filter((pool) => pool.endsAt && Date.parse(pool.endsAt) - now < 24 * HOUR);
   return [
-    ...never.map((job) => ({ tone: "bad", job: job.jobName, text: job.reason?.message ?? "can never start" })),
+    ...never.map((job) => ({ tone: "bad", job: job.jobName, text: spoken(job.reason?.message ?? "can never start", now) })),
     ...failed.map((job) => ({ tone: "bad", job: job.jobName, text: `failed: ${job.failureReason ?? "no reason given"}` })),
-    ...late.map((job) => ({ tone: "warn", job: job.jobName, text: job.deadline?.message ?? "is late" })),
-    ...backing.slice(0, 3).map((job) => ({ tone: "warn", job: job.jobName, text: job.reason?.message ?? "" })),
+    ...late.map((job) => ({ tone: "warn", job: job.jobName, text: spoken(job.deadline?.message ?? "is late", now) })),
+    ...backing.slice(0, 3).map((job) => ({ tone: "warn", job: job.jobName, text: spoken(job.reason?.message ?? "", now) })),
     ...closed.map((pool) => ({ tone: "warn", job: "", text: `Pool ${pool.name} is ${pool.state}.` })),
     ...ending.map((pool) => ({ tone: "warn", job: "", text: `The capacity of ${pool.name} ends ${moment(pool.endsAt ?? "", now)}.` })),
   ];

@@ -10,8 +10,11 @@ export const BEFORE = 24 * HOUR;
 export const AFTER = 48 * HOUR;
 export const LIMIT = 1_000;
 const SHORTEST = 5 * MINUTE;
+/** What is shown around the present at least, of a queue whose jobs are short, and of one without jobs. */
+const NEAR = { before: 5 * MINUTE, after: 10 * MINUTE };
+const EMPTY = { before: HOUR / 2, after: HOUR };
 const LONGEST = 28 * DAY;
-const STEPS = [5, 10, 30, 60, 180, 360, 720].map((minutes) => minutes * MINUTE);
+const STEPS = [1, 2, 5, 10, 30, 60, 180, 360, 720].map((minutes) => minutes * MINUTE);
 
 /**
  * Return the period of an address; null if it names none, so that the page chooses one that fits.
@@ -25,6 +28,12 @@ export function periodOf({ before, after, from, to }, now) {
   return null;
 }
 
+/**
+ * Return the time at which a chart is drawn: it moves by a pixel at a time, so that charts that follow the present stay as they are meanwhile.
+ * @param {number} now @param {number} length of the chart @param {number} width in pixels
+ */
+export const drawnAt = (now, length, width) => Math.floor(now / (length / width)) * (length / width);
+
 /** Return the parameters of the address for a period. @param {Period} period @param {number} now */
 export function queryOf({ from, to, follows }, now) {
   const iso = (/** @type {number} */ at) => new Date(Math.round(at / 1000) * 1000).toISOString().replace(".000", "");
@@ -35,8 +44,9 @@ export function queryOf({ from, to, follows }, now) {
 /** Return the period that shows all that is near, ending at round times. @param {Schedule} schedule @param {number} now @returns {Period} */
 export function fit(schedule, now) {
   const all = schedule.pools.flatMap((pool) => pool.intervals).filter((each) => each.jobName);
-  const begin = Math.max(now - BEFORE, Math.min(now - HOUR / 2, ...all.map((each) => Date.parse(each.from))));
-  const end = Math.min(now + AFTER, Math.max(now + HOUR, ...all.map((each) => Date.parse(each.until ?? each.from))));
+  const least = all.length ? NEAR : EMPTY;
+  const begin = Math.max(now - BEFORE, Math.min(now - least.before, ...all.map((each) => Date.parse(each.from))));
+  const end = Math.min(now + AFTER, Math.max(now + least.after, ...all.map((each) => Date.parse(each.until ?? each.from))));
   const margin = (end - begin) / 40;
   const step = STEPS.find((each) => each >= (end - begin) / 24) ?? 12 * HOUR;
   return { from: Math.floor((begin - margin) / step) * step, to: Math.ceil((end + margin) / step) * step, follows: true };

@@ -15,6 +15,9 @@ export function scale(from, to) {
   return (/** @type {number} */ at) => Math.min(100, Math.max(0, (100 * (at - from)) / length));
 }
 
+/** Return pools of instances, then those of services. @template {{kind: string | null}} P @param {P[]} pools @returns {P[]} */
+export const inOrder = (pools) => [...pools].sort((one, other) => Number(one.kind === "service") - Number(other.kind === "service"));
+
 const STEPS = [1 / 12, 1 / 4, 1 / 2, 1, 2, 4, 6, 12, 24, 48].map((hours) => hours * 3_600_000);
 
 /**

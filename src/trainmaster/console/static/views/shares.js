@@ -2,6 +2,7 @@
 
 import { clock, duration } from "../lib/time.js";
 import { counted, listed } from "../lib/words.js";
+import { inOrder } from "./scale.js";
 
 /** @typedef {{pool: string, own: number, nominal: number, used: number, held: number, borrowed: number, lent: number, lends: number, borrows: number | null, limit: number | null, limitedBy: string | null, maxPerUser: number | null}} Part */
 /** @typedef {{gpuHours: number | null, dollars: number | null, gpuHoursUsed: number, dollarsUsed: number, gpuHoursLeft: number | null, dollarsLeft: number | null, spent: boolean, whenSpent: string, periodStart: string, periodEnd: string}} Budget */
@@ -38,7 +39,7 @@ const concerns = ({ nominal, used, held, limit }) => nominal + used + held > 0 |
  * @param {Shares} shares @returns {Rows[]}
  */
 export function byPool({ shares, pools }) {
-  return pools
+  return inOrder(pools)
     .map((pool) => {
       const found = shares.flatMap((share) => share.pools.filter((part) => part.pool === pool.name && concerns(part)).map((part) => ({ share: share.name, part })));
       const total = Math.max(1, pool.cap ?? 0, ...found.map(({ part }) => Math.max(part.own + part.borrowed, part.used)));
@@ -48,8 +49,9 @@ export function byPool({ shares, pools }) {
 }
 
 /** Return who borrows and from whom, as a sentence. @param {Shares} shares */
-export function headline({ shares }) {
-  const sum = (/** @type {Share} */ share, /** @type {"borrowed" | "lent"} */ what) => share.pools.reduce((units, part) => units + part[what], 0);
+export function headline({ shares, pools }) {
+  const services = new Set(pools.filter((pool) => pool.kind === "service").map((pool) => pool.name));
+  const sum = (/** @type {Share} */ share, /** @type {"borrowed" | "lent"} */ what) => share.pools.reduce((units, part) => units + (services.has(part.pool) ? 0 : part[what]), 0);
   const borrowers = shares.filter((share) => sum(share, "borrowed"));
   const lenders = shares.filter((share) => sum(share, "lent"));
   if (!borrowers.length) return "Every share keeps within its own quota.";

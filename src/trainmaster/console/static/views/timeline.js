@@ -1,7 +1,8 @@
 // The page Timeline as values: from the API's schedule to lanes of bars in pixels, merged where they are too thin to see.
 
-import { clock, duration } from "../lib/time.js";
+import { clock, duration, HOUR } from "../lib/time.js";
 import { counted } from "../lib/words.js";
+import { inOrder } from "./scale.js";
 import { stack } from "./stack.js";
 
 /** @typedef {import("../lib/types.js").Interval} Interval */
@@ -45,6 +46,33 @@ const SOFT = ["held", "reserved", "warm"];
 export const KINDS = {
   past: "ran", running: "runs", planned: "expected", reserved: "reserved", held: "held", warm: "warm", external: "outside the queue", closed: "closed",
 };
+
+/** Lanes of pools that have not changed since the last schedule. @type {WeakMap<SchedulePool, {end: number, lane: Lane}>} */
+const LANES = new WeakMap();
+
+/** Return the lanes of a schedule; that of a pool without changes is the same object as before. @param {Schedule} schedule @returns {Lane[]} */
+export const lanesOf = ({ pools, to }) => inOrder(pools).map((pool) => {
+  const end = Math.ceil(Date.parse(to) / HOUR) * HOUR;
+  const known = LANES.get(pool);
+  const found = known?.end === end ? known.lane : lane(pool, end);
+  LANES.set(pool, { end, lane: found });
+  return found;
+});
+
+/**
+ * Return the bars with those of before that are equal, as the same objects, and whole lanes that are: they are not drawn again.
+ * @param {Bar[][]} before @param {Bar[][]} bars @returns {Bar[][]}
+ */
+export const kept = (before, bars) => bars.map((own, number) => {
+  const old = before[number] ?? [];
+  const known = new Map(old.map((each) => [each.id, each]));
+  const made = own.map((each) => (isSame(known.get(each.id), each) ? /** @type {Bar} */ (known.get(each.id)) : each));
+  return made.length === old.length && made.every((each, place) => each === old[place]) ? old : made;
+});
+
+/** @param {any} one @param {any} other @returns {boolean} */
+const isSame = (one, other) => one === other || (typeof one === "object" && typeof other === "object" && one !== null && other !== null
+  && Object.keys(one).length === Object.keys(other).length && Object.keys(one).every((key) => isSame(one[key], other[key])));
 
 /**
  * Return a pool's intervals with the rows that each has.
