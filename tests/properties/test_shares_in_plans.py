@@ -244,3 +244,32 @@ def test_without_shares_all_is_as_if_there_were_none(snapshot):
         assert not any(shares.withheld(job, pool) for pool in units)
         for victim in bare.active:
             assert all(shares.may_preempt(job, units, victim, (), outranks=o) is o for o in (True, False))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.randoms(use_true_random=False))
+def test_jobs_that_are_covered_alike_change_no_turn(rng):
+    """With ranks of their own, no two jobs are covered alike, and each of them is asked for alone."""
+
+    def jobs(make, count):
+        fields = ({"share": rng.choice("abc"), "units": {"pool": rng.choice((1, 2, 9))}} for _ in range(count))
+        return [make(f"{make.__name__}{n:02}", priority=rng.choice((0, 1)), **each) for n, each in enumerate(fields)]
+
+    policy = Policy(shares={name: Share(name=name, nominal={"pool": 6}) for name in "abc"})
+    waiting = tuple(sorted(jobs(a_job, 30), key=lambda job: job.order))
+    active = tuple(jobs(a_running_job, 6))
+    pools = {"pool": a_pool("pool", 18)}
+    snapshot = Snapshot(pass_number=1, pools=pools, active=active, waiting=waiting, policy=policy)
+    seed = rng.random()
+
+    def order(**options):
+        shares, chance, taken = Shares(snapshot, NOW, **options), random.Random(seed), []
+        for job in turns(snapshot.waiting, shares):
+            taken.append(job.name)
+            if chance.random() < 0.4:
+                shares.take(job, job.demand.alternatives[0])
+            if chance.random() < 0.4:
+                shares.preempt([chance.choice(active)])
+        return taken
+
+    assert order() == order(rank=lambda job: job.name)

@@ -87,7 +87,7 @@ class PlanState:
             order=order,
             ranking=ranking,
             ledger=open_ledger(snapshot, now),
-            shares=Shares(snapshot, now, candidates.units_below),
+            shares=Shares(snapshot, now, candidates.units_below, candidates.rank),
             limits=Limits(snapshot, now),
             warm=WarmPools.of(snapshot, now),
             candidates=candidates,

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 
 from trainmaster.domain.capacity.units import Units, is_service_pool
 from trainmaster.domain.jobs.job import Job, held_for
@@ -39,6 +40,7 @@ class Shares:
         now: the time of the pass, UTC.
         preemptible: returns the units of a pool that running jobs of a job's share hold and that it may preempt, now or
             once their protection ends.
+        rank: returns a job's rank, on which `preemptible` depends.
         enabled: whether the policy has any shares.
         entitlements: what the policy gives each share.
         holdings: what each share holds.
@@ -47,6 +49,7 @@ class Shares:
     snapshot: Snapshot
     now: datetime
     preemptible: Callable[[Job, str], int] = _no_units
+    rank: Callable[[Job], object] = attrgetter("priority")
     enabled: bool = field(init=False)
     entitlements: Entitlements = field(init=False)
     holdings: Holdings = field(init=False)

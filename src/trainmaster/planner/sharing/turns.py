@@ -7,7 +7,7 @@ al., NSDI 2011). An order with usage (`fair`) compares usage instead, inside eac
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from trainmaster.domain.capacity.units import is_service_pool
@@ -50,6 +50,7 @@ class _ShareJobs:
 
     Attributes:
         weight: the weight of the share.
+        run_ends: for each job, the place behind the jobs from it on that nominal units cover alike.
         head: the first job that has not had its turn.
         owner: where to look for the first job, from `head` on, that keeps the share within its nominal units.
         stamp: the number of the valid heap entry.
@@ -58,6 +59,7 @@ class _ShareJobs:
     share: str
     weight: float
     jobs: list[tuple[int, Job]] = field(default_factory=list)
+    run_ends: list[int] = field(default_factory=list)
     head: int = 0
     owner: int = 0
     stamp: int = 0
@@ -81,6 +83,7 @@ class ShareQueue:
             self.by_share[job.share].jobs.append((place, job))
         self.shares.holdings.changed_shares.clear()
         for share_jobs in self.by_share.values():
+            share_jobs.run_ends = _run_ends([job for _, job in share_jobs.jobs], self.shares.rank)
             self._push(share_jobs)
 
     def next(self) -> Job | None:
@@ -133,7 +136,7 @@ class ShareQueue:
         share_jobs.owner = max(share_jobs.owner, share_jobs.head)
         within = self.shares.any_within_nominal
         while share_jobs.owner < len(share_jobs.jobs) and not within(share_jobs.jobs[share_jobs.owner][1]):
-            share_jobs.owner += 1
+            share_jobs.owner = share_jobs.run_ends[share_jobs.owner]
         return share_jobs.owner
 
     def _patient(self, job: Job) -> bool:
@@ -146,6 +149,19 @@ class ShareQueue:
         held = accelerators_of(units, self.shares.snapshot.pools)
         requests = sum(count for pool, count in units.items() if is_service_pool(pool))
         return (*_weighted(usage.of(share_jobs.share, held), share_jobs.weight), held, requests)
+
+
+def _run_ends(jobs: Sequence[Job], rank: Callable[[Job], object]) -> list[int]:
+    """Return, for each job, the place behind the last of the jobs from it on that nominal units cover alike.
+
+    They cover all of these or none: equivalent jobs of equal rank, for which nothing is kept.
+    """
+    ends = list(range(1, len(jobs) + 1))
+    keys = [None if job.equivalence_key is None else (job.equivalence_key, rank(job)) for job in jobs]
+    for place in range(len(jobs) - 2, -1, -1):
+        if keys[place] is not None and keys[place] == keys[place + 1]:
+            ends[place] = ends[place + 1]
+    return ends
 
 
 def _weighted(part: float, weight: float) -> tuple[float, float]:
