@@ -61,6 +61,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "settings": ("settings", "settings --json > settings.json"),
     "settings set": ("settings set order=fair preemption.minRuntimeSeconds=600", "settings set settings.json"),
     "settings unset": ("settings unset preemption.minRuntimeSeconds",),
+    "settings replay": ("settings replay settings.json", "settings replay settings.json --days 14 --json"),
     "settings schema": ("settings schema > schema.json",),
 }
 

@@ -58,6 +58,7 @@ CALLS = (
     "settings",
     "settings set order=fifo",
     "settings unset order",
+    "settings replay export.json",
     "settings schema",
 )
 WITHOUT_API = {"replay", "demo", "doctor", "deploy", "upgrade", "uninstall", "top"}

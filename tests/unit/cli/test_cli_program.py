@@ -71,7 +71,15 @@ def test_the_reference_is_what_the_help_texts_say() -> None:
 
 def test_the_reference_has_every_command_and_every_exit_code() -> None:
     page = (ROOT / "docs" / "reference" / "cli.md").read_text()
-    for command in (*COMMANDS, "pools set", "pools remove", "settings set", "settings unset", "settings schema"):
+    for command in (
+        *COMMANDS,
+        "pools set",
+        "pools remove",
+        "settings set",
+        "settings unset",
+        "settings replay",
+        "settings schema",
+    ):
         assert f"\n## trainmaster {command}\n" in page
     assert [code for code in ExitCode if f"\n| {code} | " not in page] == [ExitCode.BROKEN_PIPE]
 

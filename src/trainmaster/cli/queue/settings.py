@@ -21,6 +21,7 @@ from trainmaster.cli.queue.setting_paths import (
     set_value,
     setting_lines,
 )
+from trainmaster.cli.queue.settings_replay import replay_settings
 from trainmaster.client.api.errors import Conflict
 from trainmaster.domain.text import sanitize
 
@@ -35,6 +36,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _COMPONENTS, _DEFINITIONS = "#/components/schemas/", "#/$defs/"
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, add_completion=False)
+app.command("replay")(replay_settings)
 
 
 @app.callback()
