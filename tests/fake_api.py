@@ -363,6 +363,7 @@ class FakeApi:
             "madeDollarsPerHour": {"now": 0.0, "then": 0.0},
             "positionAtLeast": None,
             "deadline": None,
+            "scaling": None,
             **starts("2026-11-20T16:00:00Z"),
             "warnings": ["no CheckpointConfig"],
         } | self.planned

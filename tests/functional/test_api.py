@@ -126,6 +126,7 @@ A_PLAN = {
     "wouldChange": [],
     "madeDollarsPerHour": {"now": 0.0, "then": 0.0},
     "deadline": None,
+    "scaling": None,
     "warnings": [],
 }
 ENDS = {"expectedEnd": UNTIL_FREE, "expectedEndLow": UNTIL_QUICK, "expectedEndHigh": UNTIL_FREE}

@@ -10,8 +10,10 @@ import pytest
 import builders as b
 from api_world import ApiWorld
 from trainmaster.domain.elastic.rendezvous import Node, RendezvousState, Role
+from trainmaster.domain.elastic.scaling import ScalingCurve, Speed, Speeds
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.lifecycle import resizing
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.service.resizing.contract import resize_request
@@ -60,6 +62,7 @@ def test_a_waiting_elastic_job_shows_its_bounds_and_no_size():
         "faultySince": None,
         "wanted": None,
         "members": [],
+        "scaling": None,
     }
 
 
@@ -231,3 +234,55 @@ def test_an_answer_to_a_custom_resize_that_contradicts_the_first_is_refused_with
     assert [world.post("/jobs/job5/resize", done).status for _ in range(2)] == [200, 200]
     refused = world.post("/jobs/job5/resize", {"token": token, "outcome": "refused", "reason": "no room"})
     assert (refused.status, refused.error["message"]) == (409, "the resize of this token is done, with 2 instances")
+
+
+class TestScaling:
+    """The queue shows how it believes that a job scales."""
+
+    CURVE = ScalingCurve(0.05)
+
+    def world(self, *jobs):
+        """A queue in which a job of the same kind has ended."""
+        world = ApiWorld(pools={b.P5: b.a_pool(b.P5, 8)})
+        taught = replace(b.a_running_job("taught", elastic=BOUNDS), speeds=reported(self.CURVE, 1, 2, 4, 8))
+        world.seed(taught, *jobs)
+        ended = lifecycle.observe(taught, b.an_observation(taught, status=Status.COMPLETED), b.at(900))
+        assert world.memory.transition([(taught, ended)])
+        return world
+
+    def test_a_running_job_shows_how_it_scales_by_its_own_reports(self):
+        job = replace(b.a_running_job("job1", units={b.P5: 4}, elastic=BOUNDS), speeds=reported(self.CURVE, 2, 4))
+        scaling = self.world(job).get("/jobs/job1").body["elastic"]["scaling"]
+        assert scaling["message"] == "4 instances run 3.5 times as fast as 1, 8 would run 5.9 times as fast"
+        assert scaling["serialPart"] == pytest.approx(0.05, rel=0.05)
+        assert [each["instances"] for each in scaling["sizes"]] == [1, 2, 4, 8]
+        assert [each["perSecond"] for each in scaling["sizes"]] == [
+            None,
+            pytest.approx(190.5, abs=0.1),
+            pytest.approx(347.8, abs=0.1),
+            None,
+        ]
+        assert scaling["sizes"][0]["speedup"] == 1
+
+    def test_a_waiting_job_and_a_plan_show_how_their_kind_scales(self):
+        waits = b.a_job("waits", elastic=BOUNDS, state=JobState.PENDING)
+        world = self.world(b.a_running_job("full", units={b.P5: 8}), waits)
+        message = "8 instances run 5.9 times as fast as 1"
+        assert world.get("/jobs/waits").body["elastic"]["scaling"]["message"] == message
+        listed = {job["jobName"]: job for job in world.get("/jobs").body["jobs"]}
+        assert listed["waits"]["elastic"]["scaling"]["message"] == message
+        request = b.a_request("new", options={"max-instances": "8"})
+        assert world.post("/plan", request).body["scaling"]["message"] == message
+
+    def test_without_reports_nothing_is_believed(self):
+        world = ApiWorld()
+        world.seed(replace(b.a_running_job("job1", elastic=BOUNDS), speeds=reported(self.CURVE, 1)))
+        assert world.get("/jobs/job1").body["elastic"]["scaling"] is None
+        assert world.post("/plan", b.a_request("new")).body["scaling"] is None
+
+
+BOUNDS = Elastic(min_instances=1, max_instances=8)
+
+
+def reported(curve, *sizes):
+    return Speeds(b.P5, tuple(Speed(size, 100 * curve.speedup(size), 8) for size in sizes))

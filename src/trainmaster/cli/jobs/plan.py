@@ -78,6 +78,7 @@ def _plan_text(answer: PlanView, request: Mapping[str, Any], now: datetime) -> s
         _changed_pools(answer),
         _effects_on_others(answer, _name_in(request)),
         _deadline(answer),
+        f"{scaling['message']}." if (scaling := answer.get("scaling")) else "",
     ]
     return format_moments(" ".join(part for part in parts if part), now)
 

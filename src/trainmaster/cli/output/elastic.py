@@ -51,6 +51,7 @@ def size_facts(job: JobView, now: datetime) -> list[tuple[str, str]]:
         ("Resized", f"{_HOOKS[elastic['hook']]} {elastic['target'] or ''}".rstrip() + _times(elastic["resizes"])),
         ("Resizing", format_moments(resizing["message"], now) if resizing else ""),
         ("Missing Member", missing),
+        ("Scaling", scaling["message"] if (scaling := elastic.get("scaling")) else ""),
     ]
 
 

@@ -225,6 +225,7 @@ class ElasticView(TypedDict):
     faultySince: str | None
     wanted: int | None
     members: list[MemberView]
+    scaling: ScalingView | None
 
 
 class ExportPageView(TypedDict):
@@ -466,6 +467,7 @@ class PlanView(TypedDict):
     estimatedStartLow: str | None
     estimatedStartHigh: str | None
     deadline: DeadlineView | None
+    scaling: ScalingView | None
     warnings: list[str]
 
 
@@ -686,6 +688,15 @@ class RestoreReportView(TypedDict):
     failed: list[str]
 
 
+class ScalingView(TypedDict):
+    """Speed of an elastic job by its size, as learned from reports of it and of its kind."""
+
+    message: str
+    serialPart: float
+    communicationPart: float
+    sizes: list[SizeSpeedView]
+
+
 # In the functional form, because a member is a Python keyword.
 ScheduleView = TypedDict(
     "ScheduleView",
@@ -792,6 +803,14 @@ class SharesView(TypedDict):
     more: bool
     shares: list[ShareUseView]
     pools: list[SharedPoolView]
+
+
+class SizeSpeedView(TypedDict):
+    """Speed of an elastic job at one size."""
+
+    instances: int
+    speedup: float
+    perSecond: float | None
 
 
 class SubmissionView(TypedDict):

@@ -32,6 +32,7 @@ from trainmaster.handlers.views.pools import use_of_pools
 from trainmaster.ports.resizing import RendezvousControl
 from trainmaster.service.change import ApiContext, find_job
 from trainmaster.service.explain.explain import ends_of, explain, not_considered
+from trainmaster.service.explain.scaling import believed_scaling
 from trainmaster.service.explain.why import WaitDiagnosis, diagnose
 
 
@@ -179,6 +180,11 @@ def _statuses_in(snapshot: Snapshot, context: ApiContext, jobs: Iterable[Job]) -
 def _statuses_without_plan(records: Records, now: datetime, jobs: Collection[Job]) -> dict[str, QueueStatus]:
     ends = ends_of(records, now, jobs)
     return {
-        job.name: job_views.status_without_plan(job, outlook(job, records.history, now), ends.get(job.name))
+        job.name: job_views.status_without_plan(
+            job,
+            outlook(job, records.history, now),
+            ends.get(job.name),
+            believed_scaling(job, records.history) if job.state in ACTIVE else None,
+        )
         for job in jobs
     }

@@ -69,6 +69,27 @@ class Resizing(ResponseModel):
     message: Annotated[str, Field(description="What it waits for, as a sentence.")]
 
 
+class SizeSpeed(ResponseModel):
+    """Speed of an elastic job at one size."""
+
+    instances: int
+    speedup: Annotated[float, Field(description="Believed speed, relative to one instance.")]
+    per_second: Annotated[
+        float | None, Field(description="Mean of the reported steps or samples per second; null without reports.")
+    ]
+
+
+class Scaling(ResponseModel):
+    """Speed of an elastic job by its size, as learned from reports of it and of its kind."""
+
+    message: Annotated[str, Field(description="Such as `8 instances run 5.9 times as fast as 1`.")]
+    serial_part: Annotated[float, Field(description="Part of the work that more instances do not shorten.")]
+    communication_part: Annotated[
+        float, Field(description="Time that each pair of instances adds, as a part of the time on one instance.")
+    ]
+    sizes: Annotated[list[SizeSpeed], Field(description="Smallest, present, largest and reported sizes.")]
+
+
 class Elastic(ResponseModel):
     """Sizes of an elastic job, its hook, and its present size."""
 
@@ -91,6 +112,9 @@ class Elastic(ResponseModel):
     faulty_since: Annotated[datetime | None, Field(description="Time since which a lost member is missing.")]
     wanted: Annotated[int | None, Field(description="Its size before the loss.")]
     members: Annotated[list[Member], Field(description="Members beside its base, oldest first.")]
+    scaling: Annotated[
+        Scaling | None, Field(description="Null if the queue takes the job for linear, as without reports.")
+    ]
 
 
 class Node(ResponseModel):

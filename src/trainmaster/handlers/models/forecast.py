@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from trainmaster.handlers.models.base import ResponseModel
+from trainmaster.handlers.models.elastic import Scaling
 from trainmaster.handlers.models.pools import ManagedPoolChange
 from trainmaster.handlers.models.reasons import Reason
 
@@ -147,4 +148,7 @@ class Plan(ResponseModel):
     estimated_start_low: Earliest
     estimated_start_high: Latest
     deadline: Deadline | None
+    scaling: Annotated[
+        Scaling | None, Field(description="Speed of an elastic job by its size, as learned from jobs of its kind.")
+    ]
     warnings: list[str]

@@ -8,10 +8,11 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.handlers.models import elastic as elastic_models
 from trainmaster.service.explain.resize_status import describe_wait
+from trainmaster.service.explain.scaling import BelievedScaling
 
 
-def elastic_view(job: Job) -> elastic_models.Elastic | None:
-    """Return an elastic job's bounds and state; None for any other job."""
+def elastic_view(job: Job, scaling: BelievedScaling | None = None) -> elastic_models.Elastic | None:
+    """Return an elastic job's bounds, its state, and how it is believed to scale; None for any other job."""
     elastic = job.elastic
     if elastic is None:
         return None
@@ -34,6 +35,24 @@ def elastic_view(job: Job) -> elastic_models.Elastic | None:
         faulty_since=None if attempt is None else attempt.faulty_since,
         wanted=None if attempt is None else attempt.wanted or None,
         members=[] if attempt is None else [_member_view(member) for member in attempt.members],
+        scaling=scaling_view(scaling),
+    )
+
+
+def scaling_view(scaling: BelievedScaling | None) -> elastic_models.Scaling | None:
+    """Return how a job is believed to scale; None if it is taken for linear."""
+    if scaling is None:
+        return None
+    return elastic_models.Scaling(
+        message=scaling.message,
+        serial_part=scaling.curve.serial,
+        communication_part=scaling.curve.communication,
+        sizes=[
+            elastic_models.SizeSpeed(
+                instances=size, speedup=scaling.curve.speedup(size), per_second=scaling.rates.get(size)
+            )
+            for size in scaling.sizes
+        ],
     )
 
 

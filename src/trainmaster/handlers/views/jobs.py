@@ -19,11 +19,12 @@ from trainmaster.domain.reasons.capacity import NotConsideredYet
 from trainmaster.handlers.models import forecast as forecast_models
 from trainmaster.handlers.models import jobs as job_models
 from trainmaster.handlers.models.reasons import Reason, reason_view
-from trainmaster.handlers.views.elastic import elastic_view
+from trainmaster.handlers.views.elastic import elastic_view, scaling_view
 from trainmaster.handlers.views.pools import pool_change_view
 from trainmaster.ports.store import Request
 from trainmaster.service.explain.consequences import Consequences, Delay
 from trainmaster.service.explain.explain import Explanation
+from trainmaster.service.explain.scaling import BelievedScaling
 from trainmaster.service.explain.why import Holder, WaitDiagnosis
 from trainmaster.service.submit import Submission
 
@@ -44,6 +45,7 @@ class QueueStatus:
     deadline: forecast_models.Deadline | None = None
     demand: Demand | None = None
     end: Estimate | None = None
+    scaling: BelievedScaling | None = None
 
 
 def queue_status_of(explanation: Explanation | None) -> QueueStatus:
@@ -58,13 +60,19 @@ def queue_status_of(explanation: Explanation | None) -> QueueStatus:
         explanation.earliest_start,
         explanation.latest_start,
         deadline_view(explanation.outlook),
+        scaling=explanation.scaling,
     )
 
 
-def status_without_plan(job: Job, deadline: Outlook | None = None, end: Estimate | None = None) -> QueueStatus:
-    """Return the fields of a job outside the queue: the reason that it is held, and its deadline or expected end."""
+def status_without_plan(
+    job: Job,
+    deadline: Outlook | None = None,
+    end: Estimate | None = None,
+    scaling: BelievedScaling | None = None,
+) -> QueueStatus:
+    """Return the fields of a job outside the queue: why it is held, its deadline or expected end, how it scales."""
     reason = reason_view(lifecycle.held_reason(job))
-    return QueueStatus(reason=reason, deadline=deadline_view(deadline), end=end)
+    return QueueStatus(reason=reason, deadline=deadline_view(deadline), end=end, scaling=scaling)
 
 
 def deadline_view(outlook: Outlook | None) -> forecast_models.Deadline | None:
@@ -159,6 +167,7 @@ def plan_view(
         estimated_start_low=status.earliest_start,
         estimated_start_high=status.latest_start,
         deadline=status.deadline,
+        scaling=scaling_view(status.scaling),
         warnings=list(warnings),
     )
 
@@ -207,7 +216,7 @@ def _members(job: Job, status: QueueStatus | None) -> dict[str, Any]:
         "training_job_name": None if job.attempt is None else job.attempt.base_name,
         "attempts": [_attempt_view(attempt) for attempt in job.attempts],
         "earlier_attempts": _earlier_view(job.attempt_totals),
-        "elastic": elastic_view(job),
+        "elastic": elastic_view(job, status.scaling),
         "details": None if job.work is None else job.work.details(None if status.end is None else status.end.expected),
     }
 

@@ -25,6 +25,7 @@ from trainmaster.planner.schedule import schedule
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Store
 from trainmaster.service.context import pass_rng
+from trainmaster.service.explain.scaling import BelievedScaling, believed_scaling
 
 MAX_ROWS = 4_000
 """Approximate number of waiting jobs to read if some lie deeper in their lanes than a pass reads."""
@@ -46,6 +47,7 @@ class Explanation:
         outlook: its prospects of meeting its deadline; None if it has none.
         takes: the units that it would start on; empty if it does not start.
         considered: False for a job so deep in its lane that a pass does not read it.
+        scaling: how it is believed to scale; None if it is not elastic, or is taken for linear.
     """
 
     position: int | None
@@ -58,6 +60,7 @@ class Explanation:
     outlook: Outlook | None = None
     takes: Mapping[str, int] = field(default_factory=dict)
     considered: bool = True
+    scaling: BelievedScaling | None = None
 
     @property
     def would_preempt(self) -> tuple[str, ...]:
@@ -119,6 +122,7 @@ def explain_in(
                 reasons.get(name),
                 takes=starting.get(name, {}),
                 considered=name not in deep,
+                scaling=believed_scaling(job, snapshot.records.history),
             ),
             estimates.get(name),
             outlook(job, snapshot.records.history, now),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -34,6 +35,7 @@ def an_elastic(**changes: Any) -> dict[str, Any]:
         "faultySince": None,
         "wanted": None,
         "members": [],
+        "scaling": None,
     } | changes
 
 
@@ -138,6 +140,26 @@ def test_a_rendezvous_in_a_line(changes: dict[str, Any], told: str) -> None:
 
 def line_to(state: str, reason: str, before: str = "running") -> dict[str, Any]:
     return {"at": "2026-11-20T12:59:00Z", "from": before, "to": state, "reason": reason, "attempt": 1}
+
+
+SCALING = {
+    "message": "2 instances run 1.9 times as fast as 1, 4 would run 3.5 times as fast",
+    "serialPart": 0.05,
+    "communicationPart": 0.0,
+    "sizes": [{"instances": 2, "speedup": 1.9, "perSecond": 12.5}],
+}
+
+
+def test_show_and_plan_say_how_a_job_scales(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
+    world.add("job1", "running", trainingJobName="job1", elastic=an_elastic(scaling=SCALING))
+    lines = [" ".join(line.split()) for line in run("show", "job1").stdout.splitlines()]
+    assert f"Scaling {SCALING['message']}" in lines
+    assert json.loads(run("show", "job1", "--json").stdout)["elastic"]["scaling"] == SCALING
+    world.planned = {"scaling": SCALING}
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps(a_request("new")))
+    assert " ".join(run("plan", str(request)).stdout.split()).endswith(f"{SCALING['message']}.")
+    assert json.loads(run("plan", str(request), "--json").stdout)["scaling"] == SCALING
 
 
 def test_why_says_what_a_resize_waits_for() -> None:

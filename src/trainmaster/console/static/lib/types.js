@@ -21,6 +21,7 @@
  * @property {number} maxInstances
  * @property {number | null} size
  * @property {{from: number, to: number, message: string} | null} resizing
+ * @property {{message: string} | null} [scaling]
  *
  * @typedef {object} Job
  * @property {string} jobName

@@ -39,6 +39,7 @@ export function View({ values: [found], now, readOnly, region, announce }) {
         <div><dt>Entered</dt><dd><${Time} at=${job.entryTime} now=${now} /></dd></div>
         <div><dt>By</dt><dd title=${job.submittedBy ?? ""}>${person(job.submittedBy)}</dd></div>
         ${job.elastic && html`<div><dt>Size</dt><dd>${job.elastic.size ?? "–"} of ${job.elastic.minInstances} to ${job.elastic.maxInstances}</dd></div>`}
+        ${job.elastic?.scaling && html`<div><dt>Scaling</dt><dd>${job.elastic.scaling.message}</dd></div>`}
       </dl>
       <${ActionButtons} jobs=${[job]} readOnly=${readOnly} onAct=${act} />
     </header>
