@@ -12,6 +12,7 @@ from trainmaster.domain.policy.settings import (
     Choose,
     Expansion,
     FailureClass,
+    Gittins,
     Lending,
     Limits,
     Order,
@@ -80,6 +81,15 @@ retries = st.builds(
 resizes = st.builds(Resizes, enabled=st.booleans(), shrink_equals=st.booleans(), payback=amounts)
 
 
+gittins = st.builds(
+    Gittins,
+    average_weight=amounts,
+    restart_budget=st.floats(0, 1),
+    min_attempt=spans,
+    switch_ratio=st.floats(1, 100),
+)
+
+
 @st.composite
 def expansions(draw: st.DrawFn) -> Expansion:
     """Any guard rails that make sense."""
@@ -103,6 +113,7 @@ def policies(draw: st.DrawFn) -> Policy:
     limits = Limits(draw(spans), draw(spans), draw(counts))
     return Policy(
         order=draw(st.sampled_from(Order)),
+        gittins=draw(gittins),
         reservations=draw(st.integers(0, 100)),
         patience=draw(periods),
         preemption=Preemption(

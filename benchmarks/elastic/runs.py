@@ -20,7 +20,7 @@ from trainmaster.domain.policy.settings import Order, Policy, Resizes
 from trainmaster.local.replay.trace.trace import TraceJob, read_trace, select_jobs
 
 TRACES = ROOT / "benchmarks" / "traces"
-ORDERS = ("backfill", "least-attained-service")
+ORDERS = ("backfill", "gittins")
 ELASTIC, EQUALS = "elastic", "elastic, equals shrink"
 ELASTICFLOW, POLLUX = "elasticflow-style", "pollux-style"
 PAPER_POLICIES = (ELASTICFLOW, POLLUX)

@@ -29,7 +29,7 @@ from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES
 from trainmaster.local.replay.runs import POLICIES
 from trainmaster.local.replay.virtual_queue import RESTART_SECONDS
 
-SHIPPED = ("backfill", "least-attained-service")
+SHIPPED = ("backfill", "gittins")
 SPEED_JOBS = 15_000
 SPEED_TRACE = "philly_2017"
 QUESTIONS = 200

@@ -27,7 +27,7 @@ from benchmarks.replay.runs import CAP, TRACES, WIDTH, Figures, Task, measured, 
 from benchmarks.replay.tables import estimates_table
 from trainmaster.local.replay.virtual_queue import RESTART_SECONDS
 
-ORDERS = ("backfill", "fifo", "least-attained-service")
+ORDERS = ("backfill", "fifo", "gittins")
 QUESTIONS = 600
 
 

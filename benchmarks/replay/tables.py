@@ -17,21 +17,25 @@ REFERENCES = (SKIP, EASY, ORACLE)
 """Reference policies of the goals."""
 NAMED = ("ee9e8c", "cluster02")
 """Traces in the goals; other traces are shown too."""
-LAS, BACKFILL = "least-attained-service", "backfill"
-MAX_RATIO_TO_SKIP, MAX_MEAN_RATIO_TO_SKIP, MAX_LOST, MAX_RATIO_TO_EASY = 0.85, 0.65, 0.02, 1.10
+BUSY = ("ee9e8c", "7f04ca", "cluster02", "cluster03")
+"""Traces whose jobs wait long under skip-ahead on 128 GPUs."""
+GITTINS, BACKFILL = "gittins", "backfill"
+WORST = "worst5_wait_large_s"
+MAX_RATIO_TO_SKIP, MAX_MEAN_RATIO_TO_SKIP, MAX_RATIO_TO_EASY = 1.05, 0.70, 1.10
+MAX_WORST_RATIO, SHORT_WORST_SECONDS = 1.15, 36 * 3_600
+MAX_LOST, MAX_PREEMPTIONS = 0.012, 2
 MAX_WALL_SECONDS = 60
-MIN_ETA_INSIDE = 0.80
+MIN_ETA_INSIDE, MIN_ASKED = 0.80, 20
 EXPECTED = {
     "goals": (
         "JCT is the job completion time, from submission to end. Ratios are the same on any machine; the replay time "
-        "is that of this machine. The goals name two traces, with one setting for all traces; the geometric mean is "
-        "over those two."
+        "is that of this machine. All traces have one setting. The worst 5% are those large jobs that waited longest. "
+        "Estimates are judged where at least 20 jobs were asked for."
     ),
     "traces": (
         "Where the load is low, jobs hardly wait and all ratios are near 1. Where it is high, skip-ahead has a "
-        "better average than EASY and a worse tail of the large jobs; preemption by service received has a better "
-        "average without knowing any duration. The 99th percentile of a trace with a dozen large jobs is its worst "
-        "one or two."
+        "better average than EASY and a worse tail of the large jobs; `gittins` has a better average without knowing "
+        "any duration. The 99th percentile of a trace with a dozen large jobs is its worst one or two."
     ),
     "oracle": (
         "The oracle knows every duration and pays the same for a restart, so no real scheduler can be expected to "
@@ -51,7 +55,7 @@ def make_tables(found: Figures) -> list[ReportTable]:
     by_trace = _by_trace(found["runs"])
     columns = (
         *("trace", "jobs", "load", "policy", "avg JCT", "relative to skip"),
-        *("avg wait 8+", "p99 wait 8+", "relative to EASY"),
+        *("avg wait 8+", "p99 wait 8+", "relative to EASY", "worst 5% wait 8+", "relative to EASY"),
         *("utilization", "preemptions a job", "lost"),
     )
     made = [
@@ -109,7 +113,7 @@ def _by_trace(runs: Sequence[Figures]) -> dict[str, dict[str, Figures]]:
 
 def _goals(found: Figures, by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
     named = {vc: by_trace[vc] for vc in NAMED if vc in by_trace}
-    yield from _attained_service_goals({vc: runs for vc, runs in named.items() if LAS in runs})
+    yield from _gittins_goals({vc: runs for vc, runs in by_trace.items() if GITTINS in runs})
     for vc, runs in named.items():
         if BACKFILL in runs:
             yield _goal(
@@ -120,9 +124,9 @@ def _goals(found: Figures, by_trace: dict[str, dict[str, Figures]]) -> Iterator[
             yield _goal(
                 f"{BACKFILL}, {vc}: p99 wait 8+ relative to EASY", 1, _ratio(runs, BACKFILL, EASY, "p99_wait_large_s")
             )
-    for vc, runs in named.items():
+    for vc, runs in by_trace.items():
         for policy, one in runs.items():
-            if one.get("eta_inside") is not None:
+            if (vc in named or policy == GITTINS) and one.get("eta_asked", 0) >= MIN_ASKED:
                 yield _minimum_goal(
                     f"{policy}, {vc}: starts within the estimated range", MIN_ETA_INSIDE, one["eta_inside"]
                 )
@@ -130,19 +134,27 @@ def _goals(found: Figures, by_trace: dict[str, dict[str, Figures]]) -> Iterator[
         yield _goal(f"{one['policy']}: seconds to replay {one['jobs']:,} jobs", MAX_WALL_SECONDS, one["wall_s"])
 
 
-def _attained_service_goals(named: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
-    ratios = {vc: _ratio(runs, LAS, SKIP, "avg_jct_s") for vc, runs in named.items()}
-    for vc, runs in named.items():
-        yield _goal(f"{LAS}, {vc}: avg JCT relative to skip-ahead", MAX_RATIO_TO_SKIP, ratios[vc])
-        yield _goal(
-            f"{LAS}, {vc}: p99 wait 8+ relative to EASY",
-            1,
-            _ratio(runs, LAS, EASY, "p99_wait_large_s"),
-        )
-        yield _goal(f"{LAS}, {vc}: GPU-hours lost to restarts", MAX_LOST, runs[LAS]["lost_fraction"])
-    if len(ratios) == len(NAMED):
-        mean = geometric_mean([ratio for ratio in ratios.values() if ratio])
-        yield _goal(f"{LAS}: avg JCT relative to skip-ahead, geometric mean", MAX_MEAN_RATIO_TO_SKIP, mean)
+def _gittins_goals(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
+    ratios = {}
+    for vc, runs in by_trace.items():
+        one = runs[GITTINS]
+        ratios[vc] = _ratio(runs, GITTINS, SKIP, "avg_jct_s")
+        yield _goal(f"{GITTINS}, {vc}: avg JCT relative to skip-ahead", MAX_RATIO_TO_SKIP, ratios[vc])
+        if one.get(WORST) is not None:
+            yield _goal_of_worst(vc, runs)
+        yield _goal(f"{GITTINS}, {vc}: GPU-hours lost to restarts", MAX_LOST, one["lost_fraction"])
+        yield _goal(f"{GITTINS}, {vc}: preemptions a job", MAX_PREEMPTIONS, one["preemptions_per_job"])
+    busy = [ratio for vc in BUSY if (ratio := ratios.get(vc))]
+    if len(busy) == len(BUSY):
+        what = f"{GITTINS}: avg JCT relative to skip-ahead, geometric mean over {', '.join(BUSY)}"
+        yield _goal(what, MAX_MEAN_RATIO_TO_SKIP, geometric_mean(busy))
+
+
+def _goal_of_worst(vc: str, runs: dict[str, Figures]) -> Sequence[str]:
+    """Return the goal of the longest waits, which waits of up to a day and a half meet whatever EASY's are."""
+    ratio = _ratio(runs, GITTINS, EASY, WORST)
+    row = _goal(f"{GITTINS}, {vc}: worst 5% wait 8+ relative to EASY, or 36 h", MAX_WORST_RATIO, ratio)
+    return (*row[:3], "yes") if runs[GITTINS][WORST] <= SHORT_WORST_SECONDS else row
 
 
 def _traces(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
@@ -158,6 +170,8 @@ def _traces(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
                 duration(one["avg_wait_large_s"]),
                 duration(one["p99_wait_large_s"]),
                 _shown(_ratio(runs, policy, EASY, "p99_wait_large_s")),
+                duration(one.get(WORST)),
+                _shown(_ratio(runs, policy, EASY, WORST)),
                 f"{one['utilization']:.1%}",
                 f"{one['preemptions_per_job']:.2f}",
                 f"{one['lost_fraction']:.2%}",
@@ -191,7 +205,7 @@ def _speed(runs: Sequence[Figures]) -> Iterator[Sequence[str]]:
 
 def _ratio(runs: dict[str, Figures], policy: str, reference: str, name: str) -> float | None:
     """Return the ratio of a figure to the reference's; None if either has none."""
-    value, other = runs[policy][name], runs[reference][name]
+    value, other = runs[policy].get(name), runs[reference].get(name)
     if value is None or other is None:
         return None
     return value / other if other else 1.0 if value == other else float("inf")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from builders import P5
 from trainmaster.domain.capacity.read_limits import FIRST
 from trainmaster.domain.jobs.job import JobState
-from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.domain.policy.settings import Gittins, Order, Policy
 from world import BRISK, World
 
 MANY = FIRST + 12
 
 
 def test_of_a_lane_deeper_than_a_pass_reads_all_displace_those_that_have_received_more_within_two_stops():
-    policy = Policy(order=Order.LEAST_ATTAINED_SERVICE, max_actions=2 * MANY)
+    at_once = Gittins(average_weight=100, restart_budget=1, switch_ratio=1)
+    policy = Policy(order=Order.GITTINS, gittins=at_once, max_actions=2 * MANY)
     world = World(pools=f"{P5}={MANY}", policy=policy, profile=BRISK)
     for number in range(MANY):
         world.submit(f"served{number:03}", training_seconds=40_000)

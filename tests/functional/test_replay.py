@@ -126,9 +126,9 @@ def test_every_order_does_all_work_within_the_cap_and_pays_for_each_restart(orde
     assert min(usage.waiting for usage in usage_over_time(results)) >= 0
 
 
-def test_least_attained_service_preempts_and_the_restart_is_lost():
+def test_gittins_preempts_and_the_restart_is_lost():
     long, short = job(0, 40 * 3600, CAP), job(20 * 3600, 600, CAP)
-    first, second = replayed([long, short], Order.LEAST_ATTAINED_SERVICE)
+    first, second = replayed([long, short], Order.GITTINS)
     assert second.finish < first.finish
     assert (first.preemptions, first.lost) == (1, 300)
     assert first.wait == pytest.approx(600 + 300)

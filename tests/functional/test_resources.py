@@ -408,7 +408,7 @@ def test_waiting_jobs_have_a_position_and_an_estimate_for_current_pools():
     assert (told["huge"].position, told["huge"].estimated_start) == (1, None)
 
 
-@pytest.mark.parametrize("order", ["fifo", "backfill", "least-attained-service", "fair"])
+@pytest.mark.parametrize("order", ["fifo", "backfill", "gittins", "fair"])
 def test_no_order_trips_over_a_job_that_no_pool_could_hold(order):
     world = a_world(Pool(P4, 1))
     world.api_context.store.set_settings(policy=Policy(order=order))

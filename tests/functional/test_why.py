@@ -304,9 +304,9 @@ class TestPositions:
         shown = {job["jobName"]: job["position"] for job in world.get("/queue").body["jobs"]}
         assert shown["owner"] == 1
 
-    def test_least_attained_service_has_its_own(self):
+    def test_the_order_gittins_has_its_own(self):
         served = a_job("served", entry_time=at(-9000))
-        world = a_world(running("r", 4), served, a_job("fresh"), policy=Policy(order=Order.LEAST_ATTAINED_SERVICE))
+        world = a_world(running("r", 4), served, a_job("fresh"), policy=Policy(order=Order.GITTINS))
         shown = {job["jobName"]: job["position"] for job in world.get("/queue").body["jobs"]}
         assert sorted(shown.values()) == [1, 2]
 

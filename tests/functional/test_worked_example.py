@@ -22,9 +22,7 @@ from trainmaster.planner.orders.ranking import Ranking
 from trainmaster.planner.preemption.preempt import Candidates
 
 SOURCE = DOCS.parent / "src" / "trainmaster"
-HOW_IT_DECIDES, ATTAINED = (
-    DOCS / "explanation" / f"{name}.md" for name in ("how-it-decides", "least-attained-service")
-)
+HOW_IT_DECIDES, GITTINS = (DOCS / "explanation" / f"{name}.md" for name in ("how-it-decides", "gittins"))
 
 
 def hour(text: str) -> timedelta:
@@ -143,7 +141,7 @@ def shown(value: object) -> str:
     return f"{value:,g}" if isinstance(value, int | float) else str(value)
 
 
-@pytest.mark.parametrize("page", [HOW_IT_DECIDES, ATTAINED], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [HOW_IT_DECIDES, GITTINS], ids=lambda page: page.stem)
 def test_the_figures_of_the_page_are_those_of_the_code(page):
     rows = table(section(page, "The figures"), "figure")
     wrong = {row[2]: shown(value_of(plain(row[2]))) for row in rows if shown(value_of(plain(row[2]))) != row[1]}

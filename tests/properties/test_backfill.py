@@ -12,7 +12,6 @@ from builders import P5, a_job, a_pool, at, pools_of
 from instant_sim import InstantSim
 from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.reasons.capacity import WaitsForCapacity
-from trainmaster.planner.orders.least_attained_service import PROTECTED_FROM_EQUALS
 
 CAP = 8
 HOUR = timedelta(hours=1)
@@ -86,9 +85,9 @@ def test_the_largest_job_waits_no_longer_than_patience_and_what_runs_then(order,
     sim.run(arrivals(stream, honest=False))
     name = next(name for name, job in sim.jobs.items() if job.demand.size == CAP)
     ahead = sum(1 for job in sim.jobs.values() if job.order < sim.jobs[name].order)
-    # Those that were before it in the queue may be out of patience too; each runs for at most 9,000 seconds. By least
-    # attained service it need not wait for what runs to end, but for its half hour.
-    pins = PROTECTED_FROM_EQUALS if order is Order.LEAST_ATTAINED_SERVICE else timedelta(0)
+    # Those that were before it in the queue may be out of patience too; each runs for at most 9,000 seconds. Under
+    # `gittins` it need not wait for what runs to end, but for the shortest attempt.
+    pins = Policy().gittins.min_attempt if order is Order.GITTINS else timedelta(0)
     assert sim.wait_of(name) <= PATIENCE + pins + timedelta(seconds=9_000) * (1 + ahead)
 
 

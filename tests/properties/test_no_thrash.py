@@ -15,7 +15,7 @@ from builders import G5, P5, a_job, a_pool
 from planner_sim import PlannerSim
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
-from trainmaster.domain.policy.settings import Order, Policy, Preemption, Share
+from trainmaster.domain.policy.settings import Gittins, Order, Policy, Preemption, Share
 from trainmaster.local.simulator import Profile
 from world import World
 
@@ -138,13 +138,14 @@ def test_preemptions_by_priority_never_cycle(jobs, order, rules, stop):
 
 @given(comers, queue_rules, stops)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_by_levels_two_jobs_change_places_only_after_real_work(jobs, rules, stop):
-    """Levels change as jobs receive service, so equals may change places; but each time after half an hour at least."""
-    sim = played(jobs, Policy(order=Order.LEAST_ATTAINED_SERVICE, preemption=rules), stop)
+def test_under_gittins_two_jobs_change_places_only_after_the_shortest_attempt(jobs, rules, stop):
+    """Places change as jobs work, so equals may change places; but each time after the shortest attempt at least."""
+    eager = Gittins(average_weight=10, restart_budget=1, switch_ratio=1)
+    sim = played(jobs, Policy(order=Order.GITTINS, gittins=eager, preemption=rules), stop)
     for before, after in combinations(sim.swaps, 2):
         if (before.victim, before.winner) == (after.winner, after.victim):
             assert sim.job(before.victim).priority == sim.job(before.winner).priority
-            assert after.at - before.at >= timedelta(minutes=30)
+            assert after.at - before.at >= Policy().gittins.min_attempt
     assert obeyed(sim, rules)
 
 

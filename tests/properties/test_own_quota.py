@@ -67,7 +67,7 @@ def borrows(snapshot: Snapshot, job: Job) -> bool:
     """True if the job would borrow even if every job stopped that it or an owner of another share may preempt."""
     entitlement = entitlements_of(snapshot).of(job.share)
     safe = {name for pool in POOLS for name in best_within(entitlement, snapshot.active, pool)}
-    by_level = snapshot.policy.order is Order.LEAST_ATTAINED_SERVICE
+    by_level = snapshot.policy.order is Order.GITTINS
     return not fits_quota(snapshot, job, *(j for j in not_outranked(snapshot, job, equals=by_level) if j.name in safe))
 
 

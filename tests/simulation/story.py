@@ -11,7 +11,7 @@ from builders import G5, P5
 from simulation import acts
 from simulation.acts import G6, PLAN, SPOT, TYPES, Act, Printed
 
-ORDERS = ("fifo", "backfill", "least-attained-service", "fair")
+ORDERS = ("fifo", "backfill", "gittins", "fair")
 HOOKS = ("restart", "members", "custom")
 STATUSES = ("Completed", "Stopped", "Stopping", "Failed")
 STORE_FAULTS = ("throttled", "unavailable", "lost")

@@ -23,7 +23,7 @@ _Policy = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="fifo, backfill, least-attained-service, fair; or a baseline that knows every duration: baseline-fifo, "
+        help="fifo, backfill, gittins, fair; or a baseline that knows every duration: baseline-fifo, "
         "baseline-skip, baseline-easy, baseline-sjf, baseline-srpt. May be repeated with --compare. "
         "Default: backfill; all policies with --compare.",
     ),

@@ -183,7 +183,7 @@ class EndpointPoolsContract:
 
     @pytest.mark.parametrize("preemptible", [True, False])
     def test_w15_equals_could_step_aside_where_the_order_of_the_queue_lets_them(self, engine, preemptible):
-        store = engine.open(policy=Policy(order=Order.LEAST_ATTAINED_SERVICE))
+        store = engine.open(policy=Policy(order=Order.GITTINS))
         self.fill(store, running={"preemptible": preemptible})
         assert len(store.begin_pass().waiting) == (FIRST_OF_SERVICE if preemptible else FIRST_OF_FULL)
 

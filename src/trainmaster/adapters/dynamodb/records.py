@@ -23,14 +23,16 @@ from trainmaster.adapters.dynamodb.table import ABSENT, Action, Guard, Table
 from trainmaster.domain.elastic.scaling import KindCurve, ScalingCurve
 from trainmaster.domain.events.publication import Publication
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.jobs.run_times import History, Sketch
+from trainmaster.domain.jobs.run_times import History, RestartCost, Sketch
 from trainmaster.domain.records import Records, booked
 from trainmaster.domain.shares.charging import books
 from trainmaster.domain.shares.thresholds import Reached, Told, told_after
 from trainmaster.domain.shares.usage import UNIX_EPOCH, Account, Usage
 
 RECORDS: Key = (STATE, "records")
-_MEMBERS = frozenset({"kinds", "startups", "waits", "pauses", "curves", "accounts", "released", "freed", "told"})
+_MEMBERS = frozenset(
+    {"kinds", "startups", "waits", "pauses", "curves", "restarts", "accounts", "released", "freed", "told"}
+)
 _PARTS = 100
 """Weights are stored in hundredths."""
 
@@ -110,6 +112,7 @@ def _history(history: History) -> dict[str, Any]:
         "waits": _pairs(history.waits),
         **({"pauses": {hook: round(seconds, 1) for hook, seconds in history.pauses.items()}} if history.pauses else {}),
         **({"curves": {kind: _curve(known) for kind, known in history.curves.items()}} if history.curves else {}),
+        "restarts": [_short(round(history.restarts.worked, 1)), _short(round(history.restarts.restarts, 1))],
     }
 
 
@@ -125,7 +128,8 @@ def _read_history(values: Mapping[str, Any]) -> History:
     kinds = {kind: _read_sketch(numbers) for kind, *numbers in values.get("kinds", [])}
     waits = dict(_read_pairs(values.get("waits", [])))
     curves = {kind: _read_curve(*numbers) for kind, numbers in values.get("curves", {}).items()}
-    return History(kinds, values.get("startups", {}), waits, values.get("pauses", {}), curves)
+    restarts = RestartCost(*map(float, values.get("restarts", [])[:2]))
+    return History(kinds, values.get("startups", {}), waits, values.get("pauses", {}), curves, restarts)
 
 
 def _cut(sketch: Sketch) -> dict[int, int]:

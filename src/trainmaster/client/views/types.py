@@ -78,7 +78,7 @@ Lending = Literal["reserve", "lend", "lend-and-borrow"]
 """Use of the units that a share does not use itself (AWS Batch quota shares, "resource sharing")."""
 
 
-Order = Literal["fifo", "backfill", "least-attained-service", "fair"]
+Order = Literal["fifo", "backfill", "gittins", "fair"]
 """Order of jobs of equal priority."""
 
 

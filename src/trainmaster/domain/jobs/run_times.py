@@ -27,10 +27,17 @@ BUCKETS = 36
 """Up to 30 s * 2^17.5, or 64 days: SageMaker's longest run is 28."""
 FADES = 0.99
 """Factor by which each end reduces earlier weights; about the last hundred jobs of a class count."""
+MAX_COUNTED = 1_000.0
+"""Weight of a wide class at which all its weights halve. Rare long jobs decide about the order, so they fade slowly."""
 ENOUGH = 8.0
 """Weight at which a class counts as much as the next wider class."""
 MAX_KINDS = 48
 """Stored classes; the one seen longest ago is dropped first."""
+
+RESTART_SECONDS = 300.0
+"""Least cost of a restart, in seconds of all GPUs of the job: it loads container, data and model again."""
+RESTARTS_FADE = 0.999
+"""Factor by which each end of an attempt reduces what was counted before; about the last thousand attempts count."""
 
 LARGE = 8
 """Accelerators from which a job counts as large: a whole instance and more."""
@@ -62,11 +69,15 @@ class Sketch:
         """The sum of the weights."""
         return sum(self.weights.values())
 
-    def after(self, seconds: float) -> Sketch:
-        """Return the sketch after another job ran this long."""
-        faded = {bucket: weight * FADES for bucket, weight in self.weights.items() if weight * FADES >= _NOTHING}
+    def after(self, seconds: float, fades: float = FADES) -> Sketch:
+        """Return the sketch, its weights multiplied by `fades`, after another job ran this long."""
+        faded = {at: weight * fades for at, weight in self.weights.items() if weight * fades >= _NOTHING}
         bucket = bucket_of(seconds)
         return Sketch({**faded, bucket: faded.get(bucket, 0.0) + 1.0})
+
+    def counted(self, seconds: float) -> Sketch:
+        """Return the same for a class of many jobs, in which weights halve only once they are `MAX_COUNTED`."""
+        return self.after(seconds, 1.0 if self.total < MAX_COUNTED else 0.5)
 
 
 _NOTHING = 0.005
@@ -81,15 +92,44 @@ def bucket_of(seconds: float) -> int:
 
 def edges_of(bucket: int) -> tuple[float, float]:
     """Return the shortest and longest run time of a bucket, in seconds."""
-    return _EDGES[bucket], _EDGES[bucket + 1]
+    return EDGES[bucket], EDGES[bucket + 1]
 
 
-_EDGES = (0.0, *(FIRST_EDGE * 2 ** (bucket / PER_OCTAVE) for bucket in range(BUCKETS)))
+EDGES = (0.0, *(FIRST_EDGE * 2 ** (bucket / PER_OCTAVE) for bucket in range(BUCKETS)))
+"""Edges of the buckets in seconds, ascending."""
 
 
 def wait_bucket(seconds: float) -> int:
     """Return the bucket of a wait; a few dozen buckets cover years."""
     return 0 if seconds <= MIN_WAIT else 1 + math.floor(4 * math.log2(seconds / MIN_WAIT))
+
+
+@dataclass(frozen=True, slots=True)
+class RestartCost:
+    """GPU-seconds of attempts, by which the order `gittins` limits restarts.
+
+    Attributes:
+        worked: of all.
+        restarts: that preemptions have cost.
+    """
+
+    worked: float = 0.0
+    restarts: float = 0.0
+
+    def plus(self, worked: float, restarts: float) -> RestartCost:
+        """Return the sum."""
+        return RestartCost(self.worked + worked, self.restarts + restarts)
+
+    def after(self, worked: float, restarts: float) -> RestartCost:
+        """Return what counts after another attempt has ended."""
+        return RestartCost(self.worked * RESTARTS_FADE + worked, self.restarts * RESTARTS_FADE + restarts)
+
+    def exceeds(self, budget: float) -> bool:
+        """Return True if restarts have cost more than this part of the work."""
+        return self.restarts > budget * self.worked
+
+
+NO_COST = RestartCost()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +142,7 @@ class History:
         waits: number of ended large jobs by the bucket of their time without work (`wait_bucket`).
         pauses: seconds that a resize costs a job, smoothed, by hook (`elastic.Hook`).
         curves: how elastic jobs that reported their speed scale, by class.
+        restarts: GPU time of ended attempts, and of the restarts that their preemptions cost.
     """
 
     kinds: Mapping[str, Sketch] = field(default_factory=dict)
@@ -109,13 +150,21 @@ class History:
     waits: Mapping[int, int] = field(default_factory=dict)
     pauses: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, KindCurve] = field(default_factory=dict)
+    restarts: RestartCost = NO_COST
     _tails: dict[tuple[str, ...], _Tails] = field(default_factory=dict, init=False, repr=False, compare=False)
     _fresh: dict[_Asked, float | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def after(self, job: Job, gpus: int = 1) -> History:
         """Return the history after an attempt on this many accelerators, and possibly its job, has ended."""
         waits = self._waits_after(job) if gpus >= LARGE else self.waits
-        return History(self._kinds_after(job), self._startups_after(job), waits, self.pauses, self._curves_after(job))
+        return History(
+            self._kinds_after(job),
+            self._startups_after(job),
+            waits,
+            self.pauses,
+            self._curves_after(job),
+            self._restarts_after(job, gpus),
+        )
 
     def paused(self, job: Job, seconds: float) -> History:
         """Return the history after a resize cost this elastic job that many seconds."""
@@ -174,7 +223,7 @@ class History:
 
     def _time_of_work(self, job: Job, work: Work, elapsed: float, quantile: float) -> float:
         """Return the same for another kind of job: its classes remember the time of a job of standard length."""
-        classes, given = work.run_time_classes, _given(job)
+        classes, given = work.run_time_classes, given_units(job)
         length = work.length(given)
         found = self._time(classes, elapsed / length, quantile) if classes[-1] in self.kinds else None
         return work.prior_run_time(given, elapsed, quantile) if found is None else found * length
@@ -194,7 +243,7 @@ class History:
             return None if not self.kinds else 2 * elapsed
         left = given * (1 - quantile)
         bucket, before, after = _bucket_at(parts, left, first, given)
-        lower, upper = _EDGES[bucket], _EDGES[bucket + 1]
+        lower, upper = EDGES[bucket], EDGES[bucket + 1]
         lower, weight = max(lower, elapsed), before - after
         return lower + (upper - lower) * min(max((before - left) / weight, 0.0), 1.0) if weight > 0 else lower
 
@@ -244,10 +293,12 @@ class History:
         if job.state not in ENDED or seconds <= 0:
             return self.kinds
         if job.work is not None:
-            seconds /= job.work.length(_given(job))
+            seconds /= job.work.length(given_units(job))
         kinds = dict(self.kinds)
-        for kind in kinds_of(job):
-            kinds[kind] = kinds.pop(kind, _EMPTY).after(seconds)
+        narrowest, *wider = kinds_of(job)
+        kinds[narrowest] = kinds.pop(narrowest, _EMPTY).after(seconds)
+        for kind in wider:
+            kinds[kind] = kinds.pop(kind, _EMPTY).counted(seconds)
         return _kept(kinds)
 
     def _curves_after(self, job: Job) -> Mapping[str, KindCurve]:
@@ -257,6 +308,18 @@ class History:
         for kind in kinds_of(job):
             curves[kind] = curves.pop(kind, KindCurve()).after(curve)
         return _kept(curves)
+
+    def restart_cost(self, job: Job) -> float:
+        """Return the seconds of all its GPUs that a restart costs a job: its start, and the work that it loses."""
+        start = max(self.startup(job), RESTART_SECONDS)
+        return start if job.checkpointed or job.attempt is None else start + job.attempt.ran
+
+    def _restarts_after(self, job: Job, gpus: int) -> RestartCost:
+        attempt = job.attempt
+        if attempt is None:
+            return self.restarts
+        preempted = attempt.outcome is Outcome.PREEMPTED
+        return self.restarts.after(attempt.ran * gpus, self.restart_cost(job) * gpus if preempted else 0.0)
 
     def _startups_after(self, job: Job) -> Mapping[str, float]:
         attempt = job.attempt
@@ -305,7 +368,7 @@ def _bucket_at(parts: _Parts, left: float, first: int, given: float) -> tuple[in
     return first, before, after
 
 
-def _given(job: Job) -> int:
+def given_units(job: Job) -> int:
     """Return the units that the job was given last, or would be."""
     given = 0 if job.attempt is None else job.attempt.given
     return given or job.demand.size

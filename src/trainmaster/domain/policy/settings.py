@@ -64,13 +64,13 @@ class Order(StrEnum):
 
     fifo: first in, first out; no job passes an equal that waits for the same pool.
     backfill: EASY backfill; later jobs pass if they delay none of the first blocked ones (Lifka, 1995).
-    least-attained-service: jobs with the least service run first, by discrete levels (Tiresias, NSDI 2019).
+    gittins: jobs with little work left go first, the more so the longer the queue (Yu and Scully, 2024).
     fair: jobs of the share with the least usage of its entitlement go first, then as `backfill`.
     """
 
     FIFO = "fifo"
     BACKFILL = "backfill"
-    LEAST_ATTAINED_SERVICE = ("least-attained-service", True)
+    GITTINS = ("gittins", True)
     FAIR = "fair"
 
     preempts_equals: bool
@@ -82,6 +82,11 @@ class Order(StrEnum):
         member._value_ = value
         member.preempts_equals = preempts_equals
         return member
+
+    @classmethod
+    def _missing_(cls, value: object) -> Order | None:
+        """Return the order that has replaced one of this name, which settings and exports may still hold."""
+        return cls.GITTINS if value == "least-attained-service" else None
 
 
 class Placement(StrEnum):
@@ -330,11 +335,36 @@ class Resizes:
     ] = 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class Gittins:
+    """The four parameters of the order `gittins` (Yu and Scully, 2024)."""
+
+    average_weight: Annotated[
+        float,
+        Setting(
+            "How much short average times count against the longest waits: 0 for order of arrival; the larger, the "
+            "earlier jobs that are expected to end soon."
+        ),
+    ] = 0.3
+    restart_budget: Annotated[
+        float,
+        Setting("Part of the GPU time that restarts may cost; beyond it, jobs do not preempt equals.", maximum=1),
+    ] = 0.01
+    min_attempt: Annotated[
+        timedelta, _span("Shortest attempt: the run time before which equals do not preempt a job.")
+    ] = timedelta(hours=1)
+    switch_ratio: Annotated[
+        float,
+        Setting("How many times better than a running job a waiting one has to be to take its place.", minimum=1),
+    ] = 3.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """All settings of a queue but its pools."""
 
     order: Annotated[Order, Setting("Order of jobs of equal priority.")] = Order.BACKFILL
+    gittins: Annotated[Gittins, Setting("Parameters of the order `gittins`.")] = field(default_factory=Gittins)
     reservations: Annotated[
         int,
         Setting(

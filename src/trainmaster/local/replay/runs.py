@@ -20,7 +20,7 @@ from trainmaster.local.simulator.clock import EPOCH
 POLICIES: tuple[str, ...] = (*(order.value for order in Order), *REFERENCE_POLICIES)
 REFERENCE = "baseline-skip"
 """Reference of a comparison: the behavior of most queues."""
-RATIOS = ("avg_jct_s", "p99_jct_s", "avg_wait_s", "avg_wait_large_s", "p99_wait_large_s")
+RATIOS = ("avg_jct_s", "p99_jct_s", "avg_wait_s", "avg_wait_large_s", "p99_wait_large_s", "worst5_wait_large_s")
 """Figures that a comparison divides by the reference's."""
 
 

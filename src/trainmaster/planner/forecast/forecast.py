@@ -54,7 +54,10 @@ def estimate(
         wanted: names of waiting jobs.
     """
     request = ForecastRequest.of(snapshot, now, rng, schedule, wanted)
-    low, expected, high = (request.answer(quantile) for quantile in (LOW, EXPECTED, HIGH))
+    expected, high = request.answer(EXPECTED), request.answer(HIGH)
+    # Where equals preempt each other, a job waits for no certain end: the next of any may let it start.
+    anytime = snapshot.policy.order.preempts_equals
+    low = dict.fromkeys(expected, now) if anytime else request.answer(LOW)
     found = expected.keys() & low.keys() & high.keys()
     return {name: range_of(low[name], expected[name], high[name]) for name in found}
 

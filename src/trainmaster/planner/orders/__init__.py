@@ -9,11 +9,11 @@ from trainmaster.domain.policy.settings import Policy
 from trainmaster.planner.orders.backfill import Backfill
 from trainmaster.planner.orders.fair import Fair
 from trainmaster.planner.orders.fifo import Fifo
-from trainmaster.planner.orders.least_attained_service import LeastAttainedService
+from trainmaster.planner.orders.gittins.order import GittinsOrder
 from trainmaster.planner.orders.ranking import Ranking
 from trainmaster.planner.orders.strategy import OrderStrategy
 
-ORDERS: dict[str, OrderStrategy] = {order.name: order for order in (Fifo(), Backfill(), LeastAttainedService(), Fair())}
+ORDERS: dict[str, OrderStrategy] = {order.name: order for order in (Fifo(), Backfill(), GittinsOrder(), Fair())}
 
 
 def order_of(policy: Policy) -> OrderStrategy:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from trainmaster.local.replay.forecasts import StartEstimate, eta_figures
 from trainmaster.local.replay.progress import Bar
-from trainmaster.local.replay.report.figures import figures, jain, percentile
+from trainmaster.local.replay.report.figures import figures, jain, mean_of_worst, percentile
 from trainmaster.local.replay.report.results import JobResult, Usage, usage_over_time
 from trainmaster.local.replay.report.tables import comparison, duration, one_table
 from trainmaster.local.replay.runs import Run
@@ -30,7 +30,7 @@ def test_the_figures_of_a_run_done_by_hand():
     assert found["p50_jct_s"] == 160
     assert found["p99_jct_s"] == 110 + 0.99 * 100
     assert found["avg_wait_s"] == (10 + 130) / 2
-    assert found["avg_wait_large_s"] == found["p99_wait_large_s"] == 130
+    assert found["avg_wait_large_s"] == found["p99_wait_large_s"] == found["worst5_wait_large_s"] == 130
     assert found["utilization"] == pytest.approx((200 + 640) / (8 * 210), abs=1e-6)
     assert found["preemptions_per_job"] == 0.5
     assert found["lost_fraction"] == pytest.approx(240 / (200 + 880), abs=1e-6)
@@ -52,7 +52,14 @@ def test_the_queue_and_the_units_in_use_are_counted_at_each_change():
 
 
 def test_without_large_jobs_their_figures_are_none():
-    assert figures([SMALL], cap=8)["p99_wait_large_s"] is None
+    found = figures([SMALL], cap=8)
+    assert found["p99_wait_large_s"] is found["worst5_wait_large_s"] is None
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=60), st.floats(0.01, 1))
+def test_the_mean_of_the_worst_lies_between_the_percentile_and_the_maximum(values, fraction):
+    assert percentile(values, 1 - fraction) - 1e-6 <= mean_of_worst(values, fraction) <= max(values)
+    assert mean_of_worst(values, 1) == pytest.approx(statistics.fmean(values))
 
 
 def test_a_job_that_takes_no_time_divides_by_nothing():

@@ -11,13 +11,15 @@ from trainmaster.local.replay.report.results import JobResult, makespan
 
 LARGE = 8
 """GPUs of the smallest large job: a whole machine of the largest types."""
+WORST = 0.05
+"""Part of the large jobs, those that waited longest, whose mean wait is reported: one job alone does not decide it."""
 _CLASSES = ((1, 1, "1"), (2, 7, "2-7"), (8, 31, "8-31"), (32, None, "32+"))
 
 
 def figures(results: Sequence[JobResult], cap: int) -> dict[str, Any]:
     """Return all figures of a run on a pool of `cap` units, by the names that `--json` prints; times in seconds.
 
-    `avg_wait_large_s` and `p99_wait_large_s` are None without large jobs.
+    `avg_wait_large_s`, `p99_wait_large_s` and `worst5_wait_large_s` are None without large jobs.
     """
     large = [each for each in results if each.job.gpus >= LARGE]
     work = sum(each.job.gpus * each.job.duration for each in results)
@@ -28,6 +30,7 @@ def figures(results: Sequence[JobResult], cap: int) -> dict[str, Any]:
         **_times("jct", [each.jct for each in results]),
         **_times("wait", [each.wait for each in results]),
         **_times("wait_large", [each.wait for each in large]),
+        "worst5_wait_large_s": _round(mean_of_worst([each.wait for each in large], WORST)) if large else None,
         "utilization": _round(work / (cap * span), 6) if span else 0.0,
         "makespan_s": _round(span),
         "preemptions_per_job": _round(sum(each.preemptions for each in results) / len(results), 6),
@@ -64,6 +67,13 @@ def percentile(values: Iterable[float], fraction: float) -> float:
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def mean_of_worst(values: Iterable[float], fraction: float) -> float:
+    """Return the mean of the largest values, this fraction of them and at least one (conditional value at risk)."""
+    ordered = sorted(values, reverse=True)
+    worst = ordered[: max(math.ceil(fraction * len(ordered)), 1)]
+    return sum(worst) / len(worst)
 
 
 def _progress_by_share(results: Sequence[JobResult]) -> Mapping[str, float]:

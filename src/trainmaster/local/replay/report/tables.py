@@ -20,6 +20,7 @@ _TITLES = {
     "p99_wait_s": "p99 Wait",
     "avg_wait_large_s": "Avg Wait 8+",
     "p99_wait_large_s": "p99 Wait 8+",
+    "worst5_wait_large_s": "Worst 5% Wait 8+",
 }
 
 

@@ -1,0 +1,188 @@
+"""The other parts of `gittins`: boost, filling, restart budget, joined pools, learned classes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import G5, P5, a_job, a_pool, a_running_job, a_snapshot, at
+from trainmaster.domain.jobs.attempt import Outcome
+from trainmaster.domain.jobs.run_times import MAX_COUNTED, NO_COST, RESTART_SECONDS, History, RestartCost, Sketch
+from trainmaster.domain.records import Records
+from trainmaster.planner.orders.gittins.boost import SHORTEST_HORIZON, boost, horizon, work
+from trainmaster.planner.orders.gittins.competition import Competitions
+from trainmaster.planner.orders.gittins.filling import server_filling
+from trainmaster.planner.orders.gittins.learned import LearnedLifetimes
+
+seconds = st.floats(1.0, 1e7)
+widths = st.lists(st.integers(1, 64), max_size=12)
+
+
+# -- boost ------------------------------------------------------------------------------------------------------------
+
+
+@given(seconds, seconds)
+def test_the_boost_inverts_the_published_formula(needed, span):
+    """exp(-boost / T) = 1 - exp(-x / T)."""
+    assert math.exp(-boost(needed, span) / span) == pytest.approx(-math.expm1(-needed / span), rel=1e-9)
+
+
+@given(seconds, seconds, seconds)
+def test_the_less_work_the_longer_the_boost_and_the_longer_the_horizon_too(needed, more, span):
+    assert boost(needed, span) >= boost(needed + more, span) >= 0
+    assert boost(needed, span + more) >= boost(needed, span) * (1 - 1e-9)
+
+
+@given(seconds, seconds, seconds)
+def test_for_a_long_horizon_only_the_ratio_of_work_decides(one, other, span):
+    """ln(x'/x) horizons lie between two jobs, which then no difference of arrival makes up for: the Gittins order."""
+    deep = 1e6 * max(one, other, span)
+    assert boost(one, deep) - boost(other, deep) == pytest.approx(deep * math.log(other / one), abs=1e-5 * deep)
+
+
+@given(seconds)
+def test_for_a_short_queue_no_job_of_ordinary_work_is_boosted(needed):
+    assert boost(needed + 31 * SHORTEST_HORIZON, horizon(0.3, 0.0)) == 0
+
+
+@given(st.floats(0, 10), st.floats(0, 1e9))
+def test_the_horizon_is_a_part_of_the_time_to_drain_the_queue(weight, drain):
+    assert horizon(weight, drain) == max(SHORTEST_HORIZON, weight * drain)
+
+
+@given(seconds, st.integers(1, 64))
+def test_work_counts_all_gpus_of_a_job(index, gpus):
+    assert work(index, 2 * gpus, 128) == pytest.approx(2 * work(index, gpus, 128))
+
+
+# -- filling ----------------------------------------------------------------------------------------------------------
+
+
+@given(widths, st.integers(-8, 128))
+def test_only_the_jobs_that_fill_the_pool_change_places(found, capacity):
+    places = server_filling(found, capacity)
+    count = next((n for n in range(len(found) + 1) if sum(found[:n]) >= capacity), len(found))
+    assert sorted(places[:count]) == list(range(count))
+    assert places[count:] == list(range(count, len(found)))
+
+
+@given(st.lists(st.sampled_from([1, 2, 4, 8, 16]), max_size=40))
+def test_with_widths_of_powers_of_two_no_unit_of_such_a_pool_stays_idle(found):
+    """The theorem of the paper: placed greedily, the widest first, they fill it exactly if there are enough."""
+    left = 16
+    for place in server_filling(found, 16):
+        left -= found[place] if found[place] <= left else 0
+    assert left == max(16 - sum(found), 0)
+
+
+@given(widths)
+def test_jobs_that_all_fit_stay_in_order(found):
+    assert server_filling(found, sum(found)) == list(range(len(found)))
+
+
+# -- restart budget ---------------------------------------------------------------------------------------------------
+
+
+def ended(number, *, ran=3_600, outcome=Outcome.PREEMPTED, checkpointed=True):
+    job = a_running_job(f"j{number}", now=at(0), entry_time=at(0), units={P5: 2})
+    return replace(job, attempt=replace(job.attempt, ended_at=at(ran), outcome=outcome), checkpointed=checkpointed)
+
+
+def test_the_budget_counts_gpu_time_of_all_attempts_and_of_the_restarts_after_preemptions():
+    history = History().after(ended(1, outcome=Outcome.COMPLETED), 2)
+    assert history.restarts == RestartCost(7_200, 0)
+    assert not history.restarts.exceeds(0)
+    assert history.after(ended(2), 2).restarts.restarts == 2 * RESTART_SECONDS
+
+
+def test_a_job_without_checkpoints_loses_all_that_it_has_done():
+    history = History().after(ended(1, checkpointed=False), 2)
+    assert history.restarts.restarts == 2 * (RESTART_SECONDS + 3_600)
+
+
+def test_a_long_start_up_counts_in_full():
+    slow = ended(1, outcome=Outcome.COMPLETED)
+    history = History().after(replace(slow, attempt=replace(slow.attempt, created_at=at(-900))), 2)
+    assert history.restart_cost(ended(2)) == 900
+
+
+@given(st.lists(st.tuples(seconds, st.floats(0, 1e5)), min_size=1, max_size=30), st.floats(0, 1))
+def test_the_budget_is_a_part_of_the_work_and_old_attempts_fade_from_both(attempts, budget):
+    cost = NO_COST
+    for worked, restart in attempts:
+        cost = cost.after(worked, restart)
+    assert cost.exceeds(budget) == (cost.restarts > budget * cost.worked)
+    assert 0 <= cost.worked <= sum(worked for worked, _ in attempts) * (1 + 1e-9)
+    assert cost.plus(1.0, 0.0).worked == cost.worked + 1
+
+
+# -- joined pools -----------------------------------------------------------------------------------------------------
+
+
+def test_pools_compete_where_a_job_could_run_in_either():
+    one, other, third = a_pool(P5, 4), a_pool(G5, 8), a_pool("ml.g6.xlarge", 16)
+    pools = {pool.name: pool for pool in (one, other, third)}
+    jobs = [a_job("p", units={P5: 1}), a_job("g", units={G5: 1}), a_job("x", units={"ml.g6.xlarge": 1})]
+    apart = Competitions.of(pools, {P5: 1}, jobs)
+    assert len({apart.group(job) for job in jobs}) == 3
+    assert apart.capacity(apart.group(jobs[0])) == 3 * max(one.accelerators, 1)
+    both = a_job("both")
+    both = replace(both, demand=replace(both.demand, alternatives=({P5: 1}, {G5: 2})))
+    joined = Competitions.of(pools, {}, [*jobs, both])
+    assert joined.group(jobs[0]) == joined.group(jobs[1]) == joined.group(both) != joined.group(jobs[2])
+    assert joined.capacity(joined.group(both)) == 4 * max(one.accelerators, 1) + 8 * max(other.accelerators, 1)
+
+
+# -- learned classes --------------------------------------------------------------------------------------------------
+
+
+def learned(*jobs, history):
+    snapshot = a_snapshot(pools=[a_pool(cap=64)], active=[job for job in jobs if job.units])
+    return LearnedLifetimes.of(replace(snapshot, records=Records(history=history)), at(7_200))
+
+
+def after(history, count, *, ran, units=1, image=""):
+    for number in range(count):
+        job = a_running_job(f"e{ran}-{units}-{number}", now=at(0), entry_time=at(0), units={P5: units})
+        job = replace(job, container_image=image, attempt=replace(job.attempt, ended_at=at(ran)))
+        history = history.after(replace(job, state="completed", ended_at=at(ran)), 1)
+    return history
+
+
+def test_nothing_is_known_before_the_first_end():
+    assert learned(history=History()).lifetimes(a_job("x")) is None
+
+
+def test_each_width_class_learns_for_itself():
+    history = after(after(History(), 30, ran=600), 30, ran=36_000, units=8)
+    found = learned(history=history)
+    assert found.lifetimes(a_job("narrow", units={P5: 1})).index(0) < 3_600
+    assert found.lifetimes(a_job("wide", units={P5: 8})).index(0) > 3_600
+
+
+def test_a_kind_counts_once_it_has_shown_enough():
+    """Most jobs of one instance take ten hours. Those of one image take ten minutes; three ends do not prove it."""
+    common, own = after(History(), 40, ran=36_000, image="common"), replace(a_job("x"), container_image="quick")
+    few, many = (learned(history=after(common, count, ran=600, image="quick")) for count in (3, 12))
+    assert many.lifetimes(own).index(0) < 3_600 < few.lifetimes(own).residual(0)
+    assert many.lifetimes(own).residual(0) < few.lifetimes(own).residual(0)
+
+
+def test_jobs_that_still_run_show_that_their_class_is_longer_than_its_ends():
+    history = after(History(), 10, ran=600)
+    running = [a_running_job(f"r{n}", now=at(0), entry_time=at(0), units={P5: 1}) for n in range(10)]
+    job = a_job("x", units={P5: 1})
+    alone, beside = learned(history=history), learned(*running, history=history)
+    assert beside.lifetimes(job).residual(0) > alone.lifetimes(job).residual(0)
+
+
+def test_wide_classes_remember_a_thousand_jobs_and_halve_then():
+    sketch = Sketch({20: 1.0})
+    for _ in range(int(MAX_COUNTED) - 1):
+        sketch = sketch.counted(60)
+    assert sketch.weights[20] == 1
+    assert sketch.counted(60).weights == {20: 0.5, 3: (MAX_COUNTED - 1) / 2 + 1}
