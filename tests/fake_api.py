@@ -337,7 +337,8 @@ class FakeApi:
         old = self._check(request)
         name = request["TrainingJobName"]
         tags = {tag["Key"]: tag["Value"] for tag in request.get("Tags", [])}
-        job = old or self.add(name, "pending", int(tags.get("priority", 0)), jobDetails=request, position=1)
+        told = {"jobDetails": request, "share": tags.get("trainmaster:share", "default"), "position": 1}
+        job = old or self.add(name, "pending", int(tags.get("priority", 0)), **told)
         job["reason"] = waits_for_capacity()
         warnings = ["The job has no CheckpointConfig: preempted, it would start from the beginning."]
         return (200 if old else 202), _brief(job) | {
@@ -378,6 +379,7 @@ class FakeApi:
             if (states is None or job["jobState"] in states)
             and query.get("share", job["share"]) == job["share"]
             and ("pool" not in query or query["pool"] in job["pools"])
+            and job["jobName"].startswith(query.get("prefix", ""))
         ]
         first = int(query.get("cursor", 0))
         after = first + self.page_length
@@ -428,9 +430,11 @@ class FakeApi:
         job = self._job(name)
         if job["jobState"] in ENDED:
             raise Refusal(409, "IllegalTransition", f"job {name} is {job['jobState']}", "jobState")
+        because = f": {query['reason']}" if "reason" in query else ""
         if job["jobState"] in ACTIVE:
+            self.move(name, job["jobState"], f"stop requested by {ANN}{because}")
             return 202, _brief(job)
-        self.move(name, "cancelled", f"cancelled by {ANN}")
+        self.move(name, "cancelled", f"cancelled by {ANN}{because}")
         return 200, _brief(job)
 
     def patch_jobs_one(self, name: str, change: dict[str, Any]) -> tuple[int, Any]:

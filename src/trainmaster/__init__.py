@@ -12,18 +12,31 @@ from trainmaster.domain.release import VERSION as __version__  # noqa: N811 -- t
 
 if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
+    from trainmaster.client.batch.hook import route_batch
+    from trainmaster.client.batch.training_queue import TrainingQueue
     from trainmaster.client.sdk.bypass import QueueBypassWarning
     from trainmaster.client.sdk.elastic import ElasticOptions
     from trainmaster.client.sdk.hook import route_to_queue
     from trainmaster.client.sdk.session import QueueSession
 
-__all__ = ["ApiClient", "ElasticOptions", "QueueBypassWarning", "QueueSession", "__version__", "route_to_queue"]
+__all__ = [
+    "ApiClient",
+    "ElasticOptions",
+    "QueueBypassWarning",
+    "QueueSession",
+    "TrainingQueue",
+    "__version__",
+    "route_batch",
+    "route_to_queue",
+]
 
 _HOMES = {
     "ApiClient": "trainmaster.client.api.client",
     "ElasticOptions": "trainmaster.client.sdk.elastic",
     "QueueBypassWarning": "trainmaster.client.sdk.bypass",
     "QueueSession": "trainmaster.client.sdk.session",
+    "TrainingQueue": "trainmaster.client.batch.training_queue",
+    "route_batch": "trainmaster.client.batch.hook",
     "route_to_queue": "trainmaster.client.sdk.hook",
 }
 

@@ -92,6 +92,8 @@ class World:
             {
                 "number": number,
                 "trainingJobName": attempt,
+                "units": {"ml.m5.large": 1},
+                "instanceType": None,
                 "launched": heard_by_sagemaker,
                 "outcome": "active",
                 "reason": None,
@@ -236,7 +238,7 @@ class World:
             "jobName": name,
             "jobState": "pending",
             "priority": int(tags.get("priority", "0")),
-            "share": "default",
+            "share": tags.get("trainmaster:share", "default"),
             "entryTime": _iso(),
             "pools": ["ml.m5.large"],
             "demand": [{"ml.m5.large": 1}],
@@ -276,8 +278,10 @@ class World:
             return 200, self.jobs.pop(name)
         if job["jobState"] in ENDED:
             raise refuse(409, "IllegalTransition", f"{name} has ended: {job['jobState']}")
+        reason = "".join(f": {each}" for each in query.get("reason", ()))
         if job["jobState"] in WAITING:
             job |= {"jobState": "cancelled", "position": None}
+            job["history"].append({**job["history"][-1], "to": "cancelled", "reason": f"cancelled by ann{reason}"})
             return 200, job
         self.tell(job["trainingJobName"], "Stopping", "Stopping", "Stopping the training job")
         return 202, job
@@ -306,6 +310,9 @@ class World:
             "estimatedStart": None,
             "warnings": [],
         }
+
+    def get_shares(self, *_: object) -> Reply:
+        return 200, {"shares": [], "pools": []}
 
     def get_pools(self, *_: object) -> Reply:
         return 200, self.pools

@@ -30,7 +30,15 @@ def test_importing_is_light() -> None:
 
 
 def test_all_public_names_are_listed_and_others_are_missing() -> None:
-    assert {"ApiClient", "ElasticOptions", "QueueSession", "route_to_queue", "__version__"} <= set(dir(trainmaster))
+    assert {
+        "ApiClient",
+        "ElasticOptions",
+        "QueueSession",
+        "TrainingQueue",
+        "route_batch",
+        "route_to_queue",
+        "__version__",
+    } <= set(dir(trainmaster))
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = trainmaster.Nothing  # type: ignore[attr-defined]
 

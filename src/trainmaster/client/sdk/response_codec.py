@@ -32,12 +32,12 @@ BotoResponse = tuple[AWSResponse, dict[str, Any]]
 
 
 def request_of(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the operation's input from a request that botocore has serialized (SageMaker's protocol is JSON)."""
-    body: dict[str, Any] = json.loads(params["body"])
+    """Return the operation's input from a request that botocore has serialized (in a protocol with JSON bodies)."""
+    body: dict[str, Any] = json.loads(params["body"] or b"{}")
     return body
 
 
-def rewrite_request(params: dict[str, Any], **members: str | None) -> None:
+def rewrite_request(params: dict[str, Any], **members: Any) -> None:
     """Change members of a serialized request before it is signed and sent; None removes one."""
     request = request_of(params) | members
     params["body"] = json.dumps({name: value for name, value in request.items() if value is not None}).encode()
@@ -49,6 +49,9 @@ def make_response(model: OperationModel, payload: Mapping[str, Any], status: int
     raw = {"headers": headers, "status_code": status, "body": json.dumps(payload).encode(), "context": {}}
     parser = create_parser(model.service_model.resolved_protocol)
     parsed: dict[str, Any] = parser.parse(raw, cast("Shape", model.output_shape))
+    error_shape = model.service_model.shape_for_error_code(parsed["Error"]["Code"]) if "Error" in parsed else None
+    if error_shape is not None:  # botocore's endpoint adds the members of modeled errors, which some code reads
+        parsed.update(parser.parse(raw, error_shape))
     parsed.setdefault("ResponseMetadata", {})["RetryAttempts"] = 0
     return AWSResponse("", status, cast("Any", headers), None), parsed
 

@@ -77,9 +77,17 @@ class Progress:
         return self.stream or sys.stdout
 
     def _write(self, text: str) -> None:
-        out = self._out()
-        out.write(text)
-        out.flush()
+        _write(text, self._out())
+
+
+def print_line(text: str, stream: TextIO | None = None) -> None:
+    """Write a line to the stream; None for the current standard output."""
+    _write(text + "\n", stream or sys.stdout)
+
+
+def _write(text: str, out: TextIO) -> None:
+    out.write(text)
+    out.flush()
 
 
 @dataclass

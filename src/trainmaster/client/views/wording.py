@@ -37,7 +37,7 @@ def sentence_of(job: JobView, zone: tzinfo | None = UTC) -> str:
     """
     kind = kind_wording(job)
     states = _STATES if kind is None else {**_STATES, **kind.STATES}
-    if job["jobState"] == "held" and _enters_by_itself(job.get("reason")):
+    if job["jobState"] == "held" and enters_by_itself(job.get("reason")):
         states = {**states, "held": _OUTSIDE}
     elif job["jobState"] == "held" and _reason_text(job.get("reason")).startswith("held by "):
         return one_line(f"Held{_reason_text(job.get('reason')).removeprefix('held')}.")
@@ -51,7 +51,7 @@ def sentence_of(job: JobView, zone: tzinfo | None = UTC) -> str:
     return one_line("; ".join(part for part in parts if part)) + "."
 
 
-def _enters_by_itself(reason: ReasonView | None) -> bool:
+def enters_by_itself(reason: ReasonView | None) -> bool:
     """Return whether the reason of a held job passes without a person: it waits for a time, or for other jobs."""
     from trainmaster.domain.reasons import REASONS
 

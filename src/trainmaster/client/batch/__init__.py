@@ -1,0 +1,1 @@
+"""Answers the operations of AWS Batch for SageMaker training jobs from the queue."""
