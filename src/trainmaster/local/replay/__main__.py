@@ -8,12 +8,14 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from trainmaster.domain.compat import UTC
 from trainmaster.local.replay.options import DEFAULT_POLICY, parse
+from trainmaster.local.replay.processes import in_processes
 from trainmaster.local.replay.progress import Bar
 from trainmaster.local.replay.report import tables
 from trainmaster.local.replay.report.pictures import draw
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 # The same values as in `cli.common.exit_codes`.
 OK, INVALID, NOT_ALLOWED, UNREACHABLE, BUG, INTERRUPTED, BROKEN_PIPE = 0, 2, 5, 6, 70, 130, 141
 _FORBIDDEN = ("AccessDenied", "UnrecognizedClient", "ExpiredToken", "InvalidSignature", "InvalidClientTokenId")
+
+MIN_JOBS_FOR_PROCESSES = 1_000
+"""Jobs of a trace from which on several policies are replayed in processes, each of which takes a second to start."""
 
 Connect = Callable[[Namespace], "SageMakerClient"]
 
@@ -79,7 +84,7 @@ def _replay(options: Namespace, connect: Connect, sleep: Callable[[float], None]
         if options.cap is None:
             return OK
         jobs = select_jobs(jobs, cap=options.cap, share=options.vc, limit=options.limit)
-        runs = [_play(name, jobs, options, bar) for name in _policies(options)]
+        runs = _runs(_policies(options), jobs, options, bar)
     _print(_text(runs, options))
     if options.out:
         _draw(runs, options.out)
@@ -100,9 +105,18 @@ def _policies(options: Namespace) -> list[str]:
     return list(dict.fromkeys([REFERENCE, *(options.policy or POLICIES)]))
 
 
-def _play(name: str, jobs: Sequence[TraceJob], options: Namespace, bar: Bar) -> Run:
-    bar.begin(name, len(jobs))
-    return run_replay(name, jobs, options.cap, options.restart_cost, questions=options.eta, on_progress=bar.at)
+def _runs(names: Sequence[str], jobs: Sequence[TraceJob], options: Namespace, bar: Bar) -> list[Run]:
+    """Replay under each policy: in as many processes as there are processors, or in this one if the trace is short."""
+    play = partial(run_replay, jobs=jobs, cap=options.cap, restart_cost=options.restart_cost, questions=options.eta)
+    workers = min(len(names), os.cpu_count() or 1) if len(jobs) >= MIN_JOBS_FOR_PROCESSES else 1
+    if workers > 1:
+        bar.begin(f"{len(names)} policies", len(jobs) * len(names))
+        return in_processes(play, names, workers, bar.at)
+    runs = []
+    for name in names:
+        bar.begin(name, len(jobs))
+        runs.append(play(name, on_progress=bar.at))
+    return runs
 
 
 def _text(runs: Sequence[Run], options: Namespace) -> str:
