@@ -44,7 +44,7 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
         for file in sorted(path.name.removesuffix(".csv.gz") for path in TRACES.glob("*.csv.gz"))
         for share in sorted({job.share for job in trace(file)} & set(options.trace))
     ]
-    rest = (options.cap, options.restart_cost, options.seed, options.limit, Hook(options.hook))
+    rest = (options.cap, options.restart_cost, options.seed, options.limit, Hook(options.hook), options.reports)
     wanted = [policy for policy in POLICIES if policy in options.policy]
     for policy in sorted(wanted, key=lambda policy: policy in PAPER_POLICIES):
         cases = [(None, None)] if policy in ORDERS else list(product(options.curve, options.cost))
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
     if rewrite_pages(options, make_tables, name="elastic", marks=ELASTIC_MARKS):
         return 0
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    terms = {name: getattr(options, name) for name in ("cap", "restart_cost", "seed", "limit", "hook")}
+    terms = {name: getattr(options, name) for name in ("cap", "restart_cost", "seed", "limit", "hook", "reports")}
     with ProgressBars(console) as progress:
         found: dict[str, Any] = {
             "machine": machine.describe(),
@@ -99,6 +99,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--limit", type=int, help="only the first so many jobs of a trace")
     hooks = (Hook.RESTART.value, Hook.MEMBERS.value)
     parser.add_argument("--hook", choices=hooks, default=hooks[0], help="how the queue resizes jobs")
+    parser.add_argument("--no-reports", dest="reports", action="store_false", help="workers report no speeds")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
     add_output_options(parser)
     options = parser.parse_args(arguments)

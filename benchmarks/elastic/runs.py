@@ -32,7 +32,10 @@ Play = Callable[[Sequence[SizedJob], PoolSettings, int], list[JobResult]]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One trace under one policy; `limit` selects its first jobs. Without curve and cost no job is elastic."""
+    """One trace under one policy; `limit` selects its first jobs. Without curve and cost no job is elastic.
+
+    `reports` tells whether workers report their speed, from which the shipped queue learns the curves.
+    """
 
     file: str
     share: str
@@ -44,6 +47,7 @@ class Task:
     seed: int
     limit: int | None = None
     hook: Hook = Hook.RESTART
+    reports: bool = True
 
 
 @lru_cache(maxsize=4)
@@ -58,18 +62,26 @@ def measured(task: Task) -> dict[str, Any]:
     cost = task.restart_cost if task.resize_cost is None else task.resize_cost
     settings = PoolSettings(cap=task.cap, resize_cost=cost, restart_cost=task.restart_cost)
     began = time.perf_counter()
-    results = run_replay(
-        task.policy, workload(jobs, task.cap, CURVES[task.curve or "linear"], task.seed), settings, task.seed, task.hook
-    )
+    sized = workload(jobs, task.cap, CURVES[task.curve or "linear"], task.seed)
+    results = run_replay(task.policy, sized, settings, task.seed, task.hook, reports=task.reports)
     names = {"vc": task.share, "policy": task.policy, "curve": task.curve, "resize_cost": task.resize_cost}
     found = names | figures(results, task.cap) | {"wall_s": round(time.perf_counter() - began, 3)}
     return found | {"timeline": timeline(results)}
 
 
-def run_replay(
-    policy: str, jobs: Sequence[SizedJob], settings: PoolSettings, seed: int = 0, hook: Hook = Hook.RESTART
+def run_replay(  # noqa: PLR0913 -- what a run varies
+    policy: str,
+    jobs: Sequence[SizedJob],
+    settings: PoolSettings,
+    seed: int = 0,
+    hook: Hook = Hook.RESTART,
+    *,
+    reports: bool = True,
 ) -> list[JobResult]:
-    """Return the results of the jobs under one of `POLICIES`; `hook` is the way in which the queue resizes them."""
+    """Return the results of the jobs under one of `POLICIES`.
+
+    `hook` is the way in which the queue resizes them; `reports` tells whether it hears how fast they are.
+    """
     if policy == ELASTICFLOW:
         return PoolSimulation(jobs, settings, ElasticFlow(deadlines(jobs, seed))).run()
     if policy == POLLUX:
@@ -77,6 +89,6 @@ def run_replay(
     order, _, how = policy.partition(", ")
     resizes = Resizes(shrink_equals=how == EQUALS)
     played = jobs if how else [replace(job, sizes=(job.trace.gpus,)) for job in jobs]
-    results = ElasticReplay(played, settings, Policy(order=Order(order), resizes=resizes), hook).run()
+    results = ElasticReplay(played, settings, Policy(order=Order(order), resizes=resizes), hook, reports=reports).run()
     # The same jobs count as elastic in every run.
     return [replace(result, job=job) for result, job in zip(results, jobs, strict=True)]

@@ -18,7 +18,7 @@ EXPECTED = {
         "Below 1 is better. Ratios of average job completion times (JCT) over all jobs, elastic or not, as the "
         "geometric mean over the traces. The papers' allocators decide for the whole pool at once and without a "
         "queue's guarantees: they have no priorities, shares or reservations. ElasticFlow's allocator knows every "
-        "duration and every curve, Pollux's every curve, the queue neither."
+        "duration and every curve, Pollux's every curve; the queue learns curves from the speeds that workers report."
     ),
     "runs": (
         "Utilization is the GPU time held until the last submission, relative to the total; useful counts nominal "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from benchmarks.elastic.__main__ import _options, tasks
@@ -144,6 +145,18 @@ def test_a_course_has_every_size_that_a_job_had_however_often_it_was_resized():
     first = run_replay("backfill, elastic, equals shrink", jobs, PoolSettings(cap=4, resize_cost=20.0))[0]
     assert first.resizes > MAX_PAST_ATTEMPTS
     assert first.held == pytest.approx(2 * 400_000 + first.lost)
+
+
+def test_reports_teach_the_queue_to_divide_idle_gpus():
+    """The jobs scale badly: each with the whole pool would be hardly faster than with half of it."""
+    flat = lambda gpus: gpus if gpus < 1 else 1 / (0.5 + 0.5 / gpus)  # noqa: E731 -- one line
+    made = workload([TraceJob(f"j{n}", 9_000.0 * n, 20_000.0, 2) for n in range(12)], 8, flat)
+    jobs, cost = [replace(job, sizes=tuple(range(1, 9))) for job in made], PoolSettings(cap=8, resize_cost=20.0)
+    told, untold = (
+        run_replay("backfill, elastic, equals shrink", jobs, cost, reports=reports) for reports in (True, False)
+    )
+    mean = lambda results: sum(result.finish - result.job.trace.submit for result in results) / len(jobs)  # noqa: E731
+    assert mean(told) < 0.95 * mean(untold)
 
 
 def test_members_come_and_go_as_the_queue_says_and_the_base_works_at_the_pace_of_all():
