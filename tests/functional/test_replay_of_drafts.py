@@ -13,12 +13,13 @@ import boto3
 import httpx
 import pytest
 
-from api_world import CONTEXT, rest_event
-from builders import ADA, G5, P5
+from api_world import CONTEXT, ApiWorld, rest_event
+from builders import ADA, G5, NOW, P5
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import Forbidden, Refused
 from trainmaster.client.api.retry import Retry
 from trainmaster.client.replay.period import Period
+from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.document import settings_document
 from trainmaster.domain.policy.settings import Expansion, Order, Policy, Preemption, Resizes
@@ -281,6 +282,7 @@ def test_an_elastic_job_uses_what_is_idle():
     past.add("elastic", 2 * HOUR, options={"min-instances": 1, "max-instances": 4, "scaling-timeout": 60})
     past.run(4)
     in_force, draft = past.outcomes(resizes={"enabled": False})
+    assert in_force["elastic"].completion == pytest.approx(2 * HOUR, abs=900)
     assert in_force["elastic"].completion < 0.6 * draft["elastic"].completion
 
 
@@ -381,3 +383,50 @@ def test_an_empty_queue_has_an_empty_answer():
     report = Past().report()
     assert (report["jobs"], report["changed"], report["inForce"]["shares"]) == (0, [], [])
     assert report["assumptions"]
+
+
+PLAN = "arn:aws:sagemaker:us-east-1:444455556666:training-plan/nightly"
+
+
+def a_document(pool: Pool, **config: Any) -> dict[str, Any]:
+    """Two jobs of an hour that entered an hour ago, in one pool of another kind than on demand."""
+    at = NOW + timedelta(hours=1)
+    views = ApiWorld(pools={pool.name: pool}).get("/pools").body["pools"]
+    attempt = {"createdAt": NOW.isoformat(), "startedAt": NOW.isoformat(), "endedAt": at.isoformat(), "units": {"x": 2}}
+    details = {
+        "AlgorithmSpecification": {"TrainingImage": "image"},
+        "ResourceConfig": {"InstanceType": P5, "InstanceCount": 2, "VolumeSizeInGB": 30} | config.pop("resources", {}),
+        "StoppingCondition": {"MaxRuntimeInSeconds": 7_200} | config.pop("limits", {}),
+        **config,
+    }
+    jobs = [
+        {
+            **dict.fromkeys(("expectedEnd", "submittedBy", "failureReason", "earlierAttempts")),
+            "jobName": name, "jobState": "completed", "priority": 0, "share": "default", "preemptible": True,
+            "entryTime": NOW.isoformat(), "endedAt": at.isoformat(), "history": [], "attempts": [attempt],
+            "jobDetails": details,
+        }
+        for name in ("job1", "job2")
+    ]
+    settings = settings_document(Policy())
+    times = {"since": NOW.isoformat(), "at": at.isoformat()}
+    return {"settings": settings, "draft": settings, "pools": views, "jobs": jobs, "leftOut": {}, **times}
+
+
+def test_jobs_of_a_training_plan_run_while_its_capacity_is_reserved():
+    begins, ends = NOW + timedelta(hours=1), NOW + timedelta(hours=9)
+    pool = Pool("nightly", 2, type_=P5, kind=Kind.TRAINING_PLAN, plan_arn=PLAN, plan_status=PlanStatus.SCHEDULED,
+                starts_at=begins, ends_at=ends)  # fmt: skip
+    outcomes = DraftReplay(week_of(a_document(pool, resources={"TrainingPlanArn": PLAN})), Policy()).run()
+    assert [each.completion for each in outcomes] == [
+        pytest.approx(2 * HOUR, abs=120),
+        pytest.approx(3 * HOUR, abs=120),
+    ]
+
+
+def test_spot_jobs_run_in_the_pool_of_spot_instances():
+    pool = Pool(f"{P5}.spot", 4, type_=P5, kind=Kind.SPOT, price=10.0)
+    document = a_document(pool, EnableManagedSpotTraining=True, limits={"MaxWaitTimeInSeconds": 7_200})
+    outcomes = DraftReplay(week_of(document), Policy()).run()
+    assert [each.wait for each in outcomes] == [0, 0]
+    assert [each.dollars for each in outcomes] == [20, 20]
