@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from io import StringIO
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -24,7 +25,7 @@ from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.document import settings_document
 from trainmaster.domain.policy.settings import Expansion, Order, Policy, Preemption, Resizes
 from trainmaster.handlers.api.app import build_app
-from trainmaster.local.replay.drafts.__main__ import replay
+from trainmaster.local.replay.drafts.__main__ import main, replay
 from trainmaster.local.replay.drafts.queue import DraftReplay
 from trainmaster.local.replay.drafts.week import policies_of, week_of
 from trainmaster.local.virtual_time import instant_profile
@@ -363,6 +364,20 @@ def test_the_number_of_jobs_is_bounded_by_a_shorter_period():
     assert document["leftOut"] == {"beyondLimit": 1}
 
 
+def test_more_jobs_that_have_not_ended_than_a_replay_has_are_refused():
+    past = Past(pools=f"{P5}=1")
+    for number in range(4):
+        past.add(f"job{number}", HOUR)
+    with pytest.raises(Refused, match="More than 3 jobs have not ended"):
+        past.document(max_jobs=3)
+
+
+def test_a_document_that_cannot_be_read_is_an_error_in_words():
+    out = StringIO()
+    assert main(StringIO('{"at": 1}'), out) == 0
+    assert json.loads(out.getvalue())["error"]["message"].startswith("The replay failed: KeyError")
+
+
 @pytest.mark.parametrize("days", [0, -1, 29, float("nan")])
 def test_the_length_of_a_period_is_bounded(days):
     with pytest.raises(Refused, match="days"):
@@ -402,8 +417,15 @@ def a_document(pool: Pool, **config: Any) -> dict[str, Any]:
     jobs = [
         {
             **dict.fromkeys(("expectedEnd", "submittedBy", "failureReason", "earlierAttempts")),
-            "jobName": name, "jobState": "completed", "priority": 0, "share": "default", "preemptible": True,
-            "entryTime": NOW.isoformat(), "endedAt": at.isoformat(), "history": [], "attempts": [attempt],
+            "jobName": name,
+            "jobState": "completed",
+            "priority": 0,
+            "share": "default",
+            "preemptible": True,
+            "entryTime": NOW.isoformat(),
+            "endedAt": at.isoformat(),
+            "history": [],
+            "attempts": [attempt],
             "jobDetails": details,
         }
         for name in ("job1", "job2")

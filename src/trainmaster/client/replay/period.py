@@ -59,7 +59,7 @@ class Period:
         self._since = self.now - timedelta(days=self.days)
 
     def document(self, draft: Mapping[str, Any], on_progress: Progress = lambda _done, _all: None) -> dict[str, Any]:
-        """Return the document that the replay reads. Raises ApiError, and what `on_progress` raises."""
+        """Return the document that the replay reads. Raises ApiError, Refused, and what `on_progress` raises."""
         settings = self._get("/settings")
         pools = self._get("/pools")["pools"]
         names = list(self._names())
@@ -95,10 +95,14 @@ class Period:
                 yield job["jobName"]
 
     def _end_early(self, job: Mapping[str, Any]) -> None:
-        """Shorten the period to the ended jobs that are read, so that it has all of its jobs."""
+        """Shorten the period to the ended jobs that are read, so that it has all of its jobs. Raises Refused."""
+        if job["endedAt"] is None:
+            message = (
+                f"More than {self.max_jobs:,} jobs have not ended, and a replay has at most {self.max_jobs:,} jobs."
+            )
+            raise Refused(message, type="TooManyJobs")
         self._leave_out("beyondLimit")
-        if job["endedAt"] is not None:
-            self._since = max(parse_iso(job["endedAt"]), self._since)
+        self._since = max(parse_iso(job["endedAt"]), self._since)
 
     def _listed(self) -> Iterator[Mapping[str, Any]]:
         cursor: str | None = None

@@ -37,7 +37,6 @@ def replay(document: Mapping[str, Any], on_progress: Callable[[float], None]) ->
 
 def main(source: TextIO = sys.stdin, out: TextIO = sys.stdout) -> int:
     """Replay, and return the exit code."""
-    logging.disable(logging.CRITICAL)
 
     def say(**message: Any) -> None:
         out.write(f"{json.dumps(message)}\n")
@@ -48,8 +47,14 @@ def main(source: TextIO = sys.stdin, out: TextIO = sys.stdout) -> int:
     except InvalidRequest as error:
         say(error={"type": "InvalidRequest", "message": error.message, "field": error.field, "hint": error.hint})
     except ReplayFailed as error:
-        say(error={"type": "ReplayFailed", "message": f"The replay failed: {error}.", "field": None, "hint": None})
+        say(error=_failed(str(error)))
+    except Exception as error:  # noqa: BLE001 - the parent has no other way to learn of it
+        say(error=_failed(f"{type(error).__name__}: {error}"))
     return 0
+
+
+def _failed(cause: str) -> dict[str, Any]:
+    return {"type": "ReplayFailed", "message": f"The replay failed: {cause}.", "field": None, "hint": None}
 
 
 def _rarely(say: Callable[[float], None]) -> Callable[[float], None]:
@@ -66,6 +71,7 @@ def _rarely(say: Callable[[float], None]) -> Callable[[float], None]:
 
 
 if __name__ == "__main__":
+    logging.disable(logging.CRITICAL)
     with suppress(AttributeError, OSError):
         os.nice(_NICE)  # the console, and other programs, stay quick
     try:
