@@ -247,6 +247,7 @@ def test_the_api_takes_what_a_policy_has_and_nothing_else():
     assert members(Settings) == set(schema["properties"]) == {*default, "version"}
     properties = {name: set(part["properties"]) for name, part in schema["$defs"].items() if "properties" in part}
     assert properties == {
+        "GittinsSettings": set(default["gittins"]),
         "PreemptionSettings": set(default["preemption"]),
         "ExpansionSettings": set(default["expansion"]),
         "ResizesSettings": set(default["resizes"]),

@@ -55,9 +55,7 @@ def estimate(
     """
     request = ForecastRequest.of(snapshot, now, rng, schedule, wanted)
     expected, high = request.answer(EXPECTED), request.answer(HIGH)
-    # Where equals preempt each other, a job waits for no certain end: the next of any may let it start.
-    anytime = snapshot.policy.order.preempts_equals
-    low = dict.fromkeys(expected, now) if anytime else request.answer(LOW)
+    low = dict.fromkeys(expected, now) if request.anytime else request.answer(LOW)
     found = expected.keys() & low.keys() & high.keys()
     return {name: range_of(low[name], expected[name], high[name]) for name in found}
 
@@ -113,6 +111,11 @@ class ForecastRequest:
     def detailed(self) -> bool:
         """True if the planner can run often enough for a detailed simulation."""
         return MIN_STEPS * (len(self.snapshot.active) + len(self.snapshot.waiting) + STEP_COST) <= MAX_WORK
+
+    @property
+    def anytime(self) -> bool:
+        """True if a waiting job may start at any time: where equals preempt each other, the next end of any may do."""
+        return self.snapshot.policy.order.preempts_equals
 
     def answer(self, quantile: float) -> dict[str, datetime]:
         """Return starts in the simulation in which jobs run for this quantile of their class."""

@@ -63,10 +63,13 @@ def schedule_ahead(  # noqa: PLR0913, PLR0917 -- as `estimate`, and the end
     others = [request.course(quantile, started, horizon) for quantile in (LOW, HIGH)]
     alone = _without_influence(snapshot, now, expected)
     intervals = [
-        ExpectedInterval(each.job, each.units, name not in wanted and number == 0, *_ranges(each, number, same))
+        ExpectedInterval(
+            each.job, each.units, name not in wanted and number == 0, *_ranges(each, number, same, soonest)
+        )
         for name, held in expected.items()
         for same in [[other.get(name, []) for other in others]]
         for number, each in enumerate(held)
+        for soonest in [now if request.anytime and name in wanted and number == 0 else each.since]
     ]
     return (*intervals, *alone), request.plan
 
@@ -86,7 +89,16 @@ def _without_influence(
     return tuple(ExpectedInterval(job, job.units, running=True, start=start, end=ends[job.name]) for job in others)
 
 
-def _ranges(held: HeldUnits, number: int, others: Sequence[Sequence[HeldUnits]]) -> tuple[Estimate, Estimate]:
-    """Return the ranges of start and end; `others` are the intervals of the job in the two other simulations."""
+def _ranges(
+    held: HeldUnits, number: int, others: Sequence[Sequence[HeldUnits]], soonest: datetime
+) -> tuple[Estimate, Estimate]:
+    """Return the ranges of start and end.
+
+    Args:
+        held: an interval of a job.
+        number: its number among those of the job.
+        others: the intervals of the job in the two other simulations.
+        soonest: the time at or after which it may begin in any case.
+    """
     low, high = (each[number] if number < len(each) else held for each in others)
-    return range_of(low.since, held.since, high.since), range_of(low.until, held.until, high.until)
+    return range_of(min(low.since, soonest), held.since, high.since), range_of(low.until, held.until, high.until)
