@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,12 @@ def test_all_public_names_are_listed_and_others_are_missing() -> None:
     } <= set(dir(trainmaster))
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = trainmaster.Nothing  # type: ignore[attr-defined]
+
+
+def test_a_training_queue_needs_an_sdk_that_has_one() -> None:
+    assert find_spec("sagemaker") is None, "this environment has no SDK"
+    with pytest.raises(SdkMissing, match=r"pip install 'trainmaster\[sdk3\]'"):
+        _ = trainmaster.TrainingQueue
 
 
 def test_each_sdk_has_its_session() -> None:

@@ -25,7 +25,8 @@ except ImportError:
     try:
         from sagemaker.aws_batch import training_queue as _sdk  # type: ignore[import-not-found]
     except ImportError as error:
-        raise SdkMissing(f"TrainingQueue extends the class of the SageMaker SDK, which is missing: {_HINT}") from error
+        message = f"TrainingQueue extends the class of the SageMaker SDK, which is missing: {_HINT}"
+        raise SdkMissing(message, name="sagemaker") from error
 
 
 class QueuedJob(_sdk.TrainingQueuedJob):  # type: ignore[misc]

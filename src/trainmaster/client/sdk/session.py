@@ -13,7 +13,7 @@ __all__ = ["QueueSession"]
 _INSTALL_HINT = "pip install 'trainmaster[sdk2]' for estimators, or 'trainmaster[sdk3]' for ModelTrainer."
 
 
-class SdkMissing(ImportError):
+class SdkMissing(ModuleNotFoundError):
     """No SageMaker SDK that QueueSession supports is installed."""
 
 
