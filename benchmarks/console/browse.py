@@ -1,7 +1,8 @@
 """Measures the console's pages in Chromium; a program of `.venv-browser`, started by `benchmarks.console.measuring`.
 
 Arguments: the path of Chromium and the queue's time. For each page it reads an address from standard input. It prints
-"shown" once the page has its data, and then the page's figures, each as a line of JSON.
+"shown" once the page has its data, and then the page's figures, each as a line of JSON. For the page `drawn` it draws a
+timeline of 4,000 intervals.
 """
 
 from __future__ import annotations
@@ -9,9 +10,18 @@ from __future__ import annotations
 import json
 import statistics
 import sys
+from pathlib import Path
 
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
+DRAWN = "drawn"
+LOADS = 5
+"""Loads of a page; the first one finds no data of it in the console."""
+STEPS = ("first", "update", "tick", "zoom")
+"""Steps of a round of `timeline.js`."""
+ROUNDS = 7
+PROCESSOR_TIME = {"timeDomain": "threadTicks"}
+"""Durations without the time in which other programs had the processor."""
 UPDATES = 12
 """Updates whose script time is measured, after one that is not."""
 CLOCK = """
@@ -36,7 +46,6 @@ globalThis.EventSource = class extends Source {
 PAINT = """() => ({
   first: performance.getEntriesByType('paint').find((each) => each.name === 'first-contentful-paint')?.startTime,
   requests: performance.getEntriesByType('resource').length,
-  bytes: performance.getEntriesByType('resource').reduce((sum, each) => sum + each.encodedBodySize, 0),
 })"""
 ROWS = "() => document.querySelectorAll('tbody tr, .next li, .events li, .pool').length"
 
@@ -47,23 +56,24 @@ def main(chromium: str, now: str) -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for line in sys.stdin:
             url, hash_ = line.split()
-            print(json.dumps(measured(browser, url, hash_, now)), flush=True)
+            figures = drawn(browser, url) if hash_ == DRAWN else measured(browser, url, hash_, now)
+            print(json.dumps(figures), flush=True)
 
 
 def measured(browser: Browser, url: str, hash_: str, now: str) -> dict[str, object]:
-    """Return the figures of a page: its first load in a fresh browser, and its updates."""
+    """Return the figures of a page: its loads in a fresh browser, without the browser's cache, and its updates."""
     context = browser.new_context(viewport={"width": 1320, "height": 900})
     context.add_init_script(CLOCK.replace("NOW", json.dumps(now)))
+    context.request.get(url)  # signs in
     page = context.new_page()
-    page.goto(url)
-    page.wait_for_url("**/")
-    page.goto(page.url.split("?")[0] + hash_)
     session = context.new_cdp_session(page)
     session.send("Network.setCacheDisabled", {"cacheDisabled": True})
-    session.send("Performance.enable")
-    page.reload()
-    page.wait_for_selector("main section", timeout=60_000)
-    shown = page.evaluate("performance.now()")
+    session.send("Performance.enable", PROCESSOR_TIME)
+    page.goto(url.partition("?")[0] + hash_)
+    loads = [_loaded(page)]
+    for _ in range(LOADS - 1):
+        page.reload()
+        loads.append(_loaded(page))
     paint = page.evaluate(PAINT)
     print(json.dumps("shown"), flush=True)
     first = page.evaluate("told.reduce((sum, each) => sum + each.bytes, 0)")
@@ -75,10 +85,10 @@ def measured(browser: Browser, url: str, hash_: str, now: str) -> dict[str, obje
     context.close()
     return {
         "page": hash_,
-        "first_paint_ms": round(paint["first"], 1),
-        "shown_ms": round(shown, 1),
+        "first_paint_ms": round(statistics.median(first for first, _ in loads), 1),
+        "shown_ms": round(loads[0][1], 1),
+        "shown_again_ms": round(statistics.median(shown for _, shown in loads[1:]), 1),
         "requests": paint["requests"],
-        "kilobytes": round(paint["bytes"] / 1024, 1),
         "first_message_kilobytes": round(first / 1024, 1),
         "update_kilobytes": round(statistics.mean(each["bytes"] for each in told) / 1024, 2),
         "largest_update_kilobytes": round(max(each["bytes"] for each in told) / 1024, 2),
@@ -87,6 +97,35 @@ def measured(browser: Browser, url: str, hash_: str, now: str) -> dict[str, obje
         "updates": len(told),
         "rows": rows,
     }
+
+
+def drawn(browser: Browser, url: str) -> dict[str, object]:
+    """Return the figures of a timeline with 4,000 intervals: medians of rounds, in milliseconds of the processor."""
+    context = browser.new_context(viewport={"width": 1320, "height": 900})
+    context.request.get(url)
+    page = context.new_page()
+    page.goto(url.partition("?")[0] + "#/job/a.b")
+    page.wait_for_selector("main h1")
+    session = context.new_cdp_session(page)
+    session.send("Performance.enable", PROCESSOR_TIME)
+    page.evaluate((Path(__file__).parent / "timeline.js").read_text())
+    found: dict[str, list[float]] = {step: [] for step in STEPS}
+    for _ in range(ROUNDS):
+        for step in STEPS:
+            before = _seconds(session)["TaskDuration"]
+            page.evaluate("step => timeline[step]()", step)
+            found[step].append(1000 * (_seconds(session)["TaskDuration"] - before))
+        bars, nodes = page.evaluate("timeline.size()")
+        page.evaluate("timeline.close()")
+    context.close()
+    medians = {f"{step}_ms": round(statistics.median(times), 1) for step, times in found.items()}
+    return {"page": DRAWN, **medians, "bars": bars, "nodes": nodes}
+
+
+def _loaded(page: Page) -> tuple[float, float]:
+    """Return when a page was painted first, and when it had its data, in milliseconds since its navigation."""
+    page.wait_for_selector("main section", timeout=60_000)
+    return page.evaluate(PAINT)["first"], page.evaluate("performance.now()")
 
 
 def _await_updates(page: Page, count: int) -> None:

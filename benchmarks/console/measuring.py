@@ -37,6 +37,8 @@ from trainmaster.domain.policy.settings import Policy
 from trainmaster.handlers.api.app import build_app
 
 PAGES = ("#/now", "#/queue", "#/queue?state=active")
+DRAWN = "drawn"
+"""A timeline of 4,000 intervals, drawn by `timeline.js` in the console's page."""
 POLL_SECONDS = 1.0
 """Pause between two polls, and between two changes of the queue."""
 CHANGED = 3
@@ -101,8 +103,8 @@ def measure(running: int, waiting: int, on_step: Callable[[str], None] = lambda 
         on_step("browsing")
         network = Network(world)
         with _console(world, network) as console:
-            pages = list(_browsed(console, world.now().isoformat(), lambda: _changing(world, network)))
-    return {"running": running, "waiting": waiting, "pages": pages, "reads": list(_costs(network))}
+            *pages, drawn = _browsed(console, world.now().isoformat(), lambda: _changing(world, network))
+    return {"running": running, "waiting": waiting, "pages": pages, "drawn": drawn, "reads": list(_costs(network))}
 
 
 @contextmanager
@@ -159,7 +161,7 @@ def _change(world: MeteredWorld, network: Network, number: int) -> None:
 
 
 def _browsed(console: Console, now: str, changing: Callable[[], AbstractContextManager[None]]) -> Iterator[Figures]:
-    """Yield the figures of each page. Nothing changes until a page has been shown."""
+    """Yield the figures of each page, and of the drawn timeline. Nothing changes until a page has been shown."""
     python = ROOT / ".venv-browser" / "bin" / "python"
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     if not python.exists() or chromium is None:
@@ -176,6 +178,9 @@ def _browsed(console: Console, now: str, changing: Callable[[], AbstractContextM
             with changing():
                 line = browsing.stdout.readline()
             yield json.loads(line)
+        browsing.stdin.write(f"{console.url} {DRAWN}\n")
+        browsing.stdin.flush()
+        yield json.loads(browsing.stdout.readline())
         browsing.stdin.close()
 
 

@@ -29,9 +29,9 @@ LAST = -9
 SCHEMES = ["light", "dark"]
 PICTURES = [
     ("now", "#/now", "light", 1180),
-    ("timeline", "#/timeline?job={job}", "light", 1130),
+    ("timeline", "#/timeline?job={job}", "light", 1190),
     ("job", "#/job/{job}", "dark", 900),
-    ("shares", "#/shares", "light", 1080),
+    ("shares", "#/shares", "light", 1330),
 ]
 """Pictures of README and docs: name, page, theme and height; `{job}` is a job that was preempted."""
 POST = """request => fetch('api/add-job', {method: 'POST', body: JSON.stringify(request),

@@ -42,7 +42,7 @@ def test_stacked_bars_do_not_cover_each_other(open_page):
     page = open_page("#/timeline")
     covered = page.evaluate(
         """() => [...document.querySelectorAll('.tl-lane')].flatMap(lane => {
-          const boxes = [...lane.querySelectorAll('.edge')].map(each => each.getBoundingClientRect());
+          const boxes = [...lane.querySelectorAll('.edge, .past .body')].map(each => each.getBoundingClientRect());
           return boxes.flatMap((one, number) => boxes.slice(number + 1).filter(other =>
             one.left + 2 < other.right && other.left + 2 < one.right &&
             one.top + 1 < other.bottom && other.top + 1 < one.bottom));

@@ -15,7 +15,6 @@ const TALLEST = 24;
 const LANE = 168;
 const AXIS = 30;
 const LETTER = 6.5;
-const WIDE_ENOUGH = 9;
 /** Marks of how an attempt ended. @type {Record<string, string>} */
 const ENDS = { failed: "✕", preempted: "↺", resized: "⇄", stopped: "■", cancelled: "–" };
 
@@ -77,8 +76,15 @@ export const LaneChart = memo((/** @type {{lane: Lane, bars: Bar[], view: View, 
 const Shape = memo((/** @type {{bar: Bar, unit: number, height: number, width: number, hour: number, first: boolean, dim: boolean}} */ props) => {
   const { bar, unit, height, width, hour, first, dim } = props;
   return html`<g data-bar=${bar.id} role="img" tabindex=${first ? 0 : -1} aria-label=${labelOf(bar, hour)} class=${`tl-bar ${bar.kind} ${bar.share ? tint(bar.share) : "tint-none"} ${dim ? "dim" : ""}`}>
-    ${bar.rects.map((rect, number) => box(bar, rect, unit, height, width, number === 0))}</g>`;
+    ${bar.kind === "merged" ? html`<path class="body" d=${outline(bar.rects, unit, height)} />` : bar.rects.map((rect, number) => box(bar, rect, unit, height, width, number === 0))}</g>`;
 });
+
+/** Return a number as short as a screen needs it. @param {number} value */
+const short = (value) => Math.round(value * 10) / 10;
+
+/** Return one path around all rows of a merged bar: it may have many. @param {Rect[]} rects @param {number} unit @param {number} height */
+const outline = (rects, unit, height) => rects.map(({ x, width, low, units }) =>
+  `M${short(x)} ${short(height - (low + units) * unit)}h${short(width)}v${short(units * unit)}h${short(-width)}z`).join("");
 
 /** The rows of a bar: what has run in one look, what is expected in another. @param {Bar} bar @param {Rect} rect @param {number} unit @param {number} height @param {number} right the end of the chart @param {boolean} named */
 function box(bar, rect, unit, height, right, named) {
@@ -91,9 +97,11 @@ function box(bar, rect, unit, height, right, named) {
   const look = bar.share ? tint(bar.share) : "";
   const fill = look && ["running", "planned"].includes(bar.kind) ? `url(#${bar.kind === "running" ? "runs" : "planned"}-${look})` : undefined;
   const seen = Math.min(rect.x + width, right) - Math.max(rect.x, 0);
-  return html`<rect class="body" x=${rect.x} y=${y} width=${width} height=${tall} rx=${round} fill=${fill} />
-    ${split !== null && split > rect.x && html`<rect class="done" x=${rect.x} y=${y} width=${split - rect.x} height=${tall} rx=${round} />`}
-    ${(width > WIDE_ENOUGH || bar.kind !== "past") && html`<rect class="edge" x=${rect.x + 0.5} y=${y + 0.5} width=${Math.max(0.5, width - 1)} height=${Math.max(0.5, tall - 1)} rx=${round} />`}
+  const inner = { x: short(rect.x + 0.5), y: short(y + 0.5), width: short(Math.max(0.5, width - 1)), height: short(Math.max(0.5, tall - 1)), rx: short(round) };
+  const body = { x: short(rect.x), y: short(y), width: short(width), height: short(tall), rx: short(round) };
+  return html`<rect class="body" ...${bar.kind === "past" ? inner : body} fill=${fill} />
+    ${split !== null && split > rect.x && html`<rect class="done" ...${body} width=${short(split - rect.x)} />`}
+    ${bar.kind !== "past" && html`<rect class="edge" ...${inner} />`}
     ${named && tall >= 12 && label(bar, Math.max(rect.x, 0), bar.start ? y + Math.max(8, tall / 2 - 6) : y + tall / 2, seen)}
     ${tall >= 12 && seen >= 26 && ENDS[bar.outcome] && rect.x + width <= right && html`<text class="tl-end" x=${rect.x + width - 9} y=${y + tall / 2 + 4} text-anchor="middle">${ENDS[bar.outcome]}</text>`}`;
 }
