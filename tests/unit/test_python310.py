@@ -95,7 +95,8 @@ def test_every_module_can_be_imported(on_python_310):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     }
     missing = expected - set(on_python_310["modules"])
-    beside_an_sdk = {"trainmaster.client.sdk.v2", "trainmaster.client.sdk.v3"}
+    sdk, batch = "trainmaster.client.sdk", "trainmaster.client.batch"
+    beside_an_sdk = {f"{sdk}.v2", f"{sdk}.v3", f"{batch}.training_queue"}
     assert {name for name in missing if ".worker.torch." not in name} == beside_an_sdk
 
 

@@ -139,7 +139,7 @@ def milliseconds(iso: str) -> int:
 def _is_launched(attempt: AttemptView, job: JobView | JobDetailView) -> bool:
     """Return whether SageMaker has the attempt's training job; a job that runs has one, whatever is stored of it."""
     is_running = job["jobState"] in STATES["RUNNING"] and attempt is job["attempts"][-1]
-    return bool(attempt["launched"] or attempt["startedAt"] or is_running)
+    return bool(attempt.get("launched") or attempt["startedAt"] or is_running)
 
 
 def _training_job(job: JobView | JobDetailView, attempt: AttemptView, arns: Arns) -> dict[str, str]:
