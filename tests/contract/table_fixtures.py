@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,8 @@ import boto3
 from moto import mock_aws
 
 from trainmaster.adapters.dynamodb.control.schema import SCHEMA
+from trainmaster.adapters.dynamodb.encoding.compression import inflate
+from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES
 from trainmaster.adapters.dynamodb.table import Table
 from world import make_table
 
@@ -105,9 +106,9 @@ def _document(attribute: dict[str, Any]) -> Any:
     """Return the JSON in an attribute; None if it has none."""
     (kind, value), *_ = attribute.items()
     try:
-        text = zlib.decompress(bytes(value)).decode("utf-8", "surrogatepass") if kind == "B" else value
+        text = inflate(value, MAX_TEXT_BYTES).decode("utf-8", "surrogatepass") if kind == "B" else value
         return json.loads(text) if kind != "N" else None
-    except (ValueError, zlib.error):
+    except ValueError:
         return None
 
 

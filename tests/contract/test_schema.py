@@ -126,7 +126,7 @@ def test_a_row_of_an_older_schema_is_upgraded_as_it_is_read_and_rewritten_with_t
     assert store.settings().pools == pools
     assert moto_engine.rows() == [old], "reading writes nothing"
     store.set_settings(policy=store.settings().policy)
-    assert moto_engine.rows()[0]["schema"] == {"N": "1"}
+    assert moto_engine.rows()[0]["schema"] == {"N": str(SCHEMA.version)}
     assert [each["name"] for each in json.loads(moto_engine.rows()[0]["pools"]["S"])] == [b.P5, b.G5]
     assert store.settings().pools == pools
 

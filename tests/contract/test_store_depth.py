@@ -63,7 +63,7 @@ def test_a_pass_reads_at_most_a_thousand_of_a_lane_however_large_its_pool(deep):
 def test_more_active_jobs_than_one_query_returns_are_all_seen(dynoxide_engine):
     """A query returns at most 1 MB."""
     noise = random.Random(7)
-    jobs = [b.a_running_job(f"job{n:04d}", submitted_by=noise.randbytes(800).hex()) for n in range(1_200)]
+    jobs = [b.a_running_job(f"job{n:04d}", submitted_by=noise.randbytes(1_000).hex()) for n in range(1_300)]
     assert sum(len(next(iter(row_of(job)["job"].values()))) for job in jobs) > 1.2 * 2**20
     write(dynoxide_engine, jobs)
     snapshot = dynoxide_engine.open().begin_pass()

@@ -132,7 +132,7 @@ def test_a_services_name_too_long_for_a_key_is_refused_by_the_field_that_names_i
 def test_unknown_attributes_of_a_newer_version_are_kept():
     row = row_of(b.a_job("job1"))
     row["added"] = {"S": "later"}
-    row["job"]["S"] = row["job"]["S"].replace("{", '{"added":"later",', 1)
+    row["job"] = {"S": job_text(row).replace("{", '{"added":"later",', 1)}
     job = job_of(row)
     assert replace(job, unknown={}) == b.a_job("job1")
     again = row_of(replace(job, priority=7))

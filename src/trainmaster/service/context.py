@@ -78,7 +78,7 @@ class ManagerContext:
     @property
     def retries(self) -> lifecycle.Retries:
         """The retry limits for each class of failure."""
-        return (self.policy or self.store.settings().policy).retries
+        return (self.policy or self.store.settings(catalogue=False).policy).retries
 
 
 def pass_rng(snapshot: Snapshot) -> random.Random:

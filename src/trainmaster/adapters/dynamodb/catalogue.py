@@ -10,8 +10,9 @@ import zlib
 from datetime import datetime
 from typing import Any
 
+from trainmaster.adapters.dynamodb.encoding.compression import inflate
 from trainmaster.adapters.dynamodb.reading import read_or
-from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, inflate, keyed
+from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, keyed
 from trainmaster.domain.capacity.catalogue import Catalogue, ReportedQuota
 from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.resources import InstanceType

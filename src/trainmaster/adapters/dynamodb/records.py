@@ -15,9 +15,10 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any
 
+from trainmaster.adapters.dynamodb.encoding.compression import inflate
 from trainmaster.adapters.dynamodb.events.outbox import outbox_actions
 from trainmaster.adapters.dynamodb.reading import read_or
-from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, inflate, keyed
+from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, keyed
 from trainmaster.adapters.dynamodb.settings import SETTINGS, Deployed
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Guard, Table
 from trainmaster.domain.elastic.scaling import KindCurve, ScalingCurve

@@ -7,12 +7,12 @@ one costs least inside the identity row, which stays within the 4 KB of one read
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Collection, Sequence
 
 from trainmaster.adapters.dynamodb.access.purging import is_purged
+from trainmaster.adapters.dynamodb.encoding.compression import compress, inflate
 from trainmaster.adapters.dynamodb.reading import read, readable
-from trainmaster.adapters.dynamodb.rows import REQUEST_ROWS, Row, identity_row, inflate, job_key, keyed, span
+from trainmaster.adapters.dynamodb.rows import REQUEST_ROWS, Row, identity_row, job_key, keyed, span
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.errors import JobNotFound, Unavailable
 from trainmaster.domain.jobs.job import Job
@@ -64,7 +64,7 @@ def read_requests(table: Table, names: Collection[str]) -> dict[str, Request]:
 def _compress(request: Request) -> bytes:
     text = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     # JSON may contain half of a surrogate pair, which must survive the round trip.
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), level=9)
+    return compress(text.encode("utf-8", "surrogatepass"))
 
 
 def _decompress(rows: Sequence[Row]) -> Request:

@@ -1,18 +1,18 @@
 """Jobs as rows of the table, and back: the key of a job's row, and its attributes.
 
 A job has one live row, in the place of its state. Small attributes carry names from the article; the rest is one JSON
-text (`codec`), because botocore parses nested attributes slowly.
+text (`codec`), compressed, because a pass reads the rows of all active jobs.
 """
 
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypeAlias, TypedDict
 
 from trainmaster.adapters.dynamodb.codec import ROW, STATES, decode_history, decode_job, encode_history, encode_job
+from trainmaster.adapters.dynamodb.encoding.compression import compress, inflate
 from trainmaster.domain.capacity.external import ExternalJob, Origin
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.compat import UTC
@@ -56,8 +56,6 @@ JOB_ATTRIBUTES = frozenset(
 )
 """Attributes of a job's live row; any others are a newer release's, and kept."""
 _WARM_MEMBERS = frozenset(["units", "warmPoolKey", "until", "priority", "usedBy", "unusedSince", "endingSince"])
-_READABLE = 700
-"""Bytes of a job's text that keep its row, with the longest name, within one kilobyte, DynamoDB's unit of charge."""
 MAX_TEXT_BYTES = 2_000_000
 """Bytes of a decompressed text: a job with 50 attempts and a long history has a tenth."""
 _MAX_LANE_LENGTH = 700
@@ -196,7 +194,7 @@ def row_of(job: Job, history: Sequence[Change] | None = None, archived: int = 0)
         jobState=job.state.value,
         priority=job.priority,
         version=job.version,
-        job=_short(encode_job(job, lines)),
+        job=compress(encode_job(job, lines).encode()),
     )
     row = {**job.unknown.get(ROW, {}), **row}
     if archived:
@@ -228,23 +226,6 @@ def job_text(row: Row) -> str:
     """Return the JSON text of a live row."""
     value = row["job"]
     return value["S"] if "S" in value else inflate(value["B"], MAX_TEXT_BYTES).decode()
-
-
-def inflate(data: bytes, limit: int) -> bytes:
-    """Return decompressed bytes. Raises `ValueError`, before they take memory, if they are more than `limit`."""
-    unpacker = zlib.decompressobj()
-    try:
-        text = unpacker.decompress(bytes(data), limit + 1)
-    except zlib.error as error:
-        raise ValueError("the bytes are not compressed text") from error
-    if len(text) > limit or not unpacker.eof:
-        raise ValueError(f"the text has more than {limit} bytes, or is cut off")
-    return text
-
-
-def _short(text: str) -> str | bytes:
-    """Return the text, compressed if its row could exceed a kilobyte, as with jobs that were preempted."""
-    return text if len(text) <= _READABLE else zlib.compress(text.encode(), level=9)
 
 
 def archived_count(row: Row) -> int:

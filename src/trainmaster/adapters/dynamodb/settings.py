@@ -12,8 +12,9 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from trainmaster.adapters.dynamodb.encoding.compression import inflate
 from trainmaster.adapters.dynamodb.reading import read, read_or
-from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, inflate, keyed
+from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, keyed
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Guard, Table
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
 from trainmaster.domain.capacity.units import Pool

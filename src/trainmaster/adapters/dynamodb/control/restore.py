@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import zlib
 
-from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, Key, Row, inflate, keyed
+from trainmaster.adapters.dynamodb.encoding.compression import inflate
+from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, Key, Row, keyed
 from trainmaster.domain.document import document, value_of
 from trainmaster.domain.restore import Restore
 

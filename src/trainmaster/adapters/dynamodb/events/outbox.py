@@ -9,8 +9,9 @@ import json
 import zlib
 from collections.abc import Sequence
 
+from trainmaster.adapters.dynamodb.encoding.compression import inflate
 from trainmaster.adapters.dynamodb.reading import readable
-from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, Key, Row, inflate, keyed
+from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, Key, Row, keyed
 from trainmaster.adapters.dynamodb.table import Action, Table
 from trainmaster.domain.events.types import Entry, OutboxRow, row_order
 
