@@ -111,7 +111,7 @@ def submit(page, *requests):
 
 def wait_for_jobs(page, query):
     """Return the names of the jobs that a query lists, once there are any."""
-    for _ in range(4 * STACK_TIMEOUT // 1_000):
+    for _ in range(8 * STACK_TIMEOUT // 1_000):
         if names := page.evaluate(NAMES, query):
             return names
         page.wait_for_timeout(1_000)
@@ -358,6 +358,7 @@ def test_pictures(page):
     """They are written to build/console; PICTURES=docs/images renews those of README and docs."""
     folder = ROOT / os.environ.get("PICTURES", "build/console")
     folder.mkdir(parents=True, exist_ok=True)
+    wait_for_jobs(page, "prefix=urgent-fix-2")  # some minutes have passed
     (job, *_) = wait_for_jobs(page, f"state=preempted&pool={P5}")
     page.reload()  # without the last change's answer
     page.mouse.move(0, 0)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _FOR_SCRIPTS: Final = ("api", "events", "session", "replay")
 """First segments of the addresses that the page's scripts use; the others are files."""
 _PAGE: Final = (
-    "<!doctype html><html lang=en><meta charset=utf-8><title>Trainmaster</title>{head}"
+    '<!doctype html><html lang=en><meta charset=utf-8><title>Trainmaster</title><link rel=icon href="data:,">{head}'
     "<body><main><h1>Trainmaster</h1><p>{text}</p></main></body></html>"
 )
 

@@ -111,6 +111,11 @@ def test_a_wrong_token_signs_nobody_in(stranger, token):
     assert "set-cookie" not in answer.headers
 
 
+def test_a_browser_looks_for_no_icon_of_the_page_that_signs_it_in(stranger):
+    for address in (f"GET /{stranger.console.url.rpartition('/')[2]}", "GET /?token=x"):
+        assert b'<link rel=icon href="data:,">' in stranger.ask(address).body
+
+
 def test_a_token_cannot_be_guessed(stranger):
     assert len(stranger.console.url.partition("token=")[2]) >= 43
 
