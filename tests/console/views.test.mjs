@@ -79,6 +79,7 @@ test("changes of the last hour come newest first, and no older ones", () => {
     job("b", { entryTime: iso(-5), jobState: "failed", endedAt: iso(-1), failureReason: "exit code 1" }),
   ];
   const found = changes(jobs, NOW);
+  assert.deepEqual(changes([...jobs, ...structuredClone(jobs)], NOW), found, "jobs of two lists are told once");
   assert.deepEqual(found.map((each) => each.text.split(/ on | with /)[0]), ["failed: exit code 1", "entered the queue", "resumed", "preempted for b", "started"]);
 });
 

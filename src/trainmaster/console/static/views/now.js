@@ -43,12 +43,12 @@ export const upcoming = (queue) =>
     .sort((one, other) => Date.parse(one.estimatedStart ?? "") - Date.parse(other.estimatedStart ?? ""));
 
 /**
- * Return what has changed in the last hour, newest first.
+ * Return what has changed in the last hour, newest first. A job that moved from one list to another between two reads is in both.
  * @param {Job[]} jobs @param {number} now @returns {Event[]}
  */
 export function changes(jobs, now) {
-  return jobs
-    .flatMap(eventsOf)
+  const found = new Map(jobs.flatMap(eventsOf).map((event) => [event.at + event.job + event.text, event]));
+  return [...found.values()]
     .filter((event) => now - Date.parse(event.at) < HOUR)
     .sort((one, other) => Date.parse(other.at) - Date.parse(one.at));
 }
