@@ -88,7 +88,7 @@ endef
 
 .venv-sdk2/.stamp: pyproject.toml | .venv/.stamp
 	@echo "Setting up .venv-sdk2, SageMaker SDK v2 with Trainmaster beside it"
-	$(call environment,.venv-sdk2,--editable ".[sdk2]" --group sdk-tests)
+	$(call environment,.venv-sdk2,--editable ".[sdk2]" --group sdk2-tests)
 
 .venv-sdk3/.stamp: pyproject.toml | .venv/.stamp
 	@echo "Setting up .venv-sdk3, SageMaker SDK v3 with Trainmaster beside it"
