@@ -15,12 +15,12 @@ Figures = dict[str, Any]
 EXPECTED = {
     "goals": (
         "Units and calls are counted and are the same on any machine; times are those of this machine. The read "
-        "units of a job grow with the number of running jobs: the goal of 25 holds for a job alone and in bursts, "
-        "not behind a deep queue with 80 running."
+        "units of a job grow with the number of running jobs: 25 is the goal for a job alone and in bursts, 30 behind "
+        "a deep queue with 80 running."
     ),
     "depth": (
-        "The same units and calls in every row. A pass reads the running jobs (14 read units: 80 rows of about 700 "
-        "bytes) and the first 32 waiting jobs of each lane (3 to 4 units each) with strong consistency; a submission "
+        "The same units and calls in every row. A pass reads the running jobs (6 read units: 80 rows of about 280 "
+        "bytes) and the first 32 waiting jobs of each lane (1 to 2 units each) with strong consistency; a submission "
         "reads the same at half the price. When a job ends and the next one takes its place, there is one such pass, "
         "and one read for each event of both jobs. Times: 10 to 60 ms for a pass, 20 to 80 for a submission, at "
         "every depth; nearly all of it is five to seven requests over loopback and the parsing of their responses."
@@ -36,7 +36,7 @@ EXPECTED = {
         "page, and the queue once if it includes positions or reasons. 2 to 60 ms."
     ),
     "growth": (
-        "About one read unit for every eight running jobs and four for each lane, since rows have 450 to 700 bytes. "
+        "About one read unit for every fourteen running jobs and two for each lane: rows have 250 to 300 bytes. "
         "A pass reads more than 32 jobs of a lane only if more of them could start or preempt: at most 1,000. "
         "Reading takes about 0.1 ms for each row, most of it in botocore's parser."
     ),
@@ -46,9 +46,10 @@ EXPECTED = {
         "usual one. The slowest runs of 10,000 include a run of Python's garbage collector."
     ),
     "life": (
-        "23 write units alone: 6 to store, 6 to start, 1 each to confirm the launch, to record that the job runs, "
-        "and for each of two passes, 7 to end. One unit less in a burst, where jobs share passes. Text that does not "
-        "compress adds one KB, charged twice in a transaction. A preemption adds about 24 for both jobs together. "
+        "23 write units alone: 6 to store with the audit entry, 6 to start, 1 each to confirm the launch, to record "
+        "that the job runs, and for each of two passes, 7 to end. One unit less in a burst, where jobs share passes. "
+        "Text that does not compress adds two KB, charged twice in a transaction. A preemption adds about 24 for both "
+        "jobs together. "
         "The put, updates and delete of the article (Chaim Rand, 2024) write the whole request each time (5 units), "
         "and its scans read all waiting jobs."
     ),
