@@ -7,10 +7,11 @@ import random
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
+from trainmaster.adapters.dynamodb.control.schema import SCHEMA
 from trainmaster.adapters.dynamodb.table import ABSENT, Guard, Table
 from trainmaster.domain.errors import NotPermitted, Throttled, TooLarge, Unavailable
 
-ROW = {"pk": {"S": "HELD"}, "sk": {"S": "job1"}, "version": {"N": "2"}, "schema": {"N": "1"}}
+ROW = {"pk": {"S": "HELD"}, "sk": {"S": "job1"}, "version": {"N": "2"}, "schema": {"N": str(SCHEMA.version)}}
 GUARD = Guard("version", 1)
 
 

@@ -99,6 +99,7 @@ STATUS = {
     "api-pause": 200,
     "api-plan": 200,
     "api-remove-pool": 200,
+    "api-report-speed": 200,
     "api-restore": 202,
     "api-resume": 200,
     "api-set-pool": 200,
@@ -110,8 +111,10 @@ STATUS = {
 @pytest.mark.parametrize("path", API, ids=lambda path: path.stem)
 def test_an_api_event_is_answered(path):
     world = a_world()
-    if path.stem == "api-answer-resize":
+    if path.stem in ("api-answer-resize", "api-report-speed"):
         world.seed(a_custom_resize("job5"))
+    if path.stem == "api-report-speed":
+        answer(lambda: world.app, load(EVENTS / "api-answer-resize.json"), Context())
     if path.stem == "api-restore":
         answer(lambda: world.app, load(EVENTS / "api-pause.json"), Context())
     if load(path)["resource"] == "/pools/{name}":
@@ -160,6 +163,14 @@ def test_the_event_that_answers_a_resize_gives_the_job_its_size():
     world.seed(a_custom_resize("job5"))
     said = read(answer(lambda: world.app, load(EVENTS / "api-answer-resize.json"), Context())).body
     assert (said["jobState"], said["attempts"][-1]["units"]) == ("running", {P5: 2})
+
+
+def test_the_event_that_reports_a_speed_leaves_it_with_the_job():
+    world = a_world()
+    world.seed(a_custom_resize("job5"))
+    for name in ("answer-resize", "report-speed"):
+        answer(lambda: world.app, load(EVENTS / f"api-{name}.json"), Context())
+    assert [(speed.instances, speed.rate) for speed in world.memory.find("job5").speeds.of_sizes] == [(2, 12.5)]
 
 
 def test_events_about_one_pool_are_carried_out():

@@ -29,10 +29,18 @@ QUEUE, ENVIRONMENT, POLICY = "my-queue", "my-environment", "my-policy"
 STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "SCHEDULED", "STARTING", "RUNNING", "SUCCEEDED", "FAILED")
 
 
+@pytest.fixture(autouse=True)
+def _no_default_session() -> Iterator[None]:
+    """Leave no default session to other tests, and none of the clients that the SDK keeps for it."""
+    yield
+    SageMakerClient.reset()
+    boto3.DEFAULT_SESSION = None
+
+
 @pytest.fixture
 def queue(stage: Stage) -> Iterator[TrainingQueue]:
     boto3.setup_default_session()
-    type(SageMakerClient)._instances.clear()  # it keeps the client of the first test, and so its address
+    SageMakerClient.reset()  # it keeps the client of its first use for the process, and so its address
     route_batch(queues=[QUEUE], environments=[ENVIRONMENT], policies=[POLICY])
     yield TrainingQueue(QUEUE)
     unroute_batch()
