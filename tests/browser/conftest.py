@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """Take SIGINT where a shell's background job ignores it: the programs that tests interrupt inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 if find_spec("playwright") is None:
     collect_ignore_glob = ["test_*.py"]  # `make test-browser` runs them, in an environment of its own
