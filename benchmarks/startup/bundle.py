@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -11,20 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import build_bundle
-from benchmarks import ROOT, SCRATCH
+from benchmarks import SCRATCH
 
 DEFAULT_RUNTIME, DEFAULT_MACHINE = "3.13", "aarch64"
 FUNCTIONS = {"api": "ApiFunction", "manager": "ManagerFunction"}
 
 
 def built(function: str) -> Path:
-    """Build the bundle of a function with this machine's own packages, compiled as for Lambda."""
+    """Build the bundle of a function for this machine's Python and platform, compiled as for Lambda."""
     folder = _empty(f"{function}-here")
-    logical_id = FUNCTIONS[function]
-    modules, packages = build_bundle.reached(build_bundle.HANDLERS[logical_id], build_bundle.WITHOUT[logical_id])
-    build_bundle.copy_modules(modules, folder)
-    command = [ROOT / ".venv" / "bin" / "uv", "pip", "install", "--quiet", "--target", folder]
-    subprocess.run([*command, *build_bundle.requirements(packages)], check=True)
+    build_bundle.build(FUNCTIONS[function], "{}.{}".format(*sys.version_info), platform.machine(), folder)
     build_bundle.compile_all(sys.executable, folder)
     return folder
 
