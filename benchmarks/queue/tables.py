@@ -58,10 +58,10 @@ EXPECTED = {
         "One write unit to increment the pass number, and one read of the queue, every minute, with or without jobs."
     ),
     "start": (
-        "On a quiet machine 150 to 180 ms for the API, about 45% of the time without compiled files; half of that for "
-        "the manager, which imports no pydantic. The classes of models and dataclasses are a third of the API's "
-        "import. If other processes use the machine, the CPU time is more reliable than the wall time. boto3 and the "
-        "service models of botocore are most of the rest."
+        "About 45% of the time without compiled files on every machine; the times of machines differ threefold. The "
+        "manager imports no pydantic, and takes two thirds of the API's time. The classes of models and dataclasses "
+        "are a third of the API's import. If other processes use the machine, the CPU time is more reliable than the "
+        "wall time. boto3 and the service models of botocore are most of the rest."
     ),
     "start/commands": (
         "On a quiet machine 0.1 s for the help and 0.45 s for `ls`, two thirds of it importing httpx, botocore and "

@@ -198,16 +198,17 @@ def test_nothing_is_read_while_no_page_watches():
 
 
 def test_a_slow_read_keeps_no_other_page_waiting():
-    answered = threading.Event()
+    begun, answered = threading.Event(), threading.Event()
 
     def read(asked: Read) -> Any:
         if asked == QUEUE:
+            begun.set()
             assert answered.wait(10)
         return {"path": asked.text}
 
     feed = Feed(read, poll_seconds=0.02)
     slow = Page(feed, QUEUE)
-    time.sleep(0.1)
+    assert begun.wait(10)
     quick = Page(feed, JOBS)
     quick.wait(lambda told: len(told) >= 3)
     assert slow.told == []

@@ -20,7 +20,7 @@ from trainmaster.client.batch.listing import ServiceJobs
 from trainmaster.client.batch.names import ID_PREFIX, Arns, is_id_of_batch, is_own_id, job_in, queue_in
 from trainmaster.client.batch.resources import Resources
 from trainmaster.client.batch.submission import submission_of
-from trainmaster.client.sdk.hook import client_for
+from trainmaster.client.sdk.hook import client_for, register, unregister
 from trainmaster.client.sdk.once import Once
 from trainmaster.client.sdk.response_codec import (
     BotoResponse,
@@ -116,14 +116,11 @@ class BatchRoute:
 
     def attach(self, events: BaseEventHooks) -> None:
         """Register on a session's or a client's events, replacing any other route; idempotent."""
-        for event, handler in self._events():
-            events.unregister(event, unique_id=f"trainmaster:{event}")
-            events.register(event, handler, unique_id=f"trainmaster:{event}")
+        register(events, self._events())
 
     def detach(self, events: BaseEventHooks) -> None:
         """Unregister the handlers."""
-        for event, _ in self._events():
-            events.unregister(event, unique_id=f"trainmaster:{event}")
+        unregister(events, self._events())
 
     def _events(self) -> Iterator[tuple[str, Callable[..., Any]]]:
         for operation in self._handlers:

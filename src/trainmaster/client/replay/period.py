@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from trainmaster.client.api.errors import Forbidden, NotFound, Refused
+from trainmaster.client.kinds import TRAINING
 from trainmaster.domain.compat import parse_iso
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ MAX_DAYS: Final = 28.0
 MAX_JOBS: Final = 2_000
 """Jobs of one replay, at most: each is read with a request of its own."""
 _PAGE: Final = 100
-_TRAINING: Final = "training"
 _VIEW: Final = (
     *("jobName", "jobState", "priority", "share", "entryTime", "preemptible", "expectedEnd", "endedAt", "submittedBy"),
     *("failureReason", "attempts", "earlierAttempts", "history"),
@@ -83,7 +83,7 @@ class Period:
         for job in self._listed():
             if job["endedAt"] is not None and parse_iso(job["endedAt"]) < self._since:
                 return
-            if job["kind"] != _TRAINING:
+            if job["kind"] != TRAINING:
                 self._leave_out("otherKinds")
             elif (job["reason"] or {}).get("type") == "Held":
                 self._leave_out("held")

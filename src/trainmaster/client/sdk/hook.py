@@ -121,9 +121,7 @@ class Route:
 
     def attach(self, events: BaseEventHooks) -> None:
         """Register on a session's or a client's events, replacing any other route; idempotent."""
-        for event, handler in self._events():
-            events.unregister(event, unique_id=_id_of(event))
-            events.register(event, handler, unique_id=_id_of(event))
+        register(events, self._events())
         self.attach_readers(events)
 
     def attach_readers(self, events: BaseEventHooks) -> None:
@@ -133,8 +131,7 @@ class Route:
 
     def detach(self, events: BaseEventHooks) -> None:
         """Unregister the handlers."""
-        for event, _ in self._events():
-            events.unregister(event, unique_id=_id_of(event))
+        unregister(events, self._events())
         self._logs.detach(events)
         self._metrics.detach(events)
 
@@ -466,6 +463,19 @@ def _ignore(_: JobView) -> None:
 def _is_missing(parsed: Any) -> bool:
     error = parsed.get("Error", {})
     return error.get("Code") == "ResourceNotFound" or "not found" in error.get("Message", "")
+
+
+def register(events: BaseEventHooks, handlers: Iterable[tuple[str, Callable[..., Any]]]) -> None:
+    """Register a route's handlers on a session's or a client's events, replacing any other route's; idempotent."""
+    for event, handler in handlers:
+        events.unregister(event, unique_id=_id_of(event))
+        events.register(event, handler, unique_id=_id_of(event))
+
+
+def unregister(events: BaseEventHooks, handlers: Iterable[tuple[str, Callable[..., Any]]]) -> None:
+    """Unregister the handlers of these events, whichever route's they are."""
+    for event, _ in handlers:
+        events.unregister(event, unique_id=_id_of(event))
 
 
 def _id_of(event: str) -> str:

@@ -92,8 +92,8 @@ def read_limit_for_query(
 
     Units that jobs of equal priority might give up, by the queue's order or to a share that owns them, are not counted.
     The first jobs of such a lane are read and may preempt; the units being freed for them count in the next pass, which
-    then reads further. Counting them would make every pass under least attained service read all lanes as deep as the
-    pools are large.
+    then reads further. Counting them would make every pass under `gittins` read all lanes as deep as the pools are
+    large.
     """
     names = resolved(head.demand, Offers(pools, catalogue)).pools
     within_reach = {name: pools[name].cap - external.get(name, 0) for name in names if name in pools}
