@@ -170,6 +170,64 @@ class TestWhatWouldHelp:
         assert self.advice(world) == []
 
 
+SHARES = {"vision": Share(name="vision", nominal={P5: 4}), "speech": Share(name="speech", nominal={P5: 4})}
+
+
+class TestSharesThatBorrow:
+    """A pool of four that no share owns, full with jobs of two other shares, and a job of priority 60."""
+
+    def queue(self, share="language", **settings):
+        policy = Policy(shares={**SHARES, **settings})
+        jobs = [a_running_job(f"r{n}", units={G5: 1}, share="vision", now=at(n)) for n in range(4)]
+        waits = a_job("urgent", units={G5: 1}, priority=60, share=share)
+        return a_world(*jobs, waits, pools=[a_pool(G5, 4)], policy=policy)
+
+    def test_the_rule_that_keeps_a_high_priority_from_preempting(self):
+        assert why(self.queue(), "urgent")["rule"] == (
+            f"Share language owns 0 x {G5} and would hold 1 with this job, which would therefore borrow: "
+            "it preempts no jobs of other shares, whatever its priority."
+        )
+
+    def test_the_quota_with_which_it_would_preempt(self):
+        world = self.queue()
+        (advice,) = why(world, "urgent")["advice"]
+        assert advice == {
+            "message": f"give share language a quota of 1 x {G5}: it preempts r0",
+            "priority": None,
+            "pool": G5,
+        }
+        settings = Policy(shares={**SHARES, "language": Share(name="language", nominal={G5: 1})})
+        world.memory.set_settings(policy=settings)
+        assert world.get("/jobs/urgent").body["reason"]["victims"] == ["r0"]
+        assert why(world, "urgent")["rule"] is None
+
+    def test_no_quota_is_suggested_beyond_the_cap_of_the_share(self):
+        world = self.queue(language=Share(name="language", nominal={P5: 0}, max={G5: 0}))
+        assert why(world, "urgent")["advice"] == []
+
+    def test_no_quota_is_suggested_that_other_shares_own(self):
+        world = self.queue(speech=Share(name="speech", nominal={G5: 4}))
+        story = why(world, "urgent")
+        assert story["rule"].startswith("Share language owns 0")
+        assert story["advice"] == []
+
+    def test_a_share_whose_own_units_its_jobs_of_higher_rank_hold(self):
+        policy = Policy(shares={"vision": Share(name="vision", nominal={P5: 2})})
+        mine = running("mine", 2, share="vision", priority=9)
+        urgent = a_job("urgent", share="vision", priority=8)
+        world = a_world(mine, running("r", 2, share="speech"), urgent, policy=policy)
+        assert why(world, "urgent")["rule"].startswith(f"Share vision owns 2 x {P5} and would hold 3 with this job")
+
+    def test_a_job_that_outranks_none_of_the_others_has_no_such_rule(self):
+        jobs = [a_running_job("r", units={G5: 4}, share="vision", priority=60)]
+        world = a_world(*jobs, a_job("waits", units={G5: 1}, priority=60, share="x"), policy=Policy(shares=SHARES))
+        assert why(world, "waits")["rule"] is None
+
+    def test_queues_without_shares_have_no_such_rule(self):
+        world = a_world(running("r", 4, preemptible=False), a_job("waits", priority=60))
+        assert why(world, "waits")["rule"] is None
+
+
 ASKED = Resources(accelerators=8, accelerator_memory_gib=640)
 """Resources that an instance of P5 has, and one of G5 does not."""
 
@@ -241,6 +299,7 @@ class TestJobsWithoutADiagnosis:
             "inTheWay": [],
             "jobsInTheWay": 0,
             "reserved": None,
+            "rule": None,
             "advice": [],
         }
 

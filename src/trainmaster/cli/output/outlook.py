@@ -58,6 +58,8 @@ def wait_sentences(why: WhyView | None) -> Iterator[str]:
         yield f"The capacity it needs is held by {_holders(why)}."
     if why["reserved"] is not None:
         yield _reservation(why["reserved"])
+    if rule := why.get("rule"):
+        yield rule
     if why["advice"]:
         yield f"Suggestions: {'; or '.join(advice['message'] for advice in why['advice'])}."
 

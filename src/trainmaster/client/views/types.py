@@ -897,4 +897,5 @@ class WhyView(TypedDict):
     inTheWay: list[HolderView]
     jobsInTheWay: int
     reserved: ReservedView | None
+    rule: str | None
     advice: list[AdviceView]

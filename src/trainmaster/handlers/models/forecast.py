@@ -82,6 +82,10 @@ class Why(ResponseModel):
     in_the_way: Annotated[list[Holder], Field(description="Jobs that are expected to end first, at most ten.")]
     jobs_in_the_way: Annotated[int, Field(description="Number of all such jobs.")]
     reserved: Annotated[Reserved | None, Field(description="Null if there is none.")]
+    rule: Annotated[
+        str | None,
+        Field(description="Rule of shares that keeps it from preempting jobs of lower priority; null if none does."),
+    ]
     advice: Annotated[list[Advice], Field(description="At most three.")]
 
 

@@ -136,6 +136,7 @@ def why_view(story: WaitDiagnosis | None) -> forecast_models.Why | None:
         in_the_way=[_holder_view(holder) for holder in story.holders],
         jobs_in_the_way=story.held_by_jobs,
         reserved=None if reserved is None else forecast_models.Reserved(instances=dict(reserved.units), at=reserved.at),
+        rule=story.rule,
         advice=[
             forecast_models.Advice(message=each.message, priority=each.priority, pool=each.pool)
             for each in story.advice

@@ -5,15 +5,16 @@ Each suggestion was verified by re-planning the current queue. Nothing is stored
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
-from trainmaster.domain.capacity.units import Demand, Kind, Pool, in_settings
+from trainmaster.domain.capacity.units import Demand, Kind, Pool, counted, in_settings
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.plan import Plan, PlannedReservation, Snapshot
+from trainmaster.domain.policy.settings import Share
 from trainmaster.domain.reasons.capacity import (
     Behind,
     CanNeverFit,
@@ -31,6 +32,7 @@ from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.capacity.pool_usage import pool_usage
 from trainmaster.service.context import pass_rng
+from trainmaster.service.explain.borrowing import Borrowing, borrowing
 from trainmaster.service.explain.explain import with_jobs
 
 MAX_HOLDERS = 10
@@ -83,12 +85,14 @@ class WaitDiagnosis:
         holders: jobs that hold its capacity, the first `MAX_HOLDERS` of them.
         held_by_jobs: the number of all such jobs.
         reserved: its reservation.
+        rule: the rule of shares that keeps it from preempting jobs of lower rank, as a sentence; None if none does.
         advice: verified changes that would help.
     """
 
     holders: tuple[Holder, ...] = ()
     held_by_jobs: int = 0
     reserved: PlannedReservation | None = None
+    rule: str | None = None
     advice: tuple[Advice, ...] = ()
 
 
@@ -107,12 +111,14 @@ def diagnose(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis:
     reason = _reason(plan, job)
     if reason is None:
         return WaitDiagnosis()
+    borrows = borrowing(what_if.snapshot, now, job) if isinstance(reason, WaitsForCapacity) else None
     holders = sorted(_holders(what_if.snapshot, now, job), key=lambda holder: (holder.until, holder.job, holder.pool))
     return WaitDiagnosis(
         tuple(holders[:MAX_HOLDERS]),
         len({holder.job for holder in holders}),
         next((reservation for reservation in plan.reservations if reservation.job == job.name), None),
-        tuple(islice(_advice(what_if, reason), MAX_ADVICE)),
+        None if borrows is None else borrows.message(),
+        tuple(islice(_advice(what_if, reason, borrows), MAX_ADVICE)),
     )
 
 
@@ -144,6 +150,11 @@ class _WhatIf:
         plan = schedule(replace(self.snapshot, pools=pools), self.now, pass_rng(self.snapshot))
         return _feasible_outcome(plan, self.job)
 
+    def with_quotas(self, shares: Mapping[str, Share]) -> str | None:
+        """Return the outcome for the job with these shares; None if it would still wait."""
+        policy = replace(self.snapshot.policy, shares=shares)
+        return replace(self, snapshot=replace(self.snapshot, policy=policy)).outcome(self.job)
+
     def outcome(self, changed: Job) -> str | None:
         """Return the outcome for the changed job in the next pass; None if it would still wait."""
         plan = self.plan(changed)
@@ -164,7 +175,7 @@ def _feasible_outcome(plan: Plan, job: Job) -> str | None:
     return None if isinstance(reason, Infeasible | CanNeverFit) else _STARTS if reason is None else _WAITS
 
 
-def _advice(what_if: _WhatIf, reason: Reason) -> Iterator[Advice]:
+def _advice(what_if: _WhatIf, reason: Reason, borrows: Borrowing | None) -> Iterator[Advice]:
     if isinstance(reason, Infeasible):
         yield from _larger_pool(what_if, what_if.job.demand.pools, reason.needed)
         yield from _cheapest_new_pool(what_if, reason.needed)
@@ -174,6 +185,8 @@ def _advice(what_if: _WhatIf, reason: Reason) -> Iterator[Advice]:
             yield from _new_pool(what_if, reason.pool, reason.needed)
     if isinstance(reason, _PRIORITY_HELPS):
         yield from _higher_priority(what_if)
+    if borrows is not None:
+        yield from _larger_quota(what_if, borrows)
     if isinstance(reason, _SIZE_HELPS):
         yield from _other_pools(what_if)
 
@@ -197,6 +210,15 @@ def _higher_priority(what_if: _WhatIf) -> Iterator[Advice]:
             levels = levels[:middle]
     if found is not None:
         yield found
+
+
+def _larger_quota(what_if: _WhatIf, borrows: Borrowing) -> Iterator[Advice]:
+    """Yield a quota of the job's share that covers the job, as far as no configured share owns these units."""
+    shares = borrows.with_quota(what_if.snapshot)
+    if shares is not None and (outcome := what_if.with_quotas(shares)) is not None:
+        quota = " + ".join(counted(count, pool) for pool, count in sorted(borrows.needed.items()))
+        words = f"give share {borrows.share} a quota of {quota}: {outcome}"
+        yield Advice(words, pool=min(borrows.needed))
 
 
 def _other_pools(what_if: _WhatIf) -> Iterator[Advice]:

@@ -33,6 +33,7 @@ A_STORY: dict[str, Any] = {
     ],
     "jobsInTheWay": 5,
     "reserved": {"instances": {P5: 4}, "at": _at(1)},
+    "rule": "Share a would borrow.",
     "advice": [
         {"message": "raise its priority above 5: it preempts a", "priority": 6, "pool": None},
         {"message": f"ask for 2 x {P5} instead: it starts", "priority": None, "pool": P5},
@@ -127,6 +128,7 @@ def test_why_tells_the_whole_story() -> None:
         f"The capacity it needs is held by a (2 x {P5}, until about 2026-11-20 14:00:00 UTC (in 60 minutes), longer",
         f"than expected), b (1 x {P5}, stopping, until 2026-11-20 13:03:00 UTC (in 3 minutes)) and 3 more.",
         f"Reserved for it: 4 x {P5}, expected to be free at 2026-11-20 14:00:00 UTC (in 60 minutes).",
+        "Share a would borrow. Suggestions:",
         f"Suggestions: raise its priority above 5: it preempts a; or ask for 2 x {P5} instead: it starts.",
         "It is expected to start at 2026-11-20 16:00:00 UTC (in 3 hours), probably between",
         "It is done by 2026-11-20 22:00:00 UTC (in 9 hours) only if it is faster than most similar jobs.",

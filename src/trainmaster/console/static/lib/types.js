@@ -75,6 +75,7 @@
  * @property {Holder[]} inTheWay
  * @property {number} jobsInTheWay
  * @property {{instances: Record<string, number>, at: string | null} | null} reserved
+ * @property {string | null} [rule]
  * @property {Advice[]} advice
  *
  * @typedef {Job & {history: Change[], jobDetails: Record<string, any>, redacted: string[], why: Why | null}} JobDetail

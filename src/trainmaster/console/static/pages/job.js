@@ -71,6 +71,7 @@ function Way({ why, now }) {
         <td class="muted">${[each.stopping ? "stopping" : "", each.overdue ? "has run for longer than expected" : "", each.givingBack ? `gives back ${each.givingBack} now` : ""].filter(Boolean).join(", ")}</td>
       </tr>`)}</tbody></table></div>`}
     ${more > 0 && html`<p class="muted">and ${more} more</p>`}
+    ${why.rule && html`<p>${why.rule}</p>`}
     ${why.reserved && html`<p>Reserved for it: ${unitsText(why.reserved.instances)}${why.reserved.at ? `, expected to be free at ${clock(why.reserved.at, now)}` : ""}.</p>`}
   </section>`;
 }
