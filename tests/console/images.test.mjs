@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { endpoints, headline, imageJobs, loadBar, loadText, readsOf, regionBar, regionText, waitingText } from "../../src/trainmaster/console/static/views/images.js";
+import { endpoints, headline, imageJobs, loadBar, loadText, pressureText, readsOf, regionBar, regionText, waitingText } from "../../src/trainmaster/console/static/views/images.js";
 import { job, page, pool } from "./cases.mjs";
 
 const details = (regions = {}) => ({ endpoint: "ships", variant: "blue", load: 8, loadLeft: 4, tiles: 10, regions: { total: 24, done: 15, failed: 1, ...regions }, expectedEnd: null });
@@ -31,6 +31,18 @@ test("bars have every region and every request once", () => {
   assert.deepEqual(regionBar(details({ total: 0, done: 0, failed: 0 })), []);
   assert.deepEqual(loadBar(ships({ used: 10, cap: 8 })).map((each) => [each.kind, each.width]), [["used", 100]]);
   assert.deepEqual(loadBar(ships({ used: 2, held: 2, free: 4 })).map((each) => each.width), [25, 25, 50]);
+});
+
+test("other callers and throttling are part of an endpoint's load", () => {
+  const load = { capacity: 20, target: 0.8, pressure: 0.5, throttledAt: "2026-11-21T11:59:00Z", external: 3, externalAt: "2026-11-21T11:59:30Z", windowSeconds: 180 };
+  const now = Date.parse("2026-11-21T12:00:00Z");
+  const busy = ships({ used: 4, free: 1, cap: 5, load });
+  assert.deepEqual(loadBar(busy).map((each) => [each.kind, each.units, each.width]), [["used", 4, 20], ["free", 1, 5], ["by other callers", 3, 15]]);
+  assert.match(pressureText(busy, now), /^takes 20, target 80 %, throttled at .+: 50 % of the target, other callers make 3$/);
+  const idle = ships({ load: { ...load, target: 1, pressure: 1, throttledAt: null, external: 0, externalAt: null } });
+  assert.equal(pressureText(idle, now), "takes 20, no other callers in the last 3 min");
+  assert.equal(pressureText(ships({ load: { ...idle.load, windowSeconds: null } }), now), "takes 20");
+  assert.equal(pressureText(ships(), now), "");
 });
 
 test("progress and load are words", () => {

@@ -180,6 +180,7 @@ POOL = {
     "external": 0,
     "warm": 0,
     "free": 0,
+    "load": None,
     "countExternal": False,
     "waiting": 1,
     "waitingUnits": 1,

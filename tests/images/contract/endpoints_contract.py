@@ -14,6 +14,7 @@ from trainmaster.domain.capacity.units import Kind
 from trainmaster.domain.errors import Fenced
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.images.domain.capacity import Cap
 from trainmaster.images.domain.endpoint import Endpoint, Held, Others, Pressure, Variant, pool_name
 
 SHIPS = pool_name("ships", "blue")
@@ -128,7 +129,7 @@ class EndpointPoolsContract:
         assert image_pools(store.begin_pass()) == {SHIPS: 2, pool_name(URL, ""): 10}
 
     def test_the_deployments_endpoint_settings_apply(self, engine):
-        store = engine.open(caps=lambda endpoint, named: {pool_name(endpoint.key, each): 77 for each in named})
+        store = engine.open(caps=lambda endpoint, named: {pool_name(endpoint.key, each): Cap(77) for each in named})
         store.submit(an_image_job("image1"), {})
         assert image_pools(store.begin_pass()) == image_pools(store.read_snapshot()) == {SHIPS: 77}
 

@@ -41,14 +41,14 @@ def instances(count, name="a", **also):
     return Variant(name=name, instances=count, **also)
 
 
-def caps(endpoint, **limits):
-    return pools_of(endpoint, Limits(**limits), NOW)
+def caps(endpoint, *named, **limits):
+    return {name: cap.requests for name, cap in pools_of(endpoint, Limits(**limits), NOW, named).items()}
 
 
 @pytest.mark.parametrize("url", ["http://localhost:8080", MODEL, "HTTP://MODELS.example"])
 def test_an_http_endpoint_takes_a_fixed_number(url):
     assert capacity_of(never_described(url), "", LIMITS) == 10
-    assert pools_of(never_described(url), Limits(http_concurrency=3), NOW) == {f"endpoint/{url}": 3}
+    assert caps(never_described(url), http_concurrency=3) == {f"endpoint/{url}": 3}
 
 
 def test_a_serverless_variant_takes_its_max_concurrency():
@@ -71,15 +71,15 @@ def test_each_variant_has_a_capacity_of_its_own():
 def test_a_variant_that_is_not_there_takes_nothing_but_its_jobs_run_one_at_a_time():
     endpoint = an_endpoint(instances(2))
     assert capacity_of(endpoint, "gone", LIMITS) == 0
-    assert pools_of(endpoint, LIMITS, NOW, named=["gone"]) == {"endpoint/m/a": 4, "endpoint/m/gone": 1}
+    assert caps(endpoint, "gone") == {"endpoint/m/a": 4, "endpoint/m/gone": 1}
     assert capacity_of(an_endpoint(), "a", LIMITS) == 0
 
 
 def test_an_endpoint_that_was_never_described_counts_as_one_instance():
     unknown = never_described("m")
     assert capacity_of(unknown, "a", LIMITS) == 2
-    assert pools_of(unknown, LIMITS, NOW, named=["a", "b"]) == {"endpoint/m/a": 2, "endpoint/m/b": 2}
-    assert pools_of(unknown, LIMITS, NOW) == {}
+    assert caps(unknown, "a", "b") == {"endpoint/m/a": 2, "endpoint/m/b": 2}
+    assert caps(unknown) == {}
 
 
 def test_w18_without_tags_the_default_is_times_the_instances_that_are_known():
@@ -123,7 +123,7 @@ def test_w17_throttling_is_forgotten_with_time():
 def test_w17_throttling_lowers_the_cap_of_its_own_variant_only():
     endpoint = an_endpoint(instances(10, "a"), instances(10, "b"), pressure={"a": Pressure(factor=0.5, since=NOW)})
     assert caps(endpoint) == {"endpoint/m/a": 10, "endpoint/m/b": 20}
-    assert cap_of(endpoint, "a", LIMITS, at(120)) == 14
+    assert cap_of(endpoint, "a", LIMITS, at(120)).requests == 14
 
 
 @given(st.lists(st.integers(0, 1_000), max_size=20))

@@ -36,7 +36,7 @@ def test_throttling_lowers_it_for_a_time():
         caps = caps_of(Limits(), partial(b.at, seconds))
         found.append(endpoint_pools({"ships": ["blue"]}, {"ships": throttled_at}, caps)[SHIPS].cap)
     assert found == [50, 60, 100]
-    assert default_caps(throttled_at, ["blue"]) == {SHIPS: 100}
+    assert default_caps(throttled_at, ["blue"])[SHIPS].requests == 100
 
 
 @pytest.mark.parametrize("status", ["OutOfService", "Creating", "Deleting", "Failed"])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from builders import G5, P5, a_pool, pools_of
-from cli_terminal import NOW
+from builders import G5, NOW, P5, a_pool, at, pools_of
 from image_api_world import ImageApiWorld
 from image_builders import a_running_image, an_endpoint, an_image_job
-from trainmaster.cli.queue.pools_table import pools_table
-from trainmaster.images.domain.endpoint import pool_name
+from image_stores import MemoryImageStore
+from trainmaster.cli.queue.pools_table import load_notes, pools_table
+from trainmaster.images.domain.capacity import cap_of
+from trainmaster.images.domain.endpoint import Endpoint, Limits, Others, Pressure, Variant, pool_name
+from trainmaster.images.domain.endpoint_set import caps_of
 
 SHIPS = pool_name("ships", "blue")
 
@@ -46,6 +50,85 @@ def test_a_pool_of_an_endpoint_is_shown_as_long_as_image_jobs_need_it(world):
         "setting": {},
     }
     assert SHIPS in pools_table(world.get("/pools").body["pools"], NOW)
+
+
+class StoreOfNow(MemoryImageStore):
+    def __init__(self, **settings):
+        super().__init__(caps=caps_of(Limits(), lambda: NOW), **settings)
+
+
+class WorldOfNow(ImageApiWorld):
+    stores = StoreOfNow
+
+
+def described(*variants, **fields):
+    return Endpoint(key="ships", variants=variants, described_at=NOW, **fields)
+
+
+def loaded(**fields):
+    """A world with an endpoint of four instances that take five requests each, and one waiting job."""
+    world = WorldOfNow(pools=pools_of(a_pool(P5, 2)))
+    blue = Variant(name="blue", instances=4)
+    world.memory.remember(described(blue, instance_concurrency=5, **fields), None)
+    world.memory.submit(an_image_job("image1", 8), {"jobId": "image1"})
+    return world
+
+
+def of_ships(world):
+    return next(pool for pool in world.get("/pools").body["pools"] if pool["name"] == SHIPS)
+
+
+def test_the_load_of_an_endpoint_is_shown_with_its_cap():
+    pressure, others = Pressure(factor=0.4, since=at(-60)), Others(requests=3, seen_at=at(-30))
+    world = loaded(target=0.8, pressure={"blue": pressure}, others={"blue": others})
+    shown = of_ships(world)
+    assert shown["load"] == {
+        "capacity": 20,
+        "target": 0.8,
+        "pressure": 0.5,
+        "throttledAt": "2026-11-21T11:59:00Z",
+        "external": 3,
+        "externalAt": "2026-11-21T11:59:30Z",
+        "windowSeconds": 180,
+    }
+    assert shown["cap"] == 20 * 0.8 * 0.5 - 3
+    (note,) = load_notes([shown], NOW)
+    assert note.startswith(f"{SHIPS}: takes 20 requests at once; jobs may make 5: the target is 80%, throttling at ")
+    assert note.endswith(" lowered it to 50%, other callers make 3.")
+    table = pools_table([shown, *world.get("/pools").body["pools"]], NOW, wide=True)
+    assert all(heading in table for heading in ("Capacity", "Target", "Pressure", "Other Callers"))
+
+
+def test_an_endpoint_that_jobs_may_use_whole_has_no_note():
+    old = Others(requests=3, seen_at=at(-3_600))
+    world = loaded(pressure={"blue": Pressure(factor=0.5, since=at(-3_600))}, others={"blue": old})
+    shown = of_ships(world)
+    assert (shown["load"]["pressure"], shown["load"]["throttledAt"]) == (1.0, None)
+    assert (shown["load"]["external"], shown["load"]["externalAt"]) == (0, None)
+    assert load_notes([shown], NOW) == []
+
+
+def test_instances_and_endpoints_whose_capacity_is_not_checked_have_no_load():
+    pools = loaded().get("/pools").body["pools"]
+    assert [pool["load"] is None for pool in pools if pool["name"] == P5] == [True]
+    assert "Pressure" not in pools_table([pool for pool in pools if pool["name"] == P5], NOW, wide=True)
+    endpoint = described(Variant(name="blue", instances=4))
+    assert cap_of(endpoint, "blue", Limits(throttling=False), NOW).load is None
+
+
+@pytest.mark.parametrize(
+    ("variant", "watch", "window"),
+    [
+        (Variant(name="blue", instances=4), True, timedelta(minutes=3)),
+        (Variant(name="blue", instances=4), False, None),
+        (Variant(name="blue", max_concurrency=9), True, None),
+    ],
+    ids=["instances", "not watched", "serverless"],
+)
+def test_other_callers_are_measured_at_instances_only(variant, watch, window):
+    load = cap_of(described(variant), "blue", Limits(watch_others=watch), NOW).load
+    assert load is not None
+    assert load.window == window
 
 
 def test_a_larger_image_waits_for_its_whole_endpoint(world):

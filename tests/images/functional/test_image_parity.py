@@ -44,7 +44,7 @@ def pools_at(*endpoints, **limits):
     caps = {}
     for endpoint in endpoints:
         caps |= pools_of(endpoint, Limits(**limits), b.NOW)
-    return [Pool(name, cap, kind=Kind.SERVICE) for name, cap in caps.items()]
+    return [Pool(name, cap.requests, kind=Kind.SERVICE) for name, cap in caps.items()]
 
 
 def taking(takes, key="ships", *names):
@@ -209,7 +209,7 @@ class Nameless:
 def test_an_endpoint_without_an_arn_has_no_tags_that_could_be_read():
     found = SageMakerEndpoints(lambda role: Nameless()).describe("ships")
     assert found.tags_unread
-    assert pools_of(found, Limits(), b.NOW) == {"endpoint/ships/blue": 6}
+    assert pools_of(found, Limits(), b.NOW)["endpoint/ships/blue"].requests == 6
 
 
 # ---------------------------------------------------------------- figures

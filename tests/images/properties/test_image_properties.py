@@ -18,6 +18,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ACTIVE
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.images.domain.capacity import Cap
 from trainmaster.images.domain.endpoint import pool_name
 from trainmaster.local.memory.table import MemoryTable
 from trainmaster.planner.schedule import schedule
@@ -108,7 +109,7 @@ class Endpoints(RuleBasedStateMachine):
     @initialize(order=orders)
     def begin(self, order):
         def caps(endpoint, named):
-            return {pool_name(endpoint.key, each): CAPS[endpoint.key] for each in named}
+            return {pool_name(endpoint.key, each): Cap(CAPS[endpoint.key]) for each in named}
 
         table = MemoryTable()
         self.stores = [

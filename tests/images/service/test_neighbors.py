@@ -55,7 +55,7 @@ class Scene:
         return self.neighbors.look(jobs)
 
     def cap(self, variant="blue"):
-        return cap_of(self.known(), variant, LIMITS, self.clock.now())
+        return cap_of(self.known(), variant, LIMITS, self.clock.now()).requests
 
     def known(self):
         return self.store.known(["ships"])["ships"]
@@ -192,7 +192,7 @@ def test_our_own_load_is_never_taken_for_others_where_it_came_and_went_between_t
     scene.look(*waiting, minutes=1)
     asked = [key for _, places in scene.figures.asked for key, _ in places]
     assert len(asked) == MAX_ROLES
-    assert {cap_of(scene.store.known([key])[key], "blue", LIMITS, scene.clock.now()) for key in asked} == {20}
+    assert {cap_of(scene.store.known([key])[key], "blue", LIMITS, scene.clock.now()).requests for key in asked} == {20}
 
 
 def test_concurrent_updates_of_workers_are_kept(scene):

@@ -29,7 +29,7 @@ from trainmaster.cli.queue.pool_options import (
     VCpus,
 )
 from trainmaster.cli.queue.pools_history import history_table
-from trainmaster.cli.queue.pools_table import WIDTH, pools_table, quota_notes
+from trainmaster.cli.queue.pools_table import WIDTH, load_notes, pools_table, quota_notes
 from trainmaster.client.api.errors import Conflict, Refused
 from trainmaster.domain.capacity.instance_table import SHIPPED
 from trainmaster.domain.capacity.units import Kind
@@ -218,5 +218,5 @@ def _print(cli: CliContext, answer: PoolsView, *, wide: bool = False, json: bool
     width = min(WIDTH, terminal_width()) if cli.is_terminal(sys.stdout) else WIDTH
     pools = sanitize(answer["pools"])
     typer.echo(as_json(answer) if json else pools_table(pools, cli.now(), wide=wide, width=width))
-    for note in () if json else quota_notes(pools, cli.now()):
+    for note in () if json else (*quota_notes(pools, cli.now()), *load_notes(pools, cli.now())):
         typer.echo(note)

@@ -14,7 +14,7 @@ from trainmaster.cli.output.times import format_moment, timestamp
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from trainmaster.client.views.types import PoolView
+    from trainmaster.client.views.types import PoolView, ServiceLoadView
 
 
 WIDTH: Final = 100
@@ -120,6 +120,41 @@ def quota_notes(pools: Sequence[PoolView], now: datetime) -> list[str]:
     ]
 
 
+def load_notes(pools: Sequence[PoolView], now: datetime) -> list[str]:
+    """Return a sentence for each service of which jobs may use less than it takes."""
+    return [
+        f"{pool['name']}: takes {load['capacity']} requests at once; jobs may make {pool['cap']}: {', '.join(causes)}."
+        for pool in pools
+        if (load := pool.get("load")) is not None and (causes := _reductions(load, now))
+    ]
+
+
+def _reductions(load: ServiceLoadView, now: datetime) -> list[str]:
+    """Return the causes for which jobs may not use a service's whole capacity."""
+    causes = []
+    if load["target"] < 1:
+        causes.append(f"the target is {load['target']:.0%}")
+    if load["throttledAt"] is not None:
+        causes.append(f"throttling at {format_moment(load['throttledAt'], now)} lowered it to {load['pressure']:.0%}")
+    if load["external"]:
+        causes.append(f"other callers make {load['external']}")
+    return causes
+
+
+def _load(pool: PoolView) -> ServiceLoadView | None:
+    return pool.get("load")
+
+
+def _load_column(heading: str, value: Callable[[ServiceLoadView], object]) -> _Column:
+    """Return a column about the load of services; it is absent without services."""
+
+    def of_pool(pool: PoolView) -> object:
+        load = _load(pool)
+        return "" if load is None else value(load)
+
+    return _Column(heading, of_pool, is_blank=lambda pool: _load(pool) is None)
+
+
 def _quota(pool: PoolView, blank: str | None = None) -> object:
     quota = pool.get("quota")
     return blank if quota is None else quota
@@ -168,6 +203,10 @@ _WIDE_COLUMNS: Final = (
     _Column("Kind", _kind, is_number=False),
     _Column("State", lambda pool: pool["state"], is_number=False),
     *_COUNT_COLUMNS,
+    _load_column("Capacity", lambda load: load["capacity"]),
+    _load_column("Target", lambda load: f"{load['target']:.0%}"),
+    _load_column("Pressure", lambda load: f"{load['pressure']:.0%}"),
+    _load_column("Other Callers", lambda load: load["external"]),
     _Column("Stopping", lambda pool: pool["stopping"]),
     _Column("Wanted", lambda pool: pool["waitingUnits"]),
     _Column("vCPUs", lambda pool: pool["vcpus"] or ""),

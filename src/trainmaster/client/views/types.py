@@ -501,6 +501,7 @@ class PoolView(TypedDict):
     external: int
     warm: int
     free: int
+    load: ServiceLoadView | None
     countExternal: bool
     waiting: int
     waitingUnits: int
@@ -745,6 +746,18 @@ class SchedulePoolView(TypedDict):
     draining: bool
     intervals: list[ScheduleIntervalView]
     leftOut: int
+
+
+class ServiceLoadView(TypedDict):
+    """The values that give the cap of a service's pool: capacity x target x pressure - external, at least 1."""
+
+    capacity: int
+    target: float
+    pressure: float
+    throttledAt: str | None
+    external: int
+    externalAt: str | None
+    windowSeconds: int | None
 
 
 SettingsInForceView = dict[str, Any]

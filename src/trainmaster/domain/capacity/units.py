@@ -68,6 +68,29 @@ class PlanWindow:
     instances: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLoad:
+    """The values from which the cap of a service's pool follows, as the kind of jobs that uses the service has them.
+
+    Attributes:
+        capacity: requests that the service takes at once.
+        target: part of them that jobs may make, as configured.
+        pressure: factor of the target after throttling, above 0; 1 without throttling.
+        throttled_at: time of the newest throttling that lowered it, UTC; None if there was none.
+        external: requests of other callers, which the cap leaves out.
+        external_at: time of their measurement, UTC; None without one that counts.
+        window: time over which they are measured; None if they are not measured.
+    """
+
+    capacity: int
+    target: float = 1.0
+    pressure: float = 1.0
+    throttled_at: datetime | None = None
+    external: int = 0
+    external_at: datetime | None = None
+    window: timedelta | None = None
+
+
 @dataclass(frozen=True)
 class Pool:
     """Named capacity of one kind with a cap.
@@ -87,6 +110,7 @@ class Pool:
         plan_status: status of a training plan; None before it is known.
         draining: whether no more jobs start in it; running ones continue to their ends.
         status: of a service that is not serving; it is draining then. "" of all others.
+        load: of a service with a limited capacity; None of all others.
         made_for: the demand that it was made for (`planner/expansion/expand.py`); "" for a pool that people set.
         made_at: when the manager made it or last made it larger.
         raised_at: when people last let more jobs into it: a larger cap, the end of a drain, external jobs not counted.
@@ -114,6 +138,7 @@ class Pool:
     accelerator_memory_gib: float = 0.0
     status: str = ""
     raised_at: datetime | None = field(default=None, compare=False)
+    load: ServiceLoad | None = field(default=None, compare=False)
 
     @property
     def instance_type(self) -> str:

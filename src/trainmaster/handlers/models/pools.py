@@ -107,6 +107,24 @@ class PoolChange(RequestModel):
 # ---------------------------------------------------------------- responses
 
 
+class ServiceLoad(ResponseModel):
+    """The values that give the cap of a service's pool: capacity x target x pressure - external, at least 1."""
+
+    capacity: Annotated[int, Field(description="Requests that the service takes at once.")]
+    target: Annotated[float, Field(description="Part of the capacity that jobs may use, as configured.")]
+    pressure: Annotated[
+        float, Field(description="Factor of the target after throttling; it recovers to 1 within minutes.")
+    ]
+    throttled_at: Annotated[
+        datetime | None, Field(description="Newest throttling that lowered it; null if the factor is 1.")
+    ]
+    external: Annotated[int, Field(description="Requests that other callers make at once, at least.")]
+    external_at: Annotated[datetime | None, Field(description="Time of their measurement; null if there are none.")]
+    window_seconds: Annotated[
+        int | None, Field(description="Time over which they are measured; null if they are not measured.")
+    ]
+
+
 class Pool(ResponseModel):
     """The state of a pool, in instances; a pool of kind service counts requests, and exists while jobs need it."""
 
@@ -149,6 +167,10 @@ class Pool(ResponseModel):
     external: Annotated[int, Field(description="Instances held by training jobs from outside the queue, if counted.")]
     warm: Annotated[int, Field(description="Instances in warm pools of ended jobs.")]
     free: Annotated[int, Field(description="0 if the pool starts no jobs.")]
+    load: Annotated[
+        ServiceLoad | None,
+        Field(description="Load of a service; null for instances, and for services whose capacity is not checked."),
+    ]
     count_external: bool
     waiting: Annotated[int, Field(description="Waiting jobs that could run there, even if elsewhere too.")]
     waiting_units: Annotated[int, Field(description="Instances that they would use in all.")]

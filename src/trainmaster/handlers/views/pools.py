@@ -12,7 +12,7 @@ from typing import Any
 from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.pools import default_name
 from trainmaster.domain.capacity.reported_quotas import QuotaBound, quota_bounds
-from trainmaster.domain.capacity.units import Kind, Pool
+from trainmaster.domain.capacity.units import Kind, Pool, ServiceLoad
 from trainmaster.domain.plan import Snapshot
 from trainmaster.handlers.models import pools as pool_models
 from trainmaster.ports.store import QueueSettings
@@ -174,12 +174,25 @@ def _pool_view(  # noqa: PLR0913, PLR0917 -- one parameter for each source of th
         external=usage.external,
         warm=usage.warm,
         free=usage.free,
+        load=None if pool.load is None else _load_view(pool.load),
         count_external=pool.count_external,
         waiting=waiting.jobs,
         waiting_units=waiting.units,
         waiting_more=waiting.more,
         weight=round(weight, 3),
         setting=pool_setting(pool),
+    )
+
+
+def _load_view(load: ServiceLoad) -> pool_models.ServiceLoad:
+    return pool_models.ServiceLoad(
+        capacity=load.capacity,
+        target=load.target,
+        pressure=round(load.pressure, 3),
+        throttled_at=load.throttled_at,
+        external=load.external,
+        external_at=load.external_at,
+        window_seconds=None if load.window is None else int(load.window.total_seconds()),
     )
 
 

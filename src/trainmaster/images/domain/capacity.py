@@ -13,7 +13,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from typing import NamedTuple
 
+from trainmaster.domain.capacity.units import ServiceLoad
 from trainmaster.images.domain.endpoint import Endpoint, Held, Limits, Others, Pressure, Variant, pool_name
 
 UNLIMITED = 1_000_000
@@ -29,6 +31,15 @@ OTHERS_COUNT_FOR = timedelta(minutes=5)
 METRIC_WINDOW = timedelta(minutes=3)
 """Minutes over which the minimum is taken, so that a short burst does not count as steady use."""
 NO_OTHERS = Others()
+
+
+class Cap(NamedTuple):
+    """The requests that image jobs may make of a variant at once, and how they follow from its load, if they do."""
+
+    requests: int
+    load: ServiceLoad | None = None
+
+
 _HELD_FOR = METRIC_WINDOW + timedelta(minutes=2)
 """One more minute on either side: metrics cover whole minutes, and ticks come at any time."""
 MIN_REQUESTS = 10
@@ -59,8 +70,8 @@ def _takes(variant: Variant, each: int) -> int:
     return variant.instances * each if variant.max_concurrency is None else variant.max_concurrency
 
 
-def cap_of(endpoint: Endpoint, variant: str, limits: Limits, now: datetime) -> int:
-    """Return the requests that image jobs may make of a variant at once: its pool's cap.
+def cap_of(endpoint: Endpoint, variant: str, limits: Limits, now: datetime) -> Cap:
+    """Return the requests that image jobs may make of a variant at once: its pool's cap. It has no load if unlimited.
 
     Args:
         endpoint: as last described.
@@ -69,16 +80,29 @@ def cap_of(endpoint: Endpoint, variant: str, limits: Limits, now: datetime) -> i
         now: the time at which throttling and other callers are weighed, UTC.
     """
     if not limits.throttling:
-        return UNLIMITED
-    target = limits.target if endpoint.target is None else endpoint.target
-    factor = factor_at(endpoint.pressure.get(variant, NOT_THROTTLED), now)
+        return Cap(UNLIMITED)
+    load = _load_of(endpoint, variant, limits, now)
     # In decimals: 100 x 0.29 is 29, but binary fractions give less.
-    used = int(capacity_of(endpoint, variant, limits) * Decimal(str(target)) * Decimal(str(factor)))
-    left = used - others_at(endpoint.others.get(variant, NO_OTHERS), now)
-    return min(max(1, left), UNLIMITED)
+    used = int(load.capacity * Decimal(str(load.target)) * Decimal(str(load.pressure)))
+    return Cap(min(max(1, used - load.external), UNLIMITED), load)
 
 
-def pools_of(endpoint: Endpoint, limits: Limits, now: datetime, named: Collection[str] = ()) -> dict[str, int]:
+def _load_of(endpoint: Endpoint, variant: str, limits: Limits, now: datetime) -> ServiceLoad:
+    pressure, others = endpoint.pressure.get(variant, NOT_THROTTLED), endpoint.others.get(variant, NO_OTHERS)
+    factor, external = factor_at(pressure, now), others_at(others, now)
+    measured = limits.watch_others and any(one.instances for one in endpoint.variants if variant in ("", one.name))
+    return ServiceLoad(
+        capacity=capacity_of(endpoint, variant, limits),
+        target=limits.target if endpoint.target is None else endpoint.target,
+        pressure=factor,
+        throttled_at=pressure.since if factor < 1 else None,
+        external=external,
+        external_at=others.seen_at if external else None,
+        window=METRIC_WINDOW if measured else None,
+    )
+
+
+def pools_of(endpoint: Endpoint, limits: Limits, now: datetime, named: Collection[str] = ()) -> dict[str, Cap]:
     """Return the caps of an endpoint's pools, by name.
 
     Args:

@@ -12,11 +12,11 @@ from datetime import datetime
 from trainmaster.domain.capacity.units import Kind, Pool
 from trainmaster.domain.compat import UTC
 from trainmaster.domain.jobs.job import Job
-from trainmaster.images.domain.capacity import pools_of
+from trainmaster.images.domain.capacity import Cap, pools_of
 from trainmaster.images.domain.endpoint import Endpoint, Limits, is_serving, never_described, pool_parts
 from trainmaster.images.domain.work import image_work
 
-Caps = Callable[[Endpoint, Iterable[str]], Mapping[str, int]]
+Caps = Callable[[Endpoint, Iterable[str]], Mapping[str, Cap]]
 """Caps of an endpoint's pools by name, given the variants that jobs name (`capacity.pools_of`)."""
 
 
@@ -25,7 +25,7 @@ def caps_of(limits: Limits, now: Callable[[], datetime]) -> Caps:
     return lambda endpoint, named: pools_of(endpoint, limits, now(), tuple(named))
 
 
-def default_caps(endpoint: Endpoint, named: Iterable[str]) -> Mapping[str, int]:
+def default_caps(endpoint: Endpoint, named: Iterable[str]) -> Mapping[str, Cap]:
     """Return the caps by the guide's defaults, as if no endpoint had ever been throttled."""
     return pools_of(endpoint, Limits(), datetime.max.replace(tzinfo=UTC), tuple(named))
 
@@ -46,14 +46,14 @@ def endpoint_pools(asked: Mapping[str, Iterable[str]], known: Mapping[str, Endpo
         known: the stored endpoints.
         caps: computes the caps of an endpoint's variants.
     """
-    found: dict[str, int] = {}
+    found: dict[str, Cap] = {}
     for key, variants in asked.items():
         found |= caps(known.get(key) or never_described(key), sorted(variants))
     return {name: _pool(name, cap, known) for name, cap in sorted(found.items())}
 
 
-def _pool(name: str, cap: int, known: Mapping[str, Endpoint]) -> Pool:
+def _pool(name: str, cap: Cap, known: Mapping[str, Endpoint]) -> Pool:
     """Return a pool that drains if its endpoint does not serve: no job starts there, running ones retry."""
     endpoint = known.get(pool_parts(name)[0])
     status = "" if endpoint is None or is_serving(endpoint) else endpoint.status
-    return Pool(name, cap, kind=Kind.SERVICE, draining=bool(status), status=status)
+    return Pool(name, cap.requests, kind=Kind.SERVICE, draining=bool(status), status=status, load=cap.load)

@@ -98,6 +98,16 @@
  * @property {number} free
  * @property {number} waiting
  * @property {boolean} waitingMore
+ * @property {ServiceLoad | null} [load]
+ *
+ * @typedef {object} ServiceLoad
+ * @property {number} capacity
+ * @property {number} target
+ * @property {number} pressure
+ * @property {string | null} throttledAt
+ * @property {number} external
+ * @property {string | null} externalAt
+ * @property {number | null} windowSeconds
  *
  * @typedef {object} Interval
  * @property {string} kind

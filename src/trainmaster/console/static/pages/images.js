@@ -5,7 +5,7 @@ import { hashOf } from "../lib/route.js";
 import { clock } from "../lib/time.js";
 import { ActionDialog } from "../parts/actions.js";
 import { Empty, JobLink, Share, State, Time } from "../parts/small.js";
-import { endpoints, headline, imageJobs, loadBar, loadText, PAGE, readsOf, regionBar, regionText, waitingText } from "../views/images.js";
+import { endpoints, headline, imageJobs, loadBar, loadText, PAGE, pressureText, readsOf, regionBar, regionText, waitingText } from "../views/images.js";
 import { reasonText } from "../views/queue.js";
 
 /** @typedef {import("../views/images.js").ImageJob} ImageJob */
@@ -38,14 +38,14 @@ export function View({ values: [pools, active, waiting], now, route: { query }, 
           <th scope="row"><a class="job" href=${hashOf("images", { query: { pool: pool.name } })} aria-current=${query.pool === pool.name ? "true" : undefined}>${pool.name}</a>
             ${pool.state !== "in use" && html`<span class="warn"> ${pool.state}: it starts no jobs</span>`}</th>
           <td class="wide"><${Bar} segments=${loadBar(pool)} label=${`${pool.name}: ${loadText(pool)}`} /></td>
-          <td>${loadText(pool)}</td><td class="muted">${waitingText(pool)}</td></tr>`)}</tbody></table></div>`}
+          <td>${loadText(pool)}<div class="muted about">${pressureText(pool, now)}</div></td><td class="muted">${waitingText(pool)}</td></tr>`)}</tbody></table></div>`}
     </section>
     ${[["Running", running], ["Waiting", queued]].map(([name, jobs]) => html`<${Jobs} key=${name} ...${{ name, jobs, now, readOnly }} onCancel=${setCancelled} />`)}
     ${cancelled && html`<${ActionDialog} action="cancel" jobs=${[cancelled]} now=${now} onClose=${() => setCancelled(null)} onDone=${announce} />`}`;
 }
 
 /** @type {Record<string, string>} */
-const LOOKS = { done: "fill-good", failed: "fill-bad", left: "seg-free", used: "fill-accent", held: "seg-held", free: "seg-free" };
+const LOOKS = { done: "fill-good", failed: "fill-bad", left: "seg-free", used: "fill-accent", held: "seg-held", free: "seg-free", "by other callers": "seg-external" };
 
 /** @param {{segments: Segment[], label: string}} props */
 const Bar = ({ segments, label }) => html`<svg class="sharebar" role="img" aria-label=${label}><rect width="100%" height="100%" class="track" />

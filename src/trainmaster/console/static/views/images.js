@@ -1,6 +1,7 @@
 // The page Image jobs as values: endpoints with their load, and jobs with their regions.
 
 import { readPath } from "../lib/route.js";
+import { clock } from "../lib/time.js";
 import { ACTIVE, counted, WAITING } from "../lib/words.js";
 
 /** @typedef {import("../lib/types.js").Job} Job */
@@ -47,14 +48,31 @@ export function regionBar({ regions: { total, done, failed } }) {
   return laid([["done", done], ["failed", failed], ["left", total - done - failed]], Math.max(1, total));
 }
 
-/** Return the parts of an endpoint's bar: requests of running jobs, reserved and free ones. @param {Pool} pool */
-export const loadBar = ({ used, held, free, cap }) => laid([["used", used], ["held", held], ["free", free]], Math.max(1, cap, used + held + free));
+/** Return the parts of an endpoint's bar: requests of running jobs, reserved and free ones, and those of other callers. @param {Pool} pool */
+export function loadBar({ used, held, free, cap, load }) {
+  const external = load?.external ?? 0;
+  return laid([["used", used], ["held", held], ["free", free], ["by other callers", external]], Math.max(1, cap + external, used + held + free + external, load?.capacity ?? 0));
+}
 
 /** @param {Details} details */
 export const regionText = ({ regions: { total, done, failed } }) => `${done} of ${counted(total, "region")} done${failed ? `, ${failed} failed` : ""}`;
 
 /** Return the target and the load of an endpoint in words. @param {Pool} pool */
 export const loadText = ({ used, cap, held }) => [`${used} of ${counted(cap, "request")} at once`, held ? `${held} reserved` : ""].filter(Boolean).join(", ");
+
+/** Return from what the target follows, in words; empty without a known load. @param {Pool} pool @param {number} now */
+export function pressureText({ load }, now) {
+  if (!load) return "";
+  return [
+    `takes ${load.capacity}`,
+    load.target === 1 ? "" : `target ${percent(load.target)}`,
+    load.throttledAt ? `throttled at ${clock(load.throttledAt, now)}: ${percent(load.pressure)} of the target` : "",
+    load.external ? `other callers make ${load.external}` : load.windowSeconds ? `no other callers in the last ${load.windowSeconds / 60} min` : "",
+  ].filter(Boolean).join(", ");
+}
+
+/** @param {number} part */
+const percent = (part) => `${Math.round(100 * part)} %`;
 
 /** Return the number of jobs that wait for an endpoint in words. @param {Pool} pool */
 export const waitingText = ({ waiting, waitingMore }) => (waiting ? `${counted(waiting, "job")}${waitingMore ? " or more" : ""}` : "none");
