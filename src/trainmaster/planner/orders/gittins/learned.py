@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,40 +28,58 @@ class LearnedLifetimes:
 
     kinds: Mapping[str, Sketch]
     _unfinished: dict[str, dict[int, float]] = field(default_factory=dict)
+    _weights: dict[_Kinds, list[float] | None] = field(default_factory=dict)
     _of: dict[_Kinds, Lifetimes | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, now: datetime) -> LearnedLifetimes:
         """Return the lifetimes that the snapshot's history shows, given the jobs that have run and not ended."""
-        learned = cls(snapshot.records.history.kinds)
+        ages: Counter[tuple[_Kinds, int]] = Counter()
         for job in (*snapshot.active, *(job for job in snapshot.waiting if job.attempt is not None)):
             age = job.worked_by(now) / scale_of(job)
-            for kind in kinds_of(job) if age > 0 else ():
+            if age > 0:
+                ages[kinds_of(job), bucket_of(age)] += 1
+        learned = cls(snapshot.records.history.kinds)
+        for (kinds, bucket), count in ages.items():
+            for kind in kinds:
                 counts = learned._unfinished.setdefault(kind, {})
-                counts[bucket_of(age)] = counts.get(bucket_of(age), 0.0) + 1.0
+                counts[bucket] = counts.get(bucket, 0.0) + count
         return learned
 
     def lifetimes(self, job: Job) -> Lifetimes | None:
         """Return the lifetimes of the job's class, in units of `scale_of`; None if no job of any class has ended."""
-        kinds = kinds_of(job)
+        return self._lifetimes(kinds_of(job))
+
+    def _lifetimes(self, kinds: _Kinds) -> Lifetimes | None:
         if kinds not in self._of:
             self._of[kinds] = self._computed(kinds)
         return self._of[kinds]
 
     def _computed(self, kinds: _Kinds) -> Lifetimes | None:
-        *narrower, widest = kinds
-        ends = self._weights(widest)
-        if not any(ends):
+        ends, wider = self._ends(kinds), kinds[1:]
+        if ends is None:
             return None
-        counted, prior = widest, PRIOR
-        for place, kind in enumerate(reversed(narrower)):
-            own = self._weights(kind)
-            if place == 0 or sum(own) >= ENOUGH:
-                ends, counted = _mixed(own, ends, prior), kind
-            prior = ENOUGH
-        return Lifetimes.of(EDGES, ends, self._unfinished.get(counted, {}))
+        if wider and ends is self._ends(wider):
+            return self._lifetimes(wider)
+        return Lifetimes.of(EDGES, ends, self._unfinished.get(kinds[0], {}))
 
-    def _weights(self, kind: str) -> list[float]:
+    def _ends(self, kinds: _Kinds) -> list[float] | None:
+        """Return the weights of a class beside its prior's, computed once; None if no job of any class has ended."""
+        if kinds not in self._weights:
+            self._weights[kinds] = self._mixture(kinds)
+        return self._weights[kinds]
+
+    def _mixture(self, kinds: _Kinds) -> list[float] | None:
+        """Return the same; the list of the prior itself if a kind narrower than a width class has shown too little."""
+        own, wider = self._own(kinds[0]), kinds[1:]
+        if not wider:
+            return own if any(own) else None
+        prior, is_width_class = self._ends(wider), len(wider) == 1
+        if prior is None or not (is_width_class or sum(own) >= ENOUGH):
+            return prior
+        return _mixed(own, prior, PRIOR if is_width_class else ENOUGH)
+
+    def _own(self, kind: str) -> list[float]:
         sketch = self.kinds.get(kind)
         return [0.0] * BUCKETS if sketch is None else [sketch.weights.get(bucket, 0.0) for bucket in range(BUCKETS)]
 

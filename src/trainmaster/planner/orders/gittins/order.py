@@ -34,12 +34,14 @@ class _Class(NamedTuple):
 
     Attributes:
         group: the pools in which they compete.
-        width: accelerators.
+        capacity: accelerators of these pools.
+        width: accelerators of the job.
         lifetimes: of the class; None if nothing is known.
         scale: seconds of the job for each second of its class.
     """
 
     group: str
+    capacity: int
     width: int
     lifetimes: Lifetimes | None
     scale: float
@@ -179,7 +181,7 @@ class GittinsRanking(Ranking):
         horizons = self._horizons(expected)
         spent, ratio = self._budget_spent(), self.parameters.switch_ratio
         for job, kind, index, _ in expected:
-            needed = work(index, kind.width, self._capacity(kind.group)) / (ratio if job.units else 1.0)
+            needed = work(index, kind.width, kind.capacity) / (ratio if job.units else 1.0)
             arrived = (job.entry_time - self.now).total_seconds()
             key = arrived - boost(needed, horizons[kind.group, job.priority])
             displaced = spent and not job.units
@@ -194,7 +196,7 @@ class GittinsRanking(Ranking):
             if found is None:
                 kind = self._class(job)
                 index, residual = kind.expected(job.worked_by(self.now))
-                found = _Expected(job, kind, index, residual * kind.width / self._capacity(kind.group))
+                found = _Expected(job, kind, index, residual * kind.width / kind.capacity)
                 if key is not None:
                     fresh[key] = found
             yield found if found.job is job else found._replace(job=job)
@@ -254,7 +256,8 @@ class GittinsRanking(Ranking):
         if found is None:
             learned, competitions = self._of_all()
             group, width = competitions.group(job), competitions.width(job)
-            found = self._classes[key] = _Class(group, width, learned.lifetimes(job), scale_of(job))
+            capacity = competitions.capacity(group)
+            found = self._classes[key] = _Class(group, capacity, width, learned.lifetimes(job), scale_of(job))
         return found
 
     def _capacity(self, group: str) -> int:
