@@ -97,7 +97,7 @@ def beside(session: Any, name: str, then: Callable[[], Any]) -> threading.Thread
 
 
 def test_train_goes_on_through_a_preemption_to_the_real_end(session: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    trainer = a_trainer(session, f"{NAME}-low", 10, 1)
+    trainer = a_trainer(session, f"{NAME}-low", 30, 1)
     presser = beside(session, f"{NAME}-low", lambda: a_trainer(session, f"{NAME}-high", 3, 9).train(wait=False))
 
     trainer.train(wait=True, logs=True)
