@@ -38,7 +38,7 @@ help: ## Show this list
 install: .venv/.stamp ## Make .venv, the environment to develop in
 
 .PHONY: install-all
-install-all: $(STACK) $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-jax/.stamp ## Make every environment that demo and test use
+install-all: $(STACK) $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-jax/.stamp .venv-integrations/.stamp ## Make every environment that demo and test use
 
 .PHONY: install-demo
 install-demo: $(STACK) .venv-sdk2/.stamp ## Make the environments that the demo uses
@@ -105,6 +105,10 @@ WHEELS = $(or $(PIP_FIND_LINKS),$(shell $(PYTHON) -m pip config get global.find-
 .venv-jax/.stamp: pyproject.toml | .venv/.stamp
 	@echo "Setting up .venv-jax, JAX with Trainmaster beside it"
 	$(call environment,.venv-jax,--editable . --group jax)
+
+.venv-integrations/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-integrations, tools of others with Trainmaster beside them"
+	$(call environment,.venv-integrations,--editable . --group integrations)
 
 # A DynamoDB engine checked against AWS: its binary is inside the npm package, which there is for Linux on x86_64 only.
 $(DYNOXIDE):
@@ -214,13 +218,14 @@ test: install-all ## Run the tests
 .PHONY: test-all
 test-all: ## Run the tests and the longer proofs
 	$(MAKE) test SLOW=1
+	$(MAKE) test-integrations
 	$(MAKE) test-browser
 
 MARKED = $(if $(SLOW),,-m "not slow")
 
 .PHONY: test-unit
 test-unit: .venv/.stamp $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) ## Run the tests that need no deployed stack
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax --ignore=tests/browser $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax --ignore=tests/integrations --ignore=tests/browser $(ARGS)
 
 .PHONY: test-stack
 test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp ## Run the tests of the deployed stack
@@ -242,6 +247,10 @@ test-torch: .venv-torch/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous be
 .PHONY: test-jax
 test-jax: .venv-jax/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below JAX
 	.venv-jax/bin/python -m pytest $(MARKED) tests/jax $(ARGS)
+
+.PHONY: test-integrations
+test-integrations: .venv-integrations/.stamp ## Run the tests with the tools of others
+	.venv-integrations/bin/python -m pytest $(MARKED) tests/integrations $(ARGS)
 
 .PHONY: test-browser
 test-browser: $(STACK) $(BROWSER) ## Run the console's tests in a browser; needs Debian's chromium, or CHROMIUM=path

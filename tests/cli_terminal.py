@@ -31,6 +31,7 @@ class Terminal:
     zone: tzinfo = UTC
     log_reader: Callable[[ApiClient, int | None], LogReader] = log_reader
     aws: FakeAccount = field(default_factory=lambda: FakeAccount(NOW))
+    services: dict[str, Any] = field(default_factory=dict)
     s3: dict[str, dict[str, Any]] = field(default_factory=dict)
     s3_error: Exception | None = None
 
@@ -40,6 +41,7 @@ class Terminal:
             connect_s3=lambda target: self,
             log_reader=self.log_reader,
             session=self._session,
+            aws_client=lambda api, service: self.services[service],
             environ=self.environ,
             now=lambda: (NOW + timedelta(seconds=self.seconds)).astimezone(self.zone),
             clock=lambda: self.seconds,

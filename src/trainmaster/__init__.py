@@ -18,26 +18,41 @@ if TYPE_CHECKING:
     from trainmaster.client.sdk.elastic import ElasticOptions
     from trainmaster.client.sdk.hook import route_to_queue
     from trainmaster.client.sdk.session import QueueSession
+    from trainmaster.client.sweeps.space import Categorical, Continuous, Integer
+    from trainmaster.client.sweeps.sweep import Objective, Sweep
+    from trainmaster.client.sweeps.tuning_job import sweep_of_tuning_job
 
 __all__ = [
     "ApiClient",
+    "Categorical",
+    "Continuous",
     "ElasticOptions",
+    "Integer",
+    "Objective",
     "QueueBypassWarning",
     "QueueSession",
+    "Sweep",
     "TrainingQueue",
     "__version__",
     "route_batch",
     "route_to_queue",
+    "sweep_of_tuning_job",
 ]
 
 _HOMES = {
     "ApiClient": "trainmaster.client.api.client",
+    "Categorical": "trainmaster.client.sweeps.space",
+    "Continuous": "trainmaster.client.sweeps.space",
     "ElasticOptions": "trainmaster.client.sdk.elastic",
+    "Integer": "trainmaster.client.sweeps.space",
+    "Objective": "trainmaster.client.sweeps.sweep",
     "QueueBypassWarning": "trainmaster.client.sdk.bypass",
     "QueueSession": "trainmaster.client.sdk.session",
+    "Sweep": "trainmaster.client.sweeps.sweep",
     "TrainingQueue": "trainmaster.client.batch.training_queue",
     "route_batch": "trainmaster.client.batch.hook",
     "route_to_queue": "trainmaster.client.sdk.hook",
+    "sweep_of_tuning_job": "trainmaster.client.sweeps.tuning_job",
 }
 
 

@@ -46,6 +46,14 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "console": ("console", "console --read-only --port 8642 --no-browser"),
     "exporter": ("exporter", "exporter --board > grafana.json"),
     "plan": ("plan job.json --priority 5",),
+    "sweep": ("sweep submit job.json --integer layers=2:8 --strategy grid", "sweep show sweep7"),
+    "sweep submit": (
+        "sweep submit tuning-job.json --strategy random",
+        "sweep submit job.json --continuous lr=0.0001:0.1:log --categorical optimizer=adam,sgd --trials 20",
+        "sweep submit job.json --integer layers=2:8 --strategy grid --max-concurrent 4 --minimize validation:loss",
+    ),
+    "sweep show": ("sweep show sweep7", "sweep show sweep7 -o csv"),
+    "sweep cancel": ("sweep cancel sweep7",),
     "pools": ("pools", "pools --wide"),
     "pools set": (
         "pools set ml.p5.48xlarge=4 ml.g5.2xlarge=8",

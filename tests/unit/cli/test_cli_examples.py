@@ -48,8 +48,17 @@ DEFAULTS = {
     "OutputDataConfig": {"S3OutputPath": "s3://bucket/out"},
     "ResourceConfig": {"InstanceType": "ml.p5.48xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30},
 }
+RANGE = {"Name": "lr", "MinValue": "0.001", "MaxValue": "0.1"}
 FILES = {
     "job.json": a_request("new"),
+    "tuning-job.json": {
+        "HyperParameterTuningJobName": "tuning",
+        "HyperParameterTuningJobConfig": {
+            "ResourceLimits": {"MaxNumberOfTrainingJobs": 3, "MaxParallelTrainingJobs": 1},
+            "ParameterRanges": {"ContinuousParameterRanges": [RANGE]},
+        },
+        "TrainingJobDefinition": a_request("unused"),
+    },
     "job.yaml": MANIFEST,
     "defaults.json": DEFAULTS,
     "queue.json": {"trainmasterExport": 1, "settings": {}, "pools": [], "jobs": []},

@@ -69,6 +69,12 @@ def connect_s3(target: ApiTarget) -> Any:
     return open_session(target).client("s3")
 
 
+def aws_client(api: ApiClient, service: str) -> Any:
+    """Return a client of an AWS service with the API client's identity, in the queue's Region."""
+    session: Any = api.session
+    return session.client(service, region_name=api.region)
+
+
 def log_reader(api: ApiClient, since: int | None) -> LogReader:
     """Return a reader of CloudWatch Logs with the client's identity; `since` is in milliseconds since 1970."""
     from trainmaster.client.logs import LogReader
@@ -92,6 +98,7 @@ class CliContext:
         connect_s3: creates the S3 client.
         log_reader: creates a reader of logs.
         session: opens a session of the AWS identity.
+        aws_client: creates the client of an AWS service with the API client's identity.
         environ: environment variables.
         now: the time of day, in the zone in which commands show times.
         clock: seconds, for waiting.
@@ -106,6 +113,7 @@ class CliContext:
     connect_s3: Callable[[ApiTarget], Any] = connect_s3
     log_reader: Callable[[ApiClient, int | None], LogReader] = log_reader
     session: Callable[[ApiTarget], CoreSession] = open_session
+    aws_client: Callable[[ApiClient, str], Any] = aws_client
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     now: Callable[[], datetime] = lambda: datetime.now(LOCAL)
     clock: Callable[[], float] = time.monotonic

@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     import boto3
     from typing_extensions import Self
 
+    from trainmaster.client.sweeps.run import SweepRun
+    from trainmaster.client.sweeps.sweep import Sweep
+
 log = logging.getLogger(__name__)
 
 # API Gateway times out an integration after 29 seconds; wait a little longer for its response.
@@ -113,6 +116,17 @@ class ApiClient:
     def submit_kind(self, kind: str, request: Mapping[str, Any]) -> Any:
         """Submit a request for a job of another kind than training. Raises as `submit`."""
         return self._call("POST", f"/{quote(kind, safe='')}-jobs", body=request)
+
+    def sweep(self, sweep: Sweep) -> SweepRun:
+        """Submit the trials of a sweep that the queue does not have yet, and return the running sweep.
+
+        With Optuna, only the first ones: `SweepRun.wait` asks for the others. Raises as `submit`.
+        """
+        from trainmaster.client.sweeps.run import SweepRun
+
+        run = SweepRun(self, sweep)
+        run.submit()
+        return run
 
     def plan(self, request: Mapping[str, Any]) -> PlanView:
         """Return the forecast for the request. Raises as `submit`."""

@@ -101,6 +101,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "export": (("export",), None),
     "export to a file": (("export", "--output", os.devnull), None),
     "import": (("import", "-"), EXPORT),
+    "sweep submit": (("sweep", "submit", "-", "--integer", "n=1:2", "--strategy", "grid"), REQUEST),
+    "sweep show": (("sweep", "show", "tuned", "--minimize", "loss"), None),
+    "sweep show as csv": (("sweep", "show", "tuned", "-o", "csv"), None),
+    "sweep cancel": (("sweep", "cancel", "tuned"), None),
 }
 WITHOUT_JSON = frozenset(
     {"logs", "show of a request", "settings schema", "purge", "version", "export", "export to a file"}

@@ -1,0 +1,1 @@
+"""Sweeps: trials of one request with other hyperparameters, run by the queue."""
