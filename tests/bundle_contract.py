@@ -83,6 +83,10 @@ def trees_of_two_builds(folder, program, platform):
     return made
 
 
+WITHOUT_MODELS = {"ManagerFunction", "TaskFunction"}
+"""Functions that read no bodies of the API."""
+
+
 class BundleContract:
     """Tests of the functions of the fixture `function`.
 
@@ -132,8 +136,9 @@ class BundleContract:
         pins = build_bundle.requirements(packages, read_lock(build_bundle.SOURCE / "locks" / "python3.13-aarch64.txt"))
         built_in = {pin.name.replace("-", "_") for pin in pins if "requirements.txt" in pin.via}
         assert packages - built_in <= RUNTIME | self.layer
-        assert built_in == {"aws_lambda_powertools"} | ({"pydantic"} if function != "ManagerFunction" else set())
-        assert ("pydantic-core" in {pin.name for pin in pins}) == (function != "ManagerFunction")
+        models = function not in WITHOUT_MODELS
+        assert built_in == {"aws_lambda_powertools"} | ({"pydantic"} if models else set())
+        assert ("pydantic-core" in {pin.name for pin in pins}) is models
 
     def test_the_data_of_a_package_is_in_its_bundle(self, bundle, function):
         assert len([*bundle.rglob("service-2.json")]) == 1, function

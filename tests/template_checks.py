@@ -35,6 +35,9 @@ WITHOUT_RESOURCE = NETWORK | {
     "ec2:DescribeInstanceTypes",
     "pricing:GetProducts",
     "sagemaker:ListTrainingJobs",
+    "states:SendTaskFailure",
+    "states:SendTaskHeartbeat",
+    "states:SendTaskSuccess",
     "servicequotas:ListServiceQuotas",
     "xray:PutTelemetryRecords",
     "xray:PutTraceSegments",
@@ -130,7 +133,7 @@ def check_skipped(template: Template) -> None:
 def check_event_sources_are_bounded(template: Template) -> None:
     """Check that every queue that invokes a function has a limit of invocations."""
     for name, each in of_type(template, "AWS::Serverless::Function").items():
-        sources = [source for source in each["Properties"]["Events"].values() if source["Type"] == "SQS"]
+        sources = [source for source in each["Properties"].get("Events", {}).values() if source["Type"] == "SQS"]
         assert all("MaximumConcurrency" in source["Properties"]["ScalingConfig"] for source in sources), name
 
 

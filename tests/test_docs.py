@@ -184,7 +184,7 @@ def test_every_event_file_is_json_and_says_which_handler_it_is_for():
     files = sorted((ROOT / "events").glob("*.json"))
     assert files
     for file in files:
-        assert file.name.startswith(("api-", "sqs-", "intake-"))
+        assert file.name.startswith(("api-", "sqs-", "intake-", "task-", "pipelines-"))
         json.loads(file.read_text())
 
 

@@ -18,12 +18,14 @@ from typing import Any
 from botocore.awsrequest import AWSResponse
 
 from builders import ADA, IMAGE, P5, ROLE
+from fake_states import FakeStates
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.adapters.eventbridge import EventBus
 from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.adapters.sns import NotificationTopic
+from trainmaster.adapters.stepfunctions import StepFunctions
 from trainmaster.bootstrap import Application, Settings, parse_pools
 from trainmaster.domain.errors import Throttled, Unavailable
 from trainmaster.domain.events.job_events import timestamp
@@ -283,6 +285,7 @@ class World:
         events: Callable[[int, dict[str, Any]], list[float]] | None = None,
         published: str = "none",
         notifies: bool = False,
+        step_functions: bool = False,
         **simulator: Any,
     ) -> None:
         self.clock = VirtualClock(EPOCH)
@@ -302,6 +305,8 @@ class World:
         self.published = event_types(published)
         self.notifies = notifies
         self.bus, self.topic = FakeBus(self.faults), FakeTopic(self.faults)
+        self.step_functions = step_functions
+        self.states = FakeStates(self.faults, self.clock.now)
         self.pools = pools
         self.policy = policy or Policy(reservation_timeout=timedelta(minutes=20))
         self.queue = WakeQueue(self.clock.now)
@@ -361,6 +366,7 @@ class World:
 
     def settle(self) -> None:
         """Deliver all that is due now."""
+        self.states.expire()
         self._tick()
         for item in sorted(item for item in self.due if item[0] <= self.clock.now()):
             self.due.remove(item)
@@ -412,22 +418,24 @@ class World:
                 allowed_roles=("*",),
                 events=self.published,
                 notification_topic=TOPIC_ARN if self.notifies else "",
+                step_functions=self.step_functions,
             )
         )
         application.clock = self
         application.__dict__["store"] = self._store()
-        application.__dict__["outbox"] = self.outbox_of(application.store)
         application.__dict__["publisher"] = self.queue
         application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
         application.__dict__["training"] = SageMakerLauncher(self.sagemaker, QUEUE)
+        application.__dict__["tasks"] = StepFunctions(lambda: self.states, self.sleep)
+        application.__dict__["outbox"] = self.outbox_of(application)
         application.__dict__["checkpoints"] = self
         application.__dict__["rendezvous"] = self.rendezvous
         application.__dict__["resize_requesters"] = self.resize_requesters
         return application
 
-    def outbox_of(self, store: Store) -> Outbox:
+    def outbox_of(self, application: Application) -> Outbox:
         recipients = {BUS: EventBus(lambda: self.bus), TOPIC: NotificationTopic(lambda: self.topic, TOPIC_ARN)}
-        return Outbox(store, recipients, QUEUE)
+        return Outbox(application.store, {**recipients, **application.ends}, QUEUE)
 
     def check_events(self, *names: str) -> None:
         """Fail unless every change of these jobs' states was delivered, each with one content, and nothing else was."""

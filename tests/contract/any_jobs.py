@@ -212,6 +212,7 @@ JOB = dict[str, st.SearchStrategy[Any]](
     failures=counts,
     held_by=st.none() | texts,
     infeasible=st.booleans(),
+    callback=st.sampled_from(["", "task", "step"]),
     notify=st.lists(st.sampled_from(NOTIFY_WORDS), unique=True).map(tuple),
     elastic=st.none() | st.builds(Elastic, **ELASTIC),
     speeds=st.builds(Speeds, keys, st.lists(st.builds(Speed, **SPEED), max_size=3).map(tuple)),

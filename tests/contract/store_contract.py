@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 from audit_contract import AuditContract, PurgeContract
+from callback_contract import CallbackContract
 from changes_contract import ChangesContract
 from held_contract import HeldContract
 from knowledge_contract import CursorContract, KnowledgeContract
@@ -357,6 +358,7 @@ class StoreContract(
     ListingContract,
     OutboxContract,
     ThresholdContract,
+    CallbackContract,
     HeldContract,
     SettingsContract,
     RecordsContract,

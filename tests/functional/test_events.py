@@ -10,13 +10,17 @@ import pytest
 from api_world import ALICE, RESEARCH, ApiWorld, read
 from builders import NOW, P5, a_custom_resize, a_job, a_preempted_job, a_running_job, an_observation, at
 from trainmaster.adapters.sagemaker.observation import observation_of_event
+from trainmaster.adapters.stepfunctions import WaitingTask
+from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.handlers.api.app import OPERATIONS, answer
 from trainmaster.handlers.manager import consume, metrics
+from trainmaster.handlers.tasks import submit_task
 from trainmaster.ports.sagemaker import CreateResult, Creator, OpenJobsPage, StopResult
 
 EVENTS = Path(__file__).parent.parent.parent / "events"
 API = sorted(EVENTS.glob("api-*.json"))
+TASKS = sorted(EVENTS.glob("task-*.json"))
 MANAGER = sorted(EVENTS.glob("sqs-*.json"))
 
 
@@ -213,6 +217,27 @@ def second_attempt():
     """job1 in its second attempt."""
     again = lifecycle.mark_launched(lifecycle.start(a_preempted_job("job1"), {P5: 1}, (), NOW))
     return lifecycle.observe(again, an_observation(again, secondary="Training", started_at=NOW), NOW)
+
+
+class OneTask:
+    """Step Functions with one task, which waits with the payload of the event."""
+
+    def __init__(self, payload):
+        self.payload = payload
+
+    def waiting_task(self, execution, payload):
+        assert (execution, payload) == (self.payload["Execution"], self.payload)
+        return WaitingTask(Caller(ALICE), 600)
+
+
+@pytest.mark.parametrize("path", TASKS, ids=lambda path: path.stem)
+def test_the_event_of_a_task_submits_its_job(path):
+    world = a_world()
+    world.application.tasks = OneTask(load(path))
+    name = submit_task(world.application, load(path))["TrainingJobName"]
+    job = world.memory.find(name)
+    assert (job.name, job.priority, job.callback) == (name, 5, "task")
+    assert world.memory.callback(name).interval == 300
 
 
 @pytest.mark.parametrize("path", MANAGER, ids=lambda path: path.stem)

@@ -247,12 +247,12 @@ class ImageRunsWorld(Workers, World):
         application.clock = self
         application.__dict__ |= {
             "store": store,
-            "outbox": self.outbox_of(store),
             "publisher": self.queue,
             "checkpoints": self,
             "rendezvous": self.rendezvous,
             "resize_requesters": self.resize_requesters,
         }
+        application.__dict__["outbox"] = self.outbox_of(application)
         image_parts(application).__dict__ |= {
             "known_endpoints": store,
             "runs": watched(self.runs),

@@ -38,6 +38,8 @@ RESERVED_CAPACITY = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:reserved-capacity/1"
 """A part of a training plan (developer guide, "IAM for SageMaker training plans")."""
 EVENT_BUS = f"arn:aws:events:us-east-1:{ACCOUNT}:event-bus/default"
 TOPIC = f"arn:aws:sns:us-east-1:{ACCOUNT}:training-jobs"
+EXECUTION = f"arn:aws:states:us-east-1:{ACCOUNT}:execution:nightly:run-1"
+ANSWERS = ("states:SendTaskFailure", "states:SendTaskHeartbeat", "states:SendTaskSuccess")
 AUDIT, ADOPTIONS = partition(NOW), partition(NOW, ADOPTED)
 SECURE = {"aws:SecureTransport": "true"}
 
@@ -102,11 +104,23 @@ NEEDS = {
         Request("events:PutEvents", EVENT_BUS, {"events:source": ["trainmaster"]}),
         Request("events:PutEvents", EVENT_BUS.replace("default", "platform"), {"events:source": ["trainmaster"]}),
         Request("sns:Publish", TOPIC),
+        *map(Request, ANSWERS),
         Request("lambda:InvokeFunction", f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:resize-a"),
         *map(Request, ("ec2:DescribeInstanceTypes", "pricing:GetProducts", "servicequotas:ListServiceQuotas")),
         Request("kms:DescribeKey", VOLUME_KEY),
         Request("kms:CreateGrant", VOLUME_KEY, {"kms:GrantIsForAWSResource": "true"}),
         *of_logs("sagemaker-queue-manager"),
+    ],
+    "TaskRole": [
+        *(on_table(each) for each in ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")),
+        on_table("PutItem", AUDIT),
+        Request("sqs:SendMessage", WAKE),
+        Request("states:DescribeStateMachineForExecution", EXECUTION),
+        Request("states:GetExecutionHistory", EXECUTION),
+        *map(Request, ANSWERS),
+        training_job("DescribeTrainingJob", OURS),
+        *QUESTIONS,
+        *of_logs("sagemaker-queue-tasks"),
     ],
     "TickRole": [Request("sqs:SendMessage", WAKE), Request("sqs:SendMessage", EVENT_DEAD)],
 }  # fmt: skip
@@ -257,6 +271,22 @@ DENIED = {
     "the manager scans the table": ("ManagerRole", on_table("Scan")),
     "the manager deletes the table": ("ManagerRole", Request("dynamodb:DeleteTable", TABLE)),
     "the manager reads another table": ("ManagerRole", on_table("GetItem", resource=OTHER_TABLE)),
+    "the API answers a task": ("ApiRole", Request("states:SendTaskSuccess")),
+    "the manager reads an execution": ("ManagerRole", Request("states:GetExecutionHistory", EXECUTION)),
+    "the tasks start an execution": (
+        "TaskRole",
+        Request("states:StartExecution", f"arn:aws:states:us-east-1:{ACCOUNT}:stateMachine:nightly"),
+    ),
+    "the tasks stop an execution": ("TaskRole", Request("states:StopExecution", EXECUTION)),
+    "the tasks read an execution of another account": (
+        "TaskRole",
+        Request("states:GetExecutionHistory", EXECUTION.replace(ACCOUNT, "999988887777")),
+    ),
+    "the tasks create a training job": ("TaskRole", training_job("CreateTrainingJob", TAGGED)),
+    "the tasks pass a role": ("TaskRole", Request("iam:PassRole", TRAINING_ROLE, TO_SAGEMAKER)),
+    "the tasks delete an audit entry": ("TaskRole", on_table("DeleteItem", AUDIT)),
+    "the tasks change an audit entry": ("TaskRole", on_table("UpdateItem", AUDIT)),
+    "the tasks write another table": ("TaskRole", on_table("PutItem", resource=OTHER_TABLE)),
     "the tick reads the wake queue": ("TickRole", Request("sqs:ReceiveMessage", WAKE)),
     "the tick sends to a queue of others": ("TickRole", Request("sqs:SendMessage", f"{WAKE}-of-others")),
     "the tick writes the table": ("TickRole", on_table("PutItem")),

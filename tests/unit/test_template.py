@@ -99,6 +99,7 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         "TRAINMASTER_EVENTS": PARAMETERS["Events"]["Default"],
         "TRAINMASTER_EVENT_BUS": PARAMETERS["EventBusName"]["Default"],
         "TRAINMASTER_NOTIFICATION_TOPIC": PARAMETERS["NotificationTopicArn"]["Default"],
+        "TRAINMASTER_STEP_FUNCTIONS": PARAMETERS["StepFunctions"]["Default"],
         "TRAINMASTER_POOL_METRICS": PARAMETERS["PoolMetrics"]["Default"],
         "TRAINMASTER_JOB_KINDS": PARAMETERS["JobKindSettings"]["Default"],
     }
@@ -206,7 +207,7 @@ def test_parameters_that_are_settings_have_their_default_and_bounds():
         assert member.setting.allows(parameter["MinValue"])
 
 
-@pytest.mark.parametrize("function", ["ApiFunction", "ManagerFunction"])
+@pytest.mark.parametrize("function", of_type(TEMPLATE, "AWS::Serverless::Function"))
 def test_each_handler_exists(function):
     module, _, name = RESOURCES[function]["Properties"]["Handler"].rpartition(".")
     assert callable(getattr(import_module(module), name))
@@ -434,8 +435,9 @@ def test_the_table_outlives_the_stack():
 
 
 def test_every_dead_letter_and_every_function_has_an_alarm():
-    check_alarms_of_queues_and_functions(TEMPLATE, queues=2, functions=2)
+    check_alarms_of_queues_and_functions(TEMPLATE, queues=2, functions=3)
     watched = watched_by(TEMPLATE)
+    assert ("Errors", json.dumps({"Ref": "TaskFunction"})) in watched
     assert ("Errors", json.dumps({"Ref": "ManagerFunction"})) in watched
     # The API's function answers its own failures, so only the API counts them.
     assert ("5XXError", json.dumps(RESOURCES["QueueApi"]["Properties"]["Name"])) in watched

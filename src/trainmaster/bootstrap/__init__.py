@@ -13,8 +13,11 @@ from trainmaster.adapters.clock import SystemClock
 from trainmaster.bootstrap.clients import Clients
 from trainmaster.bootstrap.kinds import job_kinds
 from trainmaster.bootstrap.settings import PREFIX, Settings, parse_pools
+from trainmaster.domain.events.callback import TASK
 from trainmaster.domain.events.publication import BUS, TOPIC, Publication
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.ports.callbacks import Description, Executions
+from trainmaster.ports.events import Deliverer
 from trainmaster.ports.permissions import Permissions
 from trainmaster.ports.resizing import RendezvousControl, ResizeRequester
 from trainmaster.ports.runtime import Clock, Publisher
@@ -22,6 +25,8 @@ from trainmaster.ports.sagemaker import Checkpoints, Launcher
 from trainmaster.service.access import Access
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
+from trainmaster.service.callbacks.ends import EndDeliverer
+from trainmaster.service.callbacks.enter import Entrance
 from trainmaster.service.change import ApiContext
 from trainmaster.service.context import EVENT, FUNCTION, ManagerContext
 from trainmaster.service.events.delivery import Outbox
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
     from trainmaster.adapters.dynamodb.store import DynamoStore
     from trainmaster.adapters.dynamodb.table import Table
     from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
+    from trainmaster.adapters.stepfunctions import StepFunctions
     from trainmaster.domain.jobs.observation import Observation
     from trainmaster.ports.kinds import PoolDiscovery, Runs
     from trainmaster.service.capacity.catalogue import CatalogueRefresher
@@ -150,7 +156,32 @@ class Application:
         settings = self.settings
         bus = EventBus(lambda: self.clients.of("events"), settings.event_bus, settings.training_jobs)
         topic = NotificationTopic(lambda: self.clients.of("sns"), settings.notification_topic)
-        return Outbox(self.store, {BUS: bus, TOPIC: topic}, self.queue)
+        return Outbox(self.store, {BUS: bus, TOPIC: topic, **self.ends}, self.queue)
+
+    @cached_property
+    def ends(self) -> Mapping[str, Deliverer]:
+        """Recipients of the ends of jobs that executions wait for."""
+        return {TASK: EndDeliverer(self.store, self.tasks, self.describe)} if self.settings.step_functions else {}
+
+    @property
+    def delivers(self) -> bool:
+        """True if the outbox may have rows."""
+        return self.publication.enabled or bool(self.ends)
+
+    @cached_property
+    def tasks(self) -> StepFunctions:
+        """Tasks of Step Functions that wait for jobs; a client is created on first use."""
+        from trainmaster.adapters.stepfunctions import StepFunctions
+
+        return StepFunctions(lambda: self.clients.of("stepfunctions"), self.clock.sleep)
+
+    def entrance(self, executions: Executions) -> Entrance:
+        """Return the dependencies of submissions for the executions of an orchestrator."""
+        return Entrance(self.api_context, self.admission, EndDeliverer(self.checked_store, executions, self.describe))
+
+    def describe(self, training_job_name: str) -> Description | None:
+        """Return the description of a training job; see `ports.callbacks.Describe`."""
+        return self.training.description(training_job_name)
 
     @cached_property
     def store(self) -> DynamoStore:

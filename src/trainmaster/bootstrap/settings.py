@@ -57,6 +57,7 @@ class Settings:
         events: types of the events that go to the event bus, as `ended,preempted`, `all` or `none`.
         event_bus: name or ARN of the event bus; "" for the account's default bus.
         notification_topic: ARN of the SNS topic for what jobs ask to be notified of; "" for none.
+        step_functions: whether tasks of Step Functions wait for jobs.
         pool_metrics: whether the manager emits series of metrics for each pool and each share.
         job_kinds: JSON object, name of each other kind of jobs that the deployment has to an object of its settings;
             empty for training jobs alone.
@@ -87,6 +88,7 @@ class Settings:
     events: frozenset[EventType] = frozenset()
     event_bus: str = ""
     notification_topic: str = ""
+    step_functions: bool = False
     pool_metrics: bool = False
     job_kinds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -232,6 +234,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "EVENTS": event_types,
     "EVENT_BUS": str,
     "NOTIFICATION_TOPIC": str,
+    "STEP_FUNCTIONS": _switch,
     "POOL_METRICS": _switch,
     "JOB_KINDS": _kinds,
 }

@@ -23,6 +23,7 @@
         ├── Unavailable         5xx, time-out, connection lost: it may or may not have happened
         ├── CapacityExhausted   no capacity now: EC2 has none
         │   └── AccountLimitReached  the account's quota is used up
+        ├── ExecutionGone       the execution that waited for a job has ended
         ├── RequestRefused      SageMaker will never accept this request
         ├── NotPermitted        the queue's own role lacks a permission
         ├── UnreadableRendezvous  a rendezvous whose state is malformed
@@ -159,6 +160,10 @@ class AccountLimitReached(CapacityExhausted):
     ) -> None:
         super().__init__(message)
         self.quota, self.limit, self.in_use, self.asked = quota, limit, in_use, asked
+
+
+class ExecutionGone(ServiceError):
+    """The execution that waited for a job waits no longer: it was stopped, timed out, or has its answer."""
 
 
 class RequestRefused(ServiceError):

@@ -20,6 +20,7 @@ from trainmaster import bootstrap
 from trainmaster.domain.errors import InvalidRequest, Paused, ServiceError
 from trainmaster.handlers.pass_metrics import NAMESPACE, add_pass_metrics, emit_series, log_pass_metrics
 from trainmaster.service.apply_plan import PassReport
+from trainmaster.service.callbacks.heartbeats import send_heartbeats
 from trainmaster.service.faults import error_types, log_fields
 from trainmaster.service.metrics.pass_metrics import pass_metrics
 from trainmaster.service.observe import observe, observe_batch
@@ -77,6 +78,7 @@ def consume(application: bootstrap.Application, event: dict[str, Any], context: 
     """
     metrics.set_default_dimensions(queue=application.settings.queue)
     batch = _apply_messages(application, event.get("Records", []))
+    tick = batch.tick
     if batch.pass_wanted:
         try:
             if not _is_wake_queue(application, event):
@@ -90,6 +92,8 @@ def consume(application: bootstrap.Application, event: dict[str, Any], context: 
         except ServiceError:
             logger.exception("the pass failed; the next tick retries")
             metrics.add_metric(name="PassesFailed", unit=MetricUnit.Count, value=1)
+    if tick:
+        _send_heartbeats(application, context)
     _deliver_events(application, context)
     if batch.tick and application.catalogue_refresher is not None and _has_time(context):
         application.catalogue_refresher.refresh_if_due()
@@ -98,7 +102,7 @@ def consume(application: bootstrap.Application, event: dict[str, Any], context: 
 
 def _deliver_events(application: bootstrap.Application, context: LambdaContext) -> None:
     """Deliver the outbox as far as time allows, also while the manager is paused; the next invocation goes on."""
-    if not application.publication.enabled:
+    if not application.delivers:
         return
     try:
         failed = application.outbox.deliver(lambda: _has_time(context))
@@ -107,6 +111,18 @@ def _deliver_events(application: bootstrap.Application, context: LambdaContext) 
         failed = 1
     if failed:
         metrics.add_metric(name="EventsFailed", unit=MetricUnit.Count, value=failed)
+
+
+def _send_heartbeats(application: bootstrap.Application, context: LambdaContext) -> None:
+    """Send the heartbeats of executions that wait for jobs, also while the manager is paused."""
+    if not application.settings.step_functions:
+        return
+    manager_context = application.manager_context
+    try:
+        if send_heartbeats(manager_context, application.tasks, lambda: _has_time(context)):
+            wake(manager_context.store, application.publisher)
+    except ServiceError:
+        logger.exception("could not send heartbeats; the next tick tries again")
 
 
 def _has_time(context: LambdaContext) -> bool:

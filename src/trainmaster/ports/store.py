@@ -14,6 +14,7 @@ from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
+from trainmaster.domain.events.callback import Callback
 from trainmaster.domain.events.types import Entry, OutboxRow
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.listing import Filter
@@ -107,8 +108,10 @@ class Store(CatalogueStore, Protocol):
     one is not compatible with has written it.
     """
 
-    def submit(self, job: Job, request: Request, *, audit: AuditEntry | None = None) -> Job:
-        """Store a new job, its request, its lane entry and its audit entry in one transaction.
+    def submit(
+        self, job: Job, request: Request, *, audit: AuditEntry | None = None, callback: Callback | None = None
+    ) -> Job:
+        """Store a new job, its request, its lane entry, its audit entry and its callback in one transaction.
 
         Returns the stored job: the given one, or the job that already had this name (then nothing is written; compare
         `digest`). Raises `TooLarge`, and `NameTaken` if a purged job had the name.
@@ -206,6 +209,18 @@ class Store(CatalogueStore, Protocol):
 
     def settle_outbox(self, row: OutboxRow, left: Sequence[Entry]) -> None:
         """Keep only these entries of a row of the outbox; without any, delete it. It need not exist any more."""
+        ...
+
+    def callback(self, name: str) -> Callback | None:
+        """Return the callback of a job, strongly consistent; None if it has none, or its end is delivered."""
+        ...
+
+    def callbacks_due(self, now: datetime) -> tuple[Callback, ...]:
+        """Return the callbacks whose heartbeats are due, the earliest first; eventually consistent."""
+        ...
+
+    def replace_callback(self, before: Callback, after: Callback | None) -> bool:
+        """Replace a callback, or delete it; return whether that was done. The version guards it."""
         ...
 
     def purge(self, job: Job, *, audit: Sequence[AuditEntry] = ()) -> bool:

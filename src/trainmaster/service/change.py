@@ -18,7 +18,7 @@ from trainmaster.domain.access.rules import Action
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled, VersionConflict
 from trainmaster.domain.jobs import lifecycle
-from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState
+from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.policy.document import policy_of
@@ -84,7 +84,11 @@ def cancel(context: ApiContext, caller: Caller, name: str, reason: str = "") -> 
     Raises `JobNotFound`; `IllegalTransition` if it has ended.
     """
     who = f"{caller.name}: {one_line(reason)}" if reason else caller.name
-    return change_job(context, caller, name, lambda job: _cancelled(context, who, job), AuditAction.CANCEL)
+
+    def changed(job: Job) -> Job:
+        return lifecycle.cancel_or_stop(job, context.clock.now(), who)
+
+    return change_job(context, caller, name, changed, AuditAction.CANCEL)
 
 
 def purge(context: ApiContext, caller: Caller, name: str) -> Job:
@@ -195,14 +199,6 @@ def check_ceilings(
     after = before[0] if pools is None else pools, before[1] if policy is None else policy.expansion
     for problem in settings_problems(context.access.ceilings, before, after, stored.catalogue):
         raise problem.refusal()
-
-
-def _cancelled(context: ApiContext, who: str, job: Job) -> Job:
-    if job.state in WAITING or job.state is JobState.HELD:
-        return lifecycle.cancel(job, context.clock.now(), who)
-    if job.stop_requested and job.state not in ENDED:
-        return job
-    return lifecycle.request_stop(job, context.clock.now(), who)
 
 
 def _changed(context: ApiContext, caller: Caller, job: Job, *, priority: int | None, hold: bool | None) -> Job:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import NameTaken
+from trainmaster.domain.events.callback import Callback
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.deadline import Prospect, outlook
 from trainmaster.domain.jobs.job import WAITING, Job, JobState
@@ -39,18 +40,27 @@ class Submission:
     warnings: tuple[str, ...]
 
 
-def submit(context: ApiContext, caller: Caller, admission: AdmissionPolicy, request: Request) -> Submission:
+def submit(
+    context: ApiContext,
+    caller: Caller,
+    admission: AdmissionPolicy,
+    request: Request,
+    *,
+    callback: Callback | None = None,
+) -> Submission:
     """Store the request as a job, wake the manager, and return the job with its place in the queue.
 
-    The same name and body again give the same answer. Raises what `AdmissionPolicy.admit` raises; `BudgetExhausted`;
-    `NameTaken` if a job with another body has this name; `TooLarge`; `ServiceError`: then either nothing was stored,
-    or the same call again finds the job.
+    The same name and body again give the same answer. `callback` is stored with a new job. Raises what
+    `AdmissionPolicy.admit` raises; `BudgetExhausted`; `NameTaken` if a job with another body has this name; `TooLarge`;
+    `ServiceError`: then either nothing was stored, or the same call again finds the job.
     """
     admitted = _admit(context, caller, admission, request)
-    stored = context.store.submit(admitted.job, request, audit=context.recorder(caller).submission(admitted.job))
-    if stored.digest != admitted.job.digest:
-        raise _taken(stored.name)
-    new = stored is admitted.job
+    job = replace(admitted.job, callback=callback.recipient) if callback is not None else admitted.job
+    audit = context.recorder(caller).submission(job)
+    stored = context.store.submit(job, request, audit=audit, callback=callback)
+    if stored.digest != job.digest:
+        raise name_taken(stored.name)
+    new = stored is job
     stored = dependencies.apply_parent_ends(context.store, stored, context.clock.now())
     snapshot = _wake(context, stored, admitted.snapshot)
     if snapshot is None:
@@ -70,7 +80,7 @@ def plan(
     admitted = _admit(context, caller, admission, request)
     job, stored = admitted.job, context.store.find(admitted.job.name)
     if stored is not None and stored.digest != job.digest:
-        raise _taken(stored.name)
+        raise name_taken(stored.name)
     now, snapshot = context.clock.now(), admitted.snapshot or context.store.read_snapshot()
     advice = (*admitted.warnings, *_deadline_advice(job, snapshot, now))
     if job.state is JobState.HELD:
@@ -135,7 +145,8 @@ def _deadline_advice(job: Job, snapshot: Snapshot, now: datetime) -> tuple[str, 
     return (f"This job {found.message()}.",)
 
 
-def _taken(name: str) -> NameTaken:
+def name_taken(name: str) -> NameTaken:
+    """Return the error for a name that belongs to another request."""
     return NameTaken(
         f"The name {name} belongs to a job with another request.",
         field="TrainingJobName",

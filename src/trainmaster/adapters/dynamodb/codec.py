@@ -406,6 +406,7 @@ JOB_FIELDS = (
     _stored("elastic", _sparse(Elastic)),
     _stored("speeds", Codec(_speeds, _speeds_of)),
     _stored("infeasible"),
+    _stored("callback"),
     _stored("notify", _NAMES),
     _stored(
         "work",

@@ -23,6 +23,12 @@ from trainmaster.adapters.dynamodb.catalogue import (
 from trainmaster.adapters.dynamodb.control.changes import CHANGES, marks, read_changes
 from trainmaster.adapters.dynamodb.control.pause import PAUSED, pause_of, pause_text
 from trainmaster.adapters.dynamodb.control.restore import RESTORE, restore_of, restore_row
+from trainmaster.adapters.dynamodb.events.callbacks import (
+    callback_actions,
+    read_callback,
+    read_due,
+    replace_callback,
+)
 from trainmaster.adapters.dynamodb.events.outbox import outbox_actions, read_outbox, settle_outbox
 from trainmaster.adapters.dynamodb.finding import find
 from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
@@ -62,6 +68,7 @@ from trainmaster.domain.capacity.read_limits import first_guess, first_of, read_
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, Paused, Throttled, Unavailable
+from trainmaster.domain.events.callback import Callback
 from trainmaster.domain.events.publication import Publication
 from trainmaster.domain.events.types import Entry, OutboxRow
 from trainmaster.domain.jobs.job import Job
@@ -112,13 +119,16 @@ class DynamoStore:
         self._deployed = Deployed(dict(default_pools), parameter, policy or Policy())
         self._paused: bool | None = None
 
-    def submit(self, job: Job, request: Request, *, audit: AuditEntry | None = None) -> Job:
+    def submit(
+        self, job: Job, request: Request, *, audit: AuditEntry | None = None, callback: Callback | None = None
+    ) -> Job:
         """Store a new job, all or nothing; see `ports.Store`."""
         identity, *pieces = request_rows(job, request)
         table = self._table
         others = [row_of(job), *pieces, *(keyed(key) for key in sorted(after_rows(job)))]
         writes = [table.put_action(identity, ABSENT), *map(table.put_action, others)]
         writes += audit_actions(table, [audit] if audit else [])
+        writes += callback_actions(table, callback)
         writes += outbox_actions(table, self._publication.of_jobs([(None, job)]))
         if not table.commit(writes):
             return job
@@ -260,6 +270,18 @@ class DynamoStore:
     def settle_outbox(self, row: OutboxRow, left: Sequence[Entry]) -> None:
         """Keep only these entries of a row; see `ports.Store`."""
         settle_outbox(self._table, row, left)
+
+    def callback(self, name: str) -> Callback | None:
+        """Return the callback of a job; see `ports.Store`."""
+        return read_callback(self._table, name)
+
+    def callbacks_due(self, now: datetime) -> tuple[Callback, ...]:
+        """Return the callbacks whose heartbeats are due; see `ports.Store`."""
+        return read_due(self._table, now)
+
+    def replace_callback(self, before: Callback, after: Callback | None) -> bool:
+        """Replace a callback, or delete it; see `ports.Store`."""
+        return replace_callback(self._table, before, after)
 
     def purge(self, job: Job, *, audit: Sequence[AuditEntry] = ()) -> bool:
         """Delete an ended job; see `ports.Store`."""

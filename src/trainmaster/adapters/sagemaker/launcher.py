@@ -6,8 +6,9 @@ waits nor retries: the client retries short failures, the service long ones.
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -129,6 +130,19 @@ class SageMakerLauncher:
         answer = self._describe(training_job_name)
         with _reading():
             return None if answer is None else observation_of_answer(answer)
+
+    def description(self, training_job_name: str) -> Mapping[str, Any] | None:
+        """Return DescribeTrainingJob's answer as JSON values; None if SageMaker does not know the training job.
+
+        Times are milliseconds since 1970, as in the outputs of Step Functions' own integration with SageMaker. Raises
+        `Throttled`, `Unavailable`, `NotPermitted`.
+        """
+        answer = self._describe(training_job_name)
+        if answer is None:
+            return None
+        values = {name: value for name, value in answer.items() if name != "ResponseMetadata"}
+        found: Mapping[str, Any] = json.loads(json.dumps(values, default=_milliseconds))
+        return found
 
     def list_open_jobs(self, since: datetime, token: str | None = None) -> OpenJobsPage:
         """Return one page of the account's unfinished training jobs, the newest first, with one list call.
@@ -292,6 +306,10 @@ class SageMakerLauncher:
             if is_missing(error):
                 return None
             raise call_error(error) from error
+
+
+def _milliseconds(time: datetime) -> int:
+    return round(time.timestamp() * 1000)
 
 
 @contextmanager

@@ -25,6 +25,8 @@ _RECORDED = {AuditAction.POOLS: EventType.POOLS, AuditAction.SETTINGS: EventType
 class Publication:
     """The events and notifications that a deployment publishes; none by default.
 
+    The end of a job with a callback is put into the outbox in any case.
+
     Attributes:
         events: types of the events that go to the event bus.
         notifies: whether there is a topic for what jobs ask to be notified of.
@@ -35,7 +37,7 @@ class Publication:
 
     @property
     def enabled(self) -> bool:
-        """True if the outbox may have rows."""
+        """True if there is a subscription."""
         return bool(self.events) or self.notifies
 
     def tells_feasibility(self, job: Job) -> bool:
@@ -45,15 +47,19 @@ class Publication:
 
     def of_jobs(self, changes: Iterable[tuple[Job | None, Job]]) -> tuple[Entry, ...]:
         """Return the entries of these changes of jobs."""
-        if not self.enabled:
-            return ()
-        return tuple(entry for before, after in changes for entry in self._entries(before, after))
+        return tuple(
+            entry
+            for before, after in changes
+            if self.enabled or after.callback
+            for entry in self._entries(before, after)
+        )
 
     def _entries(self, before: Job | None, after: Job) -> Iterator[Entry]:
         notified = {NOTIFIED[word] for word in after.notify if word in NOTIFIED} if self.notifies else set()
         for detail in job_events(before, after):
             to = [BUS] if detail["type"] in self.events else []
             to += [TOPIC] if detail["type"] in notified else []
+            to += [after.callback] if after.callback and detail["type"] == EventType.ENDED else []
             if to:
                 yield Entry(tuple(to), detail)
 

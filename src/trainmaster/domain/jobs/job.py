@@ -132,6 +132,7 @@ class Job:
         elastic: within which bounds it may be resized; its demand is that of its least size. None for other jobs.
         speeds: how fast an elastic job has reported to be, by its size.
         infeasible: whether events have told that no pool can hold it.
+        callback: the recipient of its end if an execution of an orchestrator waits for it; "" for none.
         notify: words of the changes that the deployment's topic is notified of (`domain.events`).
         work: what a job of another kind has to do, and its progress. None for training jobs.
         unknown: what a newer release stored with it, in the store's own form; kept as it is.
@@ -176,6 +177,7 @@ class Job:
     elastic: Elastic | None = None
     speeds: Speeds = NO_SPEEDS
     infeasible: bool = False
+    callback: str = ""
     notify: tuple[str, ...] = ()
     work: Work | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)

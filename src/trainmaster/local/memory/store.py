@@ -28,6 +28,7 @@ from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
 from trainmaster.domain.document import Document
 from trainmaster.domain.errors import Fenced, JobNotFound, Paused, VersionConflict
+from trainmaster.domain.events.callback import Callback, earliest_due
 from trainmaster.domain.events.publication import Publication
 from trainmaster.domain.events.types import Entry, OutboxRow
 from trainmaster.domain.jobs.job import Job
@@ -87,7 +88,9 @@ class MemoryStore:
         self._lock = self._table.lock
         self._parsed: tuple[Document | None, Policy] = (None, self._policy)
 
-    def submit(self, job: Job, request: Request, *, audit: AuditEntry | None = None) -> Job:
+    def submit(
+        self, job: Job, request: Request, *, audit: AuditEntry | None = None, callback: Callback | None = None
+    ) -> Job:
         """Store a new job and its request in one step; see `ports.Store`."""
         text = json.dumps(request)
         if len(text) > MAX_REQUEST_BYTES:
@@ -99,6 +102,7 @@ class MemoryStore:
                 self._table.requests[job.name] = text
                 self._table.put_job(job)
                 self._table.add_audit_entries([audit] if audit else [])
+                self._table.callbacks |= {job.name: callback} if callback else {}
                 self._table.add_outbox_entries(self._publication.of_jobs([(None, job)]))
             return self._table.jobs[job.name]
 
@@ -252,6 +256,26 @@ class MemoryStore:
             self._table.outbox.pop(row.key, None)
             if left:
                 self._table.outbox[row.key] = tuple(left)
+
+    def callback(self, name: str) -> Callback | None:
+        """Return the callback of a job; see `ports.Store`."""
+        with self._lock:
+            return self._table.callbacks.get(name)
+
+    def callbacks_due(self, now: datetime) -> tuple[Callback, ...]:
+        """Return the callbacks whose heartbeats are due; see `ports.Store`."""
+        with self._lock:
+            return earliest_due(self._table.callbacks.values(), now)
+
+    def replace_callback(self, before: Callback, after: Callback | None) -> bool:
+        """Replace a callback, or delete it; see `ports.Store`."""
+        with self._lock:
+            stored = self._table.callbacks.get(before.job)
+            if stored is None or stored.version != before.version:
+                return False
+            self._table.callbacks.pop(before.job)
+            self._table.callbacks |= {after.job: after} if after else {}
+            return True
 
     def purge(self, job: Job, *, audit: Sequence[AuditEntry] = ()) -> bool:
         """Delete an ended job; see `ports.Store`."""

@@ -14,6 +14,7 @@ from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.document import Document
+from trainmaster.domain.events.callback import Callback
 from trainmaster.domain.events.types import Entry, row_order
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, WAITING, Job
 from trainmaster.domain.jobs.listing import EndedPlace, HeldPlace, QueuePlace, ended_place, held_place
@@ -50,6 +51,7 @@ class MemoryTable:
     audit_order: SortedKeys[AuditPlace] = field(default_factory=SortedKeys)
     outbox: dict[str, tuple[Entry, ...]] = field(default_factory=dict)
     outbox_rows: int = 0
+    callbacks: dict[str, Callback] = field(default_factory=dict)
     passes: int = 0
     pause: Pause | None = None
     restore: Restore | None = None

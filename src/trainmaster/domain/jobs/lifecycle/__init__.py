@@ -53,6 +53,7 @@ from trainmaster.domain.jobs.lifecycle.transition import CLOCK_TOLERANCE, curren
 from trainmaster.domain.jobs.lifecycle.waiting import (
     apply_parent_end,
     cancel,
+    cancel_or_stop,
     end_back_off,
     enqueue_if_due,
     held_reason,
@@ -74,6 +75,7 @@ __all__ = [
     "apply_parent_end",
     "back_off",
     "cancel",
+    "cancel_or_stop",
     "complete_resize",
     "current",
     "elastic_of",

@@ -10,8 +10,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.jobs.job import ENDED, Job, JobState, ParentRule
+from trainmaster.domain.jobs.job import ENDED, WAITING, Job, JobState, ParentRule
 from trainmaster.domain.jobs.lifecycle.failures import Retries, requeue_unlaunched
+from trainmaster.domain.jobs.lifecycle.running import request_stop
 from trainmaster.domain.jobs.lifecycle.transition import move, note, touch, waiting_state
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import Held, NotBefore, WaitsForJobs
@@ -28,6 +29,18 @@ def end_back_off(job: Job) -> Job:
 def cancel(job: Job, now: datetime, who: str) -> Job:
     """Cancel a waiting job."""
     return move(job, JobState.CANCELLED, now, f"cancelled by {who}", reservation=None, retry_at=None, ended_at=now)
+
+
+def cancel_or_stop(job: Job, now: datetime, who: str) -> Job:
+    """Cancel a waiting or held job, or request that an active one is stopped for good.
+
+    Raises `IllegalTransition` if it has ended.
+    """
+    if job.state in WAITING or job.state is JobState.HELD:
+        return cancel(job, now, who)
+    if job.stop_requested and job.state not in ENDED:
+        return job
+    return request_stop(job, now, who)
 
 
 def reprioritize(job: Job, priority: int, now: datetime, who: str) -> Job:

@@ -1,0 +1,1 @@
+"""Executions of orchestrators that wait for jobs: entering their jobs, heartbeats, and the delivery of ends."""
