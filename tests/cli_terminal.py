@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
@@ -26,6 +26,7 @@ class Terminal:
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
     environ: dict[str, str] = field(default_factory=dict)
     started: list[list[str]] = field(default_factory=list)
+    started_with: Mapping[str, str] | None = None
     missing: set[str] = field(default_factory=set)
     seconds: float = 0.0
     zone: tzinfo = UTC
@@ -46,13 +47,19 @@ class Terminal:
             now=lambda: (NOW + timedelta(seconds=self.seconds)).astimezone(self.zone),
             clock=lambda: self.seconds,
             sleep=self._sleep,
-            exec_program=lambda arguments: self.started.append(list(arguments)),
+            exec_program=self._exec_program,
+            start_beside=lambda start, _: start(),
+            find_program=lambda name, _: None if name in self.missing else name,
             is_installed=lambda module: module not in self.missing,
         )
         result = CliRunner().invoke(build(), list(arguments), input=stdin, obj=cli, prog_name="trainmaster")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result
+
+    def _exec_program(self, arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> None:
+        self.started.append(list(arguments))
+        self.started_with = environ
 
     def put_object(self, **arguments: Any) -> None:
         """Be the S3 client: keep the arguments by the name of the file."""

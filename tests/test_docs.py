@@ -332,6 +332,8 @@ def unknown_in(words: list[str]) -> str:
     command: Any = get_command(build())
     root = command
     for word in words[1:]:
+        if word == "--":
+            return ""
         if word.startswith("-"):
             options = {option for each in (root, command) for param in each.params for option in param.opts}
             if word.partition("=")[0] not in {*options, "--help"}:

@@ -231,7 +231,12 @@ def check_aws(text: str) -> None:
         shape = client.meta.service_model.operation_model(
             client.meta.method_to_api_mapping[operation.replace("-", "_")]
         )
-        known = {xform_name(member, "-") for member in shape.input_shape.members} | {"query", "output", "profile"}
+        known = {xform_name(member, "-") for member in shape.input_shape.members} | {
+            "query",
+            "output",
+            "profile",
+            "cli-input-json",
+        }
         assert {name.removeprefix("no-") for name in re.findall(r"(?<!\w)--([a-z-]+)", rest)} <= known
     assert set(re.findall("OutputKey=='(\\w+)'", text)) <= section_of_templates("Outputs")
 

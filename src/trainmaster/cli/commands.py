@@ -77,6 +77,7 @@ PLACES: Final[Mapping[str, Place]] = {
     "uninstall": Place("deployment.uninstall", "uninstall", "Delete the stack of the queue, and say what stays."),
     "plan": Place("jobs.plan", "plan", "Show what would happen if a request were submitted now."),
     "sweep": Place("sweeps.commands", "app", "Submit sweeps of hyperparameters, and show and cancel their trials."),
+    "exec": Place("exec", "exec_", "Run a command whose training jobs go to the queue."),
     "console": Place("console", "console", "Open the queue's console in the browser."),
     "exporter": Place("exporter", "exporter", "Serve the queue's state to Prometheus."),
     "replay": Place("replay", "replay", "Replay a trace of jobs through the queue's planner."),

@@ -43,6 +43,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "upgrade": ("upgrade", "upgrade --yes --json"),
     "uninstall": ("uninstall", "uninstall --confirm trainmaster"),
+    "exec": (
+        "exec -- aws sagemaker create-training-job --cli-input-json file://job.json",
+        "exec --priority 5 --option share=vision -- accelerate launch train.py",
+    ),
     "console": ("console", "console --read-only --port 8642 --no-browser"),
     "exporter": ("exporter", "exporter --board > grafana.json"),
     "plan": ("plan job.json --priority 5",),

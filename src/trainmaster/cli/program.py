@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from trainmaster import __version__
 from trainmaster.cli.commands import Commands
-from trainmaster.cli.common.context import ApiTarget, CliContext
+from trainmaster.cli.common.context import ARGUMENTS, ApiTarget, CliContext
 from trainmaster.cli.common.exit_codes import MEANINGS, ExitCode, as_api_error, error_line, exit_code_of
 from trainmaster.cli.common.usage import UsageError, usage_lines
 from trainmaster.cli.output.render import PRINT_YAML, print_error, print_usage_error
@@ -23,7 +23,6 @@ from trainmaster.client.api.errors import ApiError
 from trainmaster.domain.compat import UTC
 
 NAME = "trainmaster"
-_ARGUMENTS: Final = "trainmaster.arguments"
 _GLOBAL_OPTIONS: Final = ("--api-url", "--api-id", "--stack", "--region", "--profile")
 _GLOBAL_FLAGS: Final = ("--utc",)
 _FORM: Final = re.compile(r"\0(?:-o|--output)[\0=]?(json|yaml)(?=\0|$)")
@@ -53,7 +52,7 @@ class CommandGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as click does, with the global options moved to the front, and `-o json` as `--json`."""
         ordered = self._without_form(globals_first(args))
-        ctx.meta[_ARGUMENTS] = ordered
+        ctx.meta[ARGUMENTS] = ordered
         try:
             return super().parse_args(ctx, list(ordered))
         except UsageError as error:
@@ -88,7 +87,7 @@ class CommandGroup(TyperGroup):
             _discard_stdout()
             raise typer.Exit(ExitCode.BROKEN_PIPE) from None
         except UsageError as error:
-            raise _usage_exit(error, ctx.meta[_ARGUMENTS], self.commands) from error
+            raise _usage_exit(error, ctx.meta[ARGUMENTS], self.commands) from error
         except Exception as error:
             api_error = as_api_error(error, getattr(ctx.obj, "target", ApiTarget()).profile)
             if api_error is None:

@@ -13,7 +13,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -105,6 +105,9 @@ class LoopbackServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 64
+    max_body_bytes: ClassVar[int] = MAX_BODY_BYTES
+    max_connections: ClassVar[int] = MAX_CONNECTIONS
+    host_hint: ClassVar[str] = "Start with --allowed-host to allow it."
 
     def __init__(
         self,
@@ -116,7 +119,7 @@ class LoopbackServer(ThreadingHTTPServer):
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
         self.answer, self.request_seconds = handler, request_seconds
-        self._slots = BoundedSemaphore(MAX_CONNECTIONS)
+        self._slots = BoundedSemaphore(self.max_connections)
         super().__init__((address, port), _Handler)
         own = frozenset(f"{host}:{self.server_port}" for host in (LOOPBACK, "localhost", address))
         self._hosts = own | {host.lower() for host in allowed_hosts}
@@ -130,6 +133,9 @@ class LoopbackServer(ThreadingHTTPServer):
         """Return whether requests may name this host."""
         lowered = host.lower()
         return lowered in self._hosts or lowered.rpartition(":")[0] in self._hosts
+
+    def check(self, request: Request) -> None:
+        """Check a request before its body is read. Raises Refusal; this class refuses none."""
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread of its own, or close it if there are too many."""
@@ -205,13 +211,15 @@ class _Handler(BaseHTTPRequestHandler):
         """Return the request. Raises Refusal."""
         hosts = self.headers.get_all("Host", [])
         if len(hosts) != 1 or not self.server.permits(hosts[0]):
-            raise Refusal(HTTPStatus.FORBIDDEN, "This host name is not allowed. Start with --allowed-host to allow it.")
+            raise Refusal(HTTPStatus.FORBIDDEN, f"This host name is not allowed. {self.server.host_hint}".rstrip())
         if not _PATH.fullmatch(self.path) or self.path.startswith("//"):
             raise Refusal(HTTPStatus.BAD_REQUEST, "The request line needs a path.")
         found = urlsplit(self.path)
         segments = tuple(unquote(part, errors="replace") for part in found.path[1:].split("/"))
         query = tuple(parse_qsl(found.query, keep_blank_values=True))
-        return Request(self.command, segments, query, self.headers, self._body())
+        request = Request(self.command, segments, query, self.headers)
+        self.server.check(request)
+        return replace(request, body=self._body())
 
     def _body(self) -> bytes:
         """Return the body. Raises Refusal for one that is too long, or whose length is not stated."""
@@ -221,8 +229,9 @@ class _Handler(BaseHTTPRequestHandler):
         text = lengths[0] if lengths else "0"
         if not (text.isascii() and text.isdigit()):
             raise Refusal(HTTPStatus.BAD_REQUEST, "The body's length is no number.")
-        if len(text) > len(str(MAX_BODY_BYTES)) or int(text) > MAX_BODY_BYTES:
-            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body has at most {MAX_BODY_BYTES} bytes.")
+        allowed = self.server.max_body_bytes
+        if len(text) > len(str(allowed)) or int(text) > allowed:
+            raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body has at most {allowed} bytes.")
         body = self.rfile.read(int(text))
         if len(body) < int(text):
             raise Refusal(HTTPStatus.BAD_REQUEST, "The body is shorter than its stated length.")

@@ -61,8 +61,9 @@ CALLS = (
     "settings replay export.json",
     "settings schema",
 )
-WITHOUT_API = {"replay", "demo", "doctor", "deploy", "upgrade", "uninstall", "top"}
-"""Those from doctor on call AWS first; doctor prints its findings as they come. top needs a terminal."""
+WITHOUT_API = {"replay", "demo", "doctor", "deploy", "upgrade", "uninstall", "top", "exec"}
+"""Those from doctor on call AWS first; doctor prints its findings as they come. top needs a terminal, and
+exec starts a process."""
 IN_PROCESSES = ("ls", "--version", "submit job.json")
 
 

@@ -3,16 +3,19 @@
 import os
 import random
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import boto3
 import httpx
 import pytest
-from client_world import API, World, a_session, served, transport_to
+from client_proxy import client_of, proxied
+from client_world import API, REGION, World, a_session, served, transport_to
 from moto.server import ThreadedMotoServer
 
-from trainmaster import ApiClient
+from trainmaster import ApiClient, route_to_queue
 from trainmaster.client.api.retry import Retry
+from trainmaster.proxy.app import Session
 
 
 @pytest.fixture(autouse=True)
@@ -72,3 +75,33 @@ def moto() -> Iterator[str]:
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def proxy_session() -> Session:
+    """The session of an endpoint of `trainmaster exec`, made once: it reads the services' models."""
+    return Session("AKIDEXAMPLE", "secret", region_name=REGION)
+
+
+@pytest.fixture
+def make_routed(
+    session: boto3.session.Session,
+    proxy_session: Session,
+    api: ApiClient,
+    sagemaker_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[[str], Any]]:
+    """Makes a SageMaker client whose jobs go to the queue: by the hook, or through the endpoint of `exec`."""
+    with ExitStack() as stack:
+
+        def make(way: str) -> Any:
+            if way == "hook":
+                route_to_queue(session, api)
+                client: Any = session.client("sagemaker", endpoint_url=sagemaker_url)
+            else:
+                monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER", sagemaker_url)
+                client = client_of(stack.enter_context(proxied(proxy_session, api)), session=session)
+            stack.callback(client.close)
+            return client
+
+        yield make

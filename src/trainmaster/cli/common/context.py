@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import typer
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.api.core_session import CoreSession
     from trainmaster.client.logs import LogReader
+
+ARGUMENTS: Final = "trainmaster.arguments"
+"""Key of click's `meta` with the arguments of the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +87,26 @@ def log_reader(api: ApiClient, since: int | None) -> LogReader:
     return LogReader(api.session.client("logs", region_name=api.region), since)
 
 
-def exec_program(arguments: Sequence[str]) -> None:
-    """Replace this process with another program, so that each signal reaches it exactly once."""
+def exec_program(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> None:
+    """Replace this process with another program, so that each signal reaches it exactly once. Raises OSError."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(arguments[0], list(arguments))  # noqa: S606 - our own interpreter, without a shell
+    for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores them, and a program that it becomes would inherit that
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    os.execvpe(arguments[0], list(arguments), dict(os.environ if environ is None else environ))  # noqa: S606 - no shell
+
+
+def start_beside(start: Callable[[], Mapping[str, str]], level: int) -> Mapping[str, str]:
+    """Start a server in another process, which ends with this one and prints messages from a level of logging on.
+
+    Raises NotConfigured where there is no fork.
+    """
+    if not hasattr(os, "fork"):
+        raise NotConfigured("exec needs Linux or macOS.", hint="On Windows, use the Windows Subsystem for Linux.")
+    from trainmaster.proxy.process import start_beside
+
+    return start_beside(start, level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +123,9 @@ class CliContext:
         now: the time of day, in the zone in which commands show times.
         clock: seconds, for waiting.
         sleep: waits for so many seconds.
-        exec_program: replaces this process, given a program's arguments.
+        exec_program: replaces this process, given a program's arguments, and its environment if it is another.
+        start_beside: starts a server in a process that ends with this one.
+        find_program: finds a program in the folders of PATH.
         has_keyboard: whether a person can answer questions.
         is_installed: whether a module of this name is installed.
         target: the API to call.
@@ -118,7 +140,9 @@ class CliContext:
     now: Callable[[], datetime] = lambda: datetime.now(LOCAL)
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    exec_program: Callable[[Sequence[str]], None] = exec_program
+    exec_program: Callable[..., None] = exec_program
+    start_beside: Callable[[Callable[[], Mapping[str, str]], int], Mapping[str, str]] = start_beside
+    find_program: Callable[[str, str | None], str | None] = lambda name, path: shutil.which(name, path=path)
     is_installed: Callable[[str], bool] = lambda module: find_spec(module) is not None
     has_keyboard: Callable[[], bool] = lambda: bool(sys.stdin) and sys.stdin.isatty()
     target: ApiTarget = ApiTarget()

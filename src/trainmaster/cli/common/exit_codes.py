@@ -24,6 +24,8 @@ class ExitCode(IntEnum):
     EXISTS = 7
     BUG = 70
     TIMED_OUT = 124
+    COMMAND_NOT_RUN = 126
+    COMMAND_NOT_FOUND = 127
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 
@@ -39,6 +41,8 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.EXISTS: "With submit, a job of this name exists already; nothing was submitted.",
     ExitCode.BUG: "Internal error of trainmaster.",
     ExitCode.TIMED_OUT: "With wait, the timeout expired.",
+    ExitCode.COMMAND_NOT_RUN: "With exec, the command cannot be run.",
+    ExitCode.COMMAND_NOT_FOUND: "With exec, the command was not found. Otherwise exec has the command's exit code.",
     ExitCode.INTERRUPTED: "Interrupted with Ctrl-C.",
 }
 """Descriptions for the help; 141 (the reader of a pipe has gone) has none."""

@@ -76,10 +76,14 @@ class _Kind:
 
 
 class BatchRoute:
-    """Handlers that route a session's service jobs to the queue."""
+    """Handlers that route a session's service jobs to the queue.
+
+    `with_defaults` changes the CreateTrainingJob request of each.
+    """
 
     def __init__(self, session: boto3.session.Session, resources: Resources) -> None:
         self._session = weakref.ref(session)
+        self.with_defaults: Callable[[dict[str, Any]], dict[str, Any]] = _unchanged
         self.serve(resources)
         self._handlers: dict[str, _Handler] = {
             "SubmitServiceJob": self._submit,
@@ -113,6 +117,11 @@ class BatchRoute:
         self.jobs = PolledJobs(resources.api)
         self._listing = ServiceJobs(self.jobs)
         self._owner: tuple[str, str] | None = None
+
+    @property
+    def operations(self) -> frozenset[str]:
+        """The operations of Batch that the handlers look at."""
+        return frozenset(self._handlers)
 
     def attach(self, events: BaseEventHooks) -> None:
         """Register on a session's or a client's events, replacing any other route; idempotent."""
@@ -151,7 +160,7 @@ class BatchRoute:
         if not self.resources.has_queue(request["jobQueue"]):
             return None
         submission = submission_of(request, self.resources.queues[queue_in(request["jobQueue"])])
-        payload, job = self._submit_under_a_free_name(submission.requests())
+        payload, job = self._submit_under_a_free_name(map(self.with_defaults, submission.requests()))
         name = payload["TrainingJobName"]
         logger.info("Submitted training job %s to the queue", name)
         for warning in (*submission.warnings, *job["warnings"]):
@@ -477,6 +486,10 @@ def _joined(
         return make_response(model, own) if parsed.get("Error", {}).get("Code") in _DENIED else None
     shown = make_response(model, own)[1]
     return http, parsed | {member: [*shown[member], *parsed.get(member, [])] for member in own}
+
+
+def _unchanged(request: dict[str, Any]) -> dict[str, Any]:
+    return request
 
 
 def _arns_of_policies(names: Iterable[str], arns: Arns) -> list[dict[str, Any]]:

@@ -52,8 +52,14 @@ def warn(operation: str, request: Mapping[str, Any]) -> None:
 
     Raises QueueBypassWarning if a filter makes it an error.
     """
-    if "PipelineDefinition" not in request or _trains(request["PipelineDefinition"]):
-        warnings.warn(_MESSAGES[operation], QueueBypassWarning, stacklevel=1)
+    if (message := message_of(operation, request)) is not None:
+        warnings.warn(message, QueueBypassWarning, stacklevel=1)
+
+
+def message_of(operation: str, request: Mapping[str, Any]) -> str | None:
+    """Return the warning for a call that bypasses the queue; None for a pipeline that trains nothing."""
+    trains = "PipelineDefinition" not in request or _trains(request["PipelineDefinition"])
+    return _MESSAGES[operation] if trains else None
 
 
 def _trains(definition: str) -> bool:

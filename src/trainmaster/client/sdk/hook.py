@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
@@ -67,13 +66,16 @@ class Route:
 
     `session` reads logs. `on_describe` is called with the job at every DescribeTrainingJob of a job of the queue.
     `message_of` returns the status message of a job that waits.
-    `resources` replaces the instance type of all jobs, and `elastic` makes them elastic (`with_session_defaults`).
+    `resources` replaces the instance type of all jobs, `elastic` makes them elastic, and `tags` are tags of all jobs
+    (`with_session_defaults`). `on_bypass` is called with the operation and the request of calls that bypass the queue.
     """
 
     def __init__(self, session: boto3.session.Session, api: ApiClient) -> None:
         self.enabled = True
         self.resources: str | None = None
         self.elastic: ElasticOptions | None = None
+        self.tags: Mapping[str, str] = {}
+        self.on_bypass: Callable[[str, Mapping[str, Any]], None] = bypass.warn
         self.on_describe: Callable[[JobView], None] = _ignore
         self.message_of: Callable[[JobView], str] = sentence_of
         self.cache = JobCache(api)
@@ -119,6 +121,11 @@ class Route:
             self.cache = JobCache(api)
             self._lists = _lists_of(api)
 
+    @property
+    def operations(self) -> frozenset[str]:
+        """The operations of SageMaker that the handlers look at."""
+        return frozenset((*self._handlers_by_operation, *bypass.OPERATIONS))
+
     def attach(self, events: BaseEventHooks) -> None:
         """Register on a session's or a client's events, replacing any other route; idempotent."""
         register(events, self._events())
@@ -137,7 +144,7 @@ class Route:
 
     def submit(self, request: dict[str, Any]) -> SubmissionView:
         """Submit a CreateTrainingJob request to the queue and log the response. Raises ApiError."""
-        job = self.api.submit(with_session_defaults(request, self.resources, self.elastic))
+        job = self.api.submit(self.with_defaults(request))
         logger.info("Submitted training job %s to the queue", job["jobName"])
         if job["wouldPreempt"]:
             logger.info("Training job %s preempts %s", job["jobName"], one_line(", ".join(job["wouldPreempt"])))
@@ -145,6 +152,10 @@ class Route:
             if _given.is_first((job["jobName"], warning)):
                 logger.warning("Training job %s: %s", job["jobName"], one_line(warning))
         return job
+
+    def with_defaults(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return a CreateTrainingJob request with the defaults of this route."""
+        return with_session_defaults(request, self.resources, self.elastic, self.tags)
 
     # -- botocore handlers
 
@@ -167,7 +178,7 @@ class Route:
 
     def _warn(self, model: OperationModel, params: dict[str, Any], **_: object) -> None:
         if self.enabled:
-            bypass.warn(model.name, request_of(params))
+            self.on_bypass(model.name, request_of(params))
 
     def _after(
         self,
@@ -308,9 +319,8 @@ class Route:
         session = self._session()
         if session is None:
             raise ApiError("The boto3 session of this client no longer exists.")
-        url = urlsplit(params["url"])
-        region = context["client_region"]
-        client: Any = session.client("sagemaker", region_name=region, endpoint_url=f"{url.scheme}://{url.netloc}")
+        endpoint = params["url"].removesuffix(params["url_path"])  # an endpoint may have a path of its own
+        client: Any = session.client("sagemaker", region_name=context["client_region"], endpoint_url=endpoint)
         self.detach(client.meta.events)
         return client
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import boto3
-from botocore.awsrequest import AWSRequest, AWSResponse
+from botocore.awsrequest import AWSPreparedRequest, AWSRequest, AWSResponse
 from botocore.validate import ParamValidator
 from client_world import ROLE
 
@@ -20,13 +20,19 @@ MAY_BE_ABSENT = {"startedAt"}
 class Batch:
     """A real Batch client: calls fail if an answer does not fit the service model, and `real` has what left for AWS."""
 
-    def __init__(self, session: boto3.session.Session) -> None:
-        self.client: Any = session.client("batch")
+    def __init__(self, client: Any) -> None:
+        self.client = client
         self.real: list[tuple[str, dict[str, Any]]] = []
         self.answers: list[tuple[int, dict[str, Any]]] = []
-        self.client.meta.events.register("before-send.batch", self._send)
 
-    def _send(self, request: AWSRequest, **_: object) -> AWSResponse:
+    @classmethod
+    def of(cls, session: boto3.session.Session) -> Batch:
+        """A client whose own requests end here."""
+        batch = cls(session.client("batch"))
+        batch.client.meta.events.register("before-send.batch", batch.send)
+        return batch
+
+    def send(self, request: AWSRequest | AWSPreparedRequest, **_: object) -> AWSResponse:
         """Be AWS Batch."""
         body = request.body or b""
         self.real.append((str(request.url).rpartition("/v1/")[2], json.loads(body or b"{}")))

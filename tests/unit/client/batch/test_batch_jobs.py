@@ -122,21 +122,21 @@ def test_retries_are_those_of_the_failures_that_the_rules_name(
 
 
 def test_what_the_queue_does_otherwise_is_a_warning(
-    batch: Batch, fake: FakeApi, caplog: pytest.LogCaptureFixture
+    hooked: Batch, fake: FakeApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     rule = {"action": "RETRY", "onStatusReason": "Spot*"}
-    batch.submit(
+    hooked.submit(
         "warned",
         retryStrategy={"attempts": 2, "evaluateOnExit": [rule]},
         preemptionConfiguration={"preemptionRetriesBeforeTermination": 2},
     )
-    batch.submit("never", preemptionConfiguration={"preemptionRetriesBeforeTermination": 0})
+    hooked.submit("never", preemptionConfiguration={"preemptionRetriesBeforeTermination": 0})
     told = caplog.text
     assert "'spot*'; this rule of evaluateOnExit has no effect" in told
     assert "After 2 preemptions, Batch ends a job; the queue does not preempt it any more." in told
     assert tags_of(fake, "warned")["trainmaster:max-preemptions"] == "2"
     assert tags_of(fake, "never")["trainmaster:preemptible"] == "false"
-    described = batch("describe_service_job", jobId="tm.warned")
+    described = hooked("describe_service_job", jobId="tm.warned")
     assert described["preemptionConfiguration"] == {"preemptionRetriesBeforeTermination": 2}
 
 
@@ -302,7 +302,7 @@ def test_a_list_refuses_what_batch_refuses(batch: Batch, request_: dict[str, Any
 
 def test_a_queue_may_stand_for_a_share(session: boto3.session.Session, fake_client: ApiClient, fake: FakeApi) -> None:
     route_batch(session, fake_client, queues={"vision-queue": "vision", "queue": None})
-    batch = Batch(session)
+    batch = Batch.of(session)
     arn = f"arn:aws:batch:{REGION}:{ACCOUNT}:job-queue/vision-queue"
     batch("submit_service_job", **a_service_job("job1", jobQueue=arn))
     batch("submit_service_job", **a_service_job("job2", jobQueue="queue"))
@@ -315,13 +315,13 @@ def test_a_queue_may_stand_for_a_share(session: boto3.session.Session, fake_clie
 # -- polling
 
 
-def test_polling_many_jobs_takes_a_page_and_not_a_request_each(batch: Batch, fake: FakeApi) -> None:
+def test_polling_many_jobs_takes_a_page_and_not_a_request_each(hooked: Batch, fake: FakeApi) -> None:
     fake.page_length = 100
     for number in range(200):
-        batch.submit(f"job{number}")
+        hooked.submit(f"job{number}")
     before = len(fake.calls)
     for _ in range(3):
-        statuses = {batch("describe_service_job", jobId=f"tm.job{number}")["status"] for number in range(200)}
+        statuses = {hooked("describe_service_job", jobId=f"tm.job{number}")["status"] for number in range(200)}
     assert statuses == {"RUNNABLE"}
     assert len(fake.calls) - before <= 30
 
@@ -412,7 +412,7 @@ def test_routing_again_serves_clients_already_made(
     session: boto3.session.Session, fake_client: ApiClient, fake: FakeApi
 ) -> None:
     route_batch(session, fake_client, queues=[QUEUE])
-    batch = Batch(session)
+    batch = Batch.of(session)
     assert route_batch(session, queues=["second"]) is route_of(session)
     batch("submit_service_job", **a_service_job(jobQueue="second"))
     batch.answers = [(200, {"jobName": "job1", "jobId": OTHER})]
@@ -420,16 +420,16 @@ def test_routing_again_serves_clients_already_made(
     assert (len(fake.jobs), len(batch.real)) == (1, 1)
 
 
-def test_an_unrouted_session_talks_to_batch(batch: Batch, session: boto3.session.Session, fake: FakeApi) -> None:
+def test_an_unrouted_session_talks_to_batch(hooked: Batch, session: boto3.session.Session, fake: FakeApi) -> None:
     unroute_batch(session)
     assert route_of(session) is None
-    batch.answers = [(200, {"jobName": "job1", "jobId": OTHER})]
-    batch.submit("job1")
-    assert (fake.jobs, len(batch.real)) == ({}, 1)
+    hooked.answers = [(200, {"jobName": "job1", "jobId": OTHER})]
+    hooked.submit("job1")
+    assert (fake.jobs, len(hooked.real)) == ({}, 1)
 
 
 def test_a_client_that_was_made_before_can_be_routed(session: boto3.session.Session, fake_client: ApiClient) -> None:
-    batch = Batch(session)
+    batch = Batch.of(session)
     route_batch(session, fake_client, queues=[QUEUE], clients=[batch.client])
     assert batch.submit("job1")["jobId"] == "tm.job1"
 

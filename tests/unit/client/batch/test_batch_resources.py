@@ -25,7 +25,7 @@ def batch(session: boto3.session.Session, fake_client: ApiClient, fake: FakeApi)
     """A client of a session for which the queue answers under four names, with a job whose role names the account."""
     route_batch(session, fake_client, queues=[QUEUE], environments=["environment"], policies=["policy"])
     fake.add("job1")
-    return Batch(session)
+    return Batch.of(session)
 
 
 def test_the_queue_is_a_valid_job_queue(batch: Batch) -> None:
@@ -104,7 +104,7 @@ def test_a_snapshot_has_the_front_of_the_queue_and_the_use_of_shares(fake_client
     fake.add("job2", share="vision")
     fake.pools["pools"] = [a_pool(P5, 4, used=3)]
     fake.shares = [a_share("default", a_part(used=1), running=1), a_share("vision", a_part(used=2), running=1)]
-    snapshot = Batch(session)("get_job_queue_snapshot", jobQueue=QUEUE)
+    snapshot = Batch.of(session)("get_job_queue_snapshot", jobQueue=QUEUE)
     front = [job["jobArn"].rpartition("/")[2] for job in snapshot["frontOfQueue"]["jobs"]]
     assert (front, snapshot["frontOfQueue"]["lastUpdatedAt"]) == (["tm.job1", "tm.job2"], 1_000_000)
     assert set(snapshot["frontOfQuotaShares"]["quotaShares"]) == {"default", "vision"}
@@ -203,7 +203,7 @@ def test_without_jobs_the_account_is_the_callers(fake_client: ApiClient) -> None
     route_batch(session, fake_client, queues=[QUEUE])
     with Stubber(sts) as stubber:
         stubber.add_response("get_caller_identity", identity)
-        (queue,) = Batch(session)("describe_job_queues", jobQueues=[QUEUE])["jobQueues"]
+        (queue,) = Batch.of(session)("describe_job_queues", jobQueues=[QUEUE])["jobQueues"]
     assert queue["jobQueueArn"] == f"arn:aws-cn:batch:{REGION}:210987654321:job-queue/{QUEUE}"
 
 

@@ -1,26 +1,22 @@
 """Tags, updates and deletion of jobs of the queue through boto3."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 from client_world import ACCOUNT, REGION, World, request_for
 
-from trainmaster import ApiClient, route_to_queue
-
 ARN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/job1"
 TEAM = {"Key": "team", "Value": "red"}
 PRIORITY = {"Key": "priority", "Value": "7"}
 
 
-@pytest.fixture
-def sagemaker(session: Any, api: ApiClient, sagemaker_url: str) -> Iterator[Any]:
-    route_to_queue(session, api)
-    client = session.client("sagemaker", endpoint_url=sagemaker_url)
+@pytest.fixture(params=["hook", pytest.param("proxy", marks=pytest.mark.slow)])
+def sagemaker(request: pytest.FixtureRequest, make_routed: Callable[[str], Any]) -> Any:
+    client = make_routed(request.param)
     client.create_training_job(**request_for("job1"))
-    yield client
-    client.close()
+    return client
 
 
 def runs_again(world: World) -> None:

@@ -1,12 +1,10 @@
 """Descriptions of jobs that SageMaker does not have: they have the members of SageMaker's own responses."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from client_world import World, request_for
-
-from trainmaster import ApiClient, route_to_queue
 
 # Members of a response that the repository schematical/sc-terraform publishes, of an on-demand job with one channel.
 # "/" separates a member's members; a list counts as its first item.
@@ -43,12 +41,9 @@ ENDED = [*ALWAYS, "ModelArtifacts/S3ModelArtifacts", "TrainingStartTime", "Train
 CHANNEL = {"ChannelName": "train", "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://b/d"}}}
 
 
-@pytest.fixture
-def sagemaker(session: Any, api: ApiClient, sagemaker_url: str) -> Iterator[Any]:
-    route_to_queue(session, api)
-    client = session.client("sagemaker", endpoint_url=sagemaker_url)
-    yield client
-    client.close()
+@pytest.fixture(params=["hook", pytest.param("proxy", marks=pytest.mark.slow)])
+def sagemaker(request: pytest.FixtureRequest, make_routed: Callable[[str], Any]) -> Any:
+    return make_routed(request.param)
 
 
 def has(description: Any, path: str) -> bool:

@@ -1,4 +1,7 @@
-"""The hook: what plain boto3 sees of a job that is in the queue. Real boto3 clients; SageMaker over real HTTP."""
+"""The hook, and the endpoint of `trainmaster exec`: what plain boto3 sees of a job that is in the queue.
+
+Real boto3 clients; SageMaker over real HTTP.
+"""
 
 import gc
 import logging
@@ -35,9 +38,14 @@ def make_client(session: boto3.session.Session, sagemaker_url: str) -> Iterator[
 
 
 @pytest.fixture
-def sagemaker(session: boto3.session.Session, api: ApiClient, make_client: Callable[[], Any]) -> Any:
+def hooked(session: boto3.session.Session, api: ApiClient, make_client: Callable[[], Any]) -> Any:
     route_to_queue(session, api)
     return make_client()
+
+
+@pytest.fixture(params=["hook", "proxy"])
+def sagemaker(request: pytest.FixtureRequest, make_routed: Callable[[str], Any]) -> Any:
+    return make_routed(request.param)
 
 
 def describe(sagemaker: Any, name: str = "job1") -> dict[str, Any]:
@@ -57,11 +65,11 @@ def test_a_created_job_goes_to_the_queue_and_not_to_sagemaker(sagemaker: Any, wo
     assert world.trainings == {}
 
 
-def test_the_response_to_a_submission_is_logged(sagemaker: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_response_to_a_submission_is_logged(hooked: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", logger="trainmaster"):
-        sagemaker.create_training_job(**request_for("victim1"))
-        sagemaker.create_training_job(**request_for("logged-once"))
-        sagemaker.create_training_job(**request_for("logged-once"))
+        hooked.create_training_job(**request_for("victim1"))
+        hooked.create_training_job(**request_for("logged-once"))
+        hooked.create_training_job(**request_for("logged-once"))
     assert [(record.levelname, record.getMessage()) for record in caplog.records[-5:]] == [
         ("INFO", "Submitted training job logged-once to the queue"),
         ("INFO", "Training job logged-once preempts victim1"),
@@ -360,15 +368,15 @@ def test_a_serverless_customisation_job_takes_nothing_from_a_pool(sagemaker: Any
     assert world.jobs == {}
 
 
-def test_other_operations_do_not_ask_the_queue(sagemaker: Any, world: World) -> None:
+def test_other_operations_do_not_ask_the_queue(hooked: Any, world: World) -> None:
     with pytest.warns(QueueBypassWarning):
-        sagemaker.create_hyper_parameter_tuning_job(
+        hooked.create_hyper_parameter_tuning_job(
             HyperParameterTuningJobName="tuning",
             HyperParameterTuningJobConfig={"Strategy": "Random", "ResourceLimits": {"MaxParallelTrainingJobs": 1}},
         )
     arn = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/job1"
     with pytest.raises(ClientError, match="not found"):
-        sagemaker.list_tags(ResourceArn=arn)
+        hooked.list_tags(ResourceArn=arn)
     assert world.calls == [("POST", "CreateHyperParameterTuningJob"), ("POST", "ListTags")]
 
 
@@ -398,20 +406,20 @@ def test_routing_twice_is_routing_once_and_the_last_api_counts(
 
 
 def test_unrouting_reaches_clients_already_made_and_can_be_undone(
-    session: boto3.session.Session, api: ApiClient, sagemaker: Any, make_client: Callable[[], Any], world: World
+    session: boto3.session.Session, api: ApiClient, hooked: Any, make_client: Callable[[], Any], world: World
 ) -> None:
     unroute(session)
-    sagemaker.create_training_job(**request_for("a"))
+    hooked.create_training_job(**request_for("a"))
     make_client().create_training_job(**request_for("b"))
     assert set(world.trainings) == {"a", "b"}
 
     route_to_queue(session, api)
-    sagemaker.create_training_job(**request_for("c"))
+    hooked.create_training_job(**request_for("c"))
     assert set(world.jobs) == {"c"}
     unroute(a_session())
 
 
-def test_another_session_is_not_touched(sagemaker: Any, sagemaker_url: str, world: World) -> None:
+def test_another_session_is_not_touched(hooked: Any, sagemaker_url: str, world: World) -> None:
     other = a_session().client("sagemaker", endpoint_url=sagemaker_url)
     other.create_training_job(**request_for("job1"))
     other.close()
