@@ -12,7 +12,7 @@ from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.elastic.scaling import Speed, Speeds
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resizing, RestartBudget
-from trainmaster.domain.jobs.attempt import Attempt, Outcome
+from trainmaster.domain.jobs.attempt import Attempt, Outcome, Release
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.job import Change, Job, JobState, ParentRule, Reservation
 from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
@@ -120,6 +120,7 @@ ATTEMPT = dict[str, st.SearchStrategy[Any]](
     given_up=st.booleans(),
     restarts=st.integers(0, 99),
     given=st.integers(0, 999),
+    releases=st.lists(st.builds(Release, times, st.integers(0, 999)), max_size=3).map(tuple),
     turned_down=st.dictionaries(keys, times, max_size=2),
     unknown=added_members,
 )

@@ -18,7 +18,7 @@ from trainmaster.domain.document import document, keep_unknown, value_of
 from trainmaster.domain.document import member_name as member_key
 from trainmaster.domain.elastic.scaling import Speed, Speeds
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Member, Resizing
-from trainmaster.domain.jobs.attempt import Attempt, Outcome
+from trainmaster.domain.jobs.attempt import Attempt, Outcome, Release
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.job import Change, Job, JobState, ParentRule, Reservation
 from trainmaster.domain.jobs.names import attempt_name, member_name
@@ -167,6 +167,14 @@ def _seconds(span: timedelta) -> Seconds:
     """Return whole seconds as an integer; a float keeps microseconds exactly for two centuries."""
     seconds = span.total_seconds()
     return int(seconds) if seconds.is_integer() else seconds
+
+
+def _release(release: Release, owner: Owner) -> list[Any]:
+    return [_seconds(release.at - owner.entry), release.left]
+
+
+def _release_of(value: list[Any], owner: Owner) -> Release:
+    return Release(owner.entry + timedelta(seconds=value[0]), value[1])
 
 
 def _since(entry: datetime, time: datetime | None) -> Seconds | None:
@@ -447,6 +455,7 @@ ATTEMPT_FIELDS = (
     _stored("ended_at", _MOMENT),
     _stored("reason"),
     _stored("given"),
+    _stored("releases", _many(Codec(_release, _release_of))),
     _stored(
         "turned_down",
         Codec(

@@ -26,6 +26,18 @@ OUR_FAULT = "an unexpected error prevents its start: "
 """Prefix of the reason of an attempt that was requeued because of an unexpected error of the queue."""
 
 
+MAX_RELEASES = 16
+"""Sizes of an attempt of another kind's job that are stored after its first one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Time from which an attempt of another kind's job held so many units, as parts of its work were done."""
+
+    at: datetime
+    left: int
+
+
 class Outcome(StrEnum):
     """Outcome of an attempt.
 
@@ -85,6 +97,7 @@ class Attempt:
         base_lost: why SageMaker lost its last base; None if it never did.
         given_up: whether it is stopped because its lost base was not replaced; the job waits again then.
         given: units that another kind's job was given; as parts of its work finish it holds fewer. 0 of others.
+        releases: times from which it held fewer, and how many then; at most `MAX_RELEASES`, evenly spread over `given`.
         restarts: failure restarts that its nodes had counted when it ended; 0 if no budget needs them.
         turned_down: pools that had no capacity for earlier starts with the same number, and when.
         unknown: what a newer release stored with it, in the store's own form; kept as it is.
@@ -129,6 +142,7 @@ class Attempt:
     given_up: bool = False
     restarts: int = 0
     given: int = 0
+    releases: tuple[Release, ...] = ()
     turned_down: Mapping[str, datetime] = field(default_factory=dict)
     unknown: Mapping[str, Any] = field(default_factory=dict)
 
@@ -205,6 +219,14 @@ class Attempt:
         """Return the attempt holding this many instances of its one pool from now on."""
         return replace(self, units={next(iter(self.units)): size}, served=self.served_by(now), sized_at=now)
 
+    def releasing(self, units: Units, now: datetime) -> Attempt:
+        """Return the attempt of another kind's job with these units, as parts of its work are done."""
+        left = sum(units.values())
+        before = self.releases[-1].left if self.releases else self.given
+        noted = self.given > 0 and _step(left, self.given) < _step(before, self.given)
+        releases = (*self.releases, Release(now, left)) if noted else self.releases
+        return replace(self, units=units, releases=releases)
+
     def at_rest(self, now: datetime) -> Attempt:
         """Return the attempt without held units, with the size that it worked with."""
         ran, last = self.own_size, self
@@ -234,6 +256,11 @@ class Attempt:
         if training_job_name == self.base_name:
             return self.launched
         return any(each.launched for each in self.members if each.training_job_name == training_job_name)
+
+
+def _step(left: int, given: int) -> int:
+    """Return in which of `MAX_RELEASES` equal steps a size lies; 0 for none."""
+    return -(-left * MAX_RELEASES // given)
 
 
 def requests_full_restart(reason: str | None) -> bool:

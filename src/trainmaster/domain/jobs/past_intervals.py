@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,19 +23,13 @@ class PastSize:
 def past_sizes(job: Job, attempt: Attempt) -> tuple[PastSize, ...]:
     """Return what an attempt held until its end, or until it began to hold its present units, in the order of time.
 
-    Of another kind's job it is what the attempt was given. A first size that the history no longer tells is derived
-    from the work that the attempt has done.
+    A first size that the history no longer tells is derived from the work that the attempt has done.
     """
+    if attempt.given:
+        return tuple(_sizes_of_parts(attempt))
     end = attempt.held_since if attempt.ended_at is None else attempt.ended_at
     if end <= attempt.created_at:
         return ()
-    if attempt.given:
-        pool = next(iter(attempt.units), None)
-        return (
-            ()
-            if pool is None or attempt.ended_at is None
-            else (PastSize({pool: attempt.given}, attempt.created_at, end),)
-        )
     changes = [
         (line.at, line.size)
         for line in job.history
@@ -49,6 +44,21 @@ def past_sizes(job: Job, attempt: Attempt) -> tuple[PastSize, ...]:
     sizes = [_first_size(attempt, changes, end), *(size for _, size in changes)]
     spans = zip(sizes, times, times[1:], strict=False)
     return tuple(PastSize({pool: size}, since, until) for size, since, until in spans if size > 0 and until > since)
+
+
+def present_since(attempt: Attempt) -> datetime:
+    """Return the time from which an active attempt has held what `past_sizes` leaves out."""
+    return attempt.releases[-1].at if attempt.releases else attempt.held_since
+
+
+def _sizes_of_parts(attempt: Attempt) -> Iterator[PastSize]:
+    """Yield the sizes of an attempt of another kind's job, which only fall, as parts of its work are done."""
+    pool = next(iter(attempt.units), None)
+    times = [attempt.created_at, *(release.at for release in attempt.releases)]
+    sizes = [attempt.given, *(release.left for release in attempt.releases)]
+    for size, since, until in zip(sizes, times, [*times[1:], attempt.ended_at], strict=True):
+        if pool is not None and until is not None and size > 0 and until > since:
+            yield PastSize({pool: size}, since, until)
 
 
 def lost_seconds(job: Job, attempt: Attempt) -> int:

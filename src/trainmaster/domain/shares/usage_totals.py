@@ -15,7 +15,7 @@ from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.units import Kind, Pool, Units, is_service_pool
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import ACTIVE, Job, JobState
-from trainmaster.domain.jobs.past_intervals import PastSize, lost_seconds, past_sizes
+from trainmaster.domain.jobs.past_intervals import PastSize, lost_seconds, past_sizes, present_since
 
 
 class Span(NamedTuple):
@@ -128,7 +128,7 @@ def _sizes(job: Job, now: datetime) -> Iterator[PastSize]:
     for attempt in job.attempts:
         yield from past_sizes(job, attempt)
     if job.state in ACTIVE and job.attempt is not None and job.attempt.ended_at is None:
-        yield PastSize(job.attempt.units, job.attempt.held_since, now)
+        yield PastSize(job.attempt.units, present_since(job.attempt), now)
 
 
 def _events(job: Job, span: Span) -> Iterator[Part]:

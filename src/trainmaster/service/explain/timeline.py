@@ -20,7 +20,7 @@ from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import ENDED, Job, JobState, held_for
 from trainmaster.domain.jobs.listing import Filter, newest_of_each
-from trainmaster.domain.jobs.past_intervals import past_sizes
+from trainmaster.domain.jobs.past_intervals import past_sizes, present_since
 from trainmaster.domain.plan import Estimate, Plan, Snapshot
 from trainmaster.planner.forecast.schedule_ahead import ExpectedInterval, schedule_ahead
 from trainmaster.planner.reservations.expected_ends import ExpectedEnds
@@ -266,7 +266,7 @@ def _running(interval: ExpectedInterval, units: int) -> Interval:
     return Interval(
         kind=IntervalKind.RUNNING,
         units=units,
-        since=interval.start.expected if attempt is None else attempt.held_since,
+        since=interval.start.expected if attempt is None else present_since(attempt),
         until=interval.end.expected,
         job=interval.job,
         until_range=interval.end,

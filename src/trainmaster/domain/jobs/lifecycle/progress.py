@@ -32,7 +32,7 @@ def with_progress(job: Job, seen: Observation, now: datetime) -> Job:
     if known == work and units == attempt.units:
         return job
     saved_at = now if known.completed > work.completed else attempt.saved_at
-    return replace(job, work=known, attempt=replace(attempt, units=units, saved_at=saved_at))
+    return replace(job, work=known, attempt=replace(attempt.releasing(units, now), saved_at=saved_at))
 
 
 def set_work(job: Job, work: Work, now: datetime, reason: str) -> Job:
