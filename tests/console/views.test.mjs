@@ -3,6 +3,7 @@ import { test } from "node:test";
 
 import { HOUR, MINUTE } from "../../src/trainmaster/console/static/lib/time.js";
 import { awsLinks, facts, headline as jobHeadline, next, strip, ticks } from "../../src/trainmaster/console/static/views/job.js";
+import * as nowPage from "../../src/trainmaster/console/static/pages/now.js";
 import { changes, headline, nextStart, poolFigures, troubles } from "../../src/trainmaster/console/static/views/now.js";
 import { appliesTo, consequence, PAGE, readsOf, reasonText, sections } from "../../src/trainmaster/console/static/views/queue.js";
 import { axisSpan, poolSegments, scale, startRange, tints, usedBy } from "../../src/trainmaster/console/static/views/scale.js";
@@ -173,4 +174,11 @@ test("links lead to the job in the Region's console", () => {
   assert.deepEqual(awsLinks(job("a"), "eu-west-1"), []);
   assert.deepEqual(awsLinks(job("a", { kind: "image", trainingJobName: "x" }), "eu-west-1"), []);
   assert.deepEqual(facts({ ResourceConfig: { InstanceType: "t", InstanceCount: 3 }, RoleArn: "r" }).map(([name]) => name), ["Instances", "Checkpoints", "Role"]);
+});
+
+test("the page Now tells the counts before it has the jobs", () => {
+  assert.deepEqual(nowPage.reads().slice(0, nowPage.needed), ["/shares"]);
+  const used = { shares: [{ name: "a", running: 2, waiting: 3 }], pools: [], more: false };
+  const words = (/** @type {any} */ node) => (Array.isArray(node) ? node.map(words).join(" ") : node?.props ? words(node.props.children) : (node ?? ""));
+  assert.match(words(nowPage.View({ values: [used, undefined, undefined, undefined], now: 0 })), /^2 jobs run, 3 wait\..*Reading/);
 });

@@ -9,19 +9,23 @@ import { Empty, JobLink, Time } from "../parts/small.js";
 import { changes, headline, nextStart, poolFigures, troubles, upcoming } from "../views/now.js";
 import { axisSpan, inOrder, poolSegments, usedBy } from "../views/scale.js";
 
+const FIRST = 50;
 const MOST_CHANGES = 10;
 const MOST_NEXT = 8;
 
 export const title = () => "Now";
+/** The counts come first; a queue of any depth answers with its first jobs as fast as a short one. */
 export const reads = () => [
-  readPath("/queue", { limit: 100 }),
-  readPath("/jobs", { state: ACTIVE.join(), limit: 100 }),
-  readPath("/jobs", { state: ENDED.join(), limit: 50 }),
   readPath("/shares"),
+  readPath("/queue", { limit: FIRST }),
+  readPath("/jobs", { state: ACTIVE.join(), limit: FIRST }),
+  readPath("/jobs", { state: ENDED.join(), limit: FIRST }),
 ];
+export const needed = 1;
 
 /** @param {{values: any[], now: number}} props */
-export function View({ values: [queue, active, ended, used], now }) {
+export function View({ values: [used, queue, active, ended], now }) {
+  if (!queue || !active || !ended) return html`<header class="headline" aria-busy="true"><h1>${headline(used)}</h1><p class="lead muted">Reading the pools and the first jobs …</p></header>`;
   const shares = used.shares.map((/** @type {any} */ share) => share.name);
   const pools = /** @type {import("../lib/types.js").Pool[]} */ (inOrder(queue.pools));
   const bars = pools.map((/** @type {any} */ pool) => poolSegments(pool, usedBy(used, pool.name)));
