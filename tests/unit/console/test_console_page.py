@@ -84,6 +84,18 @@ def test_the_page_names_all_its_modules_so_that_none_is_found_late():
     assert {tuple(link.split("/")) for link in links} == modules - {("lib", "theme.js"), ("lib", "types.js")}
 
 
+def test_no_file_names_an_address_from_the_root_so_that_the_console_works_below_a_proxys_path():
+    """JupyterLab shows it below /proxy/PORT/."""
+    rooted = re.compile(
+        r"""(?:href|src|action)=["']?/|(?:fetch|EventSource|import|assign|replace)\(["'`]/|from ["']/|url=/"""
+    )
+    files = [path for path in STATIC.rglob("*") if path.suffix in {".html", ".js", ".css", ".mjs"}]
+    assert len(files) > 30
+    assert rooted.search('<a href="/jobs">')
+    assert rooted.search("fetch(`/api/jobs`)")
+    assert [path.name for path in files if rooted.search(path.read_text())] == []
+
+
 def test_something_is_painted_before_any_module_has_come():
     body = (STATIC / "index.html").read_text().partition("<body>")[2]
     assert "Opening the console" in body

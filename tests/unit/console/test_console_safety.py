@@ -88,6 +88,7 @@ def test_a_token_signs_in_one_browser(stranger):
     token = stranger.console.url.partition("?")[2]
     first = stranger.ask(f"GET /?{token}")
     assert first.status == 200
+    assert b'content="0;url=./"' in first.body, "an address from the root would leave a proxy's path"
     again = stranger.ask(f"GET /?{token}")
     assert again.status == 403
     assert "set-cookie" not in again.headers
