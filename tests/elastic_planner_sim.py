@@ -12,11 +12,13 @@ from typing import NamedTuple
 from builders import an_observation
 from planner_sim import PlannerSim
 from trainmaster.domain.elastic.sizes import Cause, Hook
+from trainmaster.domain.errors import Refused
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ACTIVE, Job, JobState
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.plan import Preempt, Resize, Wait
 from trainmaster.domain.reasons.capacity import CanNeverFit, ReservedForOther, WaitsForCapacity
+from trainmaster.domain.requests.elastic.size_change import SizeBounds
 
 LATER = timedelta(hours=1)
 ROUNDING = timedelta(milliseconds=1)
@@ -54,6 +56,17 @@ class ElasticPlannerSim(PlannerSim):
     def sizes(self) -> dict[str, int]:
         """The same of all active jobs."""
         return {job.name: self.size(job.name) for job in self._in(ACTIVE)}
+
+    def change_bounds(self, name: str, minimum: int, maximum: int) -> bool:
+        """A person sets other bounds; returns False if they were refused."""
+        job = self.job(name)
+        try:
+            elastic = SizeBounds(minimum, maximum).apply(lifecycle.elastic_of(job))
+            self._count(job)
+            self._put(lifecycle.set_bounds(job, elastic, self.now, "ada"))
+        except Refused:
+            return False
+        return True
 
     def lose_member(self, name: str) -> None:
         """The newest member of a job is lost now."""
@@ -165,7 +178,7 @@ class ElasticPlannerSim(PlannerSim):
         job = self.jobs[resize.job.name]
         before = lifecycle.current(job).size
         self.resizes.append(Resized(self.now, job.name, before, resize.size, resize.cause, resize.freed_for))
-        assert resize.size in job.elastic.sizes
+        assert resize.size in job.sizes
         until = self.now + LATER
         beneficiary = resize.freed_for or None
         self._put(lifecycle.resize(job, resize.size, resize.cause, self.now, until=until, freed_for=beneficiary))
@@ -193,7 +206,7 @@ class ElasticPlannerSim(PlannerSim):
         touched = {s.job.name for p in self.plan.preemptions if p is not preemption for s in p.shrinks}
         outranked = job.priority < preemption.job.priority
         stops = lifecycle.current(job).stop_asked_at is not None
-        return 0 if job.name in touched or stops or not outranked else self.size_of(job) - job.elastic.min_instances
+        return 0 if job.name in touched or stops or not outranked else self.size_of(job) - job.sizes[0]
 
     @staticmethod
     def size_of(job: Job) -> int:

@@ -444,6 +444,11 @@ class FakeApi:
         if "hold" in change:
             self.move(name, "held" if change["hold"] else "pending", f"held by {ANN}")
         job["priority"] = change.get("priority", job["priority"])
+        bounds = {bound: change[bound] for bound in ("minInstances", "maxInstances") if bound in change}
+        if bounds and job["elastic"] is None:
+            raise Refusal(409, "IllegalTransition", f"Job {name} is not elastic.", next(iter(bounds)))
+        if bounds:
+            job["elastic"] = {**job["elastic"], **bounds}
         return 200, _brief(job)
 
     def get_pools(self, _: object) -> tuple[int, Any]:

@@ -54,6 +54,7 @@ WAITING = {
 }
 """Jobs that a page takes to be in the queue."""
 PREPARED = {
+    "docs/how-to/elastic-jobs.md": ("submit tune-8.json --max-instances 9 --instance-step 3",),
     "docs/how-to/capacity-kinds.md": (
         "pools set spring=4 --type ml.p5.48xlarge",
         "pools set p5-spot=4 --type ml.p5.48xlarge --kind spot",
@@ -112,9 +113,9 @@ def terminal(world: ApiWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_the_commands_of_a_block_succeed(block, terminal, world, tmp_path):
     for name in WAITING.get(block.page, ()):
         world.submit(name)
+    write_files(block.page, tmp_path)
     for command in PREPARED.get(block.page, ()):
         assert terminal(*command.split()).exit_code == 0, command
-    write_files(block.page, tmp_path)
     terminal.meanwhile = [lambda: cancel_all(world)] * 100
     for program, *arguments in commands(block):
         assert program == "trainmaster", "run it elsewhere, or say why it is not run"
@@ -138,7 +139,8 @@ def write_files(page: str, folder: Path) -> None:
     corpus = json.loads((ROOT / "tests/fixtures/manifests/corpus.json").read_text())
     (manifest,) = [each["documents"] for each in corpus if each["path"] == MANIFEST]
     (folder / "llama.yaml").write_text("\n---\n".join(map(json.dumps, manifest)))
-    (folder / "tune-7.json").write_text(json.dumps(a_request("tune-7", instance_type="ml.g5.2xlarge", count=3)))
+    for name in ("tune-7", "tune-8"):
+        (folder / f"{name}.json").write_text(json.dumps(a_request(name, instance_type="ml.g5.2xlarge", count=3)))
     for block in BLOCKS:
         if block.page == page and block.language == "json" and not block.mark:
             value = json.loads(block.text)

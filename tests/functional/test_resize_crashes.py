@@ -24,7 +24,8 @@ from tables import new_table
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import ENDED, JobState
 from trainmaster.domain.policy.settings import FailureClass, Policy
-from trainmaster.service.change import cancel
+from trainmaster.domain.requests.elastic.size_change import SizeBounds
+from trainmaster.service.change import cancel, change
 from world import BRISK
 
 CAP = 4
@@ -87,6 +88,28 @@ def giving_way(world: ElasticWorld, hook: str, **trouble: Any) -> list[str]:
     world.run_until(lambda: settled(world, 4))
     world.run_until_ended("elastic")
     return ["elastic", "urgent"]
+
+
+def set_bounds(world: ElasticWorld, minimum: int, maximum: int) -> None:
+    change(world.api_context, ADA, "elastic", bounds=SizeBounds(minimum, maximum))
+
+
+def changing_bounds(world: ElasticWorld, hook: str, **trouble: Any) -> list[str]:
+    """Its maximum falls below its size; its minimum rises above that, first while it shrinks and then while it runs."""
+    world.elastic("elastic", hook, max_instances=4, training_seconds=900)
+    world.run_until(lambda: settled(world, 4))
+    world.faults.calls.clear()
+    vars(world.faults).update(trouble)
+    set_bounds(world, 1, 2)
+    world.run(5)
+    set_bounds(world, 3, 3)
+    world.run_until(lambda: settled(world, 3))
+    set_bounds(world, 1, 1)
+    world.run_until(lambda: settled(world, 1))
+    set_bounds(world, 2, 2)
+    world.run_until(lambda: settled(world, 2))
+    world.run_until_ended("elastic")
+    return ["elastic"]
 
 
 def losing_its_base(world: ElasticWorld, hook: str, **trouble: Any) -> list[str]:
@@ -155,6 +178,7 @@ SCENARIOS = {
 
 
 LOSS = Scenario(losing_its_base, EAGER, check_lost)
+BOUNDS = Scenario(changing_bounds, EAGER, check)
 
 
 def calls_of(told: Scenario, hook: str, *, durable: bool = False) -> int:
@@ -208,6 +232,26 @@ def test_a_slow_manager_leaves_nothing_running_of_a_job_that_was_stopped_meanwhi
             assert (world.overtaken, world.job("elastic").state, world.in_use()) == (1, JobState.STOPPED, {})
 
 
+@pytest.mark.parametrize(("hook", "trouble"), [("restart", "killed"), ("members", "overtaken"), ("custom", "unheard")])
+def test_any_call_after_a_change_of_bounds_may_be_the_managers_last_or_go_wrong(hook, trouble):
+    run_all(BOUNDS, hook, trouble, 1 + 3 * [*TROUBLES].index(trouble), 4 * SAMPLE)
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_bounds_that_change_between_two_calls_of_a_manager_hold_in_the_end(hook):
+    for number in (1, 4, 9):
+        with a_world(policy=EAGER) as world:
+            world.elastic("elastic", hook, max_instances=4, training_seconds=500)
+            world.run_until(lambda w=world: settled(w, 4))
+            world.faults.calls.clear()
+            world.faults.overtake_after = number
+            world.faults.overtake = lambda w=world: (set_bounds(w, 2, 3), w.second_manager())
+            set_bounds(world, 1, 2)
+            world.run_until(lambda w=world: w.overtaken == 1 and settled(w, 3))
+            world.run_until_ended("elastic")
+            check(world, ["elastic"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 @pytest.mark.parametrize("trouble", TROUBLES)
@@ -222,6 +266,14 @@ def test_every_call_of_a_resize_may_be_the_managers_last_or_go_wrong(told, hook,
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_every_call_after_the_loss_of_a_base_may_be_the_managers_last_or_go_wrong(trouble, chunk):
     run_all(LOSS, "members", trouble, 1 + chunk, CHUNKS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_call_after_a_change_of_bounds_may_be_the_managers_last_or_go_wrong(hook, trouble, chunk):
+    run_all(BOUNDS, hook, trouble, 1 + chunk, CHUNKS)
 
 
 @pytest.mark.slow

@@ -23,12 +23,14 @@ from hypothesis.stateful import (
 
 import builders as b
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
+from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import ACTIVE, ENDED, TRANSITIONS, WAITING, JobState
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.policy.settings import FailureClass
 from trainmaster.domain.records import Records, booked
+from trainmaster.domain.requests.elastic.size_change import SizeBounds
 from trainmaster.domain.shares.usage import spent
 
 POLICY = b.a_metered_policy("default")
@@ -109,10 +111,26 @@ class Story(RuleBasedStateMachine):
     @precondition(lambda self: self.job.state is JobState.RUNNING and not self.job.stopping)
     @rule(data=st.data(), cause=st.sampled_from(Cause), freed_for=st.sampled_from([None, "job9"]))
     def resize(self, data, cause, freed_for):
-        sizes = [size for size in self.job.elastic.sizes if size != self.job.attempt.size]
+        sizes = [size for size in self.job.sizes if size != self.job.attempt.size]
+        if not sizes:
+            return
         size = data.draw(st.sampled_from(sizes), label="size")
         until = self.now + LIMIT
         self.become(lifecycle.resize(self.job, size, cause, self.now, until=until, freed_for=freed_for))
+
+    @precondition(lambda self: self.job.state not in ENDED)
+    @rule(data=st.data())
+    def change_bounds(self, data):
+        """Set other bounds; the base of a job with members may refuse them, and then nothing changes."""
+        bounds = sorted(data.draw(st.tuples(*[st.sampled_from(self.job.elastic.values)] * 2), label="bounds"))
+        asked = SizeBounds(*bounds).apply(self.job.elastic)
+        try:
+            self.become(lifecycle.set_bounds(self.job, asked, self.now, "ada"))
+        except IllegalTransition:
+            assert self.job.attempt.base_size > bounds[1]
+            return
+        assert self.job.demand == b.a_demand({b.P5: bounds[0]})
+        assert self.job.sizes
 
     @precondition(lambda self: self.job.state in ACTIVE - {JobState.PREEMPTING} and not self.job.stopping)
     @rule(who=st.sampled_from(["ada", "job9"]))
@@ -149,7 +167,7 @@ class Story(RuleBasedStateMachine):
             else:
                 self.become(lifecycle.retry_or_fail(self.job, FailureClass.CAPACITY, self.now, "no room"))
         else:
-            count = self.job.elastic.min_instances if self.hook is Hook.MEMBERS else attempt.size
+            count = attempt.base_size if self.hook is Hook.MEMBERS else attempt.size
             self.world.setdefault(name, TrainingJob(count))
             if luck != "answer lost":
                 self.become(lifecycle.mark_launched(self.job))
@@ -338,6 +356,9 @@ class Story(RuleBasedStateMachine):
             if self.at_rest():
                 break
             self.pass_time(60)
+            self.bring_into_bounds()
+            if self.hook is Hook.CUSTOM and self.job.state is JobState.RESIZING:
+                self.custom_resizer_answers()
             self.carry_out()
             for name in self.live():
                 if self.world[name].status is Status.STOPPING:
@@ -351,11 +372,20 @@ class Story(RuleBasedStateMachine):
         self.an_attempt_that_is_over_holds_no_member_and_no_resize()
         self.no_job_is_lost_for_being_resized()
 
+    def bring_into_bounds(self):
+        """Resize as a pass does if the bounds have changed: to the next smaller size, or up to the smallest."""
+        attempt = self.job.attempt
+        settled = self.job.state is JobState.RUNNING and not self.job.stopping and attempt.faulty_since is None
+        if settled and attempt.base_ended_at is None and attempt.size not in self.job.sizes:
+            smaller = [size for size in self.job.sizes if size < attempt.size]
+            size = max(smaller, default=self.job.sizes[0])
+            self.become(lifecycle.resize(self.job, size, Cause.BOUNDS, self.now, until=self.now + LIMIT))
+
     def at_rest(self):
         if self.job.state in WAITING or self.job.state in ENDED:
             return not self.live()
         attempt = self.job.attempt
-        whole = attempt.size in self.job.elastic.sizes or attempt.faulty_since is not None or attempt.size == 0
+        whole = attempt.size in self.job.sizes or attempt.faulty_since is not None or attempt.size == 0
         there = {name for name in self.live() if self.world[name].at_work}
         return self.job.state is JobState.RUNNING and whole and there == set(attempt.training_job_names)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from builders import G5, P5, a_job, a_pool
 from elastic_planner_sim import ElasticPlannerSim
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
-from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.jobs.job import ENDED, JobState
 from trainmaster.domain.policy.settings import Order, Policy, Resizes, Share
 from trainmaster.planner.schedule import schedule
 
@@ -161,6 +161,53 @@ def test_between_shares_elastic_jobs_do_not_bounce_either(rows, equals):
     ending = played(rows, policy)
     ending.run_until_ended()
     assert spaced(ending)
+
+
+changes = st.lists(
+    st.tuples(
+        st.sampled_from((0, 20, 100, 2_000)),  # seconds after the one before
+        st.integers(0, 7),  # the job
+        st.integers(1, 5),  # a bound
+        st.integers(1, 5),  # the other
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def with_changes(sim, rows):
+    """Change bounds of jobs that have not ended; the API takes no minimum above the cap of a pool."""
+    for seconds, number, *bounds in rows:
+        sim.run(seconds)
+        job = sim.jobs.get(f"j{number}")
+        if job is not None and job.elastic is not None and job.state not in ENDED:
+            event("changed" if sim.change_bounds(job.name, min(bounds), max(bounds)) else "refused")
+    return sim
+
+
+@given(comers, changes, policies(*Order))
+@slow
+def test_jobs_whose_bounds_change_complete_within_the_caps(rows, changed, policy):
+    sim = with_changes(played(rows, policy), changed)
+    sim.run_until_ended()
+    assert {job.state for job in sim.jobs.values()} == {JobState.COMPLETED}
+
+
+@given(comers, changes, policies(*Order))
+@slow
+def test_sizes_come_into_changed_bounds_or_find_no_idle_instances_for_them(rows, changed, policy):
+    sim = with_changes(played(rows, policy, work=LONG), changed)
+    sim.run(100_000)
+    waits_for = {pool for wait in sim.plan.waits for pool in wait.job.demand.pools}
+    for job in sim.jobs.values():
+        if job.elastic is None or job.state is not JobState.RUNNING or job.stopping:
+            continue
+        ((pool, size),) = job.units.items()
+        if size not in job.elastic.sizes:
+            used = sum(other.units.get(pool, 0) for other in sim.jobs.values())
+            missing = job.elastic.min_instances - size
+            assert missing > 0, "it is larger than its maximum"
+            assert sim.pools[pool].cap - used < missing or pool in waits_for
 
 
 @given(comers)

@@ -50,6 +50,7 @@ PLACES: Final[Mapping[str, Place]] = {
     "resized": Place("jobs.resized", "resized", "Report that a custom resize is done or refused."),
     "purge": Place("jobs.purge", "purge", "Delete ended jobs with their requests and their histories."),
     "priority": Place("jobs.priority", "priority", "Change the priority of a job.", _NEGATIVE_NUMBERS),
+    "scale": Place("jobs.scale", "scale", "Change the size bounds of an elastic job."),
     "audit": Place("queue.audit", "audit", "List who changed jobs, settings and pools, newest first."),
     "export": Place("queue.export", "export", "Write settings, pools, and waiting and held jobs as a JSON document."),
     "import": Place("queue.export", "import_", "Import settings, pools and jobs from an export."),

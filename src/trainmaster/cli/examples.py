@@ -28,6 +28,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "resized": ("resized job1 --token 1f0c --done 4", "resized job1 --token 1f0c --refused 'no checkpoint yet'"),
     "purge": ("purge job1",),
     "priority": ("priority job1 10", "priority job1 -5"),
+    "scale": ("scale job1 --max 8", "scale job1 --min 2 --max 4"),
     "audit": ("audit --since 1d --action settings", "audit --job job1 --who ann"),
     "export": ("export > queue.json",),
     "import": ("import queue.json --dry-run",),

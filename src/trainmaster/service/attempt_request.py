@@ -54,7 +54,7 @@ def environment(elastic: Elastic, run: Run, table: str, *, key: str = "", used: 
     """Return the environment variables for the nodes of an elastic job; `worker` documents each.
 
     Args:
-        elastic: the job's bounds.
+        elastic: its bounds.
         run: the rendezvous of the nodes.
         table: the DynamoDB table of the rendezvous; "" if there is none.
         key: secret of the run; "" if there is no rendezvous.
@@ -82,7 +82,8 @@ def _request(context: ManagerContext, job: Job, attempt: Attempt, instances: int
     if job.elastic is not None:
         run = _run(attempt, request)
         key = "" if context.rendezvous is None else context.rendezvous.key(run)
-        variables = environment(job.elastic, run, context.table, key=key, used=job.restarts)
+        bounds = lifecycle.bounds_for_nodes(job)
+        variables = environment(bounds, run, context.table, key=key, used=job.restarts)
         request = with_instances({**request, "Environment": {**_environment(request), **variables}}, instances)
     if not job.demand.queue_selects_pool:
         return request

@@ -1,4 +1,4 @@
-"""Commands on existing jobs and on the policy: cancel, hold, release, set the priority, replace the settings.
+"""Commands on existing jobs and on the policy: cancel, hold, release, set priority and size bounds, replace settings.
 
 Each is one guarded transition, made again from the stored job after a conflict. It wakes the manager, which calls
 SageMaker. Commands on pools are in `capacity.pools`.
@@ -24,11 +24,13 @@ from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.policy.document import policy_of
 from trainmaster.domain.policy.problems import policy_problems
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.requests.elastic.size_change import MAXIMUM, MINIMUM, SAME_BOUNDS, SizeBounds
 from trainmaster.domain.text import one_line
 from trainmaster.ports.runtime import Clock, Publisher
 from trainmaster.ports.store import QueueSettings, Store
 from trainmaster.service import dependencies
 from trainmaster.service.access import NO_ADMINS, Access
+from trainmaster.service.admission.size_bounds import with_bounds
 from trainmaster.service.auditing.audit import DEFAULT_RETENTION, Recorder
 from trainmaster.service.wake import wake
 
@@ -109,22 +111,33 @@ def purge(context: ApiContext, caller: Caller, name: str) -> Job:
     raise Throttled(f"job {name} is changing too often; try again")
 
 
-def change(
-    context: ApiContext, caller: Caller, name: str, *, priority: int | None = None, hold: bool | None = None
+def change(  # noqa: PLR0913 - each is a part of the change
+    context: ApiContext,
+    caller: Caller,
+    name: str,
+    *,
+    priority: int | None = None,
+    hold: bool | None = None,
+    bounds: SizeBounds = SAME_BOUNDS,
 ) -> Job:
-    """Set a job's priority, hold it, or release it (hold=False); both at once is one change.
+    """Set a job's priority or the bounds of its size, hold it, or release it (hold=False); all at once is one change.
 
-    Raises `JobNotFound`, `InvalidRequest`, `IllegalTransition`.
+    Raises `JobNotFound`, `InvalidRequest`, `IllegalTransition`, `NeverFits`.
     """
-    if priority is None and hold is None:
-        raise InvalidRequest("The request changes nothing.", hint="Specify `priority`, `hold`, or both.")
+    if priority is None and hold is None and bounds == SAME_BOUNDS:
+        hint = f"Specify `priority`, `hold`, `{MINIMUM}` or `{MAXIMUM}`."
+        raise InvalidRequest("The request changes nothing.", hint=hint)
     if priority is not None and abs(priority) > MAX_PRIORITY:
         raise InvalidRequest(
             f"The priority {priority} is out of range.",
             field="priority",
             hint=f"Specify an integer from -{MAX_PRIORITY} to {MAX_PRIORITY}.",
         )
-    return change_job(context, caller, name, lambda job: _changed(context, caller, job, priority=priority, hold=hold))
+
+    def changed(job: Job) -> Job:
+        return _changed(context, caller, job, priority=priority, hold=hold, bounds=bounds)
+
+    return change_job(context, caller, name, changed)
 
 
 def settings_in_force(context: ApiContext, caller: Caller, *, history: bool = False) -> QueueSettings:
@@ -201,13 +214,17 @@ def check_ceilings(
         raise problem.refusal()
 
 
-def _changed(context: ApiContext, caller: Caller, job: Job, *, priority: int | None, hold: bool | None) -> Job:
+def _changed(  # noqa: PLR0913 - each is a part of the change
+    context: ApiContext, caller: Caller, job: Job, *, priority: int | None, hold: bool | None, bounds: SizeBounds
+) -> Job:
     now = context.clock.now()
     if job.state in ENDED:
         raise IllegalTransition(f"Job {job.name} is {job.state} and can no longer change.", field="jobState")
     if priority is not None and priority != job.priority:
         _check_priority(context, job, priority)
         job = lifecycle.reprioritize(job, priority, now, caller.name)
+    if bounds != SAME_BOUNDS:
+        job = with_bounds(job, bounds, context.store.settings(), now, caller.name)
     if hold is True and job.held_by is None:
         job = lifecycle.hold(job, now, caller.name)
     if hold is False:

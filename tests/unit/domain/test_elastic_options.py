@@ -149,7 +149,7 @@ class TestRules:
         assert list(wrong(1, max_instances="1001")) == ["max-instances"]
         assert list(wrong(1, max_instances="100000")) == ["max-instances"]
         assert wrong(2, max_instances="280", instance_step="2") == {}
-        assert list(wrong(2, max_instances="400", instance_step="2")) == ["instance-step"]
+        assert list(wrong(2, max_instances="400", instance_step="2")) == ["max-instances"]
 
     def test_the_nodes_of_any_job_can_be_told_its_sizes(self):
         longest = "+".join(map(str, range(1, 89)))  # a tag's value has 256 characters

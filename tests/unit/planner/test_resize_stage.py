@@ -27,6 +27,7 @@ from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.policy.settings import Budget, Policy, Preemption, Resizes, Share
 from trainmaster.domain.reasons.capacity import Preempts, Shrinks, WaitsForCapacity, WaitsForRelease
 from trainmaster.domain.records import Records
+from trainmaster.domain.requests.elastic.size_change import SizeBounds
 from trainmaster.planner.elastic.resize import cost_of, gain_of, pause_of, ready_at, time_left
 from trainmaster.planner.elastic.scale_up import ScaleUp
 from trainmaster.planner.reservations.expected_ends import ExpectedEnds
@@ -440,6 +441,67 @@ def test_where_nothing_is_idle_the_job_waits_for_a_replacement_and_then_goes_dow
 
 def test_what_is_left_may_be_a_legal_size():
     assert not plan(lacking(4, elastic(), ago=30), rigid("others", 5, priority=9)).resizes
+
+
+# -- changed bounds -------------------------------------------------------------------------------------------------
+
+
+def rebound(job, minimum, maximum, *, ago=10):
+    """The job after its bounds were changed so many seconds ago."""
+    return lifecycle.set_bounds(job, SizeBounds(minimum, maximum).apply(job.elastic), at(-ago), "ada")
+
+
+@pytest.mark.parametrize("hook", Hook)
+def test_a_job_above_its_new_maximum_shrinks_whatever_waits_or_is_idle(hook):
+    job = rebound(running("job", 6, elastic(hook=hook)), 1, 4)
+    for others in ((), (new_job(9),), (rigid("other", 2, priority=9),)):
+        assert grown(plan(job, *others, cap=20)) == {"job": (4, Cause.BOUNDS)}
+
+
+def test_it_shrinks_to_the_largest_of_its_listed_sizes():
+    job = rebound(running("job", 8, elastic(values=(1, 2, 4, 8))), 1, 4)
+    assert grown(plan(job)) == {"job": (4, Cause.BOUNDS)}
+
+
+def test_one_below_its_new_minimum_grows_to_it_though_that_does_not_pay():
+    bounds = elastic(hook=Hook.RESTART, max_instances=4)
+    job = rebound(running("job", 2, bounds, max_runtime=timedelta(seconds=HOUR + 60)), 4, 8)
+    assert grown(plan(job)) == {"job": (4, Cause.BOUNDS)}
+
+
+def test_it_grows_before_other_elastic_jobs_of_a_worse_rank_and_to_its_minimum_only():
+    job, other = rebound(running("job", 1), 4, 8), running("other", 1)
+    assert grown(plan(job, other)) == {"job": (4, Cause.BOUNDS), "other": (4, Cause.GROW)}
+
+
+def test_without_idle_instances_it_keeps_its_size_and_gives_none_away():
+    job = rebound(running("job", 2), 4, 8)
+    made = plan(job, rigid("other", 5, priority=9), new_job(3, priority=5))
+    assert not made.resizes
+    assert not shrinks(made)
+
+
+def test_it_waits_for_its_scaling_timeout_and_after_a_growth_without_capacity():
+    job = rebound(running("job", 2, elastic(scaling_timeout=timedelta(hours=2))), 4, 8)
+    made = plan(job)
+    assert (made.resizes, made.recheck_at) == ((), at(HOUR))
+    failed = replace(rebound(running("job", 2, ago=60), 4, 8), capacity_failures=1)
+    assert (plan(failed).resizes, plan(failed).recheck_at) == ((), at(540))
+
+
+def test_one_that_has_lost_a_member_is_repaired_within_its_new_bounds():
+    lost = rebound(lacking(6, elastic(), ago=40), 1, 4)
+    assert grown(plan(lost)) == {"job": (4, Cause.REPAIR)}
+
+
+def test_a_base_with_more_instances_than_the_minimum_keeps_them():
+    job = rebound(running("job", 6, elastic(min_instances=3)), 1, 8)
+    assert shrinks(plan(job, new_job(3), cap=6)) == {"job": 3}
+    assert victims(plan(job, new_job(4), cap=6)) == ["job"]
+
+
+def test_no_job_is_brought_into_its_bounds_where_resizes_are_off():
+    assert not plan(rebound(running("job", 6), 1, 4), resizes=Resizes(enabled=False)).resizes
 
 
 def test_the_jobs_to_give_back_to_are_worked_out_once_for_each_job_that_may_grow():

@@ -104,8 +104,8 @@ def rendezvous_line(view: RendezvousView) -> str:
 
 
 def _bounds(elastic: ElasticView) -> str:
-    if elastic["instanceValues"]:
-        return ",".join(map(str, elastic["instanceValues"]))
+    if values := elastic["instanceValues"]:
+        return ",".join(str(each) for each in values if elastic["minInstances"] <= each <= elastic["maxInstances"])
     step = elastic["instanceStep"] or 1
     return f"{elastic['minInstances']}-{elastic['maxInstances']}" + (f" by {step}" if step > 1 else "")
 

@@ -250,11 +250,23 @@ class ApiClient:
             if not error.retried:
                 raise
 
-    def change(self, name: str, *, priority: int | None = None, hold: bool | None = None) -> JobView:
-        """Change a job's priority, hold it, or release it (`hold=False`). Raises NotFound, Conflict."""
-        changes = {"priority": priority, "hold": hold}
+    def change(
+        self,
+        name: str,
+        *,
+        priority: int | None = None,
+        hold: bool | None = None,
+        min_instances: int | None = None,
+        max_instances: int | None = None,
+    ) -> JobView:
+        """Change a job's priority or the bounds of its size, hold it, or release it (`hold=False`).
+
+        Raises NotFound, Refused, Conflict.
+        """
+        bounds = {"minInstances": min_instances, "maxInstances": max_instances}
+        changes = {"priority": priority, "hold": hold, **bounds}
         body = {key: value for key, value in changes.items() if value is not None}
-        return self._change("PATCH", name, body, lambda job: _has_values(job, priority, hold=hold))
+        return self._change("PATCH", name, body, lambda job: _has_values(job, body))
 
     def answer_resize(self, name: str, answer: Mapping[str, Any]) -> JobView:
         """Report the outcome of a custom resize: see `docs/how-to/custom-resize.md`. Raises Conflict."""
@@ -608,9 +620,10 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         below = below.__cause__ or below.__context__
 
 
-def _has_values(job: JobView, priority: int | None, *, hold: bool | None) -> bool:
-    priority_matches = priority is None or job["priority"] == priority
-    return priority_matches and (hold is None or (job["jobState"] == "held") == hold)
+def _has_values(job: JobView, changes: Mapping[str, Any]) -> bool:
+    """Return whether a job has all the values of a change."""
+    values = {**(job.get("elastic") or {}), "priority": job["priority"], "hold": job["jobState"] == "held"}
+    return all(values.get(name) == value for name, value in changes.items())
 
 
 def _pages(page_at: Callable[[str | None], JobsPageView]) -> Iterator[JobView]:

@@ -18,6 +18,7 @@ AuditAction = Literal[
     "priority",
     "hold",
     "release",
+    "size-bounds",
     "resize-answer",
     "settings",
     "pools",
@@ -34,7 +35,7 @@ By = Literal["share", "pool", "user", "priority"]
 """Groups of a usage report."""
 
 
-Cause = Literal["grow", "shrink", "replace", "repair"]
+Cause = Literal["grow", "shrink", "replace", "repair", "bounds"]
 """Cause of a resize."""
 
 
@@ -251,6 +252,8 @@ class ExportedJobView(TypedDict):
     submittedBy: str | None
     heldBy: str | None
     after: list[str]
+    minInstances: int | None
+    maxInstances: int | None
 
 
 # In the functional form, because a member is a Python keyword.

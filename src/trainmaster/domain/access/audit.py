@@ -37,6 +37,7 @@ class AuditAction(StrEnum):
     PRIORITY = "priority"
     HOLD = "hold"
     RELEASE = "release"
+    SIZE_BOUNDS = "size-bounds"
     RESIZE_ANSWER = "resize-answer"
     SETTINGS = "settings"
     POOLS = "pools"

@@ -6,7 +6,7 @@ A unit is one instance; in a pool of kind service it is one concurrent request.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -192,6 +192,11 @@ class Demand:
     def pools(self) -> tuple[str, ...]:
         """Every pool that the job could use, sorted."""
         return tuple(sorted({name for units in self.alternatives for name in units}))
+
+    def sized(self, instances: int) -> Demand:
+        """Return the demand of a job that needs this many instances of one pool, whichever it is."""
+        alternatives = tuple(dict.fromkeys(units, instances) for units in self.alternatives)
+        return replace(self, alternatives=alternatives, instances=instances if self.instances else 0)
 
     @property
     def named(self) -> tuple[Units, ...]:

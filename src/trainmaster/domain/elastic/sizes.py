@@ -6,7 +6,7 @@ Amazon SageMaker HyperPod", developer guide; `HyperPodPyTorchJob`, `elasticPolic
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -31,13 +31,14 @@ class Cause(StrEnum):
     """Cause of a resize.
 
     grow: capacity is idle. shrink: another job needs it. replace: a lost member is replaced. repair: the size after a
-    loss is not legal.
+    loss is not legal. bounds: the size is outside the job's bounds, which were changed.
     """
 
     GROW = "grow"
     SHRINK = "shrink"
     REPLACE = "replace"
     REPAIR = "repair"
+    BOUNDS = "bounds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,8 @@ class Elastic:
     Attributes:
         min_instances, max_instances: bounds of its size, instances, both legal.
         step: between legal sizes (`replicaIncrementStep`).
-        values: all legal sizes, ascending, instead of a step (`replicaDiscreteValues`); empty where a step tells.
+        values: sizes that its request lists, ascending, instead of a step (`replicaDiscreteValues`); those between the
+            bounds are legal. Empty where a step tells.
         hook: how it is resized.
         target: of a custom hook: ARN of a Lambda function, or "event" for an EventBridge event.
         scaling_timeout: time without a resize before it grows (`scalingTimeoutInSeconds`).
@@ -92,11 +94,24 @@ class Elastic:
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """All legal sizes, ascending."""
-        return self.values or tuple(range(self.min_instances, self.max_instances + 1, self.step))
+        if self.values:
+            return tuple(size for size in self.values if self.min_instances <= size <= self.max_instances)
+        return tuple(range(self.min_instances, self.max_instances + 1, self.step))
 
     def at_most(self, size: int) -> int | None:
         """Return the largest legal size of at most this; None if even the smallest is larger."""
         return max((legal for legal in self.sizes if legal <= size), default=None)
+
+    def could_have(self, size: int) -> bool:
+        """Return whether bounds exist by which this size is legal; bounds move by steps, or within the values."""
+        return size in self.values if self.values else size >= 1 and (size - self.min_instances) % self.step == 0
+
+    def including(self, size: int) -> Elastic:
+        """Return these bounds widened to a size that was legal before they changed; unchanged for any other."""
+        low, high = min(size, self.min_instances), max(size, self.max_instances)
+        if (low, high) == (self.min_instances, self.max_instances) or not self.could_have(size):
+            return self
+        return replace(self, min_instances=low, max_instances=high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,6 +160,12 @@ class Attempt:
         return under_way.after if under_way.given_up else under_way.before
 
     @property
+    def expected_size(self) -> int:
+        """The instances that it has once its resize is done; while one is given up, those that it holds."""
+        under_way = self.resizing
+        return self.size if under_way is None or under_way.given_up else under_way.after
+
+    @property
     def start_id(self) -> str:
         """Value of its tag `trainmaster:start`: distinguishes starts that use the same number."""
         return self.created_at.isoformat(timespec="milliseconds")

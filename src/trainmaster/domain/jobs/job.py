@@ -15,7 +15,7 @@ from typing import Any
 from trainmaster.domain.capacity.units import Demand, Units
 from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.elastic.scaling import NO_SPEEDS, Speeds
-from trainmaster.domain.elastic.sizes import Elastic
+from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.attempt_totals import NO_TOTALS, AttemptTotals
 from trainmaster.domain.jobs.lane import LaneParts, lane_name
@@ -130,6 +130,7 @@ class Job:
         failures: failures by class so far.
         held_by: the person who holds it; None if only `not_before` or `after` do, or nothing does.
         elastic: within which bounds it may be resized; its demand is that of its least size. None for other jobs.
+            The bounds may change, and a running job's size is then outside them until it is resized.
         speeds: how fast an elastic job has reported to be, by its size.
         infeasible: whether events have told that no pool can hold it.
         callback: the recipient of its end if an execution of an orchestrator waits for it; "" for none.
@@ -181,6 +182,18 @@ class Job:
     notify: tuple[str, ...] = ()
     work: Work | None = None
     unknown: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Legal sizes of an elastic job, ascending; empty for other jobs.
+
+        The base of an attempt with members keeps its instances, so the attempt cannot have fewer.
+        """
+        if self.elastic is None:
+            return ()
+        by_members = self.elastic.hook is Hook.MEMBERS and self.units and self.attempt is not None
+        least = self.attempt.base_size if by_members and self.attempt is not None else 0
+        return tuple(size for size in self.elastic.sizes if size >= least)
 
     @property
     def kind(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as attribute
 
 from trainmaster.domain.errors import InvalidRequest
@@ -32,6 +32,10 @@ class Problem:
     message: str
     hint: str
     kind: type[InvalidRequest] = attribute(default=InvalidRequest, repr=False)
+
+    def at(self, field: str) -> Problem:
+        """Return the same problem of another field."""
+        return replace(self, field=field)
 
     def refusal(self) -> InvalidRequest:
         """Return the error to raise."""

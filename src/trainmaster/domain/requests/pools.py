@@ -53,7 +53,7 @@ def demand_in(  # noqa: PLR0913 - a request, and all that it is held against
     """
     demand = _named(request, named, pools) if named else _said(request, pools)
     if instances is not None:
-        demand = replace(demand, alternatives=tuple(dict.fromkeys(each, instances) for each in demand.alternatives))
+        demand = demand.sized(instances)
     if asked is not None:
         sized = replace(demand, instances=instances or instances_of(request))
         return _by_resources(request, sized, asked, pools, catalogue)

@@ -19,6 +19,7 @@ from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.rules import Action
 from trainmaster.domain.jobs.job import ACTIVE, Job
 from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.requests.elastic.size_change import SizeBounds
 from trainmaster.handlers.api import kinds, pages, plans
 from trainmaster.handlers.api.conditional import UNCHANGED, unless_unchanged
 from trainmaster.handlers.api.kinds import ApiKind
@@ -244,13 +245,19 @@ class Routes:
         "PATCH",
         "/jobs/<name>",
         Action.CHANGE_JOB,
-        "Change a job's priority, hold it, or release it",
+        "Change a job's priority or size bounds, hold it, or release it",
         {200: ("The job as changed.", job_models.Job)},
-        (404, 409, 415),
+        (404, 409, 415, 422),
     )
     def change_job(self, name: JobName, change_: Annotated[job_models.JobChange, Body()]) -> Response[str]:
-        """Apply both members as one change. A job that is held or released keeps its entry time."""
-        job = change(self._parts.api_context, self._caller, name, priority=change_.priority, hold=change_.hold)
+        """Apply all members as one change. A job that is held or released keeps its entry time.
+
+        Bounds are sizes that the elastic job's step, or its listed values, lead to. The next pass resizes a running
+        job that is larger than its maximum; one that is smaller than its minimum grows once instances are idle.
+        """
+        bounds = SizeBounds(change_.min_instances, change_.max_instances)
+        context, caller = self._parts.api_context, self._caller
+        job = change(context, caller, name, priority=change_.priority, hold=change_.hold, bounds=bounds)
         return json_response(job_views.job_view(job, self._remarks(job)))
 
     @operation(

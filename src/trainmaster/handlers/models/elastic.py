@@ -98,7 +98,10 @@ class Elastic(ResponseModel):
     instance_step: Annotated[
         int | None, Field(description="Difference between sizes; null if `instanceValues` lists them.")
     ]
-    instance_values: Annotated[list[int] | None, Field(description="All sizes of the job.")]
+    instance_values: Annotated[
+        list[int] | None,
+        Field(description="Sizes that the request lists; those from `minInstances` to `maxInstances` are legal."),
+    ]
     hook: Annotated[Hook, Field(description="Way in which the queue resizes it.")]
     target: Annotated[str | None, Field(description="Function's ARN or `event`, for a custom hook.")]
     scaling_timeout_seconds: float

@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.jobs.priorities import MAX_PRIORITY
+from trainmaster.domain.policy.declaration import MAX_COUNT
 from trainmaster.domain.release import EXPORT_VERSION
 from trainmaster.handlers.models.base import RequestModel, ResponseModel
 from trainmaster.handlers.models.pools import MAX_POOLS, PoolSetting
@@ -18,6 +19,7 @@ from trainmaster.service.restoring.export import ImportOutcome
 MAX_IMPORTED = 100
 _REQUEST = "The CreateTrainingJob request as submitted."
 _HELD_BY = "Person who holds it; null if none does."
+_BOUND = "Bound of its size if it is elastic; null for that of the request."
 _AFTER = "Jobs that must end first and have not ended yet."
 Name = Annotated[str, Field(max_length=MAX_NAME)]
 
@@ -31,6 +33,8 @@ class ExportedJob(ResponseModel):
     submitted_by: str | None
     held_by: Annotated[str | None, Field(description=_HELD_BY)]
     after: Annotated[list[str], Field(description=_AFTER)]
+    min_instances: Annotated[int | None, Field(description=_BOUND)]
+    max_instances: Annotated[int | None, Field(description=_BOUND)]
 
 
 class ExportPage(ResponseModel):
@@ -56,6 +60,8 @@ class JobToImport(RequestModel):
     submitted_by: Annotated[str | None, Field(max_length=2048)] = None
     held_by: Annotated[str | None, Field(max_length=2048, description=_HELD_BY)] = None
     after: Annotated[list[Name], Field(max_length=100, description=_AFTER)] = []  # noqa: RUF012 -- pydantic copies it
+    min_instances: Annotated[int | None, Field(ge=1, le=MAX_COUNT, description=_BOUND)] = None
+    max_instances: Annotated[int | None, Field(ge=1, le=MAX_COUNT, description=_BOUND)] = None
 
 
 class ImportRequest(RequestModel):

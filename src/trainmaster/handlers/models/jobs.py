@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, RootModel
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.priorities import MAX_PRIORITY
+from trainmaster.domain.policy.declaration import MAX_COUNT
 from trainmaster.handlers.models.base import RequestModel, ResponseModel
 from trainmaster.handlers.models.elastic import Elastic
 from trainmaster.handlers.models.forecast import AtLeast, Deadline, Earliest, Expected, Latest, Position, Why
@@ -68,13 +69,19 @@ class PlanRequest(RootModel[dict[str, Any]]):
 
 
 class JobChange(RequestModel):
-    """Change of a job; at least one of the two."""
+    """Change of a job; at least one of the members."""
 
     priority: Annotated[
         int | None, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY, description="Higher runs first; the entry time stays.")
     ] = None
     hold: Annotated[
         bool | None, Field(description="True keeps a waiting job out of consideration, false releases it.")
+    ] = None
+    min_instances: Annotated[
+        int | None, Field(ge=1, le=MAX_COUNT, description="Minimum size of an elastic job: one of its possible sizes.")
+    ] = None
+    max_instances: Annotated[
+        int | None, Field(ge=1, le=MAX_COUNT, description="Maximum size of an elastic job: one of its possible sizes.")
     ] = None
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.policy.document import settings_document
 from trainmaster.domain.release import EXPORT_VERSION, VERSION
+from trainmaster.domain.requests.elastic.size_change import SizeBounds
 from trainmaster.handlers.models import export as models
 from trainmaster.handlers.views.pools import pool_asked, pool_setting
 from trainmaster.ports.store import Request
@@ -42,6 +43,8 @@ def _job(job: Job, request: Request) -> models.ExportedJob:
         submitted_by=job.submitted_by,
         held_by=job.held_by,
         after=list(job.after),
+        min_instances=None if job.elastic is None else job.elastic.min_instances,
+        max_instances=None if job.elastic is None else job.elastic.max_instances,
     )
 
 
@@ -56,7 +59,15 @@ def import_asked(request: models.ImportRequest) -> Import:
 
 
 def _exported(each: models.JobToImport) -> ExportedJob:
-    return ExportedJob(each.request, each.priority, each.entry_time, each.submitted_by, each.held_by, tuple(each.after))
+    return ExportedJob(
+        each.request,
+        each.priority,
+        each.entry_time,
+        each.submitted_by,
+        each.held_by,
+        tuple(each.after),
+        SizeBounds(each.min_instances, each.max_instances),
+    )
 
 
 def import_view(report: ImportReport) -> models.ImportReport:

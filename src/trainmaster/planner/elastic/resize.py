@@ -54,8 +54,7 @@ class ShrinkCandidate:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Smaller legal sizes, the largest first."""
-        elastic = self.job.elastic
-        return () if elastic is None else tuple(size for size in reversed(elastic.sizes) if size < self.size)
+        return tuple(size for size in reversed(self.job.sizes) if size < self.size)
 
     @property
     def max_freed(self) -> int:
@@ -79,7 +78,7 @@ def can_shrink(job: Job) -> bool:
     if found is None or found[1].stop_asked_at is not None or not found[1].launched:
         return False
     elastic, attempt = found
-    if attempt.base_ended_at is not None or attempt.size <= elastic.min_instances:
+    if attempt.base_ended_at is not None or attempt.size <= min(job.sizes, default=attempt.size):
         return False
     turns = attempt.resizing is not None and attempt.resizing.grows and elastic.hook is not Hook.CUSTOM
     return turns if job.state is JobState.RESIZING else job.state is JobState.RUNNING
@@ -114,10 +113,12 @@ def larger_sizes(elastic: Elastic, size: int, max_size: int | None = None) -> tu
     return tuple(legal for legal in reversed(elastic.sizes) if size < legal <= limit)
 
 
-def repair_size(elastic: Elastic, attempt: Attempt, now: datetime) -> int | None:
+def repair_size(job: Job, elastic: Elastic, attempt: Attempt, now: datetime) -> int | None:
     """Return the size to go down to if the current one is not legal and no replacement came in time; else None."""
     waits = attempt.faulty_since is not None and now < attempt.faulty_since + elastic.faulty_scale_down_timeout
-    return None if waits or attempt.size in elastic.sizes else elastic.at_most(attempt.size)
+    if waits or attempt.size in job.sizes:
+        return None
+    return max((size for size in job.sizes if size < attempt.size), default=None)
 
 
 def cost_of(

@@ -155,7 +155,7 @@ class ScaleUp:
         able.sort(key=lambda item: self._sort_key(*item))
         for job, elastic, attempt in able:
             self._repair(job, elastic, attempt)
-        whole = [item for item in able if item[2].faulty_since is None and item[2].size in item[1].sizes]
+        whole = [item for item in able if item[2].faulty_since is None and item[2].size in item[0].sizes]
         targets = self._targets(whole)
         for index in self.elastic_starts:
             self._enlarge(index, targets)
@@ -178,16 +178,27 @@ class ScaleUp:
         return (*(-part for part in self.state.ranking.rank(job)), -brings, job.name)
 
     def _repair(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
-        """Replace a lost member at once; without a replacement in time, go down to a legal size."""
+        """Bring a job into its bounds, or replace a lost member: without a replacement in time, it gets smaller."""
+        if attempt.faulty_since is None and attempt.size < elastic.min_instances:
+            self._raise_to_minimum(job, elastic, attempt)
+            return
         if attempt.faulty_since is not None:
             self._recheck(attempt.faulty_since + elastic.faulty_scale_down_timeout)
             limit = self._max_growth(job, attempt.size, larger_sizes(elastic, attempt.size, attempt.wanted))
             if limit is not None:
                 self._decide(job, attempt, limit.size, cause_of(attempt))
                 return
-        if (size := repair_size(elastic, attempt, self.now)) is not None and self.actions_left > 0:
+        if (size := repair_size(job, elastic, attempt, self.now)) is not None and self.actions_left > 0:
             self.actions_left -= 1
-            self._growth.resizes.append(Resize(job, size, Cause.REPAIR))
+            cause = Cause.BOUNDS if attempt.faulty_since is None else Cause.REPAIR
+            self._growth.resizes.append(Resize(job, size, cause))
+
+    def _raise_to_minimum(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
+        """Let a job grow to a minimum that was raised above its size, whatever the pause costs."""
+        if (ready := ready_at(elastic, job, attempt)) > self.now:
+            self._recheck(ready)
+        elif self._max_growth(job, attempt.size, (elastic.min_instances,)) is not None:
+            self._decide(job, attempt, elastic.min_instances, Cause.BOUNDS)
 
     def _enlarge(self, index: int, targets: Mapping[str, int]) -> None:
         """Have a job that this plan starts begin with more units, which costs no pause."""

@@ -58,6 +58,12 @@ class Recorder:
         if before.priority != after.priority:
             values = ({"priority": was.pop("priority")}, {"priority": now.pop("priority")})
             entries.append(self._entry(AuditAction.PRIORITY, after.name, *values))
+        if before.elastic is not None and after.elastic is not None and before.elastic != after.elastic:
+            bounds = [
+                {"minInstances": each.min_instances, "maxInstances": each.max_instances}
+                for each in (before.elastic, after.elastic)
+            ]
+            entries.append(self._entry(AuditAction.SIZE_BOUNDS, after.name, *changed_values(*bounds)))
         if was != now:
             kind = AuditAction.HOLD if after.held_by and not before.held_by else AuditAction.RELEASE
             entries.append(self._entry(kind, after.name, *changed_values(was, now)))

@@ -112,9 +112,9 @@ def pool_usage(snapshot: Snapshot, now: datetime) -> Mapping[str, Usage]:
 
 def _units_beyond_minimum(job: Job) -> Units:
     """Return the units that an elastic job could give back and continue."""
-    if job.elastic is None or job.stopping:
+    if not job.sizes or job.stopping:
         return {}
-    return {pool: max(count - job.elastic.min_instances, 0) for pool, count in job.staying.items()}
+    return {pool: max(count - job.sizes[0], 0) for pool, count in job.staying.items()}
 
 
 def state_of(pool: Pool, usage: Usage) -> State:

@@ -108,12 +108,16 @@ def abandon_resize(job: Job, now: datetime, reason: str) -> Job:
 
 
 def _size(job: Job, answer: HookAnswer) -> int:
-    """Return the job's instances after the resize. Raises `InvalidRequest` if the resize does not allow them."""
+    """Return the job's instances after the resize. Raises `InvalidRequest` if the resize does not allow them.
+
+    The size that was asked for is allowed even if the bounds were changed meanwhile.
+    """
     under_way, elastic = lifecycle.resizing_of(job), lifecycle.elastic_of(job)
     low, high = sorted((under_way.before, under_way.after))
+    sizes = sorted({under_way.after, *(size for size in elastic.sizes if low <= size <= high)} - {under_way.before})
     size = answer.instances
-    if size is None or size == under_way.before or size not in elastic.sizes or not low <= size <= high:
-        legal = [str(other) for other in elastic.sizes if low <= other <= high and other != under_way.before]
+    if size is None or size not in sizes:
+        legal = map(str, sizes)
         raise InvalidRequest(
             f"instances is {shown(size)}: the resize was from {under_way.before} to {under_way.after}",
             field="instances",

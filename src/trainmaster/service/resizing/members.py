@@ -234,20 +234,14 @@ def _is_late(job: Job, member: Member, now: datetime) -> bool:
     return since is not None and now >= since + grace + SLACK
 
 
-def _expected(attempt: Attempt) -> int:
-    """Return the nodes that the rendezvous is to have; a shrinking job still holds the units that it gives back."""
-    under_way = attempt.resizing
-    return attempt.size if under_way is None or under_way.given_up else under_way.after
-
-
 def _control(job: Job, attempt: Attempt) -> Control:
-    elastic = lifecycle.elastic_of(job)
+    elastic = lifecycle.bounds_for_nodes(job)
     return Control(
         # Increases with every change of the job, and stays the same if a pass is repeated.
         epoch=job.version,
         min_nodes=elastic.min_instances,
-        # A round with this many nodes is complete at once.
-        max_nodes=max(elastic.min_instances, _expected(attempt)),
+        # A round with this many nodes is complete at once. A shrinking job still holds the units that it gives back.
+        max_nodes=max(elastic.min_instances, attempt.expected_size),
         sizes=elastic.sizes,
         # Members belong to the attempt until SageMaker reports that their training jobs have ended.
         drain=tuple(member.training_job_name for member in attempt.members if member.leaving),

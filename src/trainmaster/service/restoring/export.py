@@ -22,12 +22,14 @@ from trainmaster.domain.errors import InvalidRequest, JobNotFound, Refused, Unre
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import WAITING, Change, Job, JobState
 from trainmaster.domain.jobs.listing import Cursor, Filter
+from trainmaster.domain.requests.elastic.size_change import SAME_BOUNDS, SizeBounds
 from trainmaster.domain.requests.fields import shown
 from trainmaster.domain.text import one_line
 from trainmaster.ports.store import QueueSettings, Request
 from trainmaster.service import dependencies
 from trainmaster.service.admission.build_job import digest_of
 from trainmaster.service.admission.policy import AdmissionPolicy
+from trainmaster.service.admission.size_bounds import with_bounds
 from trainmaster.service.capacity.pools import replace_all
 from trainmaster.service.change import ApiContext
 from trainmaster.service.wake import wake
@@ -57,7 +59,10 @@ class ExportPage:
 
 @dataclass(frozen=True, slots=True)
 class ExportedJob:
-    """A job of an export; the members are those of `Job`, and `after` has only parents that had not ended."""
+    """A job of an export; `after` has only parents that had not ended.
+
+    The other members are those of `Job`, and `bounds` those of its size if it is elastic.
+    """
 
     request: Request
     priority: int
@@ -65,6 +70,7 @@ class ExportedJob:
     submitted_by: str | None = None
     held_by: str | None = None
     after: tuple[str, ...] = ()
+    bounds: SizeBounds = SAME_BOUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +267,9 @@ class _Importer:
             after=tuple(self._parents(each, names)),
             history=(Change(now, None, JobState.PENDING, f"imported by {self.caller.name}"),),
         )
+        if each.bounds != SAME_BOUNDS:
+            resized = with_bounds(job, each.bounds, settings, now, self.caller.name)
+            job = replace(resized, version=job.version, history=job.history)
         return _held(lifecycle.hold_if_needed(job, now), each.held_by)
 
     def _parents(self, each: ExportedJob, names: Collection[str]) -> Iterator[str]:

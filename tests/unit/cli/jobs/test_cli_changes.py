@@ -306,6 +306,31 @@ def test_priority_takes_negative_numbers_as_they_are(world: FakeApi, run: Termin
     assert json.loads(run("priority", "job1", str(value), "--json").stdout)["priority"] == value
 
 
+@pytest.mark.parametrize(
+    ("arguments", "body", "shown"),
+    [
+        (("--max", "6"), {"maxInstances": 6}, "(2-6)"),
+        (("--min", "1", "--max", "6"), {"minInstances": 1, "maxInstances": 6}, "(1-6)"),
+    ],
+)
+def test_scale_sets_the_bounds_that_are_given(world: FakeApi, run: Terminal, arguments, body, shown) -> None:
+    sizes = {"minInstances": 2, "maxInstances": 4, "instanceStep": 1, "instanceValues": None}
+    world.add("job1", elastic={**sizes, "size": None, "resizing": None})
+    result = run("scale", "job1", *arguments)
+    assert (result.exit_code, result.stdout) == (0, f"job1: Waiting in the queue. Size {shown}.\n")
+    assert world.calls[-1][:3] == ("PATCH", "/jobs/job1", body)
+    assert json.loads(run("scale", "job1", *arguments, "--json").stdout)["elastic"]["maxInstances"] == 6
+
+
+def test_scale_refuses_what_changes_nothing_and_tells_what_the_queue_refuses(world: FakeApi, run: Terminal) -> None:
+    world.add("job1")
+    assert run("scale", "job1").exit_code == 2
+    assert run("scale", "job1", "--max", "0").exit_code == 2
+    assert world.calls == []
+    refused = run("scale", "job1", "--max", "3")
+    assert (refused.exit_code, refused.stderr.splitlines()[0]) == (4, "Error: Job job1 is not elastic.")
+
+
 @pytest.mark.parametrize("value", ["-x", "--much", "1.5", "1000001", "-1000001", "1e3"])
 def test_priority_refuses_what_is_no_priority(world: FakeApi, run: Terminal, value: str) -> None:
     assert run("priority", "job1", value).exit_code == 2

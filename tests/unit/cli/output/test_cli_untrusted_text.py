@@ -67,6 +67,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str | None]] = {
     "logs": (("logs", "held"), None),  # hostile lines are in test_cli_logs.py
     "wait": (("wait", "failed"), None),
     "priority": (("priority", "waiting", "5"), None),
+    "scale": (("scale", "elastic", "--max", "8"), None),
     "hold": (("hold", "waiting"), None),
     "release": (("release", "held"), None),
     "cancel": (("cancel", "waiting", "elastic", "failed", "unknown"), None),

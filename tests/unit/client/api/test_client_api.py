@@ -79,6 +79,7 @@ def test_a_request_is_submitted_as_it_is_and_answered_with_its_place(api: ApiCli
         (lambda api: api.queue(limit=5), ("GET", "/prod/queue?limit=5")),
         (lambda api: api.cancel("job1"), ("DELETE", "/prod/jobs/job1")),
         (lambda api: api.change("job1", priority=0, hold=False), ("PATCH", "/prod/jobs/job1")),
+        (lambda api: api.change("job1", min_instances=2, max_instances=8), ("PATCH", "/prod/jobs/job1")),
         (lambda api: api.set_pools([{"instanceType": "ml.m5.large", "cap": 2}]), ("PUT", "/prod/pools")),
         (lambda api: api.settings(), ("GET", "/prod/settings")),
         (lambda api: api.set_settings({"order": "fifo"}), ("PUT", "/prod/settings")),

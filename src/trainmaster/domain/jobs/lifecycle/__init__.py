@@ -19,6 +19,7 @@ from trainmaster.domain.jobs.lifecycle.reports import ends_attempt, observe, rec
 from trainmaster.domain.jobs.lifecycle.resizing import (
     abandon_resize,
     accept_smaller_size,
+    bounds_for_nodes,
     complete_resize,
     elastic_of,
     give_up_attempt,
@@ -31,6 +32,7 @@ from trainmaster.domain.jobs.lifecycle.resizing import (
     resize,
     resizing_of,
     resume_resized,
+    set_bounds,
 )
 from trainmaster.domain.jobs.lifecycle.running import (
     mark_create_called,
@@ -74,6 +76,7 @@ __all__ = [
     "accept_smaller_size",
     "apply_parent_end",
     "back_off",
+    "bounds_for_nodes",
     "cancel",
     "cancel_or_stop",
     "complete_resize",
@@ -117,6 +120,7 @@ __all__ = [
     "resizing_of",
     "resume_resized",
     "retry_or_fail",
+    "set_bounds",
     "set_feasible",
     "set_infeasible",
     "set_reclaim_time",

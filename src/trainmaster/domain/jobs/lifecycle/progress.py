@@ -60,8 +60,10 @@ def record_speed(job: Job, instances: int, rate: float) -> Job | None:
         raise IllegalTransition(f"job {job.name} is not elastic: its speed has no effect", field="instances")
     if job.attempt is None or len(job.units) != 1:
         raise IllegalTransition(f"job {job.name} is {job.state}: it has no speed", field="instances")
-    if not 1 <= instances <= job.elastic.max_instances:
-        message = f"instances is {instances}, not between 1 and {job.elastic.max_instances}"
+    # After a change of its bounds it may work with more than its maximum for a while.
+    largest = max(job.elastic.max_instances, job.attempt.size)
+    if not 1 <= instances <= largest:
+        message = f"instances is {instances}, not between 1 and {largest}"
         raise InvalidRequest(message, field="instances", hint="report the instances that the job works with now")
     if not MIN_RATE <= rate <= MAX_RATE:
         raise InvalidRequest(f"perSecond is {rate:g}, not between {MIN_RATE:g} and {MAX_RATE:g}", field="perSecond")

@@ -17,7 +17,7 @@ from datetime import datetime
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook, Member, Resizing
 from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
-from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.domain.jobs.job import WAITING, Job, JobState
 from trainmaster.domain.jobs.lifecycle.transition import archive_attempt, close_attempt, current, move, note, touch
 from trainmaster.domain.jobs.names import attempt_name, member_name
 from trainmaster.domain.times import SAME_TIME
@@ -42,13 +42,50 @@ def resize(  # noqa: PLR0913 - the parts of a resize
     Raises `IllegalTransition` if the size is not legal, or is the current one, or if the job stops.
     """
     attempt, elastic = current(job), elastic_of(job)
-    if size not in elastic.sizes or size == attempt.size or job.stopping:
+    if size not in job.sizes or size == attempt.size or job.stopping:
         raise IllegalTransition(f"job {job.name} cannot go from {attempt.size} to {size} instances", field="size")
     under_way = Resizing(before=attempt.size, after=size, cause=cause, asked_at=now, until=until, freed_for=freed_for)
     begun = _BEGIN[elastic.hook](job, replace(_settled_at(attempt, elastic, size), resizing=under_way), now)
     if _reverses_growth(job, size):
         return note(job, now, _resize_text(under_way), attempt=begun)
     return move(job, JobState.RESIZING, now, _resize_text(under_way), attempt=begun)
+
+
+def set_bounds(job: Job, elastic: Elastic, now: datetime, who: str) -> Job:
+    """Set the bounds of an elastic job's size, which then demands its new minimum.
+
+    A running job keeps its size until a pass resizes it. A waiting one keeps no reservation of units for another
+    minimum, and with a smaller one it need not wait longer after a start without capacity.
+
+    Raises `IllegalTransition` if the base of its attempt has more instances than the new maximum.
+    """
+    before, demand = elastic_of(job), job.demand.sized(elastic.min_instances)
+    changed = replace(job, elastic=elastic, demand=demand)
+    if not changed.sizes:
+        least = current(job).base_size
+        raise IllegalTransition(
+            f"Job {job.name} runs as a training job of {least} instances, which other training jobs join: it cannot "
+            f"have fewer than {least}.",
+            field="maxInstances",
+            hint=f"Specify at least {least}, or change it while the job waits.",
+        )
+    if job.state in WAITING and demand != job.demand:
+        retry_at = job.retry_at if elastic.min_instances > before.min_instances else None
+        changed = replace(changed, reservation=None, retry_at=retry_at)
+    bounds = [f"{each.min_instances} to {each.max_instances}" for each in (before, elastic)]
+    return note(changed, now, f"size bounds {bounds[0]} -> {bounds[1]} instances by {who}")
+
+
+def bounds_for_nodes(job: Job) -> Elastic:
+    """Return the bounds that the nodes of its attempt receive: those of the job, and the sizes decided before them.
+
+    Otherwise the nodes of a job whose bounds were changed could form no world of its present size.
+    """
+    attempt, elastic = current(job), elastic_of(job)
+    if attempt.faulty_since is not None:
+        return elastic.including(attempt.wanted)
+    before = attempt.expected_size if attempt.resizing is None else attempt.resizing.before
+    return elastic.including(before).including(attempt.expected_size)
 
 
 def resume_resized(job: Job, now: datetime) -> Job:
@@ -229,9 +266,9 @@ def settle_members(job: Job, now: datetime) -> Job:
         job = touch(job, attempt=replace(attempt, faulty_since=None, wanted=0))
     if job.state is not JobState.RESIZING:
         return job
-    # A partial growth may not be a legal size; a loss is repaired by the planner.
-    elastic = elastic_of(job)
-    if attempt.faulty_since is None and attempt.size not in elastic.sizes and attempt.size > elastic.min_instances:
+    # A partial growth may not be a legal size; a loss, and a size outside changed bounds, are the planner's to repair.
+    elastic, complete = elastic_of(job), attempt.size == resizing_of(job).after or attempt.size in elastic_of(job).sizes
+    if attempt.faulty_since is None and not complete and attempt.size > elastic.min_instances:
         return _drop_surplus(replace(job, capacity_failures=job.capacity_failures + resizing_of(job).grows), now)
     return complete_resize(job, now)
 
@@ -330,7 +367,7 @@ def _drop_surplus(job: Job, now: datetime) -> Job:
     """Complete a partial growth: keep the largest legal size, and drain the members beyond it."""
     attempt, under_way, elastic = current(job), resizing_of(job), elastic_of(job)
     working = attempt.size - sum(member.leaving for member in attempt.members)
-    size = elastic.at_most(working) or elastic.min_instances
+    size = max((legal for legal in job.sizes if legal <= working), default=elastic.min_instances)
     until = now + elastic.graceful_shutdown_timeout
     back = replace(under_way, before=under_way.after, after=size, until=until, given_up=True)
     return touch(job, attempt=replace(_drain(attempt, working - size, now), resizing=back))
@@ -361,4 +398,5 @@ _CAUSES = {
     Cause.SHRINK: "frees capacity",
     Cause.REPLACE: "replaces a lost member",
     Cause.REPAIR: "the remaining size is not legal",
+    Cause.BOUNDS: "its size bounds were changed",
 }

@@ -87,6 +87,16 @@ def sizes_shown(elastic: Elastic) -> str:
     return f"{elastic.min_instances} to {elastic.max_instances}{steps}"
 
 
+def sizes_problem(smallest: int, largest: int, step: int) -> str | None:
+    """Return the problem with the number of sizes between these bounds; None without one."""
+    sizes = (largest - smallest) // step + 1
+    if sizes > MAX_SIZES:
+        return f"The job has {sizes} sizes; at most {MAX_SIZES} are allowed."
+    if step > 1 and len(",".join(map(str, range(smallest, largest + 1, step)))) > MAX_LIST_LENGTH:
+        return f"The job has {sizes} sizes, too many to pass to its nodes."
+    return None
+
+
 def _bounds(request: Object, options: Options) -> tuple[int, int]:
     """Return the bounds: as given, else the ends of the values, else the number of instances in the request."""
     values = options.instance_values
@@ -121,14 +131,9 @@ def _steps(request: Object, options: Options) -> Iterator[Problem]:
         wrong = f"The range from {smallest} to {largest} is not a multiple of the step, {step}."
         hint = f"Specify a step that divides {largest - smallest}, or {reached} or {reached + step} as 'max-instances'."
         yield _problem(request, "instance-step", wrong, hint)
-    elif (sizes := (largest - smallest) // step + 1) > MAX_SIZES:
-        wrong = f"The job has {sizes} sizes; at most {MAX_SIZES} are allowed."
-        yield _problem(request, "max-instances", wrong, "Specify a smaller maximum, or a larger 'instance-step'.")
-    elif step > 1 and len(",".join(map(str, range(smallest, largest + 1, step)))) > MAX_LIST_LENGTH:
-        wrong = f"The job has {sizes} sizes, too many to pass to its nodes."
-        yield _problem(
-            request, "instance-step", wrong, "Specify a larger step, a step of 1, or a smaller 'max-instances'."
-        )
+    elif (many := sizes_problem(smallest, largest, step)) is not None:
+        more = ", a step of 1," if step > 1 else ""
+        yield _problem(request, "max-instances", many, f"Specify a smaller maximum{more} or a larger 'instance-step'.")
 
 
 def _values(request: Object, options: Options) -> Iterator[Problem]:
