@@ -5,7 +5,7 @@ import { HOUR, MINUTE } from "../../src/trainmaster/console/static/lib/time.js";
 import { awsLinks, facts, headline as jobHeadline, next, strip, ticks } from "../../src/trainmaster/console/static/views/job.js";
 import * as nowPage from "../../src/trainmaster/console/static/pages/now.js";
 import { changes, headline, nextStart, poolFigures, troubles } from "../../src/trainmaster/console/static/views/now.js";
-import { appliesTo, consequence, PAGE, readsOf, reasonText, sections } from "../../src/trainmaster/console/static/views/queue.js";
+import { answered, appliesTo, boundsOf, consequence, PAGE, readsOf, reasonText, sections } from "../../src/trainmaster/console/static/views/queue.js";
 import { axisSpan, poolSegments, scale, startRange, tints, usedBy } from "../../src/trainmaster/console/static/views/scale.js";
 import { attempt, iso, job, NOW, P5, page, pool } from "./cases.mjs";
 
@@ -121,18 +121,35 @@ test("sections keep every job once, in the order of their places", () => {
 
 test("the consequences of a change are told before it", () => {
   const queue = [job("a", { priority: 9 }), job("b", { priority: 5 }), job("c", { priority: 5, entryTime: iso(-80) }), job("other", { priority: 7, share: "x" }), job("d")];
-  const of = (name, to) => consequence("priority", queue.find((each) => each.jobName === name), to, queue, NOW);
+  const of = (name, to) => consequence("priority", queue.find((each) => each.jobName === name), { priority: to }, queue, NOW);
   assert.equal(of("d", 6), "Priority 0 becomes 6. It goes ahead of b and c.");
   assert.equal(of("d", 5), "Priority 0 becomes 5. It goes ahead of c.");
   assert.equal(of("a", 0), "Priority 9 becomes 0. It falls behind b and c.");
   assert.equal(of("a", 10), "Priority 9 becomes 10. It passes none of the first 5 jobs.");
   assert.equal(of("a", 9), "It has priority 9 now.");
-  assert.equal(consequence("priority", queue[4], 6, null, NOW), "Priority 0 becomes 6.");
+  assert.equal(consequence("priority", queue[4], { priority: 6 }, null, NOW), "Priority 0 becomes 6.");
   const running = job("r", { jobState: "running", attempts: [attempt()] });
-  assert.equal(consequence("cancel", running, null, queue, NOW), "It stops for good after 1 h of work, and is not resumed. 2\u00a0×\u00a0ml.p5.48xlarge become free.");
-  assert.equal(consequence("hold", job("q", { position: 3 }), null, queue, NOW), "It leaves the queue (now in place 3) and keeps its entry time.");
+  assert.equal(consequence("cancel", running, {}, queue, NOW), "It stops for good after 1 h of work, and is not resumed. 2\u00a0×\u00a0ml.p5.48xlarge become free.");
+  assert.equal(consequence("hold", job("q", { position: 3 }), {}, queue, NOW), "It leaves the queue (now in place 3) and keeps its entry time.");
   assert.deepEqual(["hold", "release", "priority", "cancel"].map((action) => appliesTo(action, job("e", { jobState: "completed" }))), [false, false, false, false]);
   assert.equal(reasonText(job("a"), NOW), "starts with the next pass");
+});
+
+test("the consequences of other size bounds are told before they are set", () => {
+  const elastic = { minInstances: 2, maxInstances: 8, hook: "members", size: null, resizing: null };
+  const of = (changes, min, max) => consequence("size", job("e", { elastic: { ...elastic, ...changes } }), boundsOf(min, max), null, NOW);
+  assert.equal(of({}, "2", ""), "Its size is 2 to 8 instances now.");
+  assert.equal(of({}, "9", ""), "The minimum, 9, is more than the maximum, 8.");
+  assert.equal(of({}, "", "4"), "Its size of 2 to 8 instances becomes 2 to 4.");
+  assert.equal(of({}, "4", " "), "Its size of 2 to 8 instances becomes 4 to 8. To start it needs 4 instances instead of 2.");
+  assert.equal(of({ size: 6 }, "", "4"), "Its size of 2 to 8 instances becomes 2 to 4. The next pass resizes it from 6 to at most 4.");
+  assert.match(of({ size: 6, hook: "restart" }, "", "4"), /at most 4\. It saves its work and stops, and a new attempt continues\.$/);
+  assert.match(of({ size: 2 }, "4", ""), /It keeps its 2 until 2 more are idle in its pool, and then grows\.$/);
+  assert.match(of({ size: 4 }, "3", "9"), /becomes 3 to 9\. It has 4, which stay\.$/);
+  assert.match(of({ size: 8, resizing: { from: 4, to: 8 } }, "", "4"), /Its resize from 4 to 8 instances ends first\.$/);
+  assert.deepEqual([boundsOf("", " "), boundsOf("2", "4")], [{}, { minInstances: 2, maxInstances: 4 }]);
+  assert.deepEqual([job("a"), job("b", { elastic }), job("c", { elastic, jobState: "completed" })].map((each) => appliesTo("size", each)), [false, true, false]);
+  assert.match(answered(job("e", { elastic }), NOW), /with priority 0 and 2 to 8 instances\.$/);
 });
 
 test("a job's headline is a sentence for every state", () => {

@@ -63,10 +63,11 @@ export const replayed = {
 /** @param {string} name */
 const jobPath = (name) => `/jobs/${encodeURIComponent(name)}`;
 
-/** Requests of the actions. @type {Record<string, (name: string, priority: number | null) => Promise<any>>} */
+/** Requests of the actions. @type {Record<string, (name: string, to: import("./types.js").JobChange) => Promise<any>>} */
 export const ACTIONS = {
   hold: (name) => change("PATCH", jobPath(name), { hold: true }),
   release: (name) => change("PATCH", jobPath(name), { hold: false }),
-  priority: (name, priority) => change("PATCH", jobPath(name), { priority }),
+  priority: (name, to) => change("PATCH", jobPath(name), to),
+  size: (name, to) => change("PATCH", jobPath(name), to),
   cancel: (name) => change("DELETE", jobPath(name)),
 };

@@ -19,9 +19,12 @@
  * @typedef {object} Elastic
  * @property {number} minInstances
  * @property {number} maxInstances
+ * @property {string} hook
  * @property {number | null} size
  * @property {{from: number, to: number, message: string} | null} resizing
  * @property {{message: string} | null} [scaling]
+ *
+ * @typedef {{priority?: number, minInstances?: number, maxInstances?: number}} JobChange
  *
  * @typedef {object} Job
  * @property {string} jobName

@@ -3,7 +3,7 @@
 import { ACTIONS, firstOfQueue } from "../lib/api.js";
 import { html, useEffect, useState } from "../lib/html.js";
 import { counted } from "../lib/words.js";
-import { answered, appliesTo, consequence } from "../views/queue.js";
+import { answered, appliesTo, boundsOf, consequence } from "../views/queue.js";
 import { Dialog } from "./small.js";
 
 /** @typedef {import("../lib/types.js").Job} Job */
@@ -13,6 +13,7 @@ const WORDS = {
   hold: { verb: "Hold", title: (what) => `Hold ${what}?` },
   release: { verb: "Release", title: (what) => `Release ${what}?` },
   priority: { verb: "Priority", title: (what) => `Change the priority of ${what}`, confirm: (to) => `Set priority ${to}` },
+  size: { verb: "Size", title: (what) => `Change the size of ${what}`, confirm: () => "Set bounds" },
   cancel: { verb: "Cancel", title: (what) => `Cancel ${what}?`, danger: true },
 };
 
@@ -23,10 +24,10 @@ const WORDS = {
 export const ActionButtons = ({ jobs, readOnly, onAct, always }) => html`<div class="actions" role="group" aria-label="Actions">
   ${Object.entries(WORDS)
     .filter(([action]) => always || jobs.some((job) => appliesTo(action, job)))
-    .map(([action, { verb, danger }]) => html`<button key=${action} type="button" class=${danger ? "danger" : ""}
+    .map(([action, { verb, danger, confirm }]) => html`<button key=${action} type="button" class=${danger ? "danger" : ""}
       disabled=${readOnly || !jobs.some((job) => appliesTo(action, job))}
       title=${readOnly ? "The console was started with --read-only." : ""}
-      onClick=${() => onAct(action)}>${verb}${action === "priority" || danger ? "…" : ""}</button>`)}
+      onClick=${() => onAct(action)}>${verb}${confirm || danger ? "…" : ""}</button>`)}
 </div>`;
 
 /**
@@ -36,6 +37,9 @@ export const ActionButtons = ({ jobs, readOnly, onAct, always }) => html`<div cl
 export function ActionDialog({ action, jobs, now, priority: proposed = null, onClose, onDone }) {
   const eligible = jobs.filter((job) => appliesTo(action, job));
   const [priority, setPriority] = useState(proposed ?? eligible[0]?.priority ?? 0);
+  const { minInstances, maxInstances } = (eligible.length === 1 && eligible[0].elastic) || { minInstances: "", maxInstances: "" };
+  const [bounds, setBounds] = useState({ min: `${minInstances}`, max: `${maxInstances}` });
+  const to = action === "size" ? boundsOf(bounds.min, bounds.max) : action === "priority" ? { priority } : {};
   const [problems, setProblems] = useState(/** @type {Record<string, string>} */ ({}));
   const [queue, setQueue] = useState(/** @type {Job[] | null} */ (null));
   const [busy, setBusy] = useState(false);
@@ -53,7 +57,7 @@ export function ActionDialog({ action, jobs, now, priority: proposed = null, onC
     const done = [];
     for (const job of eligible) {
       try {
-        done.push(answered({ ...job, ...(await ACTIONS[action](job.jobName, priority)) }, now));
+        done.push(answered({ ...job, ...(await ACTIONS[action](job.jobName, to)) }, now));
       } catch (error) {
         const { message, hint } = /** @type {Error & {hint: string | null}} */ (error);
         failed[job.jobName] = [message, hint].filter(Boolean).join(" ");
@@ -71,17 +75,22 @@ export function ActionDialog({ action, jobs, now, priority: proposed = null, onC
       ${action === "priority" && html`<label class="field">New priority
         <input type="number" value=${priority} step="1" required
           onInput=${(/** @type {any} */ event) => setPriority(Number(event.target.value))} /></label>`}
+      ${action === "size" && html`<div class="fields">
+        <label class="field">Minimum instances <input type="number" value=${bounds.min} min="1" step="1" placeholder="as it is"
+          onInput=${(/** @type {any} */ event) => setBounds({ ...bounds, min: event.target.value })} /></label>
+        <label class="field">Maximum instances <input type="number" value=${bounds.max} min="1" step="1" placeholder="as it is"
+          onInput=${(/** @type {any} */ event) => setBounds({ ...bounds, max: event.target.value })} /></label></div>`}
       <ul class="consequences">
         ${eligible.map((job) => html`<li key=${job.jobName}>
           <strong class="job">${job.jobName}</strong>
-          <span>${consequence(action, job, action === "priority" ? priority : null, queue, now)}</span>
+          <span>${consequence(action, job, to, queue, now)}</span>
           ${problems[job.jobName] && html`<span class="problem" role="alert">${problems[job.jobName]}</span>`}
         </li>`)}
       </ul>
       ${skipped > 0 && html`<p class="muted">${counted(skipped, "selected job")} ${skipped === 1 ? "is" : "are"} left out: the state does not allow it.</p>`}
       <div class="buttons">
         <button type="button" onClick=${onClose}>Keep as it is</button>
-        <button type="submit" class=${danger ? "danger solid" : "solid"} disabled=${busy}>${confirm ? confirm(priority) : `${verb} ${what}`}</button>
+        <button type="submit" class=${danger ? "danger solid" : "solid"} disabled=${busy || (action === "size" && !Object.keys(to).length)}>${confirm ? confirm(priority) : `${verb} ${what}`}</button>
       </div>
     </form>
   <//>`;

@@ -10,7 +10,7 @@ import { person } from "../lib/words.js";
 export const PAGE = 50;
 /** Values of the filter by action, in words. @type {Record<string, string>} */
 export const ACTIONS = {
-  submit: "submitted", cancel: "cancelled", priority: "changed the priority", hold: "held", release: "released", purge: "purged", "resize-answer": "answered a resize",
+  submit: "submitted", cancel: "cancelled", priority: "changed the priority", hold: "held", release: "released", purge: "purged", "size-bounds": "changed the size bounds", "resize-answer": "answered a resize",
   settings: "changed settings", pools: "changed pools", pause: "paused the manager", resume: "resumed the manager", import: "imported", export: "exported",
   restore: "asked for a restore", adopt: "adopted a difference",
 };

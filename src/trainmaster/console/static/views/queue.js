@@ -5,6 +5,7 @@ import { clock, duration, spoken } from "../lib/time.js";
 import { ACTIVE, ENDED, listed, NEVER, stateOf, unitsText, WAITING } from "../lib/words.js";
 
 /** @typedef {import("../lib/types.js").Job} Job */
+/** @typedef {import("../lib/types.js").JobChange} JobChange */
 /** @typedef {import("../lib/types.js").JobsPage} JobsPage */
 /** @typedef {{title: string, note: string, jobs: Job[]}} Section */
 
@@ -81,21 +82,41 @@ export const APPLIES = {
   hold: WAITING,
   release: ["held"],
   priority: [...WAITING, "held", ...ACTIVE],
+  size: [...WAITING, "held", ...ACTIVE],
   cancel: [...WAITING, "held", ...ACTIVE],
 };
 
 /** @param {string} action @param {Job} job */
-export const appliesTo = (action, job) => APPLIES[action].includes(job.jobState);
+export const appliesTo = (action, job) => APPLIES[action].includes(job.jobState) && (action !== "size" || job.elastic !== null);
+
+/** Return the bounds of which at least one is filled in; an empty field keeps the present one. @param {string} min @param {string} max @returns {JobChange} */
+export const boundsOf = (min, max) => ({ ...(min.trim() && { minInstances: Number(min) }), ...(max.trim() && { maxInstances: Number(max) }) });
 
 /**
  * Return what follows from an action for one job. `queue` has the first jobs of the queue; null while they are unknown.
- * @param {string} action @param {Job} job @param {number | null} priority @param {Job[] | null} queue @param {number} now
+ * @param {string} action @param {Job} job @param {JobChange} to @param {Job[] | null} queue @param {number} now
  */
-export function consequence(action, job, priority, queue, now) {
+export function consequence(action, job, to, queue, now) {
   if (action === "cancel") return cancelled(job, now);
   if (action === "hold") return `It leaves the queue${job.position ? ` (now in place ${job.position})` : ""} and keeps its entry time.`;
   if (action === "release") return `It enters the queue with priority ${job.priority} and the entry time that it had.`;
-  return reprioritized(job, priority, queue);
+  if (action === "size" && job.elastic) return rebounded(job.elastic, to);
+  return reprioritized(job, to.priority ?? null, queue);
+}
+
+/** @param {import("../lib/types.js").Elastic} elastic @param {JobChange} to */
+function rebounded({ minInstances, maxInstances, size, resizing, hook }, to) {
+  const low = to.minInstances ?? minInstances;
+  const high = to.maxInstances ?? maxInstances;
+  if (low === minInstances && high === maxInstances) return `Its size is ${low} to ${high} instances now.`;
+  if (low > high) return `The minimum, ${low}, is more than the maximum, ${high}.`;
+  const change = `Its size of ${minInstances} to ${maxInstances} instances becomes ${low} to ${high}.`;
+  if (size === null) return low === minInstances ? change : `${change} To start it needs ${low} instances instead of ${minInstances}.`;
+  if (resizing) return `${change} Its resize from ${resizing.from} to ${resizing.to} instances ends first.`;
+  const pause = hook === "restart" ? " It saves its work and stops, and a new attempt continues." : "";
+  if (size > high) return `${change} The next pass resizes it from ${size} to at most ${high}.${pause}`;
+  if (size < low) return `${change} It keeps its ${size} until ${low - size} more are idle in its pool, and then grows.${pause}`;
+  return `${change} It has ${size}, which stay.`;
 }
 
 /** @param {Job} job @param {number} now */
@@ -125,5 +146,6 @@ function reprioritized(job, priority, queue) {
 /** Return a sentence about a job as the API answered a change. @param {Job} job @param {number} now */
 export function answered(job, now) {
   const reason = job.reason ? ` It ${spoken(job.reason.message, now)}.` : "";
-  return `${job.jobName} is ${stateOf(job.jobState).label}, with priority ${job.priority}.${reason}`;
+  const sizes = job.elastic ? ` and ${job.elastic.minInstances} to ${job.elastic.maxInstances} instances` : "";
+  return `${job.jobName} is ${stateOf(job.jobState).label}, with priority ${job.priority}${sizes}.${reason}`;
 }
