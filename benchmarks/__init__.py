@@ -5,6 +5,7 @@ They run the shipped code and the tests' world, a whole queue on a virtual clock
     common/      DynamoDB engine, meter, result files, tables and pages
     queue/       cost of passes and jobs
     startup/     cold start and size of the Lambda functions, start-up of the command line
+    days/        days of jobs, and the limits of AWS that they meet
     kueue/       the load of Kueue's published baseline
     replay/      replays of real traces
     elastic/     replays with elastic jobs, and the allocations of two papers

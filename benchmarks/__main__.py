@@ -6,6 +6,7 @@ python -m benchmarks --only planner,life      some sections
 python -m benchmarks --json figures.json      write the figures
 python -m benchmarks --only kueue             the load of Kueue's baseline, which is not included by default
 python -m benchmarks --save                   save the figures in benchmarks/results, and write the pages
+python -m benchmarks --only days              days of 1,000 to 100,000 jobs, which are not included by default either
 python -m benchmarks --again results/x.json   measure nothing: write the pages from saved figures
 """
 
@@ -20,9 +21,10 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.common import machine
-from benchmarks.common.pages import KUEUE_MARKS, MARKS, write_pages
+from benchmarks.common.pages import DAYS_MARKS, KUEUE_MARKS, MARKS, write_pages
 from benchmarks.common.progress import ProgressBars
 from benchmarks.common.results import FIGURES, add_output_options, load_results, print_tables, save_results
+from benchmarks.days import day
 from benchmarks.kueue import run, workload
 from benchmarks.queue import article_cost, depth, growth, life, planning
 from benchmarks.queue.summary import summary
@@ -30,7 +32,9 @@ from benchmarks.queue.tables import make_tables
 from benchmarks.startup import bundle, cold_start, command_line
 
 USUAL = ("planner", "depth", "growth", "life", "idle", "baseline", "start")
-SECTIONS = (*USUAL, "kueue")
+OTHERS = {"kueue": KUEUE_MARKS, "days": DAYS_MARKS}
+"""Sections with a page of their own, and its marks."""
+SECTIONS = (*USUAL, *OTHERS)
 Figures = dict[str, Any]
 WIDTH = 160
 """Columns of tables in a file or a pipe."""
@@ -59,12 +63,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _pages(found: Figures) -> Iterator[tuple[Figures, dict[str, Any]]]:
-    """Yield the figures of each page, with the page's name, marks and summary; Kueue's load has a page of its own."""
-    rest = {section: figures for section, figures in found.items() if section != "kueue"}
+    """Yield the figures of each page, with the page's name, marks and summary."""
+    rest = {section: figures for section, figures in found.items() if section not in OTHERS}
     if set(rest) & set(USUAL):
         yield rest, {"name": FIGURES, "marks": MARKS, "summary": summary(rest)}
-    if "kueue" in found:
-        yield {name: found[name] for name in ("machine", "kueue")}, {"name": "kueue", "marks": KUEUE_MARKS}
+    for section in [each for each in OTHERS if each in found]:
+        yield {name: found[name] for name in ("machine", section)}, {"name": section, "marks": OTHERS[section]}
 
 
 def _planner(options: argparse.Namespace, progress: ProgressBars) -> Any:
@@ -109,6 +113,11 @@ def _kueue(options: argparse.Namespace, progress: ProgressBars) -> Any:
     return run.measure(options.kueue_jobs, options.kueue_served or options.kueue_jobs, progress.update)
 
 
+def _days(options: argparse.Namespace, progress: ProgressBars) -> Any:
+    days = [one for one in day.DAYS if one.jobs in options.days]
+    return [day.measure(one, progress.prefixed(f"{one.jobs:,} jobs")) for one in progress.over(days)]
+
+
 _RUN: dict[str, Callable[[argparse.Namespace, ProgressBars], Any]] = {
     "planner": _planner,
     "depth": _depth,
@@ -118,6 +127,7 @@ _RUN: dict[str, Callable[[argparse.Namespace, ProgressBars], Any]] = {
     "baseline": _baseline,
     "start": _start,
     "kueue": _kueue,
+    "days": _days,
 }
 
 
@@ -131,6 +141,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--times", type=int, default=11, help="repetitions for each median")
     parser.add_argument("--kueue-jobs", type=int, default=workload.JOBS, help="jobs of Kueue's baseline")
     parser.add_argument("--kueue-served", type=int, help="how many of them run with the engine; default: all")
+    parser.add_argument("--days", type=_numbers, default=[one.jobs for one in day.DAYS], help="jobs a day")
     add_output_options(parser)
     return parser.parse_args(arguments)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
 READS = frozenset({"GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems"})
+
+WRITES = frozenset({"PutItem", "UpdateItem", "DeleteItem"})
 
 
 @dataclass(slots=True)
@@ -73,6 +75,25 @@ class Meter:
         reads = model.name in READS
         spent = Cost(reads=units if reads else 0, writes=0 if reads else units, calls=1, refused=refused)
         self.by_step[self.now] = self.by_step[self.now] + spent
+
+
+class WritesByPartition:
+    """Counts the write units that a client asks for, by partition, for items of one kilobyte at most.
+
+    Attributes:
+        units: write units by the part of the partition key before its first "#".
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.units: Counter[str] = Counter()
+        client.meta.events.register("provide-client-params.dynamodb.*", self._count)
+
+    def _count(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+        actions = params.get("TransactItems", [{model.name: params}] if model.name in WRITES else [])
+        for action in actions:
+            (write,) = action.values()
+            partition = write.get("Item", write.get("Key"))["pk"]["S"].partition("#")[0]
+            self.units[partition] += 2 if "TransactItems" in params else 1
 
 
 def _ask_for_capacity(params: dict[str, Any], model: Any, **_: Any) -> None:

@@ -15,6 +15,7 @@ from benchmarks.common.table import ReportTable
 README = ROOT / "benchmarks" / "README.md"
 MARKS = ("<!-- figures: written by `python -m benchmarks --save` -->", "<!-- end of figures -->")
 KUEUE_MARKS = ("<!-- kueue: written by `python -m benchmarks --only kueue --save` -->", "<!-- end of kueue -->")
+DAYS_MARKS = ("<!-- days: written by `python -m benchmarks --only days --save` -->", "<!-- end of days -->")
 REPLAY_MARKS = ("<!-- replay: written by `python -m benchmarks.replay --save` -->", "<!-- end of replay -->")
 PLACEMENT_MARKS = (
     "<!-- placement: written by `python -m benchmarks.placement --save` -->",

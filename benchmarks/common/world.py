@@ -36,6 +36,7 @@ class MeteredStore:
         def metered(*args: Any, **kwargs: Any) -> Any:
             if verb == "begin_pass":
                 self._world.phase = "pass"
+                self._world.passes += 1
             with self._world.meter.step(_step(self._world.phase, verb, args)):
                 answer = called(*args, **kwargs)
             if verb == "transition" and answer:
@@ -60,6 +61,7 @@ class MeteredWorld(_tests_world.World):  # type: ignore[misc, name-defined]
         self.phase = "submit"
         self.ended = 0
         self.invocations = 0
+        self.passes = 0
         self.sagemaker_calls: Counter[str] = Counter()
         super().__init__(dynamodb, rates={"ListTrainingJobs": None}, **options)
         self.sagemaker.meta.events.register("before-call.sagemaker.*", self._note_call)

@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks.common.meter import Cost
 from benchmarks.common.prices import dollars
 from benchmarks.common.table import ReportTable
+from benchmarks.days import tables as days_tables
 from benchmarks.kueue import tables as kueue_tables
 from benchmarks.queue.goals import goals
 
@@ -78,6 +79,8 @@ def make_tables(figures: Figures) -> list[ReportTable]:
     """Return the tables for which there are figures."""
     judged = list(goals(figures))
     made = [ReportTable("Goals", ("goal", "at most", "measured", "met"), judged, EXPECTED["goals"], headline=True)]
+    if "days" in figures:
+        made += days_tables.tables(figures)
     if "kueue" in figures:
         rows = list(kueue_tables.rows(figures))
         made.append(ReportTable(kueue_tables.TITLE, kueue_tables.COLUMNS, rows, kueue_tables.EXPECTED, headline=True))

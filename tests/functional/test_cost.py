@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 from benchmarks.common.engine import engine
-from benchmarks.common.meter import total
+from benchmarks.common.meter import WritesByPartition, total
 from benchmarks.common.requests import request
 from benchmarks.common.world import MeteredWorld, make_table
 from benchmarks.queue.depth import answers
@@ -29,7 +28,6 @@ from trainmaster.domain.jobs.listing import Filter
 from trainmaster.handlers.api.app import build_app
 
 MAX_UNITS = 25
-WRITES = ("PutItem", "UpdateItem", "DeleteItem")
 MAX_WRITE_UNITS = {"alone, text that does not compress": 27}
 """Its audit entry is stored in the transaction of the submission, where each KB counts twice."""
 STORIES = [
@@ -188,27 +186,12 @@ def test_a_tick_of_an_idle_queue_costs_a_write_unit_and_no_more_than_four_read_u
     assert 1 <= tick["read_units"] <= 4
 
 
-def units_by_partition(client):
-    """Count the write units that a client asks for, by partition; every row of these jobs has one kilobyte at most."""
-    units = Counter()
-
-    def note(params, model, **_):
-        actions = params.get("TransactItems", [{model.name: params}] if model.name in WRITES else [])
-        for action in actions:
-            (write,) = action.values()
-            partition = write.get("Item", write.get("Key"))["pk"]["S"].partition("#")[0]
-            units[partition] += 2 if "TransactItems" in params else 1
-
-    client.meta.events.register("provide-client-params.dynamodb.*", note)
-    return units
-
-
 def test_no_partition_of_the_table_bounds_the_rate_of_jobs_before_sagemaker_does():
     """DynamoDB takes 1,000 write units a second for a partition; `STATE` and `WAIT` are one each."""
     with engine() as client:
         make_table(client)
         world, jobs = MeteredWorld(client, pools=f"{P5}=8"), 24
-        units = units_by_partition(client)
+        units = WritesByPartition(client).units
         for number in range(jobs):
             world.submit_request(request(f"job{number:02}", kind=P5, training_seconds=300))
         world.run(6_000, step=5)
