@@ -1,8 +1,8 @@
 """`python -m benchmarks.replay`: replays every trace under the shipped orders and the reference policies.
 
-    python -m benchmarks.replay                                       every trace, 128 GPUs
+    python -m benchmarks.replay                                       every trace, 128 and 64 GPUs, and a small pool
     python -m benchmarks.replay --policy backfill --trace ee9e8c      some of them; the references always run
-    python -m benchmarks.replay --cap 64 --restart-cost 120           other settings
+    python -m benchmarks.replay --cap 96 --restart-cost 120           other settings
     python -m benchmarks.replay --json figures.json                   write the figures
     python -m benchmarks.replay --save                                save the figures, and write the pages
 
@@ -23,7 +23,7 @@ from benchmarks.common import machine
 from benchmarks.common.pages import REPLAY_MARKS
 from benchmarks.common.progress import ProgressBars
 from benchmarks.common.results import add_output_options, report, rewrite_pages
-from benchmarks.replay.runs import CAP, TRACES, WIDTH, Figures, Task, measured, trace
+from benchmarks.replay.runs import CAP, SMALLER_CAP, TRACES, WIDTH, Figures, Task, measured, small_pool, trace
 from benchmarks.replay.tables import REFERENCES, make_tables
 from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES
 from trainmaster.local.replay.runs import POLICIES
@@ -42,7 +42,9 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
             if not options.trace or share in options.trace:
                 for policy in dict.fromkeys((*options.policy, *REFERENCES)):
                     asked = 0 if policy in REFERENCE_POLICIES else options.eta
-                    yield Task(file, share, policy, options.cap, options.restart_cost, questions=asked)
+                    for cap in options.cap:
+                        yield Task(file, share, policy, cap, options.restart_cost, questions=asked)
+                    yield from small_pool(file, share, policy, options.restart_cost, asked)
 
 
 def run_all(options: argparse.Namespace, progress: ProgressBars) -> list[Figures]:
@@ -56,7 +58,7 @@ def run_all(options: argparse.Namespace, progress: ProgressBars) -> list[Figures
     for one in progress.over_cores(measured, ordered, options.processes):
         progress.update(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
         found.append(one)
-    return sorted(found, key=lambda one: (one["trace"], one["vc"], POLICIES.index(one["policy"])))
+    return sorted(found, key=lambda one: (-one["cap"], one["trace"], one["vc"], POLICIES.index(one["policy"])))
 
 
 def _places(options: argparse.Namespace) -> set[tuple[str, str | None]]:
@@ -66,7 +68,7 @@ def _places(options: argparse.Namespace) -> set[tuple[str, str | None]]:
 def speeds(options: argparse.Namespace, progress: ProgressBars) -> list[Figures]:
     """Replay 15,000 jobs as one trace, without parallel replays."""
     progress.begin("speed")
-    wanted = [Task(SPEED_TRACE, None, policy, options.cap, options.restart_cost, SPEED_JOBS) for policy in SHIPPED]
+    wanted = [Task(SPEED_TRACE, None, policy, options.cap[0], options.restart_cost, SPEED_JOBS) for policy in SHIPPED]
     return [measured(task) for task in progress.over(wanted)]
 
 
@@ -80,7 +82,7 @@ def main(arguments: list[str]) -> int:
     with ProgressBars(console) as progress:
         found: Figures = {
             "machine": machine.describe(),
-            "options": {"cap": options.cap, "restart_cost": options.restart_cost},
+            "options": {"cap": options.cap[0], "restart_cost": options.restart_cost},
             "speed": [] if options.no_speed else speeds(options, progress),
             "runs": run_all(options, progress),
         }
@@ -92,7 +94,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.replay", description="Replay real traces.")
     parser.add_argument("--policy", action="append", choices=POLICIES, help="only these, and the references")
     parser.add_argument("--trace", action="append", help="only these clusters (vc)")
-    parser.add_argument("--cap", type=int, default=CAP, help="GPUs")
+    parser.add_argument("--cap", type=int, action="append", help="GPUs; several times for several pools")
     parser.add_argument("--restart-cost", type=float, default=RESTART_SECONDS, help="seconds")
     parser.add_argument("--eta", type=int, default=QUESTIONS, help="number of jobs whose estimated start is recorded")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
@@ -100,6 +102,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     add_output_options(parser)
     options = parser.parse_args(arguments)
     options.policy = options.policy or list(SHIPPED)
+    options.cap = options.cap or [CAP, SMALLER_CAP]
     return options
 
 

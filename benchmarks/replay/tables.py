@@ -20,16 +20,18 @@ NAMED = ("ee9e8c", "cluster02")
 BUSY = ("ee9e8c", "7f04ca", "cluster02", "cluster03")
 """Traces whose jobs wait long under skip-ahead on 128 GPUs."""
 GITTINS, BACKFILL = "gittins", "backfill"
-WORST = "worst5_wait_large_s"
+WORST, WORST_OF_ALL = "worst5_wait_large_s", "worst5_wait_s"
 MAX_RATIO_TO_SKIP, MAX_MEAN_RATIO_TO_SKIP, MAX_RATIO_TO_EASY = 1.05, 0.70, 1.10
 MAX_WORST_RATIO, SHORT_WORST_SECONDS = 1.15, 36 * 3_600
+MAX_WORST_RATIO_OF_BACKFILL = 1.25
 MAX_LOST, MAX_PREEMPTIONS = 0.012, 2
 MAX_WALL_SECONDS = 60
 MIN_ETA_INSIDE, MIN_ASKED = 0.80, 20
 EXPECTED = {
     "goals": (
         "JCT is the job completion time, from submission to end. Ratios are the same on any machine; the replay time "
-        "is that of this machine. All traces have one setting. The worst 5% are those large jobs that waited longest. "
+        "is that of this machine. All traces have one setting. The worst 5% are those large jobs that waited longest, or "
+        "those of all jobs where none is large. "
         "Estimates are judged where at least 20 jobs were asked for."
     ),
     "traces": (
@@ -52,7 +54,7 @@ Figures = dict[str, Any]
 
 def make_tables(found: Figures) -> list[ReportTable]:
     """Return the tables for which there are figures."""
-    by_trace = _by_trace(found["runs"])
+    by_trace = _by_trace(found["runs"], found.get("options", {}).get("cap"))
     columns = (
         *("trace", "jobs", "load", "policy", "avg JCT", "relative to skip"),
         *("avg wait 8+", "p99 wait 8+", "relative to EASY", "worst 5% wait 8+", "relative to EASY"),
@@ -103,27 +105,21 @@ def estimates_table(runs: Sequence[Figures]) -> ReportTable:
     )
 
 
-def _by_trace(runs: Sequence[Figures]) -> dict[str, dict[str, Figures]]:
-    """Group the runs by cluster and policy."""
+def _by_trace(runs: Sequence[Figures], usual_cap: int | None = None) -> dict[str, dict[str, Figures]]:
+    """Group the runs by cluster, with its GPUs if they are not the usual ones, and policy."""
     result: dict[str, dict[str, Figures]] = {}
     for one in runs:
-        result.setdefault(one["vc"], {})[one["policy"]] = one
+        name = one["vc"] if usual_cap in (None, one["cap"]) else f"{one['vc']}, {one['cap']} GPUs"
+        result.setdefault(name, {})[one["policy"]] = one
     return result
 
 
 def _goals(found: Figures, by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:
     named = {vc: by_trace[vc] for vc in NAMED if vc in by_trace}
     yield from _gittins_goals({vc: runs for vc, runs in by_trace.items() if GITTINS in runs})
-    for vc, runs in named.items():
+    for vc, runs in by_trace.items():
         if BACKFILL in runs:
-            yield _goal(
-                f"{BACKFILL}, {vc}: avg JCT relative to EASY",
-                MAX_RATIO_TO_EASY,
-                _ratio(runs, BACKFILL, EASY, "avg_jct_s"),
-            )
-            yield _goal(
-                f"{BACKFILL}, {vc}: p99 wait 8+ relative to EASY", 1, _ratio(runs, BACKFILL, EASY, "p99_wait_large_s")
-            )
+            yield from _backfill_goals(vc, runs)
     for vc, runs in by_trace.items():
         for policy, one in runs.items():
             if (vc in named or policy == GITTINS) and one.get("eta_asked", 0) >= MIN_ASKED:
@@ -132,6 +128,14 @@ def _goals(found: Figures, by_trace: dict[str, dict[str, Figures]]) -> Iterator[
                 )
     for one in found["speed"]:
         yield _goal(f"{one['policy']}: seconds to replay {one['jobs']:,} jobs", MAX_WALL_SECONDS, one["wall_s"])
+
+
+def _backfill_goals(vc: str, runs: dict[str, Figures]) -> Iterator[Sequence[str]]:
+    ratio = _ratio(runs, BACKFILL, EASY, "avg_jct_s")
+    yield _goal(f"{BACKFILL}, {vc}: avg JCT relative to EASY", MAX_RATIO_TO_EASY, ratio)
+    name, jobs = (WORST_OF_ALL, "wait") if runs[BACKFILL].get(WORST) is None else (WORST, "wait 8+")
+    worst = _ratio(runs, BACKFILL, EASY, name)
+    yield _goal(f"{BACKFILL}, {vc}: worst 5% {jobs} relative to EASY", MAX_WORST_RATIO_OF_BACKFILL, worst)
 
 
 def _gittins_goals(by_trace: dict[str, dict[str, Figures]]) -> Iterator[Sequence[str]]:

@@ -18,7 +18,7 @@ from trainmaster.client.api.client import ApiClient
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.ceilings import Ceilings
 from trainmaster.domain.capacity.units import Pool
-from trainmaster.domain.policy.settings import Policy, Share
+from trainmaster.domain.policy.settings import Order, Policy, Share
 from trainmaster.service.restoring.export import export_page
 
 ADMIN = "arn:aws:sts::111122223333:assumed-role/admin/ada"
@@ -105,6 +105,15 @@ def test_an_import_has_the_same_queue(old, new, tmp_path):
         old.memory.settings().pools,
         old.memory.settings().policy,
     )
+
+
+def test_an_export_with_the_old_name_of_an_order_is_imported(old, new, tmp_path):
+    document = exported(old)
+    document["settings"]["order"] = "least-attained-service"
+    assert imported(new, document, tmp_path).exit_code == 0
+    assert new.memory.settings().policy.order is Order.GITTINS
+    again = json.loads(imported(new, document, tmp_path, "--json").stdout)
+    assert again["settingsChange"] is False, "both names are one order"
 
 
 def test_an_import_is_audited_as_that_of_the_admin(old, new, tmp_path):

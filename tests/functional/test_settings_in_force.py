@@ -17,7 +17,7 @@ from any_policies import CAP, policies
 from api_world import RESEARCH, ApiWorld
 from builders import G5, P5, ROLE, a_pool, a_request, pools_of
 from trainmaster.domain.policy.document import settings_document
-from trainmaster.domain.policy.settings import Budget, Policy, Share
+from trainmaster.domain.policy.settings import Budget, Order, Policy, Share
 from trainmaster.handlers.models.settings import Settings, SettingsInForce
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "reference" / "settings.md").read_text()
@@ -54,6 +54,13 @@ def test_settings_from_get_can_be_put(world):
     world.put("/settings", {**TWO_SHARES, "order": "fair"})
     got = world.get("/settings").body
     assert world.put("/settings", got).body == {**got, "version": got["version"] + 1}
+
+
+def test_the_old_name_of_an_order_is_accepted_and_returned_as_the_new_one(world):
+    reply = world.put("/settings", {"order": "least-attained-service"})
+    assert (reply.status, reply.body["order"]) == (200, "gittins")
+    assert world.get("/settings").body["order"] == "gittins"
+    assert world.memory.begin_pass().policy.order is Order.GITTINS
 
 
 def test_a_version_that_is_not_in_force_any_more_is_refused(world):

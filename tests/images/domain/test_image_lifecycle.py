@@ -137,7 +137,6 @@ def test_regions_are_not_booked_and_the_end_is_not_charged():
     found = booked(Records(), half, ended, b.a_metered_policy("default"), {})
     assert found.usage.accounts == {}
     assert found.history.startups == {}
-    assert found.history.waits == {}
     assert all(kind.startswith(OTHER_KINDS) for kind in found.history.kinds)
 
 
@@ -157,9 +156,7 @@ def test_image_jobs_teach_nothing_about_training_jobs_and_push_none_of_them_out(
 
 
 def test_a_budget_that_is_spent_by_training_jobs_is_not_used_by_image_jobs():
-    """Nor do those that hold many requests count as large jobs, whose waits are remembered."""
     job = a_running_image(load=400)
     ended = must(lifecycle.observe(job, b.an_observation(job, status=Status.COMPLETED), b.at(86_400)))
     records = booked(Records(), job, ended, b.a_metered_policy("default"), {})
-    assert records.history.waits == {}
     assert records.usage.faded("default", b.at(86_400), Policy().usage_half_life) == 0

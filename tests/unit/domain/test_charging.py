@@ -105,7 +105,6 @@ def test_a_job_that_was_resized_teaches_how_long_it_would_have_run_at_its_least_
     ended = completed(bigger, 1_200)
     history = learned((job, bigger), (bigger, ended)).history
     assert history.run_time(job, 0.0, 0.5) == pytest.approx(600 + 4 * 600, rel=0.25)
-    assert list(history.waits) == [0], "it has never waited"
 
 
 def test_the_start_of_an_attempt_that_was_resized_is_learned_as_any():

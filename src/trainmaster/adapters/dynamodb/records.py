@@ -110,7 +110,6 @@ def _history(history: History) -> dict[str, Any]:
     return {
         "kinds": [[kind, *_pairs(_cut(sketch))] for kind, sketch in history.kinds.items()],
         "startups": {types: round(seconds, 1) for types, seconds in history.startups.items()},
-        "waits": _pairs(history.waits),
         **({"pauses": {hook: round(seconds, 1) for hook, seconds in history.pauses.items()}} if history.pauses else {}),
         **({"curves": {kind: _curve(known) for kind, known in history.curves.items()}} if history.curves else {}),
         "restarts": [_short(round(history.restarts.worked, 1)), _short(round(history.restarts.restarts, 1))],
@@ -127,10 +126,9 @@ def _read_curve(serial: float, communication: float, jobs: float, *_: Any) -> Ki
 
 def _read_history(values: Mapping[str, Any]) -> History:
     kinds = {kind: _read_sketch(numbers) for kind, *numbers in values.get("kinds", [])}
-    waits = dict(_read_pairs(values.get("waits", [])))
     curves = {kind: _read_curve(*numbers) for kind, numbers in values.get("curves", {}).items()}
     restarts = RestartCost(*map(float, values.get("restarts", [])[:2]))
-    return History(kinds, values.get("startups", {}), waits, values.get("pauses", {}), curves, restarts)
+    return History(kinds, values.get("startups", {}), values.get("pauses", {}), curves, restarts)
 
 
 def _cut(sketch: Sketch) -> dict[int, int]:

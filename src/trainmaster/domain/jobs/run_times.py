@@ -39,11 +39,6 @@ RESTART_SECONDS = 300.0
 RESTARTS_FADE = 0.999
 """Factor by which each end of an attempt reduces what was counted before; about the last thousand attempts count."""
 
-LARGE = 8
-"""Accelerators from which a job counts as large: a whole instance and more."""
-MIN_WAIT = 60.0
-"""Seconds: shorter waits are one bucket; there are four for each doubling above."""
-
 MAX_OTHER_KINDS = 16
 """The same of other kinds of jobs as `MAX_KINDS`."""
 _WIDEST = frozenset({ALL, OTHER_KINDS})
@@ -99,11 +94,6 @@ EDGES = (0.0, *(FIRST_EDGE * 2 ** (bucket / PER_OCTAVE) for bucket in range(BUCK
 """Edges of the buckets in seconds, ascending."""
 
 
-def wait_bucket(seconds: float) -> int:
-    """Return the bucket of a wait; a few dozen buckets cover years."""
-    return 0 if seconds <= MIN_WAIT else 1 + math.floor(4 * math.log2(seconds / MIN_WAIT))
-
-
 @dataclass(frozen=True, slots=True)
 class RestartCost:
     """GPU-seconds of attempts, by which the order `gittins` limits restarts.
@@ -139,7 +129,6 @@ class History:
     Attributes:
         kinds: run times.
         startups: seconds from the start's decision to instances at work, smoothed, by instance types.
-        waits: number of ended large jobs by the bucket of their time without work (`wait_bucket`).
         pauses: seconds that a resize costs a job, smoothed, by hook (`elastic.Hook`).
         curves: how elastic jobs that reported their speed scale, by class.
         restarts: GPU time of ended attempts, and of the restarts that their preemptions cost.
@@ -147,7 +136,6 @@ class History:
 
     kinds: Mapping[str, Sketch] = field(default_factory=dict)
     startups: Mapping[str, float] = field(default_factory=dict)
-    waits: Mapping[int, int] = field(default_factory=dict)
     pauses: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, KindCurve] = field(default_factory=dict)
     restarts: RestartCost = NO_COST
@@ -156,11 +144,9 @@ class History:
 
     def after(self, job: Job, gpus: int = 1) -> History:
         """Return the history after an attempt on this many accelerators, and possibly its job, has ended."""
-        waits = self._waits_after(job) if gpus >= LARGE else self.waits
         return History(
             self._kinds_after(job),
             self._startups_after(job),
-            waits,
             self.pauses,
             self._curves_after(job),
             self._restarts_after(job, gpus),
@@ -198,18 +184,6 @@ class History:
                 parts.append((own, known.curve))
                 trust, jobs = trust - own, max(jobs, known.jobs)
         return KindCurve(mixed((*parts, (trust, LINEAR))), jobs)
-
-    @property
-    def large(self) -> int:
-        """The number of ended large jobs."""
-        return sum(self.waits.values())
-
-    def waited_longer(self, seconds: float) -> float:
-        """Return how many large jobs waited longer; within a bucket they are assumed to be spread evenly."""
-        bucket = wait_bucket(seconds)
-        lower, upper = MIN_WAIT * 2 ** ((bucket - 1) / 4), MIN_WAIT * 2 ** (bucket / 4)
-        part = min(max((upper - seconds) / (upper - lower), 0.0), 1.0) if bucket else 1.0
-        return sum(n for at, n in self.waits.items() if at > bucket) + part * self.waits.get(bucket, 0)
 
     def run_time(self, job: Job, elapsed: float, quantile: float) -> float | None:
         """Return the job's total run time in seconds at this quantile, given that it has run `elapsed` seconds.
@@ -270,23 +244,6 @@ class History:
         known = [(self.kinds[kind].tail, 0.0 if kind in _WIDEST else ENOUGH) for kind in kinds if kind in self.kinds]
         self._tails[kinds] = known
         return known
-
-    def long_wait(self, fraction: float) -> float | None:
-        """Return the quantile of waits of ended large jobs in seconds; None if too few have ended."""
-        wanted, seen = fraction * self.large, 0.0
-        if self.large < ENOUGH:
-            return None
-        for bucket in sorted(self.waits):
-            seen += self.waits[bucket]
-            if seen >= wanted:
-                return MIN_WAIT * float(2 ** (bucket / 4)) if bucket else 0.0
-        return None
-
-    def _waits_after(self, job: Job) -> Mapping[int, int]:
-        if job.state not in ENDED or job.ended_at is None:
-            return self.waits
-        bucket = wait_bucket((job.ended_at - job.entry_time).total_seconds() - job.at_work)
-        return {**self.waits, bucket: self.waits.get(bucket, 0) + 1}
 
     def _kinds_after(self, job: Job) -> Mapping[str, Sketch]:
         seconds = job.worked

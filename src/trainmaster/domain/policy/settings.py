@@ -371,7 +371,7 @@ class Policy:
             "Number of the first blocked jobs of a pool that get a reservation (Flux, `reservation-depth`).",
             maximum=MAX_RESERVATIONS,
         ),
-    ] = 1
+    ] = 4
     patience: Annotated[
         timedelta,
         _period("Wait after which a job goes first within its priority and gets a reservation, in any order."),

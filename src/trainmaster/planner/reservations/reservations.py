@@ -172,9 +172,11 @@ class Reservations:
         self, pool: str, count: int, since: datetime, duration: timedelta, available: Callable[[str], int]
     ) -> datetime | None:
         """Return the same for one pool: walk over its changes, and start again after every dip."""
-        free = available(pool)
+        free, changes = available(pool), self._changes.get(pool, [])
         candidates = since if free >= count else None
-        for when, steps in groupby(sorted(self._changes.get(pool, ())), key=itemgetter(0)):
+        # In place, since the next reservation of the pool finds nearly all of them sorted.
+        changes.sort()
+        for when, steps in groupby(changes, key=itemgetter(0)):
             if candidates is not None and when >= candidates + duration:
                 return candidates
             free += sum(change for _, change in steps)

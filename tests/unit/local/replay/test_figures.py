@@ -31,6 +31,7 @@ def test_the_figures_of_a_run_done_by_hand():
     assert found["p99_jct_s"] == 110 + 0.99 * 100
     assert found["avg_wait_s"] == (10 + 130) / 2
     assert found["avg_wait_large_s"] == found["p99_wait_large_s"] == found["worst5_wait_large_s"] == 130
+    assert found["worst5_wait_s"] == 130
     assert found["utilization"] == pytest.approx((200 + 640) / (8 * 210), abs=1e-6)
     assert found["preemptions_per_job"] == 0.5
     assert found["lost_fraction"] == pytest.approx(240 / (200 + 880), abs=1e-6)

@@ -12,7 +12,7 @@ from trainmaster.local.replay.report.results import JobResult, makespan
 LARGE = 8
 """GPUs of the smallest large job: a whole machine of the largest types."""
 WORST = 0.05
-"""Part of the large jobs, those that waited longest, whose mean wait is reported: one job alone does not decide it."""
+"""Part of the jobs, those that waited longest, whose mean wait is reported: one job alone does not decide it."""
 _CLASSES = ((1, 1, "1"), (2, 7, "2-7"), (8, 31, "8-31"), (32, None, "32+"))
 
 
@@ -30,6 +30,7 @@ def figures(results: Sequence[JobResult], cap: int) -> dict[str, Any]:
         **_times("jct", [each.jct for each in results]),
         **_times("wait", [each.wait for each in results]),
         **_times("wait_large", [each.wait for each in large]),
+        "worst5_wait_s": _round(mean_of_worst([each.wait for each in results], WORST)),
         "worst5_wait_large_s": _round(mean_of_worst([each.wait for each in large], WORST)) if large else None,
         "utilization": _round(work / (cap * span), 6) if span else 0.0,
         "makespan_s": _round(span),
