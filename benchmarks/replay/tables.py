@@ -30,9 +30,8 @@ MIN_ETA_INSIDE, MIN_ASKED = 0.80, 20
 EXPECTED = {
     "goals": (
         "JCT is the job completion time, from submission to end. Ratios are the same on any machine; the replay time "
-        "is that of this machine. All traces have one setting. The worst 5% are those large jobs that waited longest, or "
-        "those of all jobs where none is large. "
-        "Estimates are judged where at least 20 jobs were asked for."
+        "is that of this machine. All traces have one setting. The worst 5% are those large jobs that waited longest, "
+        "or those of all jobs where none is large. Estimates are judged where at least 20 jobs were asked for."
     ),
     "traces": (
         "Where the load is low, jobs hardly wait and all ratios are near 1. Where it is high, skip-ahead has a "

@@ -70,9 +70,11 @@ class TestWhoIsInTheWay:
         assert story["jobsInTheWay"] == 12
 
     def test_reserved_units_are_listed(self):
-        world = a_world(running("a", 4, now=NOW), a_job("waits", units={P5: 3}), a_job("next", entry_time=at(5)))
+        behind = (a_job(f"next{n}", entry_time=at(n)) for n in range(1, 5))
+        world = a_world(running("a", 4, now=NOW), a_job("waits", units={P5: 3}), *behind)
         assert why(world, "waits")["reserved"] == {"instances": {P5: 3}, "at": "2026-11-22T12:00:00Z"}
-        assert why(world, "next")["reserved"] is None
+        assert why(world, "next3")["reserved"] == {"instances": {P5: 1}, "at": "2026-11-23T12:00:00Z"}
+        assert why(world, "next4")["reserved"] is None, "four are reserved for"
 
 
 class TestWhatWouldHelp:

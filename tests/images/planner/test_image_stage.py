@@ -168,7 +168,7 @@ def test_a_large_image_is_not_starved_by_small_ones():
     queue = a_queue(active=active, waiting=waiting, records=Records(history=history))
     assert started(queue) == []
     assert isinstance(reason_of(queue, "small0"), ReservedForOther)
-    assert [each.job for each in plan_of(queue).reservations] == ["large"]
+    assert [each.job for each in plan_of(queue).reservations] == ["large", "small0", "small1", "small2"]
 
 
 def test_image_jobs_and_training_jobs_wait_for_nothing_of_each_other():
