@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.batch.hook import route_batch
     from trainmaster.client.batch.training_queue import TrainingQueue
+    from trainmaster.client.running import JobFailed, job_facts, run_job
     from trainmaster.client.sdk.bypass import QueueBypassWarning
     from trainmaster.client.sdk.elastic import ElasticOptions
     from trainmaster.client.sdk.hook import route_to_queue
@@ -28,14 +29,17 @@ __all__ = [
     "Continuous",
     "ElasticOptions",
     "Integer",
+    "JobFailed",
     "Objective",
     "QueueBypassWarning",
     "QueueSession",
     "Sweep",
     "TrainingQueue",
     "__version__",
+    "job_facts",
     "route_batch",
     "route_to_queue",
+    "run_job",
     "sweep_of_tuning_job",
 ]
 
@@ -45,13 +49,16 @@ _HOMES = {
     "Continuous": "trainmaster.client.sweeps.space",
     "ElasticOptions": "trainmaster.client.sdk.elastic",
     "Integer": "trainmaster.client.sweeps.space",
+    "JobFailed": "trainmaster.client.running",
     "Objective": "trainmaster.client.sweeps.sweep",
     "QueueBypassWarning": "trainmaster.client.sdk.bypass",
     "QueueSession": "trainmaster.client.sdk.session",
     "Sweep": "trainmaster.client.sweeps.sweep",
     "TrainingQueue": "trainmaster.client.batch.training_queue",
+    "job_facts": "trainmaster.client.running",
     "route_batch": "trainmaster.client.batch.hook",
     "route_to_queue": "trainmaster.client.sdk.hook",
+    "run_job": "trainmaster.client.running",
     "sweep_of_tuning_job": "trainmaster.client.sweeps.tuning_job",
 }
 

@@ -124,6 +124,11 @@ def looks_ended(description: dict[str, Any], job: JobView) -> bool:
     return status != "Stopping" or job["jobState"] in ("preempting", *WAITING)
 
 
+def model_location(job: JobDetailView) -> str:
+    """Return the S3 URI of a training job's model; empty before the job has completed."""
+    return _artifacts(_with_defaults(job["jobDetails"], job), job)
+
+
 def _with_defaults(request: dict[str, Any], job: JobDetailView) -> dict[str, Any]:
     """Return the members of a request with what SageMaker fills in."""
     description = _DEFAULTS | request
