@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { HOUR, MINUTE } from "../../src/trainmaster/console/static/lib/time.js";
 import { awsLinks, facts, headline as jobHeadline, next, strip, ticks } from "../../src/trainmaster/console/static/views/job.js";
 import * as nowPage from "../../src/trainmaster/console/static/pages/now.js";
-import { changes, headline, nextStart, poolFigures, troubles } from "../../src/trainmaster/console/static/views/now.js";
+import { changes, headline, nextStart, paused, poolFigures, troubles } from "../../src/trainmaster/console/static/views/now.js";
 import { answered, appliesTo, boundsOf, consequence, PAGE, readsOf, reasonText, sections } from "../../src/trainmaster/console/static/views/queue.js";
 import { axisSpan, poolSegments, scale, startRange, tints, usedBy } from "../../src/trainmaster/console/static/views/scale.js";
 import { attempt, iso, job, NOW, P5, page, pool } from "./cases.mjs";
@@ -197,5 +197,15 @@ test("the page Now tells the counts before it has the jobs", () => {
   assert.deepEqual(nowPage.reads().slice(0, nowPage.needed), ["/shares"]);
   const used = { shares: [{ name: "a", running: 2, waiting: 3 }], pools: [], more: false };
   const words = (/** @type {any} */ node) => (Array.isArray(node) ? node.map(words).join(" ") : node?.props ? words(node.props.children) : (node ?? ""));
-  assert.match(words(nowPage.View({ values: [used, undefined, undefined, undefined], now: 0 })), /^2 jobs run, 3 wait\..*Reading/);
+  assert.match(words(nowPage.View({ values: [used, undefined, undefined, undefined, undefined], now: 0 })), /^2 jobs run, 3 wait\..*Reading/);
+});
+
+test("a paused manager needs attention", () => {
+  const now = Date.parse("2026-11-21T12:00:00Z");
+  const pause = { at: "2026-11-21T11:00:00Z", by: "arn:aws:sts::111122223333:assumed-role/admins/ada", reason: "restore." };
+  const [{ tone, job, text }] = paused({ pause }, now);
+  assert.deepEqual([tone, job], ["bad", ""]);
+  assert.match(text, /^The manager is paused since .+ by ada: restore\. No job starts until an admin resumes it with trainmaster resume\.$/);
+  assert.doesNotMatch(paused({ pause: { ...pause, by: "" } }, now)[0].text, / by /);
+  assert.deepEqual([...paused({ pause: null }, now), ...paused(undefined, now)], []);
 });

@@ -53,6 +53,7 @@ ROUTES: Final = (
     Route("PATCH", ("pools", NAME), changes=True),
     Route("DELETE", ("pools", NAME), frozenset({"force", "version"}), changes=True),
     Route("GET", ("usage",), frozenset({"from", "to", "by", "cursor"})),
+    Route("GET", ("manager",)),
     Route("GET", ("settings",)),
     Route("GET", ("audit",), _LISTED | {"since", "until", "job", "who", "action"}),
     Route("GET", ("openapi.json",)),

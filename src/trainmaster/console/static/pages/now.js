@@ -6,7 +6,7 @@ import { clock, duration } from "../lib/time.js";
 import { ACTIVE, counted, demandText, ENDED } from "../lib/words.js";
 import { Legend, PoolBar, RangeBar } from "../parts/bars.js";
 import { Empty, JobLink, Time } from "../parts/small.js";
-import { changes, headline, nextStart, poolFigures, troubles, upcoming } from "../views/now.js";
+import { changes, headline, nextStart, paused, poolFigures, troubles, upcoming } from "../views/now.js";
 import { axisSpan, inOrder, poolSegments, usedBy } from "../views/scale.js";
 
 const FIRST = 50;
@@ -20,23 +20,24 @@ export const reads = () => [
   readPath("/queue", { limit: FIRST }),
   readPath("/jobs", { state: ACTIVE.join(), limit: FIRST }),
   readPath("/jobs", { state: ENDED.join(), limit: FIRST }),
+  readPath("/manager"),
 ];
 export const needed = 1;
 
 /** @param {{values: any[], now: number}} props */
-export function View({ values: [used, queue, active, ended], now }) {
+export function View({ values: [used, queue, active, ended, manager], now }) {
   if (!queue || !active || !ended) return html`<header class="headline" aria-busy="true"><h1>${headline(used)}</h1><p class="lead muted">Reading the pools and the first jobs …</p></header>`;
   const shares = used.shares.map((/** @type {any} */ share) => share.name);
   const pools = /** @type {import("../lib/types.js").Pool[]} */ (inOrder(queue.pools));
   const bars = pools.map((/** @type {any} */ pool) => poolSegments(pool, usedBy(used, pool.name)));
   const soon = upcoming(queue).slice(0, MOST_NEXT);
   const span = axisSpan(soon, now);
-  const wrong = troubles(queue, ended.jobs, now);
+  const wrong = [...paused(manager, now), ...troubles(queue, ended.jobs, now)];
   const recent = changes([...active.jobs, ...queue.jobs, ...ended.jobs], now);
   return html`
     <header class="headline">
       <h1>${headline(used)}</h1>
-      <p class="lead">${nextStart(queue, now)}</p>
+      <p class="lead">${manager?.pause ? "No job starts: the manager is paused." : nextStart(queue, now)}</p>
     </header>
     ${wrong.length > 0 && html`<section class="trouble" aria-labelledby="trouble">
       <h2 id="trouble">Needs attention</h2>

@@ -1,7 +1,7 @@
 // The page Now as values: sentences, changes of the last hour, and what needs attention.
 
 import { clock, HOUR, moment, spoken } from "../lib/time.js";
-import { count, counted, NEVER, stateOf, unitsText } from "../lib/words.js";
+import { count, counted, NEVER, person, stateOf, unitsText } from "../lib/words.js";
 
 /** @typedef {import("../lib/types.js").Job} Job */
 /** @typedef {import("../lib/types.js").JobsPage} JobsPage */
@@ -91,6 +91,17 @@ export function troubles(queue, ended, now) {
     ...closed.map((pool) => ({ tone: "warn", job: "", text: `Pool ${pool.name} is ${pool.state}.` })),
     ...ending.map((pool) => ({ tone: "warn", job: "", text: `The capacity of ${pool.name} ends ${moment(pool.endsAt ?? "", now)}.` })),
   ];
+}
+
+/**
+ * Return that the manager is paused, if it is known to be.
+ * @param {{pause: {at: string, by: string, reason: string} | null} | undefined} manager @param {number} now @returns {Trouble[]}
+ */
+export function paused(manager, now) {
+  if (!manager?.pause) return [];
+  const { at, by, reason } = manager.pause;
+  const whose = by ? ` by ${person(by)}` : "";
+  return [{ tone: "bad", job: "", text: `The manager is paused since ${clock(at, now)}${whose}: ${reason.replace(/\.$/, "")}. No job starts until an admin resumes it with trainmaster resume.` }];
 }
 
 /** Return the pool's figures in words. @param {import("../lib/types.js").Pool} pool */
