@@ -96,6 +96,15 @@ class Reprioritize(Act):
 
 
 @dataclass(frozen=True, repr=False)
+class Scale(Act):
+    """A user changes the size bounds of an elastic job."""
+
+    name: str = ""
+    least: int = 1
+    most: int = 1
+
+
+@dataclass(frozen=True, repr=False)
 class ConsoleStop(Act):
     """A person stops the job's open training job in the SageMaker console."""
 

@@ -35,6 +35,7 @@ from trainmaster.domain.elastic.rendezvous import Control, Node, RendezvousState
 from trainmaster.domain.errors import TrainmasterError
 from trainmaster.domain.jobs.job import ENDED, WAITING, Job
 from trainmaster.domain.policy.document import policy_of
+from trainmaster.domain.requests.elastic.size_change import SizeBounds
 from trainmaster.handlers.manager import consume, metrics
 from trainmaster.local.memory.rendezvous import MemoryRendezvousControl
 from trainmaster.local.memory.store import MemoryStore
@@ -449,6 +450,9 @@ class Day:
     def _act_Reprioritize(self, act: acts.Reprioritize) -> None:  # noqa: N802
         change(self.api, ADA, act.name, priority=act.priority)
         self.oracle.prioritize(act.name, act.priority)
+
+    def _act_Scale(self, act: acts.Scale) -> None:  # noqa: N802
+        change(self.api, ADA, act.name, bounds=SizeBounds(act.least, act.most))
 
     def _act_ConsoleStop(self, act: acts.ConsoleStop) -> None:  # noqa: N802
         name = self._open_training_job(act.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -108,6 +108,7 @@ class _Teller:
             told += self._rush(configuration)
         told += self._people() + self._admins(configuration) + self._others(configuration) + self._faults()
         told += self._strangers()
+        told += self._scales(told)
         return Story(self._seed, configuration, tuple(sorted(told, key=lambda act: act.at)), self._end / 3600)
 
     # -- plain days ------------------------------------------------------------------------------------------------
@@ -340,6 +341,15 @@ class _Teller:
                 start = self._soon(at)
                 told += [acts.Hold(start, name), acts.Hold(start + rng.choice((60.0, 1800.0)), name, hold=False)]
         return told
+
+    def _scales(self, told: Iterable[Act]) -> list[Act]:
+        """Return changes of the bounds of elastic jobs, while they wait, run or are resized."""
+        rng, found = self._rng, list[Act]()
+        for act in told:
+            for _ in range(rng.choice((0, 1, 2))) if isinstance(act, acts.Submit) and act.hook else ():
+                least, most = sorted((rng.randint(1, 4), rng.randint(1, 4)))
+                found.append(acts.Scale(self._soon(act.at), act.name, least, most))
+        return found
 
     def _admins(self, configuration: Configuration) -> list[Act]:
         rng, told = self._rng, list[Act]()
