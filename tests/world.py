@@ -306,7 +306,7 @@ class World:
         self.notifies = notifies
         self.bus, self.topic = FakeBus(self.faults), FakeTopic(self.faults)
         self.step_functions = step_functions
-        self.states = FakeStates(self.faults, self.clock.now)
+        self.fake_states = FakeStates(self.faults, self.clock.now)
         self.pools = pools
         self.policy = policy or Policy(reservation_timeout=timedelta(minutes=20))
         self.queue = WakeQueue(self.clock.now)
@@ -366,7 +366,7 @@ class World:
 
     def settle(self) -> None:
         """Deliver all that is due now."""
-        self.states.expire()
+        self.fake_states.expire()
         self._tick()
         for item in sorted(item for item in self.due if item[0] <= self.clock.now()):
             self.due.remove(item)
@@ -426,7 +426,7 @@ class World:
         application.__dict__["publisher"] = self.queue
         application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
         application.__dict__["training"] = SageMakerLauncher(self.sagemaker, QUEUE)
-        application.__dict__["tasks"] = StepFunctions(lambda: self.states, self.sleep)
+        application.__dict__["tasks"] = StepFunctions(lambda: self.fake_states, self.sleep)
         application.__dict__["outbox"] = self.outbox_of(application)
         application.__dict__["checkpoints"] = self
         application.__dict__["rendezvous"] = self.rendezvous

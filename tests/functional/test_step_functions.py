@@ -50,7 +50,7 @@ class StatesWorld(World):
     def execute(self, execution: str, heartbeat: int | None = None, tries: int = 4, **payload: Any) -> Task:
         """Run a state with `Retry`: an invocation that fails is a new attempt of the task, with another token."""
         for _ in range(tries):
-            task = self.states.start(execution, heartbeat, **payload)
+            task = self.fake_states.start(execution, heartbeat, **payload)
             try:
                 self.invoke_task(task)
             except (Killed, ServiceError):
@@ -76,7 +76,7 @@ def outcome(world: StatesWorld, task: Task, seconds: int = 3_000) -> tuple[str, 
         if task.outcome is not None:
             return task.outcome
         world.run(30, step=10)
-    raise AssertionError(world.states.tasks)
+    raise AssertionError(world.fake_states.tasks)
 
 
 def left(world: StatesWorld) -> list[object]:
@@ -205,7 +205,7 @@ def test_throttled_heartbeats_are_repeated_with_the_next_tick():
     world = a_world()
     world.submit("first", training_seconds=3_600)
     task = world.execute("run-1", heartbeat=180, Request=asked("job1", training_seconds=20))
-    beat, refused = world.states.send_task_heartbeat, []
+    beat, refused = world.fake_states.send_task_heartbeat, []
 
     def throttled(**arguments: Any) -> None:
         if len(refused) % 2:
@@ -215,7 +215,7 @@ def test_throttled_heartbeats_are_repeated_with_the_next_tick():
             refused.append(True)
             raise ServiceError("throttled")
 
-    world.states.send_task_heartbeat = throttled  # type: ignore[method-assign]
+    world.fake_states.send_task_heartbeat = throttled  # type: ignore[method-assign]
     world.run(1_200, step=30)
     assert task.outcome is None
     assert task.beats >= 4
@@ -232,7 +232,7 @@ def test_stopping_the_execution_cancels_the_job(state):
     task = world.execute("run-1", Request=asked("job1", training_seconds=3_000), Queue=queue)
     world.run(60, step=10)
     assert world.job("job1").state == {"waits": "pending", "is held": "held", "runs": "running"}[state]
-    world.states.stop("run-1")
+    world.fake_states.stop("run-1")
     world.run(130, step=10)
     assert world.job("job1").state == ("stopped" if state == "runs" else "cancelled")
     assert "its execution waits no longer" in json.dumps([line.reason for line in world.job("job1").history])
@@ -279,7 +279,7 @@ def test_a_job_of_another_caller_is_never_taken_over():
     world = a_world()
     first = world.execute("run-1", Request=asked("job1", training_seconds=900))
     first.outcome = ("Lambda.Unknown", None)
-    world.states.role = ROLE_OF_STATES.replace("nightly", "other")
+    world.fake_states.role = ROLE_OF_STATES.replace("nightly", "other")
     second = world.execute("run-2", Request=asked("job1", training_seconds=900))
     assert second.outcome is not None
     assert second.outcome[0] == "SageMaker.ResourceInUseException"
@@ -297,8 +297,8 @@ def test_a_job_that_a_person_submitted_is_never_taken_over():
 @pytest.mark.parametrize("change", ["execution", "request", "unknown"])
 def test_nobody_can_act_for_an_execution_that_has_no_such_task(change):
     world = a_world()
-    victim = world.states.start("run-1", Request=asked("job1"))
-    mine = world.states.start("run-2", Request=asked("job1"))
+    victim = world.fake_states.start("run-1", Request=asked("job1"))
+    mine = world.fake_states.start("run-2", Request=asked("job1"))
     forged = dict(mine.payload)
     if change == "execution":
         forged["Execution"] = victim.execution
@@ -312,16 +312,16 @@ def test_nobody_can_act_for_an_execution_that_has_no_such_task(change):
 
 def test_a_task_that_its_history_does_not_show_at_once_is_read_again():
     world = a_world()
-    world.states.hidden = 2
+    world.fake_states.hidden = 2
     task = world.execute("run-1", Request=asked("job1", training_seconds=20))
     assert outcome(world, task)[0] == "Success"
 
 
 def test_a_task_is_found_behind_many_others_of_its_execution():
     world = a_world()
-    task = world.states.start("run-1", Request=asked("job1", training_seconds=20))
+    task = world.fake_states.start("run-1", Request=asked("job1", training_seconds=20))
     for number in range(350):
-        world.states.start("run-1", Number=number)
+        world.fake_states.start("run-1", Number=number)
     world.invoke_task(task)
     assert outcome(world, task)[0] == "Success"
 
@@ -334,7 +334,7 @@ def story(world: StatesWorld) -> None:
     stopped = world.execute("run-3", 180, Request=asked("unwanted", training_seconds=2_000), Queue={"priority": -5})
     refused = world.execute("run-4", Request=asked("large", count=9))
     world.run(20, step=10)
-    world.states.stop("run-3")
+    world.fake_states.stop("run-3")
     world.run(400, step=20)
     world.run_until_ended("done", "failed")
     world.run(300, step=60)

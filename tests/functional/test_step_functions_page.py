@@ -47,7 +47,7 @@ def filled(value: Any, given: dict[str, Any]) -> Any:
 
 def test_its_task_runs_on_the_queue_and_gives_what_its_selector_reads():
     world = World(profile=BRISK, pools=f"{P5}=1", step_functions=True)
-    task = world.states.start("run-1", TRAIN["HeartbeatSeconds"])
+    task = world.fake_states.start("run-1", TRAIN["HeartbeatSeconds"])
     given = {"$$.Task.Token": task.token, "$$.Execution.Id": task.execution, "$.output": "s3://bucket/output"}
     task.payload = filled(TRAIN["Parameters"]["Payload"], given)
     task.payload["Request"]["RoleArn"] = ROLE
