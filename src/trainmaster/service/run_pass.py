@@ -71,7 +71,7 @@ def _more_to_do(snapshot: Snapshot, report: PassReport, now: datetime) -> bool:
     """Return whether another pass would act at once: this one stopped at a limit of its own."""
     if report.fenced or report.throttled:
         return False
-    cut_short = any(isinstance(wait.reason, NextPass) for wait in report.plan.waits)
+    cut_short = NextPass in {type(wait.reason) for wait in report.plan.waits}
     return cut_short or report.freed_warm_pool or _unread_jobs_may_start(snapshot, report.plan, now)
 
 
