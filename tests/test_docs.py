@@ -31,6 +31,7 @@ README = ROOT / "benchmarks" / "README.md"
 MEASURED = {
     "figures": "benchmarks.__main__",
     "kueue": "benchmarks.__main__",
+    "days": "benchmarks.__main__",
     "replay": "benchmarks.replay.__main__",
     "elastic": "benchmarks.elastic.__main__",
     "rendezvous": "benchmarks.rendezvous.__main__",
