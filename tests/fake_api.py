@@ -550,7 +550,7 @@ class FakeApi:
         """The job that has been submitted with this very request."""
         if request.get("RoleArn") != ROLE:
             raise Refusal(403, "RoleNotAllowed", "The queue may not pass this role.", "RoleArn", "Use another role.")
-        if request["ResourceConfig"]["InstanceCount"] > self.pools["pools"][0]["cap"]:
+        if request["ResourceConfig"].get("InstanceCount", 1) > self.pools["pools"][0]["cap"]:
             field = "ResourceConfig.InstanceCount"
             raise Refusal(422, "NeverFits", "The pool's cap is 2.", field, "Ask for fewer instances.")
         name = request["TrainingJobName"]

@@ -15,7 +15,8 @@ from fake_api import STAGE, FakeApi, served
 
 __all__ = ["client", "run", "world"]
 EXAMPLES = Path(__file__).parents[2] / "examples"
-sys.path.insert(0, str(EXAMPLES))
+PACKAGING = Path(__file__).parents[2] / "packaging"
+sys.path[:0] = [str(EXAMPLES), str(PACKAGING / "trainmaster-torchx")]
 
 
 @pytest.fixture
