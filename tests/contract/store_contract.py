@@ -26,11 +26,13 @@ from warm_contract import WarmContract
 import builders as b
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.errors import Fenced, JobNotFound, TooLarge
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, TRANSITIONS, Change, Job, JobState
 from trainmaster.domain.policy.settings import FailureClass, PreemptionOverrides
 
+BY_RESOURCES = Demand(({b.P5: 2},), queue_selects_pool=True, resources=Resources(accelerators=8), instances=2, listed=1)
 EDGES = [(before, after) for before in JobState for after in (*sorted(TRANSITIONS[before]), before)]
 
 
@@ -270,6 +272,22 @@ class MoveContract:
         assert store.transition([(second, raised)])
         assert store.begin_pass().waiting == (raised, first)
         assert store.find("second") == raised
+
+    @pytest.mark.parametrize("demand", [b.a_demand({b.P5: 2}, {b.G5: 2}), BY_RESOURCES])
+    def test_other_size_bounds_move_a_waiting_job_to_the_lane_of_its_new_minimum(self, store, demand):
+        elastic = Elastic(min_instances=2, max_instances=16, values=(2, 4, 8, 16))
+        job, other = b.a_job("job1", elastic=elastic, demand=demand), b.a_job("job2", entry_time=b.at(1))
+        for each in (job, other):
+            store.submit(each, b.a_request(each.name))
+        larger = lifecycle.set_bounds(job, replace(elastic, min_instances=8, max_instances=8), b.at(2), "ada")
+        assert larger.lane != job.lane
+        assert store.transition([(job, larger)])
+        assert not store.transition([(job, larger)])
+        assert store.begin_pass().waiting == (larger, other)
+        back = lifecycle.set_bounds(larger, elastic, b.at(3), "ada")
+        assert store.transition([(larger, back)])
+        assert (store.find("job1"), store.begin_pass().waiting) == (back, (back, other))
+        assert (back.demand, back.elastic) == (demand, elastic)
 
     @pytest.mark.parametrize("away", [b.a_held_job, b.a_running_job])
     def test_a_priority_changed_while_a_job_does_not_wait_counts_when_it_waits_again(self, store, away):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from engines import DynamoEngine, MemoryEngine
@@ -13,6 +14,7 @@ from listing_contract import everything
 
 import builders as b
 from trainmaster.domain.capacity.external import ExternalJob, Origin
+from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.errors import Fenced, IllegalTransition, TrainmasterError
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
@@ -35,6 +37,13 @@ def seen(status: Status, **fields):
     return lambda job, now: lifecycle.observe(job, b.an_observation(job, status=status, **fields), now)
 
 
+def rebounded(job, now, *, sizes):
+    """The job with these bounds of its size; only elastic ones can have others."""
+    return lifecycle.set_bounds(
+        job, replace(lifecycle.elastic_of(job), min_instances=sizes[0], max_instances=sizes[1]), now, "ada"
+    )
+
+
 MOVES = [
     lambda job, now: lifecycle.start(job, job.demand.alternatives[0], (), now),
     lambda job, now: lifecycle.mark_launched(job),
@@ -47,6 +56,7 @@ MOVES = [
     lambda job, now: lifecycle.release(job, now, "ada"),
     lambda job, now: lifecycle.reprioritize(job, job.priority + 1, now, "ada"),
     lambda job, now: lifecycle.reprioritize(job, -3, now, "ada"),
+    *(partial(rebounded, sizes=sizes) for sizes in ((1, 1), (4, 8))),
     lambda job, now: lifecycle.requeue_unlaunched(job, now, "no room"),
     lambda job, now: lifecycle.take_next_number(job, now, "another's"),
     lifecycle.enqueue_if_due,
@@ -109,6 +119,7 @@ class StoreMachine(RuleBasedStateMachine):
         entry=moments,
         share=st.sampled_from(SHARES),
         demand=st.sampled_from(DEMANDS),
+        elastic=st.sampled_from([None, Elastic(min_instances=1, max_instances=8)]),
         not_before=st.none() | moments.map(lambda moment: b.at(100 + moment)),
         after=st.sampled_from([(), (), ("job0",), ("job0", "job1")]),
     )
