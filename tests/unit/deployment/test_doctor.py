@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
 from cli_terminal import NOW, Terminal
 from fake_account import ACCOUNT, REGION, FakeAccount
-from fake_api import G5, P5, FakeApi, a_pool
+from fake_api import G5, P5, FakeApi, Refusal, a_pool
 from trainmaster.domain.release import VERSION
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/trainer"
@@ -52,10 +53,27 @@ def skew(seconds: int) -> Callable[[FakeApi, FakeAccount], None]:
     return lambda world, aws: setattr(aws, "date", NOW - timedelta(seconds=seconds))
 
 
+def refusing(verb: str, *refusal: Any) -> Callable[[FakeApi, FakeAccount], None]:
+    """Return the fault of an API that refuses a call."""
+
+    def refuse(*_: Any) -> Any:
+        raise Refusal(*refusal)
+
+    return lambda world, aws: setattr(world, verb, refuse)
+
+
 FAULTS: dict[str, tuple[Callable[[FakeApi, FakeAccount], object], str, str, str]] = {
     "clock ahead": (skew(90), "clock", "warning", "90 seconds ahead of"),
     "clock far behind": (skew(-299), "clock", "error", "299 seconds behind"),
     "service not in the Region": (lambda world, aws: aws.without.add("scheduler"), "region", "warning", "scheduler"),
+    "no permission for the queue": (
+        refusing("get_pools", 403, "AccessDenied", "You may not read the queue.", None, "Ask a queue admin."),
+        "permissions", "error", "may not read",
+    ),
+    "newer table": (
+        refusing("get_manager", 503, "UnsupportedSchema", "The table has schema 9.", None, "Upgrade the service."),
+        "schema", "error", "schema 9",
+    ),
     "paused": (pause, "manager", "warning", "upgrade"),
     "no pool": (lambda world, aws: world.pools["pools"].clear(), "pools", "error", "No pool"),
     "quota below the cap": (
