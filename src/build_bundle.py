@@ -24,6 +24,7 @@ SOURCE = _HERE if (_HERE / PACKAGE).is_dir() else _HERE.parents[2]
 HANDLERS = {
     "ApiFunction": "trainmaster.handlers.api.app",
     "ManagerFunction": "trainmaster.handlers.manager",
+    "PipelineFunction": "trainmaster.handlers.pipelines",
     "TaskFunction": "trainmaster.handlers.tasks",
     "IntakeFunction": "trainmaster.images.handlers.intake",
     "RegionFunction": "trainmaster.images.handlers.regions",
@@ -33,7 +34,7 @@ KINDS = ("trainmaster.images",)
 """Packages of kinds of jobs. The core imports them late, so that it is built without those that are not there."""
 READS_IMAGES = "trainmaster.images.pixels.wiring"
 """Imported late, and only by functions with the layer ImagingLayer; the bundles of the others end before it."""
-WITHOUT = dict.fromkeys(("ApiFunction", "ManagerFunction", "TaskFunction"), (READS_IMAGES,))
+WITHOUT = dict.fromkeys(("ApiFunction", "ManagerFunction", "PipelineFunction", "TaskFunction"), (READS_IMAGES,))
 LAMBDA_FOLDER = "/var/task"
 """Folder in which Lambda unpacks a bundle; compiled files name it as their source, whatever folder built them."""
 

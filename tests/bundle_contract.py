@@ -83,7 +83,7 @@ def trees_of_two_builds(folder, program, platform):
     return made
 
 
-WITHOUT_MODELS = {"ManagerFunction", "TaskFunction"}
+WITHOUT_MODELS = {"ManagerFunction", "PipelineFunction", "TaskFunction"}
 """Functions that read no bodies of the API."""
 
 

@@ -15,6 +15,7 @@ CORE_PARAMETERS = {
     "NotificationTopicArn": f"arn:aws:sns:us-east-1:{ACCOUNT}:training-jobs",
     "Pools": "ml.p5.48xlarge=2",
     "ResizeFunctionArns": f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:resize-*",
+    "SageMakerPipelines": "true",
     "StepFunctions": "true",
     "TrainingPlanArns": f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/ours",
     "VolumeKmsKeyArns": f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555",

@@ -18,11 +18,13 @@ from typing import Any
 from botocore.awsrequest import AWSResponse
 
 from builders import ADA, IMAGE, P5, ROLE
+from fake_pipelines import FakePipelines
 from fake_states import FakeStates
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.adapters.eventbridge import EventBus
 from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
+from trainmaster.adapters.sagemaker.pipelines import PipelineSteps
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.adapters.sns import NotificationTopic
 from trainmaster.adapters.stepfunctions import StepFunctions
@@ -286,6 +288,7 @@ class World:
         published: str = "none",
         notifies: bool = False,
         step_functions: bool = False,
+        pipelines: bool = False,
         **simulator: Any,
     ) -> None:
         self.clock = VirtualClock(EPOCH)
@@ -307,6 +310,7 @@ class World:
         self.bus, self.topic = FakeBus(self.faults), FakeTopic(self.faults)
         self.step_functions = step_functions
         self.fake_states = FakeStates(self.faults, self.clock.now)
+        self.has_pipelines, self.pipelines = pipelines, FakePipelines(self.faults)
         self.pools = pools
         self.policy = policy or Policy(reservation_timeout=timedelta(minutes=20))
         self.queue = WakeQueue(self.clock.now)
@@ -419,6 +423,7 @@ class World:
                 events=self.published,
                 notification_topic=TOPIC_ARN if self.notifies else "",
                 step_functions=self.step_functions,
+                pipelines=self.has_pipelines,
             )
         )
         application.clock = self
@@ -427,6 +432,7 @@ class World:
         application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
         application.__dict__["training"] = SageMakerLauncher(self.sagemaker, QUEUE)
         application.__dict__["tasks"] = StepFunctions(lambda: self.fake_states, self.sleep)
+        application.__dict__["steps"] = PipelineSteps(lambda: self.pipelines, lambda: self.pipelines)
         application.__dict__["outbox"] = self.outbox_of(application)
         application.__dict__["checkpoints"] = self
         application.__dict__["rendezvous"] = self.rendezvous

@@ -13,8 +13,10 @@ from trainmaster.adapters.sagemaker.observation import observation_of_event
 from trainmaster.adapters.stepfunctions import WaitingTask
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.listing import Filter
 from trainmaster.handlers.api.app import OPERATIONS, answer
 from trainmaster.handlers.manager import consume, metrics
+from trainmaster.handlers.pipelines import consume as consume_steps
 from trainmaster.handlers.tasks import submit_task
 from trainmaster.ports.sagemaker import CreateResult, Creator, OpenJobsPage, StopResult
 
@@ -238,6 +240,24 @@ def test_the_event_of_a_task_submits_its_job(path):
     job = world.memory.find(name)
     assert (job.name, job.priority, job.callback) == (name, 5, "task")
     assert world.memory.callback(name).interval == 300
+
+
+class OneStep:
+    """SageMaker Pipelines with one execution."""
+
+    def waiting_step(self, execution, sender):
+        assert (execution.rpartition("/")[2], sender) == ("abcdefghij12", "AROAPIPELINE:SageMaker")
+        return Caller(ALICE), True
+
+
+def test_the_events_of_a_step_submit_and_cancel_its_job():
+    world = a_world()
+    world.application.steps = OneStep()
+    for name, state in (("begins", "pending"), ("stops", "cancelled")):
+        answered = consume_steps(world.application, load(EVENTS / f"pipelines-step-{name}.json"))
+        assert answered == {"batchItemFailures": []}
+        (job,) = [job for job in world.memory.list_jobs(Filter(), limit=9).jobs if job.name.startswith("pipeline-")]
+        assert (job.state, job.priority, job.callback) == (state, 5, "step")
 
 
 @pytest.mark.parametrize("path", MANAGER, ids=lambda path: path.stem)

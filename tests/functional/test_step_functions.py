@@ -24,7 +24,7 @@ from trainmaster.ports.store import Pause
 from trainmaster.service.change import cancel
 from world import BRISK, Faults, Killed, World, a_request, kills
 
-CHUNKS = 8
+CHUNKS = 12
 ANY = Filter()
 PRINCIPAL = "arn:aws:sts::111122223333:assumed-role/nightly-states"
 

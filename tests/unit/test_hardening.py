@@ -22,7 +22,11 @@ def test_nothing_of_the_profile_is_there_by_default():
 
 
 def test_every_part_of_the_profile_reaches_everything_that_it_is_for():
-    check_hardened(STACK, STACK.attribute("Key"), {"ApiFunction": "20", "ManagerFunction": "2", "TaskFunction": "20"})
+    check_hardened(
+        STACK,
+        STACK.attribute("Key"),
+        {"ApiFunction": "20", "ManagerFunction": "2", "PipelineFunction": "20", "TaskFunction": "20"},
+    )
     assert STACK.exports["trainmaster:sagemaker-queue:KeyArn"] == STACK.attribute("Key")
 
 
@@ -99,7 +103,13 @@ def test_a_limit_is_one_that_the_firewall_accepts(name):
 
 
 @pytest.mark.parametrize(
-    ("role", "function"), [("ApiRole", "ApiFunction"), ("ManagerRole", "ManagerFunction"), ("TaskRole", "TaskFunction")]
+    ("role", "function"),
+    [
+        ("ApiRole", "ApiFunction"),
+        ("ManagerRole", "ManagerFunction"),
+        ("TaskRole", "TaskFunction"),
+        ("PipelineRole", "PipelineFunction"),
+    ],
 )
 def test_lambda_may_manage_network_interfaces_and_the_functions_own_code_may_not(evaluator, role, function):
     policies = policies_of(role, STACK)
@@ -131,7 +141,7 @@ def through(service: str, account: str = ACCOUNT) -> dict[str, str]:
     return {"kms:ViaService": f"{service}.us-east-1.amazonaws.com", "kms:CallerAccount": account}
 
 
-@pytest.mark.parametrize("role", ["ApiRole", "ManagerRole", "TaskRole", "TickRole"])
+@pytest.mark.parametrize("role", ["ApiRole", "ManagerRole", "PipelineRole", "TaskRole", "TickRole"])
 def test_roles_use_the_key_through_tables_and_queues_alone(evaluator, role):
     def may(action: str, context: dict[str, str]) -> bool:
         request = Request(f"kms:{action}", KEY, context, STACK.attribute(role))

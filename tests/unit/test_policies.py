@@ -40,6 +40,9 @@ EVENT_BUS = f"arn:aws:events:us-east-1:{ACCOUNT}:event-bus/default"
 TOPIC = f"arn:aws:sns:us-east-1:{ACCOUNT}:training-jobs"
 EXECUTION = f"arn:aws:states:us-east-1:{ACCOUNT}:execution:nightly:run-1"
 ANSWERS = ("states:SendTaskFailure", "states:SendTaskHeartbeat", "states:SendTaskSuccess")
+STEPS = STACK.attribute("PipelinesQueue")
+PIPELINE = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:pipeline/nightly"
+ANSWERS_TO_STEPS = ("sagemaker:SendPipelineExecutionStepFailure", "sagemaker:SendPipelineExecutionStepSuccess")
 AUDIT, ADOPTIONS = partition(NOW), partition(NOW, ADOPTED)
 SECURE = {"aws:SecureTransport": "true"}
 
@@ -105,6 +108,7 @@ NEEDS = {
         Request("events:PutEvents", EVENT_BUS.replace("default", "platform"), {"events:source": ["trainmaster"]}),
         Request("sns:Publish", TOPIC),
         *map(Request, ANSWERS),
+        *(Request(each, f"{PIPELINE}/execution/abcdefghij12") for each in ANSWERS_TO_STEPS),
         Request("lambda:InvokeFunction", f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:resize-a"),
         *map(Request, ("ec2:DescribeInstanceTypes", "pricing:GetProducts", "servicequotas:ListServiceQuotas")),
         Request("kms:DescribeKey", VOLUME_KEY),
@@ -121,6 +125,18 @@ NEEDS = {
         training_job("DescribeTrainingJob", OURS),
         *QUESTIONS,
         *of_logs("sagemaker-queue-tasks"),
+    ],
+    "PipelineRole": [
+        *(on_table(each) for each in ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem")),
+        on_table("PutItem", AUDIT),
+        Request("sqs:SendMessage", WAKE),
+        *(Request(f"sqs:{each}", STEPS) for each in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")),
+        Request("sagemaker:DescribePipeline", PIPELINE),
+        Request("sagemaker:DescribePipelineExecution", f"{PIPELINE}/execution/abcdefghij12"),
+        *(Request(each, f"{PIPELINE}/execution/abcdefghij12") for each in ANSWERS_TO_STEPS),
+        training_job("DescribeTrainingJob", OURS),
+        *QUESTIONS,
+        *of_logs("sagemaker-queue-pipelines"),
     ],
     "TickRole": [Request("sqs:SendMessage", WAKE), Request("sqs:SendMessage", EVENT_DEAD)],
 }  # fmt: skip
@@ -284,6 +300,11 @@ DENIED = {
     ),
     "the tasks create a training job": ("TaskRole", training_job("CreateTrainingJob", TAGGED)),
     "the tasks pass a role": ("TaskRole", Request("iam:PassRole", TRAINING_ROLE, TO_SAGEMAKER)),
+    "the pipelines start an execution": ("PipelineRole", Request("sagemaker:StartPipelineExecution", PIPELINE)),
+    "the pipelines create a training job": ("PipelineRole", training_job("CreateTrainingJob", TAGGED)),
+    "the pipelines pass a role": ("PipelineRole", Request("iam:PassRole", TRAINING_ROLE, TO_SAGEMAKER)),
+    "the pipelines take messages from the manager": ("PipelineRole", Request("sqs:ReceiveMessage", WAKE)),
+    "the pipelines delete an audit entry": ("PipelineRole", on_table("DeleteItem", AUDIT)),
     "the tasks delete an audit entry": ("TaskRole", on_table("DeleteItem", AUDIT)),
     "the tasks change an audit entry": ("TaskRole", on_table("UpdateItem", AUDIT)),
     "the tasks write another table": ("TaskRole", on_table("PutItem", resource=OTHER_TABLE)),

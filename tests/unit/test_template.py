@@ -100,6 +100,7 @@ def test_the_defaults_are_settings_that_the_code_accepts():
         "TRAINMASTER_EVENT_BUS": PARAMETERS["EventBusName"]["Default"],
         "TRAINMASTER_NOTIFICATION_TOPIC": PARAMETERS["NotificationTopicArn"]["Default"],
         "TRAINMASTER_STEP_FUNCTIONS": PARAMETERS["StepFunctions"]["Default"],
+        "TRAINMASTER_PIPELINES": PARAMETERS["SageMakerPipelines"]["Default"],
         "TRAINMASTER_POOL_METRICS": PARAMETERS["PoolMetrics"]["Default"],
         "TRAINMASTER_JOB_KINDS": PARAMETERS["JobKindSettings"]["Default"],
     }
@@ -249,7 +250,10 @@ def test_no_permission_is_wide(role):
 
 
 def test_the_manager_may_call_of_sagemaker_what_the_code_calls():
-    assert as_methods(actions("ManagerRole", "sagemaker")) == calls_of("sagemaker/*.py", "sagemaker*.py")
+    called = calls_of("sagemaker/*.py", "sagemaker*.py")
+    proves = {"describe_pipeline", "describe_pipeline_execution"}
+    assert as_methods(actions("ManagerRole", "sagemaker")) | {"get_role"} == called - proves
+    assert as_methods(actions("PipelineRole", "sagemaker")) & called >= proves
 
 
 def test_the_manager_may_list_checkpoints_and_read_nothing():
@@ -435,7 +439,7 @@ def test_the_table_outlives_the_stack():
 
 
 def test_every_dead_letter_and_every_function_has_an_alarm():
-    check_alarms_of_queues_and_functions(TEMPLATE, queues=2, functions=3)
+    check_alarms_of_queues_and_functions(TEMPLATE, queues=3, functions=4)
     watched = watched_by(TEMPLATE)
     assert ("Errors", json.dumps({"Ref": "TaskFunction"})) in watched
     assert ("Errors", json.dumps({"Ref": "ManagerFunction"})) in watched

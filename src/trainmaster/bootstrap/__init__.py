@@ -13,7 +13,7 @@ from trainmaster.adapters.clock import SystemClock
 from trainmaster.bootstrap.clients import Clients
 from trainmaster.bootstrap.kinds import job_kinds
 from trainmaster.bootstrap.settings import PREFIX, Settings, parse_pools
-from trainmaster.domain.events.callback import TASK
+from trainmaster.domain.events.callback import STEP, TASK
 from trainmaster.domain.events.publication import BUS, TOPIC, Publication
 from trainmaster.domain.policy.settings import Policy
 from trainmaster.ports.callbacks import Description, Executions
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from trainmaster.adapters.dynamodb.store import DynamoStore
     from trainmaster.adapters.dynamodb.table import Table
     from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
+    from trainmaster.adapters.sagemaker.pipelines import PipelineSteps
     from trainmaster.adapters.stepfunctions import StepFunctions
     from trainmaster.domain.jobs.observation import Observation
     from trainmaster.ports.kinds import PoolDiscovery, Runs
@@ -161,7 +162,11 @@ class Application:
     @cached_property
     def ends(self) -> Mapping[str, Deliverer]:
         """Recipients of the ends of jobs that executions wait for."""
-        return {TASK: EndDeliverer(self.store, self.tasks, self.describe)} if self.settings.step_functions else {}
+        settings = self.settings
+        offered = ([(TASK, self.tasks)] if settings.step_functions else []) + (
+            [(STEP, self.steps)] if settings.pipelines else []
+        )
+        return {name: EndDeliverer(self.store, executions, self.describe) for name, executions in offered}
 
     @property
     def delivers(self) -> bool:
@@ -174,6 +179,13 @@ class Application:
         from trainmaster.adapters.stepfunctions import StepFunctions
 
         return StepFunctions(lambda: self.clients.of("stepfunctions"), self.clock.sleep)
+
+    @cached_property
+    def steps(self) -> PipelineSteps:
+        """Callback steps of SageMaker Pipelines that wait for jobs; clients are created on first use."""
+        from trainmaster.adapters.sagemaker.pipelines import PipelineSteps
+
+        return PipelineSteps(lambda: self.clients.of("sagemaker"), lambda: self.clients.of("iam"))
 
     def entrance(self, executions: Executions) -> Entrance:
         """Return the dependencies of submissions for the executions of an orchestrator."""

@@ -58,6 +58,7 @@ class Settings:
         event_bus: name or ARN of the event bus; "" for the account's default bus.
         notification_topic: ARN of the SNS topic for what jobs ask to be notified of; "" for none.
         step_functions: whether tasks of Step Functions wait for jobs.
+        pipelines: whether callback steps of SageMaker Pipelines wait for jobs.
         pool_metrics: whether the manager emits series of metrics for each pool and each share.
         job_kinds: JSON object, name of each other kind of jobs that the deployment has to an object of its settings;
             empty for training jobs alone.
@@ -89,6 +90,7 @@ class Settings:
     event_bus: str = ""
     notification_topic: str = ""
     step_functions: bool = False
+    pipelines: bool = False
     pool_metrics: bool = False
     job_kinds: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -235,6 +237,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "EVENT_BUS": str,
     "NOTIFICATION_TOPIC": str,
     "STEP_FUNCTIONS": _switch,
+    "PIPELINES": _switch,
     "POOL_METRICS": _switch,
     "JOB_KINDS": _kinds,
 }

@@ -352,7 +352,7 @@ def test_a_pipeline_of_the_session_works_and_says_that_it_bypasses_the_queue(ses
     with pytest.warns(QueueBypassWarning, match="training, tuning and AutoML steps of a pipeline"):
         pipeline.create(ROLE)
     assert '"Type": "Training"' in stage.world.pipelines["pipeline"]["PipelineDefinition"]
-    with pytest.warns(QueueBypassWarning, match="processing step whose script submits the job"):
+    with pytest.warns(QueueBypassWarning, match="training step by trainmaster.pipelines.QueueStep"):
         pipeline.start()
     assert stage.world.jobs == {}
 

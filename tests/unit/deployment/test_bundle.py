@@ -74,7 +74,7 @@ def test_the_template_is_read_as_cloudformation_reads_it(document: dict[str, Any
 
 def test_only_the_code_of_functions_changes(document: dict[str, Any]) -> None:
     functions = functions_of(document)
-    assert functions == ["ApiFunction", "TaskFunction", "ManagerFunction"]
+    assert functions == ["ApiFunction", "TaskFunction", "PipelineFunction", "ManagerFunction"]
     whole = packaged(document, {name: f"s3://b/{name}.zip" for name in functions})
     back = json.loads(template_archive(whole).body)
     assert back["Globals"]["Function"].pop("CodeUri", None) is None

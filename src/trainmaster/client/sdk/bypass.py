@@ -16,8 +16,8 @@ class QueueBypassWarning(UserWarning):
 
 _PIPELINE = (
     "SageMaker starts the training, tuning and AutoML steps of a pipeline itself: these jobs bypass the queue, and do "
-    "not wait for its pools. Replace such a step by a processing step whose script submits the job to the queue and "
-    "waits for it: fit() or train() with a QueueSession."
+    "not wait for its pools. Replace a training step by trainmaster.pipelines.QueueStep, which has the queue run the "
+    "job and waits for it."
 )
 _AUTOML = (
     "SageMaker starts the jobs of an AutoML job itself: they bypass the queue, and do not wait for its pools. Submit "
