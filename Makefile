@@ -55,6 +55,9 @@ install-sdk2: .venv-sdk2/.stamp ## Make .venv-sdk2, SageMaker SDK 2 with Trainma
 .PHONY: install-sdk3
 install-sdk3: .venv-sdk3/.stamp ## Make .venv-sdk3, SageMaker SDK 3 with Trainmaster beside it
 
+.PHONY: install-airflow
+install-airflow: .venv-airflow/.stamp ## Make .venv-airflow, Airflow with Trainmaster beside it
+
 # Makes the environment $(1) and installs $(2) in it.
 define environment
 	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
@@ -109,6 +112,10 @@ WHEELS = $(or $(PIP_FIND_LINKS),$(shell $(PYTHON) -m pip config get global.find-
 .venv-integrations/.stamp: pyproject.toml | .venv/.stamp
 	@echo "Setting up .venv-integrations, tools of others with Trainmaster beside them"
 	$(call environment,.venv-integrations,--editable . --group integrations)
+
+.venv-airflow/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-airflow, Airflow with Trainmaster beside it"
+	$(call environment,.venv-airflow,--editable . --group airflow)
 
 # A DynamoDB engine checked against AWS: its binary is inside the npm package, which there is for Linux on x86_64 only.
 $(DYNOXIDE):
@@ -219,13 +226,14 @@ test: install-all ## Run the tests
 test-all: ## Run the tests and the longer proofs
 	$(MAKE) test SLOW=1
 	$(MAKE) test-integrations
+	$(MAKE) test-airflow SLOW=1
 	$(MAKE) test-browser
 
 MARKED = $(if $(SLOW),,-m "not slow")
 
 .PHONY: test-unit
 test-unit: .venv/.stamp $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) ## Run the tests that need no deployed stack
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax --ignore=tests/integrations --ignore=tests/browser $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax --ignore=tests/integrations --ignore=tests/airflow --ignore=tests/browser $(ARGS)
 
 .PHONY: test-stack
 test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp ## Run the tests of the deployed stack
@@ -251,6 +259,10 @@ test-jax: .venv-jax/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below 
 .PHONY: test-integrations
 test-integrations: .venv-integrations/.stamp ## Run the tests with the tools of others
 	.venv-integrations/bin/python -m pytest $(MARKED) tests/integrations $(ARGS)
+
+.PHONY: test-airflow
+test-airflow: .venv-airflow/.stamp ## Run the tests of the session factory in Airflow
+	.venv-airflow/bin/python -m pytest $(MARKED) tests/airflow $(ARGS)
 
 .PHONY: test-browser
 test-browser: $(STACK) $(BROWSER) ## Run the console's tests in a browser; needs Debian's chromium, or CHROMIUM=path

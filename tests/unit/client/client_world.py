@@ -164,6 +164,8 @@ class World:
             transition = {"Status": secondary, "StartTime": time.time(), "StatusMessage": message}
             job["SecondaryStatusTransitions"] = [*job.get("SecondaryStatusTransitions", []), transition]
             job |= {"TrainingJobStatus": status, "SecondaryStatus": secondary, "LastModifiedTime": time.time()}
+            if status in ("Completed", "Failed", "Stopped"):
+                job["TrainingEndTime"] = time.time()
             job |= dict(extra or {})
             self.changed.notify_all()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -79,6 +80,15 @@ def find_address(
     if environ_url:
         return Address(_checked(environ_url, URL_VARIABLE), api_id or environ_id or None)
     return _address_of_stack(session, environ.get(STACK_VARIABLE) or DEFAULT_STACK)
+
+
+def environment_address(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return what the environment says of the address: `api_url` with `api_id`, or `stack`; empty if nothing."""
+    if url := environ.get(URL_VARIABLE):
+        api_id = environ.get(ID_VARIABLE)
+        return {"api_url": url} | ({"api_id": api_id} if api_id else {})
+    stack = environ.get(STACK_VARIABLE)
+    return {"stack": stack} if stack else {}
 
 
 def _address_of_stack(session: boto3.session.Session | CoreSession, stack: str) -> Address:
