@@ -24,6 +24,7 @@ from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.document import written
 from trainmaster.domain.elastic.rendezvous import Run
+from trainmaster.domain.events.callback import Callback
 from trainmaster.domain.events.publication import Publication
 from trainmaster.domain.events.types import EventType
 from trainmaster.domain.jobs import lifecycle
@@ -78,6 +79,7 @@ def play(table: Table) -> None:
     for job in _waiting():
         store.submit(job, b.a_request(job.name), audit=filled(AuditEntry, job=job.name))
     store.submit(b.a_job("large"), b.a_request("large", Environment={"NOISE": random.Random(1).randbytes(3_000).hex()}))
+    store.submit(b.a_job("task"), b.a_request("task"), callback=filled(Callback, job="task"))
     _active(store)
     _ended(store)
     _long_history(store)
