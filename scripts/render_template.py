@@ -286,6 +286,8 @@ HARDENED_CORE = HARDENED | {
     "RequestsPerMinuteOfAddress": "300",
     "RequestsPerMinuteOfCaller": "60",
     "RequestsPerSecond": "10",
+    "SageMakerPipelines": "true",
+    "StepFunctions": "true",
     "VpcEndpointIds": "vpce-0123456789abcdef0",
 }
 HARDENED_IMAGES = HARDENED | {"IntakeReservedConcurrency": "10", "RegionReservedConcurrency": "100"}
