@@ -38,7 +38,7 @@ help: ## Show this list
 install: .venv/.stamp ## Make .venv, the environment to develop in
 
 .PHONY: install-all
-install-all: $(STACK) $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-jax/.stamp .venv-integrations/.stamp ## Make every environment that demo and test use
+install-all: $(STACK) $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-jax/.stamp .venv-integrations/.stamp .venv-zenml/.stamp ## Make every environment that demo and test use
 
 .PHONY: install-demo
 install-demo: $(STACK) .venv-sdk2/.stamp ## Make the environments that the demo uses
@@ -116,6 +116,10 @@ WHEELS = $(or $(PIP_FIND_LINKS),$(shell $(PYTHON) -m pip config get global.find-
 .venv-airflow/.stamp: pyproject.toml | .venv/.stamp
 	@echo "Setting up .venv-airflow, Airflow with Trainmaster beside it"
 	$(call environment,.venv-airflow,--editable . --group airflow)
+
+.venv-zenml/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-zenml, ZenML with Trainmaster beside it"
+	$(call environment,.venv-zenml,--editable . --group zenml)
 
 # A DynamoDB engine checked against AWS: its binary is inside the npm package, which there is for Linux on x86_64 only.
 $(DYNOXIDE):
@@ -227,13 +231,14 @@ test-all: ## Run the tests and the longer proofs
 	$(MAKE) test SLOW=1
 	$(MAKE) test-integrations
 	$(MAKE) test-airflow SLOW=1
+	$(MAKE) test-zenml
 	$(MAKE) test-browser
 
 MARKED = $(if $(SLOW),,-m "not slow")
 
 .PHONY: test-unit
 test-unit: .venv/.stamp $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) ## Run the tests that need no deployed stack
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax --ignore=tests/integrations --ignore=tests/airflow --ignore=tests/browser $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax --ignore=tests/integrations --ignore=tests/airflow --ignore=tests/zenml --ignore=tests/browser $(ARGS)
 
 .PHONY: test-stack
 test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp ## Run the tests of the deployed stack
@@ -263,6 +268,10 @@ test-integrations: .venv-integrations/.stamp ## Run the tests with the tools of 
 .PHONY: test-airflow
 test-airflow: .venv-airflow/.stamp ## Run the tests of the session factory in Airflow
 	.venv-airflow/bin/python -m pytest $(MARKED) tests/airflow $(ARGS)
+
+.PHONY: test-zenml
+test-zenml: .venv-zenml/.stamp ## Run the tests of the step operator in ZenML
+	.venv-zenml/bin/python -m pytest $(MARKED) tests/zenml $(ARGS)
 
 .PHONY: test-browser
 test-browser: $(STACK) $(BROWSER) ## Run the console's tests in a browser; needs Debian's chromium, or CHROMIUM=path
