@@ -182,10 +182,11 @@ class GittinsRanking(Ranking):
         spent, ratio = self._budget_spent(), self.parameters.switch_ratio
         for job, kind, index, _ in expected:
             needed = work(index, kind.width, kind.capacity) / (ratio if job.units else 1.0)
-            arrived = (job.entry_time - self.now).total_seconds()
-            key = arrived - boost(needed, horizons[kind.group, job.priority])
+            level, key = self._level(job), (job.entry_time - self.now).total_seconds()
+            if level != PATIENT:  # those are served in order of arrival
+                key -= boost(needed, horizons[kind.group, job.priority])
             displaced = spent and not job.units
-            yield _Standing(-job.priority, -self._level(job), displaced, key, job.name, kind.group, kind.width)
+            yield _Standing(-job.priority, -level, displaced, key, job.name, kind.group, kind.width)
 
     def _expected(self, jobs: Iterable[Job]) -> Iterator[_Expected]:
         """Yield what is expected of each job; of those that have never run, nearly all, once for each class."""
