@@ -293,11 +293,11 @@ def test_a_request_as_large_as_sagemaker_takes_is_taken(world):
                 "position": 2,
                 "reason": {
                     "type": "WaitsForCapacity",
-                    "message": f"waits for 1 of 1 x {P5}: 0 free for it now",
+                    "message": f"waits for 1 of 1 x {P5}: 0 free for it now, expected by {UNTIL_FREE}",
                     "pool": P5,
                     "needed": 1,
                     "free": 0,
-                    "expected": None,
+                    "expected": UNTIL_FREE,
                     "overdue": None,
                     "quota": None,
                 },
