@@ -121,6 +121,14 @@ WHEELS = $(or $(PIP_FIND_LINKS),$(shell $(PYTHON) -m pip config get global.find-
 	@echo "Setting up .venv-zenml, ZenML with Trainmaster beside it"
 	$(call environment,.venv-zenml,--editable . --group zenml)
 
+# Programs that know nothing of Trainmaster, which `trainmaster exec` runs.
+.venv-exec/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-exec, other programs that submit training jobs"
+	$(call environment,.venv-exec,$(addprefix --find-links ,$(WHEELS)) --group exec)
+	@command -v $(NPM) > /dev/null || { echo "npm is missing: install Node.js" >&2; exit 1; }
+	$(NPM) install --prefix .venv-exec/node --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
+	    "@aws-sdk/client-batch@^3.1142" "@aws-sdk/client-sagemaker@^3.1142"
+
 # A DynamoDB engine checked against AWS: its binary is inside the npm package, which there is for Linux on x86_64 only.
 $(DYNOXIDE):
 	mkdir -p .local/dynoxide
@@ -233,12 +241,13 @@ test-all: ## Run the tests and the longer proofs
 	$(MAKE) test-airflow SLOW=1
 	$(MAKE) test-zenml
 	$(MAKE) test-browser
+	$(MAKE) test-exec
 
 MARKED = $(if $(SLOW),,-m "not slow")
 
 .PHONY: test-unit
 test-unit: .venv/.stamp $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) ## Run the tests that need no deployed stack
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax --ignore=tests/integrations --ignore=tests/airflow --ignore=tests/zenml --ignore=tests/browser $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(MARKED) --ignore=tests/e2e --ignore=tests/images/e2e --ignore=tests/torch --ignore=tests/jax --ignore=tests/integrations --ignore=tests/airflow --ignore=tests/zenml --ignore=tests/browser --ignore=tests/exec $(ARGS)
 
 .PHONY: test-stack
 test-stack: $(STACK) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp ## Run the tests of the deployed stack
@@ -277,6 +286,10 @@ test-zenml: .venv-zenml/.stamp ## Run the tests of the step operator in ZenML
 test-browser: $(STACK) $(BROWSER) ## Run the console's tests in a browser; needs Debian's chromium, or CHROMIUM=path
 	.local/browser/node_modules/.bin/tsc --project tests/console/tsconfig.json
 	.venv-browser/bin/python -m pytest --config-file=tests/browser/pytest.ini tests/browser $(ARGS)
+
+.PHONY: test-exec
+test-exec: .venv/.stamp .venv-exec/.stamp ## Run the AWS CLI, accelerate and a program in JavaScript behind `trainmaster exec`
+	$(BIN)/python -m pytest tests/exec $(ARGS)
 
 .PHONY: lint
 lint: .venv/.stamp lint-prose ## Check style, types and prose
