@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from fake_states import ACCOUNT, Around, refusal
+from fake_states import ACCOUNT, Around, answered, refusal
 
 PIPELINE = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:pipeline/nightly"
 ROLE_OF_PIPELINES = f"arn:aws:iam::{ACCOUNT}:role/service-role/nightly-pipeline"
@@ -96,7 +96,7 @@ class FakePipelines:
 
     def _answer(self, call: str, token: str, once: str, outcome: tuple[str, Any]) -> None:
         assert 32 <= len(once) <= 128
-        self.faults.around(call, lambda: self._end(token, once, outcome))
+        answered(self.faults, call, lambda: self._end(token, once, outcome))
 
     def _end(self, token: str, once: str, outcome: tuple[str, Any]) -> None:
         if token not in self.steps:

@@ -73,16 +73,16 @@ class FakeStates:
     def send_task_success(self, *, taskToken: str, output: str) -> None:  # noqa: N803 -- as boto3 names it
         assert len(output.encode()) <= 262_144
         answer = ("Success", json.loads(output))
-        self.faults.around("SendTaskSuccess", lambda: self._end(taskToken, answer))
+        answered(self.faults, "SendTaskSuccess", lambda: self._end(taskToken, answer))
 
     def send_task_failure(self, *, taskToken: str, error: str, cause: str) -> None:  # noqa: N803
         assert len(error) <= 256
         assert len(cause) <= 32_768
         answer = (error, json.loads(cause))
-        self.faults.around("SendTaskFailure", lambda: self._end(taskToken, answer))
+        answered(self.faults, "SendTaskFailure", lambda: self._end(taskToken, answer))
 
     def send_task_heartbeat(self, *, taskToken: str) -> None:  # noqa: N803
-        self.faults.around("SendTaskHeartbeat", lambda: self._beat(taskToken))
+        answered(self.faults, "SendTaskHeartbeat", lambda: self._beat(taskToken))
 
     def describe_state_machine_for_execution(self, *, executionArn: str) -> dict[str, Any]:  # noqa: N803
         if not any(task.execution == executionArn for task in self.tasks.values()):
@@ -122,6 +122,21 @@ class FakeStates:
         if self.tasks[token].outcome is not None:
             raise refusal("TaskTimedOut")
         return self.tasks[token]
+
+
+def answered(faults: Around, name: str, act: Callable[[], Any]) -> None:
+    """Make a call that the service may refuse: a caller can die after a refusal, too."""
+
+    def tried() -> ClientError | None:
+        try:
+            act()
+        except ClientError as error:
+            return error
+        return None
+
+    refused = faults.around(name, tried)
+    if refused is not None:
+        raise refused
 
 
 def _scheduled(task: Task) -> Mapping[str, Any]:
