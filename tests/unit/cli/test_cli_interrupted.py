@@ -45,6 +45,7 @@ CALLS = (
     "restore",
     "version",
     "plan job.json",
+    "sweep show sweep7",
     "console --no-browser",
     "exporter --port 0",
     "pools",
