@@ -37,6 +37,7 @@ CALLS = (
     "resized job1 --token t --done 2",
     "purge job1",
     "priority job1 5",
+    "scale job1 --max 8",
     "audit",
     "export",
     "import export.json",
