@@ -38,7 +38,7 @@ help: ## Show this list
 install: .venv/.stamp ## Make .venv, the environment to develop in
 
 .PHONY: install-all
-install-all: $(STACK) $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-jax/.stamp .venv-integrations/.stamp .venv-zenml/.stamp ## Make every environment that demo and test use
+install-all: $(STACK) $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-jax/.stamp ## Make every environment that demo and test use
 
 .PHONY: install-demo
 install-demo: $(STACK) .venv-sdk2/.stamp ## Make the environments that the demo uses
