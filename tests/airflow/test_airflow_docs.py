@@ -1,9 +1,12 @@
 """The examples of docs/how-to/airflow.md, and the configuration that it names."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 import threading
+from configparser import ConfigParser
 from pathlib import Path
 from runpy import run_path
 from typing import Any
@@ -11,11 +14,14 @@ from typing import Any
 import pytest
 from airflow.providers.amazon.aws.operators.sagemaker import SageMakerTrainingOperator
 from airflow_stage import connect
-from client_docs import blocks
+from client_docs import ROOT, blocks
 from client_stage import Stage, meanwhile
 from client_world import ROLE, request_for
+from trainmaster.integrations.airflow import MEMBER
+from trainmaster.integrations.connection import QueueConnection
 
-DAG_EXAMPLE, ON_KILL = blocks("docs/how-to/airflow.md")
+PAGE = "docs/how-to/airflow.md"
+DAG_EXAMPLE, ON_KILL = blocks(PAGE)
 FACTORY = "trainmaster.integrations.airflow.QueueSessionFactory"
 PAGES_ROLE = "arn:aws:iam::111122223333:role/training"
 
@@ -72,9 +78,22 @@ def test_killing_the_task_cancels_the_job(stage: Stage, monkeypatch: pytest.Monk
     assert stage.world.jobs["job1"]["jobState"] == "cancelled"
 
 
+def block(language: str) -> str:
+    (text,) = re.findall(rf"```{language}\n(.*?)```", (ROOT / PAGE).read_text(), re.DOTALL)
+    return str(text)
+
+
+def test_the_extra_of_the_page_is_one_that_the_factory_reads() -> None:
+    queue = QueueConnection.parse(json.loads(block("json"))[MEMBER])
+    assert queue.api_url == "https://a1b2c3d4e5.execute-api.us-east-1.amazonaws.com/prod"
+    assert queue.tags == {"trainmaster:share": "research", "priority": "10"}
+
+
 def test_the_configured_factory_is_the_one_that_airflow_uses() -> None:
     """Airflow imports it in the middle of the module that it is derived from."""
     program = "from airflow.providers.amazon.aws.hooks.base_aws import SessionFactory; print(SessionFactory)"
-    environ = os.environ | {"AIRFLOW__AWS__SESSION_FACTORY": FACTORY}
+    configuration = ConfigParser()
+    configuration.read_string(block("ini"))
+    environ = os.environ | {"AIRFLOW__AWS__SESSION_FACTORY": configuration["aws"]["session_factory"]}
     ran = subprocess.run([sys.executable, "-c", program], env=environ, stdout=subprocess.PIPE, check=True, timeout=240)
     assert FACTORY in ran.stdout.decode()
