@@ -250,6 +250,21 @@ def test_the_actions_change_a_job(page):
     expect(title(page)).to_contain_text("is cancelled")
 
 
+def test_the_size_bounds_of_an_elastic_job_are_set(page):
+    submit(page, request("resized-1", count=10, **{"max-instances": 12}))
+    go(page, "#/job/resized-1")
+    page.get_by_role("button", name="Size…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Its size is 10 to 12 instances now.")
+    dialog.get_by_label("Minimum instances").fill("11")
+    expect(dialog).to_contain_text("To start it needs 11 instances instead of 10.")
+    dialog.get_by_role("button", name="Set bounds").click()
+    expect(told(page)).to_contain_text("11 to 12 instances")
+    expect(page.get_by_role("table", name="History")).to_contain_text("size bounds 10 to 12 -> 11 to 12 instances by")
+    act(page, "Cancel")
+    expect(title(page)).to_contain_text("is cancelled")
+
+
 def test_several_jobs_are_changed_at_once(page):
     names = [f"batch-{number}" for number in (1, 2, 3)]
     submit(page, *map(request, names))
@@ -340,10 +355,26 @@ def test_a_pool_is_drained_and_resumed_and_its_removal_refused(page):
     page.keyboard.press("Escape")
 
 
-def test_settings_are_saved(page):
+def edit(page, **changes):
+    """Replace members of the settings' draft."""
     go(page, "#/settings")
     draft = page.get_by_role("textbox", name="Document")
-    draft.fill(json.dumps(json.loads(draft.input_value()) | {"patienceSeconds": 7200}, indent=2))
+    draft.fill(json.dumps(json.loads(draft.input_value()) | changes, indent=2))
+
+
+def test_the_past_is_replayed_with_a_draft(page):
+    edit(page, order="fifo")
+    page.get_by_role("button", name="Replay the last week with this").click()
+    figures = page.get_by_role("region", name="Figures of the replay")
+    expect(figures.get_by_role("row", name="All jobs")).to_contain_text("→", timeout=4 * STACK_TIMEOUT)
+    for share in SHARES:
+        expect(figures.get_by_role("row", name=share)).to_be_visible()
+    assert axe_violations(page) == []
+    page.get_by_role("button", name="Discard the draft").click()
+
+
+def test_settings_are_saved(page):
+    edit(page, patienceSeconds=7200)
     page.get_by_role("button", name="Review and save…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("row", name="patienceSeconds")).to_contain_text("7200 (2 h)")
