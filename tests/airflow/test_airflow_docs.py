@@ -17,6 +17,7 @@ from airflow_stage import connect
 from client_docs import ROOT, blocks
 from client_stage import Stage, meanwhile
 from client_world import ROLE, request_for
+
 from trainmaster.integrations.airflow import MEMBER
 from trainmaster.integrations.connection import QueueConnection
 

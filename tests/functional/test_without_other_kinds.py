@@ -23,7 +23,7 @@ for name in names:
             import_module(name)
     except ImportError as error:
         # Packages that users bring: modules of the worker and of SDK sessions run beside them.
-        assert str(error.name).partition(".")[0] in {"torch", "jax", "sagemaker"}, (name, error)
+        assert str(error.name).partition(".")[0] in {"torch", "jax", "sagemaker", "airflow"}, (name, error)
 """
 A_JOB_THROUGH_THE_HANDLERS = """
 import json

@@ -26,7 +26,6 @@ from trainmaster.service.access import Access
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.callbacks.ends import EndDeliverer
-from trainmaster.service.callbacks.enter import Entrance
 from trainmaster.service.change import ApiContext
 from trainmaster.service.context import EVENT, FUNCTION, ManagerContext
 from trainmaster.service.events.delivery import Outbox
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from trainmaster.adapters.stepfunctions import StepFunctions
     from trainmaster.domain.jobs.observation import Observation
     from trainmaster.ports.kinds import PoolDiscovery, Runs
+    from trainmaster.service.callbacks.enter import Entrance
     from trainmaster.service.capacity.catalogue import CatalogueRefresher
 
 __all__ = ["PREFIX", "Application", "Settings", "application", "parse_pools"]
@@ -189,6 +189,8 @@ class Application:
 
     def entrance(self, executions: Executions) -> Entrance:
         """Return the dependencies of submissions for the executions of an orchestrator."""
+        from trainmaster.service.callbacks.enter import Entrance
+
         return Entrance(self.api_context, self.admission, EndDeliverer(self.checked_store, executions, self.describe))
 
     def describe(self, training_job_name: str) -> Description | None:

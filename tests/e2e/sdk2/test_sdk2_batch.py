@@ -18,13 +18,6 @@ queues = pytest.importorskip("sagemaker.aws_batch.training_queue", reason="this 
 QUEUE = "my-queue"
 
 
-@pytest.fixture(autouse=True)
-def _no_default_session() -> Iterator[None]:
-    """Leave no default session to other tests."""
-    yield
-    boto3.DEFAULT_SESSION = None
-
-
 @pytest.fixture
 def queue(stage: Stage) -> Iterator[Any]:
     boto3.setup_default_session()

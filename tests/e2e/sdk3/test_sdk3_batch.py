@@ -30,11 +30,10 @@ STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "SCHEDULED", "STARTING", "RUNNIN
 
 
 @pytest.fixture(autouse=True)
-def _no_default_session() -> Iterator[None]:
-    """Leave no default session to other tests, and none of the clients that the SDK keeps for it."""
+def _no_default_client() -> Iterator[None]:
+    """Leave none of the clients that the SDK keeps to other tests."""
     yield
     SageMakerClient.reset()
-    boto3.DEFAULT_SESSION = None
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import boto3
 import client_deployed
 import pytest
 from client_stage import Stage, World, environment, moto_served, served
@@ -44,6 +45,8 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _only(monkeypatch: pytest.MonkeyPatch, wanted: Mapping[str, str]) -> None:
+    """Set an environment, without a default session of a test before: the SDK keeps clients of it."""
+    boto3.DEFAULT_SESSION = None
     for name in [name for name in os.environ if name.startswith(("AWS_", "BOTOCORE_", "TRAINMASTER_", "SAGEMAKER_"))]:
         monkeypatch.delenv(name)
     for name, value in wanted.items():

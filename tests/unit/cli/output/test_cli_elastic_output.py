@@ -66,7 +66,8 @@ def job(**changes: Any) -> Any:
         (an_elastic(), "2 (1-4)"),
         (an_elastic(size=None), "(1-4)"),
         (an_elastic(instanceStep=3, maxInstances=7), "2 (1-7 by 3)"),
-        (an_elastic(instanceStep=None, instanceValues=[2, 4, 8]), "2 (2,4,8)"),
+        (an_elastic(instanceStep=None, instanceValues=[2, 4, 8], minInstances=2, maxInstances=8), "2 (2,4,8)"),
+        (an_elastic(instanceStep=None, instanceValues=[2, 4, 8], minInstances=2, maxInstances=4), "2 (2,4)"),
         (an_elastic(size=3, resizing=a_resizing()), "1 -> 3 (1-4)"),
     ],
 )

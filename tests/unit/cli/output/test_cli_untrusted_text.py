@@ -51,7 +51,7 @@ from trainmaster.domain.text import sanitize
 REQUEST = json.dumps(a_request("new"))
 MOMENT = "2026-11-20T14:00:00Z"
 HEADER = frozenset(map(chr, range(1, 127))) - {"\r", "\n"}
-ALONE = frozenset({"demo", "replay", "deploy", "upgrade", "uninstall", "console", "exporter", "top"})
+ALONE = frozenset({"demo", "exec", "replay", "deploy", "upgrade", "uninstall", "console", "exporter", "top"})
 """Commands that print nothing of an API, and one that takes the terminal: `test_cli_top.py` has its screen."""
 OF_PROGRAMS = frozenset({("settings", "replay")})
 """They start a program each time: `test_cli_settings_replay.py` has the names that they print."""
