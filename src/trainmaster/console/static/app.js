@@ -125,7 +125,7 @@ function App() {
         : html`<header class="headline"><h1>${page.title(route)}</h1><p class="lead muted">${!reads.length ? "This is no name of a job." : problem ? "There is nothing to show." : "Asking the queue …"}</p></header>`}
     </main>
     <div class="hidden" role="status" aria-live="polite">${news}</div>
-    ${news && html`<div class="toast"><span>${news}</span><button type="button" class="plain" onClick=${() => setNews("")}>Dismiss</button></div>`}
+    ${news && html`<section class="toast" aria-label="Last change"><span>${news}</span><button type="button" class="plain" onClick=${() => setNews("")}>Dismiss</button></section>`}
     ${shown === "help" && html`<${Help} enabled=${keys} onEnabled=${onKeys} onClose=${() => setShown("")} />`}
     ${shown === "palette" && html`<${Palette} names=${names} onClose=${() => setShown("")} />`}`;
 }
