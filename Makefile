@@ -127,7 +127,7 @@ WHEELS = $(or $(PIP_FIND_LINKS),$(shell $(PYTHON) -m pip config get global.find-
 	$(call environment,.venv-exec,$(addprefix --find-links ,$(WHEELS)) --group exec)
 	@command -v $(NPM) > /dev/null || { echo "npm is missing: install Node.js" >&2; exit 1; }
 	$(NPM) install --prefix .venv-exec/node --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
-	    "@aws-sdk/client-batch@^3.1142" "@aws-sdk/client-sagemaker@^3.1142"
+	    "@aws-sdk/client-batch@^3.1130" "@aws-sdk/client-sagemaker@^3.1130"
 
 # A DynamoDB engine checked against AWS: its binary is inside the npm package, which there is for Linux on x86_64 only.
 $(DYNOXIDE):
