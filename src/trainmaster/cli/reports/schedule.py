@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -41,6 +41,8 @@ _WIDTH: Final = 100
 """Columns where the output is no terminal."""
 _NAME_WIDTH: Final = 24
 _MIN_BAR: Final = 30
+_MIN_PERIOD: Final = timedelta(minutes=1)
+"""Of the present and the future on a fitted axis."""
 _MEMBERS: Final = (
     *("kind", "jobName", "jobState", "share", "priority", "units", "attempt", "outcome"),
     *("from", "fromLow", "fromHigh", "until", "untilLow", "untilHigh"),
@@ -51,11 +53,18 @@ def schedule(  # noqa: PLR0913 - one parameter per option
     context: typer.Context,
     *,
     start: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help=f"Beginning of the period: {WHEN}. Default: a day.")
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            help=f"Beginning of the period: {WHEN}. Default: a day, as far as there is anything.",
+        ),
     ] = None,
     end: Annotated[
         str | None,
-        typer.Option("--to", metavar="TIME", help="End: a time, or a duration after now, as +12h. Default: +2d."),
+        typer.Option(
+            "--to", metavar="TIME", help="End: a time, or a duration after now, as +12h. Default: +2d, likewise."
+        ),
     ] = None,
     pool: Annotated[str | None, typer.Option(metavar="POOL", help="Only this pool.")] = None,
     rows: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum lines of a pool, those nearest to now.")] = 20,
@@ -78,7 +87,8 @@ def schedule(  # noqa: PLR0913 - one parameter per option
         return
     shown = sanitize(found)
     width = terminal_width() if cli.is_terminal(sys.stdout) else _WIDTH
-    typer.echo(schedule_csv(shown) if form is Form.CSV else schedule_chart(shown, now, width, rows))
+    fits = start is None and end is None
+    typer.echo(schedule_csv(shown) if form is Form.CSV else schedule_chart(shown, now, width, rows, fits=fits))
     if shown["more"] and form is Form.TABLE:
         typer.echo("More jobs wait, without a planned start: the queue is not read to its end.", err=True)
 
@@ -89,16 +99,17 @@ def schedule_csv(found: ScheduleView) -> str:
     return csv_text(("pool", *_MEMBERS), rows)
 
 
-def schedule_chart(found: ScheduleView, now: datetime, width: int, rows: int) -> str:
+def schedule_chart(found: ScheduleView, now: datetime, width: int, rows: int, *, fits: bool = False) -> str:
     """Return the bars of each pool below its name, and the meanings of the marks.
 
-    Lines keep to the width if it leaves the bars enough columns.
+    Lines keep to the width if it leaves the bars enough columns. With `fits`, the axis leaves out the beginning and the
+    end of the period in which nothing is.
     """
     lines = [_Line.of(pool, each) for pool, each in _intervals(found)]
     name_width = min(max([len(line.name) for line in lines], default=0), _NAME_WIDTH)
     units_width = max([len(str(line.units)) for line in lines], default=1)
     indent = name_width + units_width + 5
-    axis = _Axis.of(found, max(width - indent, _MIN_BAR))
+    axis = _Axis.of(found, max(width - indent, _MIN_BAR), fits=fits)
     text = [" " * indent + axis.labels(now)]
     for pool in found["pools"]:
         text += ["", _heading(pool)]
@@ -172,10 +183,16 @@ class _Axis:
     width: int
 
     @classmethod
-    def of(cls, found: ScheduleView, width: int) -> _Axis:
-        """Return the axis of a schedule's period."""
+    def of(cls, found: ScheduleView, width: int, *, fits: bool) -> _Axis:
+        """Return the axis of a schedule's period, or of the part of it that has the present and the intervals."""
         since, until = parse_timestamp(found["from"]), parse_timestamp(found["to"])
-        return cls(since, until, parse_timestamp(found["at"]), width)
+        at = parse_timestamp(found["at"])
+        if fits:
+            shown = [each for _, each in _intervals(found)]
+            first = min([parse_timestamp(each["from"]) for each in shown], default=since)
+            last = max([parse_timestamp(each["until"] or found["to"]) for each in shown], default=until)
+            since, until = max(since, min(first, at)), min(until, max(last, at + _MIN_PERIOD))
+        return cls(since, until, at, width)
 
     def labels(self, now: datetime) -> str:
         """Return the ends of the axis, to the minute, with the zone between them."""

@@ -56,6 +56,20 @@ def test_the_lines_nearest_to_now_are_shown(world: FakeApi, run: Terminal) -> No
     assert [line.split()[0] for line in lines] == ["p3", "p2", "p1", "6"]
 
 
+def test_the_axis_fits_what_there_is_unless_a_period_is_asked_for(world: FakeApi, run: Terminal) -> None:
+    world.intervals = [an_interval("past", "old", day(-2), day(-1)), an_interval("planned", "waits", day(1), day(2))]
+    width = 100 - len("waits") - 1 - 5
+    fitted, asked = run("schedule").stdout, run("schedule", "--from", "1d").stdout
+    for name, mark in (("old", "#"), ("waits", "-")):
+        assert abs(lines_of(fitted)[name].count(mark) - width / 4) <= 1
+        assert lines_of(asked)[name].count(mark) <= 2
+    assert fitted.split()[:2] == ["11-20", "10:00"]
+
+
+def test_an_axis_of_nothing_is_the_whole_period(world: FakeApi, run: Terminal) -> None:
+    assert run("schedule").stdout.split()[:2] == ["11-19", "12:00"]
+
+
 def test_the_period_and_the_pool_are_asked_for(world: FakeApi, run: Terminal) -> None:
     run("schedule", "--from", "6h", "--to", "+1d", "--pool", P5)
     query = world.calls[0][2]
