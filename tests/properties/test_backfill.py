@@ -74,22 +74,41 @@ def test_backfill_wastes_nothing_that_strict_order_would_use(drawn):
 
 
 @pytest.mark.parametrize("order", list(Order))
-@given(drawn=jobs, big=st.integers(0, 10))
-@example(drawn=[(0, 1, 4285), (0, 2, 6968), (278, 2, 5028), (0, 1, 2827), (0, 1, 279)], big=1)
-@example(drawn=[(0, 1, 7375), (0, 2, 8942)], big=0)  # a pass at the very end of the patience
+@given(drawn=jobs, big=st.integers(0, 10), width=st.integers(4, CAP))
+@example(drawn=[(0, 1, 4285), (0, 2, 6968), (278, 2, 5028), (0, 1, 2827), (0, 1, 279)], big=1, width=CAP)
+@example(drawn=[(0, 1, 7375), (0, 2, 8942)], big=0, width=CAP)  # a pass at the very end of the patience
 @settings(max_examples=40, deadline=None)
-def test_the_largest_job_waits_no_longer_than_patience_and_what_runs_then(order, drawn, big):
-    """Endless small jobs, estimates that are wrong: once out of patience, no equal passes the largest job any more."""
+def test_the_widest_job_waits_no_longer_than_patience_and_what_runs_then(order, drawn, big, width):
+    """Endless small jobs, estimates that are wrong: once out of patience, no equal delays the widest job any more."""
     stream = [(pause % 900, 1 + count % 3, seconds) for pause, count, seconds in drawn * 6]
-    stream.insert(min(big, len(stream)), (0, CAP, 600))
+    stream.insert(min(big, len(stream)), (0, width, 600))
     sim = InstantSim(pools(), Policy(order=order, patience=PATIENCE, reservations=0))
     sim.run(arrivals(stream, honest=False))
-    name = next(name for name, job in sim.jobs.items() if job.demand.size == CAP)
+    name = next(name for name, job in sim.jobs.items() if job.demand.size == width)
     ahead = sum(1 for job in sim.jobs.values() if job.order < sim.jobs[name].order)
     # Those that were before it in the queue may be out of patience too; each runs for at most 9,000 seconds. Under
     # `gittins` it need not wait for what runs to end, but for the shortest attempt.
     pins = Policy().gittins.min_attempt if order is Order.GITTINS else timedelta(0)
     assert sim.wait_of(name) <= PATIENCE + pins + timedelta(seconds=9_000) * (1 + ahead)
+
+
+@given(drawn=jobs, width=st.integers(1, CAP))
+@settings(max_examples=40, deadline=None)
+def test_a_stream_of_narrow_jobs_runs_beside_a_job_out_of_patience_only_where_that_could_not(drawn, width):
+    """Behind the first job in the queue, all together hold no unit that it needs, once those that ran have ended."""
+    stream = [(60, width, 9_000), (60, CAP, 9_000), *((pause % 900, 1 + n % 3, work) for pause, n, work in drawn * 4)]
+    sim = InstantSim(pools(), Policy(patience=timedelta(seconds=1), reservations=0))
+
+    def watch(snapshot, plan, now):
+        waits = {wait.job.name for wait in plan.waits}
+        first = next((job for job in snapshot.waiting if job.name in waits and now - job.entry_time > HOUR), None)
+        if first is not None and plan.starts:
+            held = [*snapshot.active, *(start.job for start in plan.starts)]
+            later = sum(job.demand.size for job in held if job.order > first.order)
+            assert later <= CAP - first.demand.size
+
+    sim.watch = watch
+    sim.run(arrivals(stream, honest=False))
 
 
 def test_an_estimate_that_is_outlived_moves_the_reservation_and_the_reason_says_so():

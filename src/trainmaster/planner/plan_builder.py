@@ -278,7 +278,7 @@ class PlanBuilder:
         if view.holds_free_units(alternatives):
             state.block(job, LOWEST_RANK)
         elif state.ranking.strict(job):
-            state.block(job, state.ranking.rank(job))
+            state.block(job, state.ranking.rank(job), beside=not state.order.strict)
         elif state.order.reserves and (reservable := state.reservations.reservable(alternatives)):
             reserved = state.reserve(job, reservable)
         self._wait(job, reason or view.shortage(alternatives[0], reserved))

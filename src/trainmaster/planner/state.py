@@ -22,6 +22,7 @@ from trainmaster.planner.orders import order_of
 from trainmaster.planner.orders.ranking import PreemptionRank, Ranking
 from trainmaster.planner.orders.strategy import OrderStrategy
 from trainmaster.planner.placement.ledger import Claim, Ledger, open_ledger
+from trainmaster.planner.placement.later_units import LaterUnits
 from trainmaster.planner.placement.plan_windows import window_refusal
 from trainmaster.planner.placement.warm_pools import WarmPools
 from trainmaster.planner.preemption.candidates import Permits
@@ -70,6 +71,8 @@ class PlanState:
     elastic_jobs: Sequence[Job] = ()
     _hold_ends: dict[str, datetime] = field(default_factory=dict)
     _curves: dict[str, ScalingCurve] = field(default_factory=dict)
+    _started: list[tuple[Job, Units]] = field(default_factory=list)
+    _later: LaterUnits | None = None
 
     @classmethod
     def of(cls, snapshot: Snapshot, now: datetime) -> PlanState:
@@ -153,6 +156,7 @@ class PlanState:
 
     def start(self, job: Job, units: Units) -> None:
         """Start a job on free units."""
+        self._started.append((job, units))
         self.ledger.take(units)
         self.shares.take(job, units)
         self.limits.take(job, units)
@@ -192,9 +196,25 @@ class PlanState:
         self.limits.add(job, units)
         self.reservations.add_running(units, end)
 
-    def block(self, job: Job, rank: PreemptionRank) -> None:
-        """Keep jobs of this rank or less from passing a blocked job."""
-        self.ledger.add_barrier(job, rank)
+    def block(self, job: Job, rank: PreemptionRank, *, beside: bool = False) -> None:
+        """Keep jobs of this rank or less from passing a blocked job, or with `beside` from delaying it.
+
+        They then pass on units that it can never use. With shares none passes: limits depend on what a share holds.
+        """
+        self.ledger.add_barrier(job, rank, self._left_beside(job) if beside and not self.shares.enabled else {})
+
+    def _left_beside(self, job: Job) -> Units:
+        """Return the units that a blocked job can never use, less those that jobs behind it in the queue hold."""
+        snapshot, caps = self.snapshot, self.ledger.caps
+        if self._later is None:
+            self._later = LaterUnits.of(snapshot.active)
+        possible = [units for units in job.demand.alternatives if self.ledger.fits_when_empty(units)]
+        left: dict[str, int] = {}
+        for pool in {name for units in possible for name in units}:
+            usable = caps[pool] - snapshot.external.get(pool, 0) - max(units.get(pool, 0) for units in possible)
+            started = sum(units.get(pool, 0) for other, units in self._started if other.order > job.order)
+            left[pool] = usable - self._later.held(pool, job) - started
+        return left
 
     def back_off(self, job: Job, alternatives: Iterable[Units]) -> None:
         """Keep jobs of lower priority from starting where a job in back-off would fit."""
@@ -298,7 +318,7 @@ class JobView(NamedTuple):
         if hold is not None and hold.units == units:
             return None
         barrier = state.ledger.barrier(job, state.ranking.rank_when_running(job), units, owner=owner)
-        if barrier is not None:
+        if barrier is not None and not state.ledger.fits_beside(job, units):
             return Behind(barrier[1].name, barrier[0])
         if not state.reservations.any_on(units):
             return None

@@ -26,7 +26,7 @@ from builders import (
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Reservation
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy.settings import Order, Policy, Preemption, PreemptionOverrides
+from trainmaster.domain.policy.settings import Order, Policy, Preemption, PreemptionOverrides, Share
 from trainmaster.domain.reasons.capacity import (
     BackingOff,
     Behind,
@@ -286,6 +286,37 @@ def test_a_job_that_has_waited_beyond_patience_is_passed_by_no_equal():
     made = plan(active=[a_running_job("x", priority=9)], waiting=waiting, now=at(3601), policy=policy)
     assert started(made) == []
     assert reason(made, "small") == Behind("big", P5)
+
+
+def beside(later, *, active=(), **policy):
+    """What starts behind a job for three of four units that waits beyond its patience, while two are held."""
+    running = [a_running_job("x", priority=9, units={P5: 2}), *active]
+    waiting = [a_job("big", units={P5: 3}, group="g"), *later]
+    settings = Policy(**{"patience": timedelta(hours=1), **policy})
+    return plan(active=running, waiting=waiting, now=at(3602), policy=settings, pools=pools_of(a_pool(cap=4)))
+
+
+def test_equals_pass_a_job_beyond_patience_in_the_units_that_it_can_never_use():
+    made = beside([a_job(f"s{n}", entry_time=at(n), max_runtime=LONG) for n in (1, 2)])
+    assert started(made) == ["s1"]
+    assert reason(made, "s2") == Behind("big", P5)
+
+
+def test_units_that_later_jobs_hold_already_are_not_given_away_again():
+    held = a_running_job("held", entry_time=at(1))
+    assert started(beside([a_job("s", entry_time=at(2))], active=[held])) == []
+    earlier = a_running_job("earlier", entry_time=at(-1))
+    assert started(beside([a_job("s", entry_time=at(2))], active=[earlier])) == ["s"]
+
+
+def test_no_job_passes_one_beyond_patience_that_could_take_away_what_a_limit_allows_it():
+    """A member of its group would use up the group's limit, a job of its share what the share may hold."""
+    assert started(beside([a_job("s", entry_time=at(1), group="g")])) == []
+    assert started(beside([a_job("s", entry_time=at(1))], shares={"default": Share(name="default")})) == []
+
+
+def test_in_strict_order_no_job_passes_even_beside_one_beyond_patience():
+    assert started(beside([a_job("s", entry_time=at(1))], order=Order.FIFO)) == []
 
 
 def test_a_near_deadline_goes_before_equals_that_came_earlier():

@@ -29,6 +29,23 @@ class Claim:
 
 
 @dataclass(slots=True)
+class _Barrier:
+    """Blocked jobs of one share that jobs of their rank or less may not pass on a pool.
+
+    Attributes:
+        rank: the lowest of their ranks.
+        job: the job of that rank.
+        beside: units of the pool that later jobs may still take, since no blocked job can ever use them.
+        groups: the groups of the blocked jobs. Their other members take no such units, but wait for their limit.
+    """
+
+    rank: PreemptionRank
+    job: Job
+    beside: int
+    groups: set[tuple[str, str | None]] = field(default_factory=set)
+
+
+@dataclass(slots=True)
 class Ledger:
     """Units of one plan by pool. Made by `open_ledger`.
 
@@ -49,7 +66,7 @@ class Ledger:
     holds: dict[str, Claim] = field(default_factory=dict)
     _claims_on: dict[str, dict[str, Claim]] = field(default_factory=dict)
     _claimed: dict[str, int] = field(default_factory=dict)
-    _barriers: dict[str, dict[str, tuple[PreemptionRank, Job]]] = field(default_factory=dict)
+    _barriers: dict[str, dict[str, _Barrier]] = field(default_factory=dict)
     _awaiting: dict[str, dict[str, Job]] = field(default_factory=dict)
 
     def available_now(self, pool: str, exempt: int = 0) -> int:
@@ -93,6 +110,7 @@ class Ledger:
         """Count free units as held."""
         for pool, count in units.items():
             self.free[pool] = self.free.get(pool, 0) - count
+        self._pass(units)
 
     def release_later(self, units: Units, until: datetime) -> None:
         """Count units as releasing until a time."""
@@ -107,6 +125,7 @@ class Ledger:
         for pool, count in claim.units.items():
             self._claims_on.setdefault(pool, {})[claim.job] = claim
             self._claimed[pool] = self._claimed.get(pool, 0) + count
+        self._pass(claim.units)
 
     def restore_reservation(self, claim: Claim) -> None:
         """Keep units that an earlier pass freed for a job that this plan has not decided about yet."""
@@ -121,16 +140,25 @@ class Ledger:
             del self._claims_on[pool][job]
             self._claimed[pool] -= count
 
-    def add_barrier(self, job: Job, rank: PreemptionRank) -> None:
+    def add_barrier(self, job: Job, rank: PreemptionRank, beside: Units) -> None:
         """Keep jobs of this rank or less from passing a blocked job on its pools (first in, first out).
 
         Pools that could never hold the job get no barrier: a job by resources may be too large for some that cover it.
+
+        Args:
+            job: the blocked job.
+            rank: its preemption rank.
+            beside: units that later jobs may take nevertheless, by pool.
         """
         possible = (units for units in job.demand.alternatives if self.fits_when_empty(units))
-        for pool in (name for units in possible for name in units):
-            barriers = self._barriers.setdefault(pool, {})
-            if job.share not in barriers or rank < barriers[job.share][0]:
-                barriers[job.share] = (rank, job)
+        for pool in {name for units in possible for name in units}:
+            barriers, room = self._barriers.setdefault(pool, {}), beside.get(pool, 0)
+            found = barriers.setdefault(job.share, _Barrier(rank, job, room))
+            if rank < found.rank:
+                found.rank, found.job = rank, job
+            found.beside = min(found.beside, room)
+            if job.group is not None:
+                found.groups.add((job.share, job.group))
 
     def barrier(self, job: Job, rank: PreemptionRank, units: Units, *, owner: bool = False) -> tuple[str, Job] | None:
         """Return the pool and the blocked job that a job may not pass on these units; None if there is none.
@@ -146,10 +174,24 @@ class Ledger:
             owner: whether it is an owner.
         """
         for pool in units:
-            for share, (highest, first) in self._barriers.get(pool, {}).items():
-                if not (owner and share != job.share) and not (rank < highest and job.preemptible):
-                    return pool, first
+            for share, found in self._barriers.get(pool, {}).items():
+                if not (owner and share != job.share) and not (rank < found.rank and job.preemptible):
+                    return pool, found.job
         return None
+
+    def fits_beside(self, job: Job, units: Units) -> bool:
+        """Return True if the job can run on units that no blocked job of these pools can ever use."""
+        return all(
+            count <= found.beside and (job.share, job.group) not in found.groups
+            for pool, count in units.items()
+            for found in self._barriers.get(pool, {}).values()
+        )
+
+    def _pass(self, units: Units) -> None:
+        """Count units of a job that passes the blocked ones."""
+        for pool, count in units.items() if self._barriers else ():
+            for found in self._barriers.get(pool, {}).values():
+                found.beside -= count
 
     def add_back_off(self, job: Job, pools: Iterable[str]) -> None:
         """Keep jobs of lower priority out of pools in which a job in back-off would fit."""
