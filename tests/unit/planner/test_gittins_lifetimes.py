@@ -17,7 +17,8 @@ FINE = [2.0**place for place in range(14)]
 
 
 def lifetimes(ends, unfinished=None, edges=None):
-    return Lifetimes.of(edges or [0.0, *FINE[1 : len(ends) + 1]], ends, unfinished or {})
+    counts = [(unfinished or {}).get(bucket, 0.0) for bucket in range(len(ends))]
+    return Lifetimes(edges or [0.0, *FINE[1 : len(ends) + 1]], survival(ends, counts))
 
 
 def of_tail(edges, alive):
@@ -110,7 +111,7 @@ def test_where_long_jobs_run_ever_longer_the_index_grows_with_age(shape):
 
 @given(st.floats(60, EDGES[-1]))
 def test_beyond_all_data_a_job_is_expected_to_run_as_long_again(age):
-    found = Lifetimes.of(EDGES, [1.0] + [0.0] * (BUCKETS - 1), {})
+    found = lifetimes([1.0] + [0.0] * (BUCKETS - 1), edges=EDGES)
     assert found.expected(age) == pytest.approx((unknown(age), unknown(age)))
 
 

@@ -193,6 +193,11 @@ class Demand:
         """Every pool that the job could use, sorted."""
         return tuple(sorted({name for units in self.alternatives for name in units}))
 
+    @cached_property
+    def types(self) -> str:
+        """The pools that the job could use as text; its resources instead, if it requests these."""
+        return ",".join(self.pools) if self.resources is None else f"?{self.resources}"
+
     def sized(self, instances: int) -> Demand:
         """Return the demand of a job that needs this many instances of one pool, whichever it is."""
         alternatives = tuple(dict.fromkeys(units, instances) for units in self.alternatives)

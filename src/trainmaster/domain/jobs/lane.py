@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 _SIGNS = re.compile(r"[~+^@]")
@@ -39,6 +40,7 @@ def lane_name(parts: LaneParts) -> str:
     return f"{parts.share}/{parts.pools}{size}{served}{due}" + (f"@{parts.group}" if parts.group else "")
 
 
+@lru_cache(maxsize=4096)
 def lane_parts(name: str) -> LaneParts | None:
     """Return the parts of a lane's name; None if it is not one."""
     found = _NAME.fullmatch(name)

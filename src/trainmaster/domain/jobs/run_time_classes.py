@@ -29,5 +29,4 @@ def _short(name: str) -> str:
 
 def types_of(job: Job) -> str:
     """Return the instance types that a job can run on as text; its resources instead, if it requests these."""
-    asked = job.demand.resources
-    return ",".join(job.demand.pools) if asked is None else f"?{asked}"
+    return job.demand.types

@@ -106,10 +106,6 @@ class RestartCost:
     worked: float = 0.0
     restarts: float = 0.0
 
-    def plus(self, worked: float, restarts: float) -> RestartCost:
-        """Return the sum."""
-        return RestartCost(self.worked + worked, self.restarts + restarts)
-
     def after(self, worked: float, restarts: float) -> RestartCost:
         """Return what counts after another attempt has ended."""
         return RestartCost(self.worked * RESTARTS_FADE + worked, self.restarts * RESTARTS_FADE + restarts)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
+from itertools import repeat
+from operator import add
 
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_time_classes import kinds_of
 from trainmaster.domain.jobs.run_times import BUCKETS, EDGES, ENOUGH, Sketch, bucket_of, given_units
 from trainmaster.domain.plan import Snapshot
-from trainmaster.planner.orders.gittins.lifetimes import Lifetimes
+from trainmaster.planner.orders.gittins.lifetimes import Lifetimes, survival
 
 PRIOR = 4.0
 """Weight, in jobs, of the run times of all jobs beside those of one width class."""
 _Kinds = tuple[str, ...]
+_Weights = tuple[float, ...]
+_NONE: _Weights = (0.0,) * BUCKETS
 
 
 @dataclass(slots=True)
@@ -27,23 +31,25 @@ class LearnedLifetimes:
     """
 
     kinds: Mapping[str, Sketch]
-    _unfinished: dict[str, dict[int, float]] = field(default_factory=dict)
-    _weights: dict[_Kinds, list[float] | None] = field(default_factory=dict)
+    _unfinished: dict[str, list[float]] = field(default_factory=dict)
+    _weights: dict[_Kinds, _Weights | None] = field(default_factory=dict)
     _of: dict[_Kinds, Lifetimes | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, now: datetime) -> LearnedLifetimes:
         """Return the lifetimes that the snapshot's history shows, given the jobs that have run and not ended."""
-        ages: Counter[tuple[_Kinds, int]] = Counter()
+        ages: dict[_Kinds, list[float]] = {}
         for job in (*snapshot.active, *(job for job in snapshot.waiting if job.attempt is not None)):
-            age = job.worked_by(now) / scale_of(job)
+            age = job.worked_by(now)
             if age > 0:
-                ages[kinds_of(job), bucket_of(age)] += 1
+                kinds, scaled = kinds_of(job), age if job.work is None else age / scale_of(job)
+                counts = ages.get(kinds) or ages.setdefault(kinds, [0.0] * BUCKETS)
+                counts[bucket_of(scaled)] += 1
         learned = cls(snapshot.records.history.kinds)
-        for (kinds, bucket), count in ages.items():
+        for kinds, counts in ages.items():
             for kind in kinds:
-                counts = learned._unfinished.setdefault(kind, {})
-                counts[bucket] = counts.get(bucket, 0.0) + count
+                known = learned._unfinished.get(kind)
+                learned._unfinished[kind] = counts if known is None else list(map(add, known, counts))
         return learned
 
     def lifetimes(self, job: Job) -> Lifetimes | None:
@@ -61,16 +67,16 @@ class LearnedLifetimes:
             return None
         if wider and ends is self._ends(wider):
             return self._lifetimes(wider)
-        return Lifetimes.of(EDGES, ends, self._unfinished.get(kinds[0], {}))
+        return _lifetimes(ends, tuple(self._unfinished.get(kinds[0], ())))
 
-    def _ends(self, kinds: _Kinds) -> list[float] | None:
+    def _ends(self, kinds: _Kinds) -> _Weights | None:
         """Return the weights of a class beside its prior's, computed once; None if no job of any class has ended."""
         if kinds not in self._weights:
             self._weights[kinds] = self._mixture(kinds)
         return self._weights[kinds]
 
-    def _mixture(self, kinds: _Kinds) -> list[float] | None:
-        """Return the same; the list of the prior itself if a kind narrower than a width class has shown too little."""
+    def _mixture(self, kinds: _Kinds) -> _Weights | None:
+        """Return the same; those of the prior itself if a kind narrower than a width class has shown too little."""
         own, wider = self._own(kinds[0]), kinds[1:]
         if not wider:
             return own if any(own) else None
@@ -79,15 +85,22 @@ class LearnedLifetimes:
             return prior
         return _mixed(own, prior, PRIOR if is_width_class else ENOUGH)
 
-    def _own(self, kind: str) -> list[float]:
+    def _own(self, kind: str) -> _Weights:
         sketch = self.kinds.get(kind)
-        return [0.0] * BUCKETS if sketch is None else [sketch.weights.get(bucket, 0.0) for bucket in range(BUCKETS)]
+        return _NONE if sketch is None else tuple(map(sketch.weights.get, range(BUCKETS), repeat(0.0)))
 
 
-def _mixed(own: Iterable[float], wider: list[float], weight: float) -> list[float]:
+# Most passes find the weights and ages of most classes as an earlier pass did.
+@lru_cache(maxsize=1024)
+def _lifetimes(ends: _Weights, unfinished: _Weights) -> Lifetimes:
+    return Lifetimes(EDGES, survival(ends, unfinished or _NONE))
+
+
+@lru_cache(maxsize=1024)
+def _mixed(own: _Weights, wider: _Weights, weight: float) -> _Weights:
     """Return the weights of a class beside those of a wider one, which together count `weight`."""
     part = weight / sum(wider)
-    return [mine + part * other for mine, other in zip(own, wider, strict=True)]
+    return tuple(mine + part * other for mine, other in zip(own, wider, strict=True))
 
 
 def scale_of(job: Job) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 FLOOR = 60.0
@@ -56,15 +56,11 @@ class Lifetimes:
     alive: Sequence[float]
     _known: int = field(init=False)
     _at: dict[int, tuple[float, float]] = field(default_factory=dict)
+    _between: dict[int, tuple[float, float, float, float, float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         falls = (place for place in range(len(self.alive) - 1, 0, -1) if self.alive[place] < self.alive[place - 1])
         self._known = next(falls, 0)
-
-    @classmethod
-    def of(cls, edges: Sequence[float], ends: Sequence[float], unfinished: Mapping[int, float]) -> Lifetimes:
-        """Return the distribution of ended and unfinished jobs; the latter by bucket."""
-        return cls(edges, survival(ends, [unfinished.get(bucket, 0.0) for bucket in range(len(ends))]))
 
     def index(self, age: float) -> float:
         """Return the Gittins index in seconds: the lower, the sooner a job of this age should run.
@@ -80,11 +76,21 @@ class Lifetimes:
 
     def expected(self, age: float) -> tuple[float, float]:
         """Return the index and the residual life, linear between the edges around the age."""
-        edges = self.edges
-        below = min(bisect_right(edges, age) - 1, len(edges) - 2)
-        part = min(max((age - edges[below]) / (edges[below + 1] - edges[below]), 0.0), 1.0)
+        below = bisect_right(self.edges, age) - 1
+        edge, width, index, more_index, residual, more_residual = self._between.get(below) or self._line(below)
+        part = (age - edge) / width
+        if not 0.0 <= part <= 1.0:
+            part = 0.0 if part < 0 else 1.0
+        return index + part * more_index, residual + part * more_residual
+
+    def _line(self, place: int) -> tuple[float, float, float, float, float, float]:
+        """Return an edge, the distance to the next, and of both figures the value there and the difference."""
+        below, edges = min(place, len(self.edges) - 2), self.edges
         low, high = self._at_edge(below), self._at_edge(below + 1)
-        return low[0] + part * (high[0] - low[0]), low[1] + part * (high[1] - low[1])
+        width = edges[below + 1] - edges[below]
+        found = (edges[below], width, low[0], high[0] - low[0], low[1], high[1] - low[1])
+        self._between[place] = found
+        return found
 
     def _at_edge(self, place: int) -> tuple[float, float]:
         found = self._at.get(place)

@@ -48,10 +48,11 @@ class _Class(NamedTuple):
 
     def expected(self, age: float) -> tuple[float, float]:
         """Return the Gittins index and the mean residual life of a job that has worked this long, in seconds."""
-        if self.lifetimes is None:
+        lifetimes, scale = self.lifetimes, self.scale
+        if lifetimes is None:
             return unknown(age), unknown(age)
-        index, residual = self.lifetimes.expected(age / self.scale)
-        return index * self.scale, residual * self.scale
+        index, residual = lifetimes.expected(age / scale)
+        return index * scale, residual * scale
 
 
 class _Expected(NamedTuple):
@@ -163,7 +164,7 @@ class GittinsRanking(Ranking):
 
     def _filled(self, ordered: list[_Standing]) -> list[_Standing]:
         """Return the jobs with the widest first among those that fill what better jobs leave of their pools."""
-        left = {each.group: self._capacity(each.group) for each in ordered}
+        left = {group: self._capacity(group) for group in {each.group for each in ordered}}
         filled: list[_Standing] = []
         runs: dict[tuple[int, int, bool, str], list[_Standing]] = {}
         for each in ordered:
@@ -180,27 +181,33 @@ class GittinsRanking(Ranking):
         expected = list(self._expected(jobs))
         horizons = self._horizons(expected)
         spent, ratio = self._budget_spent(), self.parameters.switch_ratio
+        now, patience = self.now, self.snapshot.policy.patience.total_seconds()
         for job, kind, index, _ in expected:
-            needed = work(index, kind.width, kind.capacity) / (ratio if job.units else 1.0)
-            level, key = self._level(job), (job.entry_time - self.now).total_seconds()
+            holds, key = job.units, (job.entry_time - now).total_seconds()
+            # Nearly all jobs hold nothing; the condition is that of `_level` for them.
+            level = self._level(job) if holds else PATIENT if -key - job.at_work > patience else USUAL
             if level != PATIENT:  # those are served in order of arrival
-                key -= boost(needed, horizons[kind.group, job.priority])
-            displaced = spent and not job.units
+                needed = work(index, kind.width, kind.capacity)
+                key -= boost(needed / ratio if holds else needed, horizons[kind.group, job.priority])
+            displaced = spent and not holds
             yield _Standing(-job.priority, -level, displaced, key, job.name, kind.group, kind.width)
 
     def _expected(self, jobs: Iterable[Job]) -> Iterator[_Expected]:
         """Yield what is expected of each job; of those that have never run, nearly all, once for each class."""
         fresh: dict[str, _Expected] = {}
+        now, classes = self.now, self._classes
         for job in jobs:
-            key = job.equivalence_key if job.attempt is None else None
-            found = None if key is None else fresh.get(key)
-            if found is None:
-                kind = self._class(job)
-                index, residual = kind.expected(job.worked_by(self.now))
-                found = _Expected(job, kind, index, residual * kind.width / kind.capacity)
-                if key is not None:
-                    fresh[key] = found
-            yield found if found.job is job else found._replace(job=job)
+            key = job.equivalence_key
+            found = None if key is None or job.attempt is not None else fresh.get(key)
+            if found is not None:
+                yield _Expected(job, found.of, found.gittins, found.drains)
+                continue
+            kind = (classes.get(key) if key is not None else None) or self._class(job)
+            index, residual = kind.expected(job.worked_by(now))
+            found = _Expected(job, kind, index, residual * kind.width / kind.capacity)
+            if key is not None and job.attempt is None:
+                fresh[key] = found
+            yield found
 
     def _horizons(self, expected: Iterable[_Expected]) -> dict[tuple[str, int], float]:
         """Return the horizon of each group of pools and priority, by the work of that priority and higher ones.
@@ -211,11 +218,12 @@ class GittinsRanking(Ranking):
         drains: dict[tuple[str, int], float] = {}
         unread: dict[str, int] = {}
         for job, kind, _, drain in expected:
+            place, counts = (kind.group, job.priority), drain
             if not job.units:
                 left = unread.get(job.lane)
-                unread[job.lane] = (first_of(job.lane) if left is None else left) - 1
-            counts = drain if job.units or unread[job.lane] >= 0 else 0.0
-            drains[kind.group, job.priority] = drains.get((kind.group, job.priority), 0.0) + counts
+                unread[job.lane] = left = (first_of(job.lane) if left is None else left) - 1
+                counts = drain if left >= 0 else 0.0
+            drains[place] = drains.get(place, 0.0) + counts
         total: dict[str, float] = {}
         for group, priority in sorted(drains, key=lambda place: -place[1]):
             total[group] = total.get(group, 0.0) + drains[group, priority]
@@ -225,15 +233,15 @@ class GittinsRanking(Ranking):
     def _budget_spent(self) -> bool:
         """Return True if restarts have cost more than they may, those of attempts that are stopping included."""
         history = self.snapshot.records.history
-        cost: RestartCost = history.restarts
+        worked, restarts = history.restarts.worked, history.restarts.restarts
         for job in self.snapshot.active:
             attempt = job.attempt
             if attempt is not None and attempt.started_at is not None:
                 gpus = self._class(job).width
-                ran = (self.now - attempt.started_at).total_seconds() * gpus
-                preempted = job.stopping and attempt.freed_for is not None
-                cost = cost.plus(ran, history.restart_cost(job) * gpus if preempted else 0.0)
-        return cost.exceeds(self.parameters.restart_budget)
+                worked += (self.now - attempt.started_at).total_seconds() * gpus
+                if job.stopping and attempt.freed_for is not None:
+                    restarts += history.restart_cost(job) * gpus
+        return RestartCost(worked, restarts).exceeds(self.parameters.restart_budget)
 
     def _level(self, job: Job, *, pins: bool = True) -> int:
         attempt = job.attempt
