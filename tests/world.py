@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from botocore.awsrequest import AWSResponse
 
 from builders import ADA, IMAGE, P5, ROLE
@@ -216,6 +217,17 @@ def kills(calls: list[str], *, reads: bool) -> list[int]:
     One that dies after a read leaves what it would have left after the last change before.
     """
     return [number for number, name in enumerate(calls, 1) if (name in READS) is reads]
+
+
+def in_chunks(count: int) -> pytest.MarkDecorator:
+    """Split a test's faults among `count` tests, of which the first is not slow: each has an argument `chunk`."""
+    slow = [pytest.param(chunk, marks=pytest.mark.slow) for chunk in range(1, count)]
+    return pytest.mark.parametrize("chunk", [0, *slow])
+
+
+def fault_at(number: int, trouble: str) -> Faults:
+    """The call of that number fails with an error code, or happens if its trouble is a "lost answer"."""
+    return Faults(lose=frozenset({number})) if trouble == "lost answer" else Faults(fail={number: trouble})
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -69,7 +68,6 @@ def test_the_xcom_has_the_members_that_it_has_without_the_queue(
         stage.asked("queued", 2)
         stage.world.end("queued")
         stage.world.await_calls("POST", "CreateTrainingJob", 1)
-        time.sleep(0.2)
         stage.world.tell("plain", "Completed", "Completed", "Training job completed")
 
     connect(monkeypatch, "direct", extra={"region_name": "us-east-1", "trainmaster": False})
@@ -378,46 +376,29 @@ def signers(stage: Stage) -> set[tuple[str, str]]:
     return {(scope[0], scope[2]) for scope in scopes}
 
 
-@BOTH
-def test_calls_are_signed_with_the_keys_and_region_of_the_connection(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, deferrable: bool
-) -> None:
-    connect(monkeypatch, login="AKIDOFTHECONNECTION", password="secret", extra={"region_name": "eu-west-1"})
-
-    def script() -> None:
-        asked(stage, 4)
-        stage.world.start("job1")
-        stage.world.end("job1")
-
-    with meanwhile(script):
-        run(training(deferrable=deferrable))
-    assert signers(stage) == {("AKIDOFTHECONNECTION", "eu-west-1")}
-
-
-@BOTH
-def test_calls_are_signed_with_the_profile_of_the_connection(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, deferrable: bool
-) -> None:
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile "team" with an access key."""
     (tmp_path / "credentials").write_text("[team]\naws_access_key_id = AKIDOFTHEPROFILE\naws_secret_access_key = s\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    connect(monkeypatch, extra={"region_name": "eu-west-1", "profile_name": "team"})
-
-    def script() -> None:
-        asked(stage, 4)
-        stage.world.start("job1")
-        stage.world.end("job1")
-
-    with meanwhile(script):
-        run(training(deferrable=deferrable))
-    assert signers(stage) == {("AKIDOFTHEPROFILE", "eu-west-1")}
 
 
 @BOTH
-def test_calls_are_signed_with_the_role_of_the_connection(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, deferrable: bool
+@pytest.mark.parametrize(
+    ("connection", "key"),
+    [
+        ({"login": "AKIDOFTHECONNECTION", "password": "secret"}, "AKIDOFTHECONNECTION"),
+        ({"extra": {"profile_name": "team"}}, "AKIDOFTHEPROFILE"),
+        ({"extra": {"role_arn": "arn:aws:iam::123456789012:role/airflow"}}, "ASIA"),
+    ],
+    ids=["keys", "profile", "role"],
+)
+@pytest.mark.usefixtures("profile")
+def test_calls_are_signed_with_the_credentials_and_region_of_the_connection(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any], key: str, deferrable: bool
 ) -> None:
-    role = "arn:aws:iam::123456789012:role/airflow"
-    connect(monkeypatch, extra={"region_name": "eu-west-1", "role_arn": role})
+    """A role gives temporary keys, which begin with ASIA."""
+    connect(monkeypatch, **connection | {"extra": {"region_name": "eu-west-1", **connection.get("extra", {})}})
 
     def script() -> None:
         asked(stage, 4)
@@ -426,4 +407,6 @@ def test_calls_are_signed_with_the_role_of_the_connection(
 
     with meanwhile(script):
         run(training(deferrable=deferrable))
-    assert {(key[:4], region) for key, region in signers(stage)} == {("ASIA", "eu-west-1")}
+    found = signers(stage)
+    assert {region for _, region in found} == {"eu-west-1"}
+    assert all(signer.startswith(key) for signer, _ in found)

@@ -13,18 +13,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "unit" / "client"))
 
-from client_stage import Stage, World, environment, moto_served, served
+from client_sdk_fixtures import moto, only
+from client_stage import Stage, World, environment, served
 from client_world import REGION
+
+__all__ = ["moto"]
 
 PROGRAMS = ROOT / ".venv-exec"
 collect_ignore_glob = [] if (PROGRAMS / "bin" / "aws").exists() else ["test_*.py"]
 Run = Callable[..., "subprocess.Popen[str]"]
-
-
-@pytest.fixture(scope="session")
-def moto() -> Iterator[str]:
-    with moto_served() as url:
-        yield url
 
 
 @pytest.fixture
@@ -32,11 +29,8 @@ def stage(moto: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     """The stage; the environment of this process, and so of programs that it starts, leads there."""
     world = World()
     with served(world) as url:
-        for name in [name for name in os.environ if name.startswith(("AWS_", "TRAINMASTER_", "SAGEMAKER_"))]:
-            monkeypatch.delenv(name)
-        for name, value in environment(url, moto, tmp_path).items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setenv("AWS_REGION", REGION)  # SDKs other than Python's read this name
+        # SDKs other than Python's read the Region's name without "default".
+        only(monkeypatch, environment(url, moto, tmp_path) | {"AWS_REGION": REGION})
         monkeypatch.setenv("PATH", os.pathsep.join([str(PROGRAMS / "bin"), os.environ["PATH"]]))
         yield Stage(world)
 

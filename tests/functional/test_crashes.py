@@ -22,7 +22,7 @@ from trainmaster.domain.errors import IllegalTransition
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import ENDED
 from trainmaster.service.change import cancel
-from world import BRISK, Faults, World, kills
+from world import BRISK, Faults, World, in_chunks, kills
 
 CHUNKS = 8
 CAPS = {P5: 2, G5: 4}
@@ -135,9 +135,7 @@ def test_a_manager_killed_after_any_aws_call_loses_nothing(scenario, reads, chun
 
 
 # A call that fails meets the code that a kill after it does, so that the usual run makes one of eight fail.
-@pytest.mark.parametrize(
-    "chunk", [pytest.param(chunk, marks=[pytest.mark.slow] if chunk else []) for chunk in range(CHUNKS)]
-)
+@in_chunks(CHUNKS)
 @pytest.mark.parametrize(
     ("scenario", "code"),
     [

@@ -21,7 +21,7 @@ from trainmaster.domain.errors import Unavailable
 from trainmaster.domain.policy.settings import Budget, Share
 from trainmaster.ports.store import Pause
 from trainmaster.service.change import cancel, change_settings
-from world import BRISK, Faults, World, a_request, kills
+from world import BRISK, Faults, World, a_request, fault_at, in_chunks, kills
 from world import VERDICTS as STORED
 
 CHUNKS = 10
@@ -112,9 +112,7 @@ def test_the_events_of_a_story():
     assert preempted["tags"] == {"priority": "0"}
 
 
-@pytest.mark.parametrize(
-    "chunk", [pytest.param(chunk, marks=[pytest.mark.slow] if chunk else []) for chunk in range(CHUNKS)]
-)
+@in_chunks(CHUNKS)
 @pytest.mark.parametrize("name", STORIES)
 def test_no_event_is_lost_by_a_manager_killed_after_any_change(name, chunk):
     for number in kills(calls(name), reads=False)[chunk::CHUNKS]:
@@ -125,32 +123,24 @@ def test_no_event_is_lost_by_a_manager_killed_after_any_change(name, chunk):
             assert len(budgets) == (4 if name == "budget" else 0)
 
 
-@pytest.mark.parametrize(
-    "chunk", [pytest.param(chunk, marks=[pytest.mark.slow] if chunk else []) for chunk in range(CHUNKS)]
-)
+@in_chunks(CHUNKS)
 @pytest.mark.parametrize("trouble", ["ThrottlingException", "InternalServerError", "lost answer"])
 def test_no_event_is_lost_by_a_call_that_fails_or_whose_answer_is_lost(trouble, chunk):
     ours = [number for number, name in enumerate(calls(), 1) if name in {"PutEvents", "DeleteItem", "PutItem"}]
     for number in ours[chunk::CHUNKS]:
-        with a_world(faults=faults_at(number, trouble)) as world:
+        with a_world(faults=fault_at(number, trouble)) as world:
             world.check_events(*story(world))
 
 
-@pytest.mark.parametrize(
-    "chunk", [pytest.param(chunk, marks=[pytest.mark.slow] if chunk else []) for chunk in range(CHUNKS)]
-)
+@in_chunks(CHUNKS)
 @pytest.mark.parametrize("trouble", ["InternalServerError", "lost answer"])
 def test_no_verdict_is_lost_or_told_twice_if_its_commit_fails_or_its_answer_is_lost(trouble, chunk):
     writes = {"TransactWriteItems", "PutItem"}
     for number in [number for number, name in enumerate(calls("pools"), 1) if name in writes][chunk::CHUNKS]:
-        with a_world(faults=faults_at(number, trouble)) as world:
+        with a_world(faults=fault_at(number, trouble)) as world:
             world.check_events(*pools_change(world))
             told = [detail["type"] for detail in once(world.bus.details) if detail["jobName"] == "large"]
             assert [kind for kind in told if kind in VERDICTS] == ["infeasible", "feasible"] * 2
-
-
-def faults_at(number: int, trouble: str) -> Faults:
-    return Faults(lose=frozenset({number})) if trouble == "lost answer" else Faults(fail={number: trouble})
 
 
 def once(details: list[dict[str, Any]]) -> list[dict[str, Any]]:

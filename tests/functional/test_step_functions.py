@@ -22,7 +22,7 @@ from trainmaster.domain.jobs.listing import Filter
 from trainmaster.handlers.tasks import submit_task
 from trainmaster.ports.store import Pause
 from trainmaster.service.change import cancel
-from world import BRISK, Faults, Killed, World, a_request, kills
+from world import BRISK, Faults, Killed, World, a_request, fault_at, in_chunks, kills
 
 CHUNKS = 12
 ANY = Filter()
@@ -358,9 +358,7 @@ def test_a_story():
     assert {"SendTaskSuccess", "SendTaskFailure", "SendTaskHeartbeat"} <= set(calls())
 
 
-@pytest.mark.parametrize(
-    "chunk", [pytest.param(chunk, marks=[pytest.mark.slow] if chunk else []) for chunk in range(CHUNKS)]
-)
+@in_chunks(CHUNKS)
 def test_each_task_ends_once_if_a_function_is_killed_after_any_change(chunk):
     for number in kills(calls(), reads=False)[chunk::CHUNKS]:
         with on_dynamodb(faults=Faults(kill_after=number)) as world:
@@ -368,16 +366,13 @@ def test_each_task_ends_once_if_a_function_is_killed_after_any_change(chunk):
             assert world.killed == 1
 
 
-@pytest.mark.parametrize(
-    "chunk", [pytest.param(chunk, marks=[pytest.mark.slow] if chunk else []) for chunk in range(CHUNKS)]
-)
+@in_chunks(CHUNKS)
 @pytest.mark.parametrize("trouble", ["ThrottlingException", "InternalServerError", "lost answer"])
 def test_each_task_ends_once_if_a_call_fails_or_its_answer_is_lost(trouble, chunk):
     ours = ("SendTask", "DescribeStateMachine", "GetExecution", "DeleteItem", "PutItem", "TransactWriteItems")
     numbers = [number for number, name in enumerate(calls(), 1) if name.startswith(ours)]
     for number in numbers[chunk::CHUNKS]:
-        lost = trouble == "lost answer"
-        with on_dynamodb(faults=Faults(lose=frozenset({number})) if lost else Faults(fail={number: trouble})) as world:
+        with on_dynamodb(faults=fault_at(number, trouble)) as world:
             story(world)
 
 

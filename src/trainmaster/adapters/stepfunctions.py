@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.adapters.aws_errors import AWS_ERRORS, code_of, message_of, to_retryable_error
+from trainmaster.adapters.executions import caller_of, translated
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import AccessDenied, ExecutionGone, Unavailable
 from trainmaster.ports.callbacks import Description
@@ -29,11 +28,11 @@ _FIRST_PAUSE = 0.5
 _GONE = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
 """The token's task has ended, or the token never was one."""
 _UNKNOWN = frozenset({"ExecutionDoesNotExist", "InvalidArn"})
+"""There is no such execution."""
 _KEPT = frozenset({
     "FailureReason", "ModelArtifacts", "SecondaryStatus", "TrainingJobArn", "TrainingJobName", "TrainingJobStatus",
 })  # fmt: skip
 """Members of a description that stay in a text that is too long; SageMaker bounds each of them."""
-_ROLE = re.compile(r"arn:(aws[a-z-]*):iam::([0-9]{12}):role/(?:.*/)?([^/]+)")
 _MAX_SESSION = 64
 
 
@@ -64,19 +63,19 @@ class StepFunctions:
     def succeed(self, token: str, description: Description) -> None:
         """End the task with the description as its output; see `ports.Executions.succeed`."""
         client = self._new_client()
-        with _translated():
+        with translated(_GONE):
             client.send_task_success(taskToken=token, output=_cut(description, MAX_OUTPUT))
 
     def fail(self, token: str, error: str, description: Description) -> None:
         """Fail the task with the description as its cause; see `ports.Executions.fail`."""
         client = self._new_client()
-        with _translated():
+        with translated(_GONE):
             client.send_task_failure(taskToken=token, error=error, cause=_cut(description, MAX_CAUSE))
 
     def heartbeat(self, token: str) -> None:
         """Send the task a heartbeat; see `ports.Executions.heartbeat`."""
         client = self._new_client()
-        with _translated():
+        with translated(_GONE):
             client.send_task_heartbeat(taskToken=token)
 
     def waiting_task(self, execution: str, payload: Mapping[str, Any]) -> WaitingTask:
@@ -89,14 +88,14 @@ class StepFunctions:
         """
         client = self._new_client()
         try:
-            with _translated():
+            with translated(_UNKNOWN):
                 role = client.describe_state_machine_for_execution(executionArn=execution)["roleArn"]
                 details = self._scheduled(client, execution, payload)
-        except _NotThereError:
+        except ExecutionGone:
             details = None
         if details is None:
             raise _stranger(execution)
-        return WaitingTask(Caller(_session(role, execution)), details.get("heartbeatInSeconds"))
+        return WaitingTask(_caller(role, execution), details.get("heartbeatInSeconds"))
 
     def _scheduled(self, client: Any, execution: str, payload: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the details of the event that scheduled the task; None if it does not show within a few seconds."""
@@ -108,10 +107,6 @@ class StepFunctions:
             if number + 1 < _TRIES:
                 self._sleep(_FIRST_PAUSE * 2**number)
         return None
-
-
-class _NotThereError(Exception):
-    """There is no such execution."""
 
 
 def _newest_events(client: Any, execution: str) -> Iterator[Mapping[str, Any]]:
@@ -136,14 +131,13 @@ def _payload_in(details: Mapping[str, Any]) -> Any:
     return parameters.get("Payload") if isinstance(parameters, dict) else None
 
 
-def _session(role: str, execution: str) -> str:
-    """Return the ARN of a role's session that is named after an execution. Raises `Unavailable`."""
-    found = _ROLE.fullmatch(role)
-    if found is None:
-        raise Unavailable(f"Step Functions names {role} as the role of {execution}")
-    partition, account, name = found.groups()
+def _caller(role: str, execution: str) -> Caller:
+    """Return the caller that a role is in a session that is named after an execution. Raises `Unavailable`."""
     session = re.sub(r"[^A-Za-z0-9_=,.@-]", "-", execution.rpartition(":")[2])[:_MAX_SESSION]
-    return f"arn:{partition}:sts::{account}:assumed-role/{name}/{session}"
+    caller = caller_of(role, session)
+    if caller is None:
+        raise Unavailable(f"Step Functions names {role} as the role of {execution}")
+    return caller
 
 
 def _stranger(execution: str) -> AccessDenied:
@@ -152,19 +146,6 @@ def _stranger(execution: str) -> AccessDenied:
         field="Execution",
         hint='Write "Execution.$": "$$.Execution.Id" and "TaskToken.$": "$$.Task.Token" into the Payload of the task.',
     )
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Raise `ExecutionGone` for a token that is void, and the domain's errors for others."""
-    try:
-        yield
-    except AWS_ERRORS as error:
-        if code_of(error) in _GONE:
-            raise ExecutionGone(f"{code_of(error)}: {message_of(error)}") from error
-        if code_of(error) in _UNKNOWN:
-            raise _NotThereError from error
-        raise to_retryable_error(error) from error
 
 
 def _cut(description: Description, limit: int) -> str:

@@ -64,11 +64,10 @@ def run_job(  # noqa: PLR0913 - the last two are for tests
             if job["jobState"] in ENDED:
                 break
             sleep(poll_seconds)
-    except Exception:
-        raise
-    except BaseException:
-        with suppress(ApiError):
-            queue.cancel(name, _INTERRUPTED)
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            with suppress(ApiError):
+                queue.cancel(name, _INTERRUPTED)
         raise
     if job["jobState"] != "completed":
         raise JobFailed(job)

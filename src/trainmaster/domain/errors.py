@@ -59,6 +59,11 @@ class Refused(TrainmasterError):
         self.field = field
         self.hint = hint
 
+    @property
+    def message_and_hint(self) -> str:
+        """The problem and how to fix it, for where there is one text."""
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
 
 class InvalidRequest(Refused):
     """A value has the wrong type, form or meaning."""

@@ -5,7 +5,6 @@ SQS delivers a message again after an error, and sets it aside after some of the
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from aws_lambda_powertools import Logger
 
 from trainmaster import bootstrap
 from trainmaster.domain.errors import ExecutionGone, IllegalTransition, InvalidRequest, Refused, TrainmasterError
-from trainmaster.domain.events.callback import STEP, Callback
+from trainmaster.domain.events.callback import STEP, Callback, name_of_job
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.requests.option_tags import with_options
 from trainmaster.handlers.api.body import parse_body
@@ -35,8 +34,6 @@ logger = Logger(service="pipelines")
 REFUSED = "Trainmaster.Refused"
 """Name of the error of a refused request."""
 _TOKEN = re.compile(r"[a-zA-Z0-9]{10}")
-_STEM = 40
-_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +89,8 @@ def _consume(application: bootstrap.Application, record: Mapping[str, Any]) -> N
             job = enter(application.entrance(application.steps), caller, request, callback)
             logger.info("submitted", extra={"job": job.name, "state": job.state})
     except Refused as error:
-        reason = f"{error.message} {error.hint}" if error.hint else error.message
         logger.info("refused", extra={"error_type": type(error).__name__, "field": error.field})
-        _fail(application, message, REFUSED, reason)
+        _fail(application, message, REFUSED, error.message_and_hint)
 
 
 def _stop(application: bootstrap.Application, caller: Caller, message: StepMessage, name: str) -> None:
@@ -140,12 +136,6 @@ def request_of(message: StepMessage) -> Request:
         raise InvalidRequest("The step has no input Request.", field="Request", hint=hint)
     request = parse_body(text)
     execution = message.execution.rpartition("/")[2]
-    request.setdefault("TrainingJobName", _name(message.token, execution))
+    request.setdefault("TrainingJobName", name_of_job(f"pipeline-{execution}", f"{execution}/{message.token}"))
     options = message.arguments.get("Queue") or "{}"
     return with_options(request, parse_body(options) if isinstance(options, str) else options)
-
-
-def _name(token: str, execution: str) -> str:
-    """Return a job's name that depends on the step's token, which is short, and on its execution."""
-    digest = hashlib.sha256(f"{execution}/{token}".encode()).hexdigest()[:_DIGITS]
-    return f"pipeline-{execution[:_STEM]}-{digest}"[:63]

@@ -6,9 +6,7 @@ the manager answers the end of the job. An error of AWS fails the invocation, so
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,7 +15,7 @@ from aws_lambda_powertools import Logger
 
 from trainmaster import bootstrap
 from trainmaster.domain.errors import ExecutionGone, InvalidRequest, NameTaken, NeverFits, Refused
-from trainmaster.domain.events.callback import MAX_TOKEN, task_callback
+from trainmaster.domain.events.callback import MAX_TOKEN, name_of_job, task_callback
 from trainmaster.domain.requests.option_tags import with_options
 from trainmaster.handlers.api.body import parse_body
 from trainmaster.service.callbacks.enter import enter
@@ -39,8 +37,6 @@ ERRORS: Mapping[type[Refused], str] = {
 }
 """Names of errors by the type of a refusal, the first that fits. Those of SageMaker are the ones that
 `sagemaker:createTrainingJob.sync` gives, so that its `Catch` and `Retry` keep working."""
-_STEM = 40
-_DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +85,8 @@ def _submitted(application: bootstrap.Application, event: Mapping[str, Any], tok
 
 def _fail(application: bootstrap.Application, token: str, error: Refused) -> None:
     name = next(name for kind, name in ERRORS.items() if isinstance(error, kind))
-    reason = f"{error.message} {error.hint}" if error.hint else error.message
     try:
-        application.tasks.fail(token, name, {"FailureReason": reason, "Field": error.field})
+        application.tasks.fail(token, name, {"FailureReason": error.message_and_hint, "Field": error.field})
     except ExecutionGone:
         logger.info("no task waits with this token")
 
@@ -118,11 +113,5 @@ def read_task(event: Mapping[str, Any], token: str) -> Task:
         raise InvalidRequest("The payload has no Request.", field="Request", hint=hint)
     # Read again as the API reads bodies: one meaning for each member, and no endless nesting.
     request = parse_body(json.dumps(event["Request"]))
-    request.setdefault("TrainingJobName", _name(token, execution.rpartition(":")[2]))
+    request.setdefault("TrainingJobName", name_of_job(execution.rpartition(":")[2], token))
     return Task(token, execution, with_options(request, event.get("Queue", {})))
-
-
-def _name(token: str, execution: str) -> str:
-    """Return a job's name that depends on the token alone but for its beginning, the name of the execution."""
-    stem = re.sub(r"[^A-Za-z0-9]+", "-", execution)[:_STEM].strip("-")
-    return f"{stem or 'task'}-{hashlib.sha256(token.encode()).hexdigest()[:_DIGITS]}"

@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from threading import Thread
 from typing import Final, NoReturn
 
 from trainmaster.client.api.errors import ApiError
@@ -81,6 +82,8 @@ def _print_messages(level: int) -> None:
 
 
 def _serve(start: Callable[[], Environment], writer: int, command: int) -> None:
+    watch = Thread(target=_end_with, args=(command,), daemon=True)
+    watch.start()
     try:
         found: Environment | ApiError = start()
     except ApiError as error:
@@ -91,7 +94,13 @@ def _serve(start: Callable[[], Environment], writer: int, command: int) -> None:
     with suppress(BrokenPipeError), os.fdopen(writer, "wb") as stream:
         stream.write(pickle.dumps(found))
     if not isinstance(found, ApiError):
-        wait_for_end(command)
+        watch.join()
+
+
+def _end_with(command: int) -> None:
+    """End this process with another one, even while it still waits for the queue's first answer."""
+    wait_for_end(command)
+    os._exit(0)
 
 
 def wait_for_end(process: int) -> None:

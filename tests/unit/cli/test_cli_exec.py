@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -105,13 +106,13 @@ def test_signals_that_python_ignores_end_a_pipe(finished: Callable[..., Any]) ->
 
 
 TRAP = """
-import os, signal, sys, time
+import os, signal, sys
 def stop(*_):
     %s
     sys.exit(3)
 signal.signal(signal.SIGINT, stop)
 print("ready", flush=True)
-time.sleep(60)
+signal.pause()
 """
 
 
@@ -196,11 +197,13 @@ def test_an_error_of_the_queue_comes_before_the_command(
 
 @pytest.mark.slow
 def test_ctrl_c_ends_the_start(start: Callable[..., Any], environ: dict[str, str], monkeypatch: Any) -> None:
-    monkeypatch.setitem(environ, "TRAINMASTER_API_URL", "http://127.0.0.1:9/prod")  # it refuses, and is asked again
-    process = start("--", "echo", "started")
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setitem(environ, "TRAINMASTER_API_URL", f"http://127.0.0.1:{silent.getsockname()[1]}/prod")
+        process = start("--", "echo", "started")
+        silent.settimeout(30)
+        with silent.accept()[0]:  # it does not answer
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err.count("\n")) == (130, "", 1)
 
 

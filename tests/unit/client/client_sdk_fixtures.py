@@ -32,7 +32,7 @@ def stage(moto: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     """The scripted queue and SageMaker, and moto for all else."""
     world = World()
     with served(world) as url:
-        _only(monkeypatch, environment(url, moto, tmp_path))
+        only(monkeypatch, environment(url, moto, tmp_path))
         yield Stage(world)
 
 
@@ -41,10 +41,10 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client's environment for a queue that is really deployed."""
     if not client_deployed.is_there():
         pytest.skip("no deployed queue was handed over: tests/e2e/test_sdks.py does")
-    _only(monkeypatch, client_deployed.environment())
+    only(monkeypatch, client_deployed.environment())
 
 
-def _only(monkeypatch: pytest.MonkeyPatch, wanted: Mapping[str, str]) -> None:
+def only(monkeypatch: pytest.MonkeyPatch, wanted: Mapping[str, str]) -> None:
     """Set an environment, without a default session of a test before: the SDK keeps clients of it."""
     boto3.DEFAULT_SESSION = None
     for name in [name for name in os.environ if name.startswith(("AWS_", "BOTOCORE_", "TRAINMASTER_", "SAGEMAKER_"))]:

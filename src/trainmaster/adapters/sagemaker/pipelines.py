@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-from trainmaster.adapters.aws_errors import AWS_ERRORS, code_of, message_of, to_retryable_error
+from trainmaster.adapters.aws_errors import AWS_ERRORS, code_of, to_retryable_error
+from trainmaster.adapters.executions import caller_of, name_of_role, translated
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.errors import AccessDenied, ExecutionGone, Unavailable
 from trainmaster.ports.callbacks import Description
@@ -23,7 +23,6 @@ WAITING = "Executing"
 """Status of an execution whose steps may begin."""
 _GONE = frozenset({"ResourceNotFound", "ValidationException"})
 """The token is none, or its step has ended."""
-_ROLE = re.compile(r"arn:(aws[a-z-]*):iam::([0-9]{12}):role/(?:.*/)?([^/]+)")
 _EXECUTION = re.compile(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]{12}:pipeline/[^/]+/execution/([A-Za-z0-9]+)")
 
 
@@ -41,7 +40,7 @@ class PipelineSteps:
     def succeed(self, token: str, description: Description) -> None:
         """End the step with its outputs; see `ports.Executions.succeed`."""
         client = self._new_client()
-        with _translated():
+        with translated(_GONE):
             client.send_pipeline_execution_step_success(
                 CallbackToken=token, OutputParameters=outputs_of(description), ClientRequestToken=_once(token)
             )
@@ -50,7 +49,7 @@ class PipelineSteps:
         """Fail the step with the name of the error and the reason; see `ports.Executions.fail`."""
         client = self._new_client()
         reason = f"{error}: {description.get('FailureReason') or description.get('TrainingJobName', '')}"
-        with _translated():
+        with translated(_GONE):
             client.send_pipeline_execution_step_failure(
                 CallbackToken=token, FailureReason=reason[:MAX_REASON], ClientRequestToken=_once(token)
             )
@@ -71,19 +70,20 @@ class PipelineSteps:
         `NotPermitted`.
         """
         name = _EXECUTION.fullmatch(execution)
+        if name is None:
+            raise _stranger(execution)
         client, iam = self._new_client(), self._new_iam()
         try:
-            with _translated():
-                found = client.describe_pipeline_execution(PipelineExecutionArn=execution) if name else {}
-                role = found.get("RoleArn") or (
-                    name and client.describe_pipeline(PipelineName=found["PipelineArn"])["RoleArn"]
-                )
-        except ExecutionGone:
-            role = None
-        parts = _ROLE.fullmatch(role or "")
-        if name is None or parts is None or sender.partition(":")[0] != self._id_of(iam, parts[3]):
+            with translated(_GONE):
+                found = client.describe_pipeline_execution(PipelineExecutionArn=execution)
+                role = found.get("RoleArn") or client.describe_pipeline(PipelineName=found["PipelineArn"])["RoleArn"]
+        except ExecutionGone as error:
+            raise _stranger(execution) from error
+        except KeyError as error:
+            raise Unavailable(f"SageMaker's answer cannot be read: {error!r}") from error
+        role_name, caller = name_of_role(role), caller_of(role, name[1])
+        if role_name is None or caller is None or sender.partition(":")[0] != self._id_of(iam, role_name):
             raise _stranger(execution)
-        caller = Caller(f"arn:{parts[1]}:sts::{parts[2]}:assumed-role/{parts[3]}/{name[1]}")
         return caller, found["PipelineExecutionStatus"] == WAITING
 
     def _id_of(self, iam: Any, role: str) -> str:
@@ -117,16 +117,3 @@ def _stranger(execution: str) -> AccessDenied:
         field="pipelineExecutionArn",
         hint="Only callback steps of pipelines may send messages to this queue.",
     )
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """Raise `ExecutionGone` for a token that is void, and the domain's errors for others."""
-    try:
-        yield
-    except AWS_ERRORS as error:
-        if code_of(error) in _GONE:
-            raise ExecutionGone(f"{code_of(error)}: {message_of(error)}") from error
-        raise to_retryable_error(error) from error
-    except KeyError as error:
-        raise Unavailable(f"SageMaker's answer cannot be read: {error!r}") from error

@@ -16,7 +16,7 @@ from trainmaster.cli.common.usage import nearest
 from trainmaster.cli.output.listing import jobs_csv, jobs_table, sort_jobs
 from trainmaster.cli.output.render import as_json, as_yaml, colored, plain, terminal_width
 from trainmaster.client.api.errors import NotFound
-from trainmaster.client.views.states import ENDED
+from trainmaster.client.views.states import UNFINISHED
 from trainmaster.client.views.types import JobState
 from trainmaster.domain.compat import StrEnum
 from trainmaster.domain.jobs.infeasible import INFEASIBLE
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.views.types import JobView
 
-_OPEN = tuple(state for state in get_args(JobState) if state not in ENDED)
 _DEFAULT_SHARE = "default"
 
 
@@ -102,7 +101,7 @@ def ls(  # noqa: PLR0913 - one parameter per option
     cancelled (finished). A waiting job that fits no pool, not even an empty one, is shown as infeasible;
     --state infeasible lists such jobs.
     """
-    states = ",".join(state).split(",") if state else (None if show_all else _OPEN)
+    states = ",".join(state).split(",") if state else (None if show_all else UNFINISHED)
     form = Form.JSON if json else Form.WIDE if wide else output
     cli = cli_context(context)
     entered, name = moment_option(since, cli.now()), None if prefix is None else prefix.removesuffix("*")
@@ -112,7 +111,7 @@ def ls(  # noqa: PLR0913 - one parameter per option
         if not found:
             _check_names(api, share, pool)
     typer.echo(_text(cli, sort_jobs(found[:limit]), form))
-    if not found and states is _OPEN:
+    if not found and states is UNFINISHED:
         typer.echo("No unfinished jobs; --all also lists finished ones.", err=True)
     if len(found) > limit:
         typer.echo(f"Only {limit} jobs are shown; there are more (see --limit).", err=True)

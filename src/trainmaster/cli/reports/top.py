@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -22,8 +22,7 @@ from trainmaster.cli.output.listing import jobs_table, sort_jobs
 from trainmaster.cli.output.render import colored, plain
 from trainmaster.cli.queue.pools_table import pools_table
 from trainmaster.client.api.errors import ApiError
-from trainmaster.client.views.states import ENDED
-from trainmaster.client.views.types import JobState
+from trainmaster.client.views.states import UNFINISHED
 from trainmaster.domain.text import one_line, sanitize
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
     from trainmaster.client.views.types import JobView, PoolView
 
-_OPEN: Final = ",".join(state for state in get_args(JobState) if state not in ENDED)
 _PAGE: Final = 100
 """Jobs that one poll reads, those at the head of the queue."""
 _QUIT: Final = ("q", "Q")
@@ -88,7 +86,9 @@ class Feed:
     def read(self) -> None:
         """Read the jobs, and the pools if anything has changed; a failure leaves what was read before."""
         try:
-            page, tag = self.api.read_if_changed("/jobs", self._tag, query={"state": _OPEN, "limit": _PAGE})
+            page, tag = self.api.read_if_changed(
+                "/jobs", self._tag, query={"state": ",".join(UNFINISHED), "limit": _PAGE}
+            )
             if page is not None:
                 self.pools = self.api.pools()["pools"]
                 self.jobs, self.more = sort_jobs(page["jobs"]), page["nextCursor"] is not None

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from trainmaster.client.api.errors import Conflict, NotFound
 from trainmaster.client.sweeps.sweep import GROUP_TAG, Objective, Sweep, Trial, trial_pattern
-from trainmaster.client.views.states import ENDED, WAITING
-from trainmaster.client.views.types import JobState
+from trainmaster.client.views.states import ENDED, UNFINISHED, WAITING
 
 if TYPE_CHECKING:
     from trainmaster.client.sweeps.metrics import FinalMetrics
@@ -21,7 +20,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 _CONCURRENCY: Final = 8
 """Calls of the API at once."""
-_OPEN: Final = tuple(state for state in get_args(JobState) if state not in ENDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +121,7 @@ def varied(results: Iterable[TrialResult]) -> list[str]:
 
 def cancel_trials(api: QueueApi, sweep: str, reason: str, tell: Callable[[JobView], object]) -> int:
     """Cancel the trials that have not ended, and return their number. Raises ApiError."""
-    open_trials = read_trials(api, sweep, _OPEN)
+    open_trials = read_trials(api, sweep, UNFINISHED)
     # Waiting ones first: they would start on what running ones give back.
     for job in sorted(open_trials, key=lambda job: job["jobState"] not in WAITING):
         try:
@@ -155,7 +153,7 @@ class TrialStates:
         """Look at the open trials, and return those that have ended. Raises ApiError."""
         if not self._open:
             return []
-        listed = {job["jobName"]: job for job in self._api.all_jobs(_OPEN, prefix=self._prefix)}
+        listed = {job["jobName"]: job for job in self._api.all_jobs(UNFINISHED, prefix=self._prefix)}
         gone = [name for name in self._open if name not in listed]
         found = listed | dict(zip(gone, _parallel(self._api.job, gone), strict=True))
         self.jobs |= {name: found[name] for name in self._open}

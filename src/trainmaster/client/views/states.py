@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
 from trainmaster.client.views.types import JobState
 
 WAITING: Final[frozenset[JobState]] = frozenset({"pending", "preempted", "held"})
 ENDED: Final[frozenset[JobState]] = frozenset({"completed", "failed", "stopped", "cancelled"})
+UNFINISHED: Final[tuple[JobState, ...]] = tuple(state for state in get_args(JobState) if state not in ENDED)

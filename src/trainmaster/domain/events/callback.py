@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -14,6 +16,8 @@ MAX_TOKEN = 2_048
 """Characters of a token (Step Functions API, `taskToken`)."""
 MIN_INTERVAL, MAX_INTERVAL = 60, 300
 """Seconds between two heartbeats: the tick sends them, and a stopped execution is noticed by them."""
+
+_STEM, _DIGITS = 40, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +66,12 @@ def earliest_due(callbacks: Iterable[Callback], now: datetime) -> tuple[Callback
     """Return the callbacks whose heartbeats are due, the earliest first."""
     due = [(each.due, each.job, each) for each in callbacks if each.due is not None and each.due <= now]
     return tuple(each for _, _, each in sorted(due, key=lambda found: found[:2]))
+
+
+def name_of_job(stem: str, execution: str) -> str:
+    """Return a name for the job of an execution whose request has none: a readable stem, and a digest.
+
+    The name depends on both texts alone, so that a repeated submission finds its job.
+    """
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", stem)[:_STEM].strip("-")
+    return f"{readable or 'job'}-{hashlib.sha256(execution.encode()).hexdigest()[:_DIGITS]}"

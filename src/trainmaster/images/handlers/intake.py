@@ -201,7 +201,7 @@ class Batch:
         queue = self.parts.image_queue
         if queue is None:
             return False
-        reason = f"{error.message} {error.hint}" if error.hint else error.message
+        reason = error.message_and_hint
         queue.set_aside(record.body, reason, attributes={FIELD: error.field} if error.field else None)
         self.aside += 1
         self._note(record, reason, error.field or "")

@@ -183,8 +183,8 @@ class SubmissionEntry:
 
     def _set_aside(self, submission: Submission, error: Refused) -> None:
         log.warning("refused", extra={"job": submission.name, "field": error.field})
-        reason = f"{error.message} {error.hint}" if error.hint else error.message
         body = json.dumps(submission.body, separators=(",", ":"), ensure_ascii=False)
+        reason = error.message_and_hint
         self.queue.set_aside(body, reason, attributes={FIELD: error.field} if error.field else None)
         refusal = Refusal(job=submission.name, at=self.clock.now(), reason=reason, field=error.field or "")
         try:
