@@ -191,7 +191,9 @@ class Counted:
         image = workshop.image(task)
         chip = image.read(Window(0, 0, 10, 10))
         image.close()
-        self._image = SimpleNamespace(read=lambda _: chip, driver=image.driver, georeference=None, close=int)
+        self._image = SimpleNamespace(
+            read=lambda _: chip, bytes_of=image.bytes_of, driver=image.driver, georeference=None, close=int
+        )
         self.now = self.most = self.asked = 0
         self.stats = RequestStats()
 
@@ -310,7 +312,8 @@ def test_throttling_lowers_the_endpoints_target_and_the_region_goes_on_later(pla
 def test_an_images_server_that_asks_to_slow_down_pauses_the_region_and_leaves_the_endpoint_alone(play):
     play.task = replace(play.task, cut=WHOLE)
     play.create()
-    image = SimpleNamespace(read=Raising(Throttled("http://images.example/a.tif: HTTP status 429")), close=lambda: None)
+    busy = Raising(Throttled("http://images.example/a.tif: HTTP status 429"))
+    image = SimpleNamespace(read=busy, bytes_of=lambda tile: 0, close=lambda: None)
     play.workshop = SimpleNamespace(image=lambda task: image, model=play.workshop.model, results=play.workshop.results)
     assert play.turn(0) is Outcome.AGAIN
     assert play.messages.sent == [(JOB, 1, 0, 30.0)]

@@ -7,14 +7,16 @@ tile pixels in a result would mislead.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import shapely
-from shapely.geometry import mapping, shape
+from numpy.typing import NDArray
+from shapely.geometry import shape
 from shapely.geometry.base import BaseGeometry
 
 from trainmaster.domain.errors import RequestRefused
@@ -25,6 +27,8 @@ from trainmaster.images.pixels.reading.georeference import Georeference, wrapped
 Feature = dict[str, Any]
 Box = tuple[float, float, float, float]
 """Minimum x, minimum y, maximum x, maximum y, in pixels of the image."""
+Shapes = NDArray[Any]
+"""Geometries of shapely."""
 _DECIMALS = 9
 """Decimals of degrees: a tenth of a millimetre."""
 
@@ -48,8 +52,23 @@ class Origin:
     properties: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
 
+@dataclass(slots=True)
+class _Draft:
+    """A feature on its way from the tile to the image.
+
+    Attributes:
+        feature: as the result has it.
+        shape: in pixels, of the tile; None if it has none.
+    """
+
+    feature: Feature
+    shape: BaseGeometry | None
+
+
 def placed(features: Sequence[Feature], tile: Window, where: Georeference | None, origin: Origin) -> list[Feature]:
     """Return a tile's features in image coordinates; those off the earth (a full disk's corners) have no geometry.
+
+    All points of the tile are converted at once: a call of PROJ costs more than its points.
 
     Args:
         features: the model's; not modified.
@@ -59,35 +78,60 @@ def placed(features: Sequence[Feature], tile: Window, where: Georeference | None
 
     Raises `RequestRefused` for a feature with an invalid shape.
     """
-    return [_placed(each, tile, where, origin) for each in features]
+    drafts = [_draft(each, tile, where) for each in features]
+    shaped = [each for each in drafts if each.shape is not None]
+    if shaped:
+        _place(shaped, tile, where)
+    common = _metadata(origin)
+    for each in drafts:
+        each.feature["properties"] |= common()
+    return [each.feature for each in drafts]
 
 
-def _placed(feature: Feature, tile: Window, where: Georeference | None, origin: Origin) -> Feature:
+def _place(drafts: Sequence[_Draft], tile: Window, where: Georeference | None) -> None:
+    shift = np.array([tile.column, tile.row])
+    shapes = shapely.transform(np.array([each.shape for each in drafts], dtype=object), lambda points: points + shift)
+    bounds = shapely.bounds(shapes).tolist()
+    boxes = []
+    for each, geometry, box in zip(drafts, _json(shapes), bounds, strict=True):
+        properties = each.feature["properties"]
+        properties |= {"imageGeometry": geometry, "imageBBox": properties.get("imageBBox") or box}
+        boxes.append(properties["imageBBox"])
+    if where is not None:
+        for each, found in zip(drafts, _on_earth(shapes, boxes, where), strict=True):
+            each.feature |= found
+
+
+def _draft(feature: Feature, tile: Window, where: Georeference | None) -> _Draft:
     try:
         given = dict(feature.get("properties") or {})
         found = image_geometry(given)
         moved = _moved(given, tile.column, tile.row)
-        if found is not None:
-            there = shapely.transform(found, lambda points: points + np.array([tile.column, tile.row]))
-            moved |= {"imageGeometry": _json(there), "imageBBox": moved.get("imageBBox") or list(there.bounds)}
     except _SHAPE_ERRORS as error:
         raise RequestRefused(f"the model's feature has an invalid shape: {error}") from error
     _classes(moved)
-    placed_ = {**feature, "type": "Feature", "geometry": feature.get("geometry"), "properties": moved}
+    drafted = {**feature, "type": "Feature", "geometry": feature.get("geometry"), "properties": moved}
     try:
-        class_and_score(placed_)
+        class_and_score(drafted)
     except _SHAPE_ERRORS as error:
         raise RequestRefused(f"the model's feature has invalid classes: {error}") from error
-    if found is not None and where is not None:
-        placed_ |= _on_earth(there, moved["imageBBox"], where)
-    elif not isinstance(placed_["geometry"], dict | None):
+    if (found is None or where is None) and not isinstance(drafted["geometry"], dict | None):
         raise RequestRefused("the model's feature has a geometry that is not an object")
-    moved["image_id"] = f"{origin.job}:{without_secrets(origin.url)}"
-    moved["inferenceMetadata"] = {"jobId": origin.job, "inferenceDT": origin.time}
-    moved["sourceMetadata"] = [{"location": without_secrets(origin.url), "format": origin.format_}]
+    return _Draft(drafted, found)
+
+
+def _metadata(origin: Origin) -> Callable[[], dict[str, Any]]:
+    """Return a function that makes the common properties of a feature."""
+    url = without_secrets(origin.url)
+    more: dict[str, Any] = {}
     for each in origin.properties:
-        moved |= each
-    return placed_
+        more |= each
+    return lambda: {
+        "image_id": f"{origin.job}:{url}",
+        "inferenceMetadata": {"jobId": origin.job, "inferenceDT": origin.time},
+        "sourceMetadata": [{"location": url, "format": origin.format_}],
+        **more,
+    }
 
 
 _SHAPE_ERRORS = (
@@ -189,7 +233,7 @@ def _shifted(nested: Any, x: int, y: int) -> Any:
 
 def _four(values: Any) -> tuple[float, float, float, float]:
     low_x, low_y, high_x, high_y = (float(each) for each in values)
-    if not np.isfinite((low_x, low_y, high_x, high_y)).all():
+    if not all(map(math.isfinite, (low_x, low_y, high_x, high_y))):
         raise ValueError("a box has coordinates that are not numbers")
     return min(low_x, high_x), min(low_y, high_y), max(low_x, high_x), max(low_y, high_y)
 
@@ -202,38 +246,57 @@ def _classes(properties: dict[str, Any]) -> None:
         del properties["feature_types"]
 
 
-def _on_earth(there: BaseGeometry, box: Sequence[float], where: Georeference) -> Feature:
-    """Return geometry and bbox in longitude and latitude."""
-    low_x, low_y, high_x, high_y = box
-    corners = np.array([(low_x, low_y), (high_x, low_y), (high_x, high_y), (low_x, high_y)], dtype=float)
-    points, bounds = _degrees(shapely.get_coordinates(there), where), _degrees(corners, where)
-    if not (np.isfinite(points).all() and np.isfinite(bounds).all()):
-        return {"geometry": None}
-    (west, south), (east, north) = bounds.min(axis=0), bounds.max(axis=0)
+def _on_earth(shapes: Shapes, boxes: Sequence[Sequence[float]], where: Georeference) -> list[Feature]:
+    """Return geometry and bbox in longitude and latitude of each shape."""
+    points, of = shapely.get_coordinates(shapes, return_index=True)
+    corners = np.array([((a, b), (c, b), (c, d), (a, d)) for a, b, c, d in boxes], dtype=float).reshape(-1, 2)
+    whose = np.concatenate([of, np.arange(len(shapes)).repeat(4) + len(shapes)])
+    degrees = _degrees(np.concatenate([points, corners]), whose, where)
+    nowhere: NDArray[np.bool_] = np.zeros(len(shapes), dtype=np.bool_)
+    nowhere[whose[~np.isfinite(degrees).all(axis=1)] % len(shapes)] = True
+    there = shapes.copy()
+    there[nowhere] = None
+    there[~nowhere] = _within_180(shapely.set_coordinates(there[~nowhere], degrees[: len(points)][~nowhere[of]]))
+    four = degrees[len(points) :].reshape(-1, 4, 2)
+    low, high = four.min(axis=1), four.max(axis=1)
     # RFC 7946 (5.2): across the antimeridian west is the greater.
-    bbox = [float(each) for each in (wrapped(west), south, wrapped(east), north)]
-    return {"geometry": _json(_within_180(shapely.transform(there, lambda _: points))), "bbox": bbox}
+    bboxes = np.column_stack([wrapped(low[:, 0]), low[:, 1], wrapped(high[:, 0]), high[:, 1]]).tolist()
+    return [
+        {"geometry": None} if geometry is None else {"geometry": geometry, "bbox": bbox}
+        for geometry, bbox in zip(_json(there), bboxes, strict=True)
+    ]
 
 
-def _degrees(points: Any, where: Georeference) -> Any:
-    """Return the degrees of one shape; across the antimeridian its longitudes continue beyond 180."""
-    found = where.world(np.asarray(points, dtype=float))
-    first = found[:1, 0]
-    found[:, 0] = wrapped(first) + wrapped(found[:, 0] - first)
+def _degrees(points: Any, whose: Any, where: Georeference) -> Any:
+    """Return degrees; the longitudes of one shape across the antimeridian continue beyond 180.
+
+    Args:
+        points: n x 2, pixels; those of a shape are adjacent.
+        whose: the shape of each.
+        where: converts them.
+    """
+    found = where.world(points)
+    first = wrapped(found[np.searchsorted(whose, whose), 0])
+    found[:, 0] = first + wrapped(found[:, 0] - first)
     return np.round(found, _DECIMALS)
 
 
-def _within_180(shape_: BaseGeometry) -> BaseGeometry:
-    """Return a shape as RFC 7946 requires: cut at the antimeridian (3.1.9), exterior rings counterclockwise (3.1.6).
+def _within_180(shapes: Shapes) -> Shapes:
+    """Return shapes as RFC 7946 requires: cut at the antimeridian (3.1.9), exterior rings counterclockwise (3.1.6).
 
     In images y goes down, and on earth north goes up.
     """
-    west, _, east, _ = shape_.bounds
-    if west < -180 or east > 180:
-        whole = shapely.make_valid(shape_)
-        pieces = [_shifted_by(shapely.intersection(whole, shapely.box(*_turn(k))), -360 * k) for k in (-1, 0, 1)]
-        shape_ = shapely.union_all([each for each in pieces if not each.is_empty])
-    return shapely.orient_polygons(shape_)
+    bounds = shapely.bounds(shapes)
+    for index in np.flatnonzero((bounds[:, 0] < -180) | (bounds[:, 2] > 180)):
+        shapes[index] = _cut(shapes[index])
+    oriented: Shapes = shapely.orient_polygons(shapes)
+    return oriented
+
+
+def _cut(shape_: BaseGeometry) -> BaseGeometry:
+    whole = shapely.make_valid(shape_)
+    pieces = [_shifted_by(shapely.intersection(whole, shapely.box(*_turn(k))), -360 * k) for k in (-1, 0, 1)]
+    return shapely.union_all([each for each in pieces if not each.is_empty])
 
 
 def _turn(number: int) -> Box:
@@ -244,12 +307,6 @@ def _shifted_by(shape_: BaseGeometry, degrees: float) -> BaseGeometry:
     return shapely.transform(shape_, lambda points: points + np.array([degrees, 0.0]))
 
 
-def _json(geometry: BaseGeometry) -> dict[str, Any]:
-    found: dict[str, Any] = _lists(mapping(geometry))
-    return found
-
-
-def _lists(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _lists(each) for name, each in value.items()}
-    return [_lists(each) for each in value] if isinstance(value, tuple | list) else value
+def _json(shapes: Shapes) -> list[dict[str, Any] | None]:
+    """Return GeoJSON geometries; None for missing ones."""
+    return [None if text is None else json.loads(text) for text in shapely.to_geojson(shapes)]

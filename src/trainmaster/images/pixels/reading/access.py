@@ -34,7 +34,7 @@ warnings.simplefilter("ignore", NotGeoreferencedWarning)
 
 DRIVERS = ["GTiff", "NITF", "JPEG", "PNG", "JP2OpenJPEG"]
 """The supported formats; naming them keeps GDAL from drivers that open other files, such as VRT."""
-_OPTIONS = {
+OPTIONS = {
     # No listing of the folder, and no file beside the image: neither statistics nor world files nor overviews.
     "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
     "GDAL_PAM_ENABLED": "NO",
@@ -49,6 +49,7 @@ _OPTIONS = {
     "GDAL_CACHEMAX": 128,
     "GDAL_NUM_THREADS": "1",
 }
+"""Options of GDAL while it reads an image."""
 _FIELD = "imageUrls"
 
 
@@ -169,7 +170,7 @@ class Access:
         self._roles = roles
         self._s3_endpoint = s3_endpoint
         self._http = http
-        self._options = _OPTIONS | _s3_options(s3_endpoint) | (options or {})
+        self._options = OPTIONS | _s3_options(s3_endpoint) | (options or {})
 
     def source(self, place: ImageLocation, role: str | None, submitter: str = "") -> Source:
         """Return the image at a place, under a role or the queue's own; sends no request. Close the result.

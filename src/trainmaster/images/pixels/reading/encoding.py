@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +12,12 @@ import rasterio.shutil
 import rasterio.warp
 from rasterio.control import GroundControlPoint
 from rasterio.enums import ColorInterp
-from rasterio.io import MemoryFile
+from rasterio.io import DatasetWriter, MemoryFile
 from rasterio.rpc import RPC
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.request import COMPRESSIONS, Compression, TileFormat
+from trainmaster.images.pixels.reading.environment import computing
 from trainmaster.images.pixels.reading.georeference import WGS84, applied, moved
 from trainmaster.images.pixels.reading.stretch import eight_bits
 from trainmaster.images.pixels.reading.windows import Chip, Pixels, Placing
@@ -64,6 +64,11 @@ def encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
     whole image's sensor model (RPC00B) with the tile's position in it (ICHIPB). Raises `InvalidRequest` for pixels that
     the format cannot hold.
     """
+    with computing():
+        return _encode(chip, form, compression)
+
+
+def _encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
     pixels = _fitting(chip, form, compression)
     placing = chip.placing if form in COMPRESSIONS else Placing()
     options = _OPTIONS[form, compression] if form in COMPRESSIONS else {}
@@ -77,7 +82,7 @@ def encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
     except Exception as error:
         if placing.rpcs is not None:
             log.warning("tiles are sent without the image's sensor model", extra={"cause": str(error)})
-            return encode(replace(chip, placing=Placing()), form, compression)
+            return _encode(replace(chip, placing=Placing()), form, compression)
         # GDAL's exceptions here share no public class.
         message = f"{len(pixels)} bands of {pixels.dtype.name} cannot be encoded as {form} tiles: {error}"
         raise InvalidRequest(message, field="imageProcessorTileFormat") from error
@@ -115,26 +120,32 @@ def _fitting(chip: Chip, form: TileFormat, compression: Compression) -> Pixels:
 
 
 def _encoded(pixels: Pixels, placing: Placing, chip: Chip, driver: str, options: dict[str, Any]) -> bytes:
-    """Encode through an image in memory: most drivers can only copy."""
+    """Encode, through an image in memory except for GeoTIFF: the other drivers can only copy."""
     bands, height, width = pixels.shape
     profile: dict[str, Any] = {"count": bands, "height": height, "width": width, "dtype": pixels.dtype}
     if chip.nodata is not None and pixels.dtype == chip.pixels.dtype and driver == "GTiff":
         profile["nodata"] = chip.nodata
     if placing.transform is not None:
         profile |= {"crs": placing.crs, "transform": placing.transform}
-    with ExitStack() as stack:
-        draft = stack.enter_context(MemoryFile(ext=".tif"))
-        with draft.open(driver="GTiff", **profile) as written:
-            written.write(pixels)
-            written.colorinterp = _colors(chip, bands)
-            if placing.gcps:
-                written.gcps = (list(placing.gcps), placing.gcps_crs)
-            if placing.rpcs is not None:
-                written.rpcs = placing.rpcs
-        source = stack.enter_context(draft.open())
-        tile = stack.enter_context(MemoryFile(ext=".tile"))
-        rasterio.shutil.copy(source, tile.name, driver=driver, **options)
+    with MemoryFile(ext=".tile") as tile:
+        if driver == "GTiff":
+            with tile.open(driver=driver, **profile, **options) as written:
+                _write(written, pixels, placing, chip)
+        else:
+            with MemoryFile(ext=".draft") as draft, draft.open(driver="MEM", **profile) as drafted:
+                _write(drafted, pixels, placing, chip)
+                rasterio.shutil.copy(drafted, tile.name, driver=driver, **options)
         return bytes(tile.getbuffer())
+
+
+def _write(written: DatasetWriter, pixels: Pixels, placing: Placing, chip: Chip) -> None:
+    """Write the pixels after everything that a GeoTIFF has before them."""
+    written.colorinterp = _colors(chip, len(pixels))
+    if placing.gcps:
+        written.gcps = (list(placing.gcps), placing.gcps_crs)
+    if placing.rpcs is not None:
+        written.rpcs = placing.rpcs
+    written.write(pixels)
 
 
 def _colors(chip: Chip, bands: int) -> Sequence[ColorInterp]:

@@ -22,6 +22,7 @@ from shapely.geometry.base import BaseGeometry
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.tiling import Window
+from trainmaster.images.pixels.reading.environment import computing
 
 log = logging.getLogger(__name__)
 
@@ -61,12 +62,13 @@ class Georeference:
 
     def world(self, points: Numbers) -> Numbers:
         """Return longitude and latitude of points (n x 2) of the image in degrees; NaN for points without."""
-        if self._affine is not None:
-            xs, ys = applied(self._affine, points[:, 0], points[:, 1])
-        else:
-            with self._lock:
-                xs, ys = self._model.xy(points[:, 1], points[:, 0], offset="ul")
-        return self._reprojected(xs, ys, self._crs, WGS84)
+        with computing():
+            if self._affine is not None:
+                xs, ys = applied(self._affine, points[:, 0], points[:, 1])
+            else:
+                with self._lock:
+                    xs, ys = self._model.xy(points[:, 1], points[:, 0], offset="ul")
+            return self._reprojected(xs, ys, self._crs, WGS84)
 
     def image(self, points: Numbers) -> Numbers:
         """Return the image's points (n x 2) at longitudes and latitudes in degrees."""
@@ -74,12 +76,13 @@ class Georeference:
         if self._crs.is_geographic:
             # An image across the antimeridian has all its longitudes on one side of it, even beyond 180.
             longitudes = self._middle + wrapped(longitudes - self._middle)
-        there = self._reprojected(longitudes, points[:, 1], WGS84, self._crs)
-        if self._affine is not None:
-            columns, rows = applied(~self._affine, there[:, 0], there[:, 1])
-        else:
-            with self._lock:
-                rows, columns = self._model.rowcol(there[:, 0], there[:, 1], op=_as_it_is)
+        with computing():
+            there = self._reprojected(longitudes, points[:, 1], WGS84, self._crs)
+            if self._affine is not None:
+                columns, rows = applied(~self._affine, there[:, 0], there[:, 1])
+            else:
+                with self._lock:
+                    rows, columns = self._model.rowcol(there[:, 0], there[:, 1], op=_as_it_is)
         return np.column_stack([np.asarray(columns, dtype=float), np.asarray(rows, dtype=float)])
 
     @staticmethod
@@ -91,20 +94,22 @@ class Georeference:
         return np.where(np.isfinite(found), found, np.nan)
 
 
-def _map_to_map(source: CRS, target: CRS, xs: Any, ys: Any) -> tuple[Any, Any]:
+def _map_to_map(source: CRS, target: CRS, xs: Any, ys: Any) -> tuple[Any, ...]:
     """Return coordinates in another system; NaN for points outside it.
 
     For such a point rasterio raises GDAL's error as a class of its private `_err`, so all exceptions are caught;
     nothing else can fail here.
     """
     try:
+        # GDAL keeps the transformation between two systems for the next call.
         xs, ys = reproject(source, target, xs, ys)
     except Exception:  # noqa: BLE001 - what GDAL raises here shares no public class
         # One invalid point fails the whole call.
         if len(xs) == 1:
             return [math.nan], [math.nan]
-        each = [_map_to_map(source, target, [x], [y]) for x, y in zip(xs, ys, strict=True)]
-        return [x for (x,), _ in each], [y for _, (y,) in each]
+        half = len(xs) // 2
+        parts = [_map_to_map(source, target, xs[part], ys[part]) for part in (slice(half), slice(half, None))]
+        return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
     return xs, ys
 
 

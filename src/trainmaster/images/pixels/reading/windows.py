@@ -86,6 +86,7 @@ class Image:
                 check_blocks(image)
                 self.georeference: Georeference | None = georeference_of(image)
                 self._palette = palette_of(image)
+                self._pixel_bytes = _pixel_bytes(image)
                 self._header_scale = EIGHT_BITS if self._palette is not None else scale_of(image)
         except BaseException:
             self.close()
@@ -105,6 +106,10 @@ class Image:
                 names = _COLORS[: len(colored)] if len(colored) > 1 else (ColorInterp.gray,)
                 return Chip(colored, placing, self.scale, names, None)
             return Chip(pixels, placing, self.scale, tuple(image.colorinterp), image.nodata)
+
+    def bytes_of(self, window: Window) -> int:
+        """Return the bytes of a window's pixels."""
+        return window.width * window.height * self._pixel_bytes
 
     def scale(self) -> Scale | None:
         """Return the image's conversion to eight bits, by its header or else its pixels; None if neither has one."""
@@ -161,7 +166,7 @@ MAX_BYTES = 256 * 1024 * 1024
 
 def check_memory(image: DatasetReader, window: Window) -> None:
     """Raise `InvalidRequest` for a tile that does not fit into a worker's memory."""
-    size = window.width * window.height * (len(_COLORS) if _is_paletted(image) else _depth(image))
+    size = window.width * window.height * _pixel_bytes(image)
     if size > MAX_BYTES:
         colormap = f"a tile of {window.width} x {window.height} pixels has {size} bytes, more than {MAX_BYTES}"
         raise InvalidRequest(colormap, field="imageProcessorTileSize", hint="Use smaller tiles.")
@@ -178,6 +183,11 @@ def check_blocks(image: DatasetReader) -> None:
             f"A whole block has to be unpacked for each tile, and {MAX_BYTES} bytes fit: write it with smaller blocks."
         )
         raise InvalidRequest(colormap, field="imageUrls", hint=hint)
+
+
+def _pixel_bytes(image: DatasetReader) -> int:
+    """Return the bytes of a pixel as it is sent: palettes become colors."""
+    return len(_COLORS) if _is_paletted(image) else _depth(image)
 
 
 def _depth(image: DatasetReader) -> int:

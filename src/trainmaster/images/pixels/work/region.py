@@ -1,7 +1,8 @@
 """Processing of one region: reads its tiles, sends them to the model from several threads, and saves the features.
 
-The main thread sends heartbeats, saves progress, and ends everything before the worker's time does. Duplicates are
-removed once for the whole image (`features/merge.py`).
+Some tiles are read and encoded ahead, so that the model does not wait for them. The main thread sends heartbeats, saves
+progress, and ends everything before the worker's time does. Duplicates are removed once for the whole image
+(`features/merge.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from trainmaster.images.pixels.work.region_outcome import Outcome, Stopped, Time
 from trainmaster.images.pixels.work.task import Assignment, Task
 
 _Seen = tuple[list[Feature], list[bool]]
+_CORES = 2
+"""Tiles that are read and encoded at once; a worker's memory gives it about two cores."""
+_AHEAD_BYTES = 32 * 1024 * 1024
+"""Maximum bytes of pixels that are read ahead of the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,7 @@ class RegionWork:
         self._found = Found()
         self._watch = OverloadMonitor(assignment.queue, task, tools.model.stats)
         self._before = 0
+        self._cores, self._requests = threading.Semaphore(_CORES), threading.Semaphore(task.workers)
         self._end_reason: BaseException | None = None
         self._throttling: list[Throttled] = []
         self._beat_at = self._saved_at = assignment.queue.clock.now()
@@ -93,10 +99,11 @@ class RegionWork:
         """Process all open tiles; end early, with the reason in `_end_reason`, once running tiles have ended."""
         todo = iter([index for index in range(len(self._tiles)) if index not in self._found.done])
         under_way: dict[Future[_Seen], int] = {}
-        pool = ThreadPoolExecutor(self._task.workers, thread_name_prefix="tile")
+        ahead = self._ahead()
+        pool = ThreadPoolExecutor(self._task.workers + ahead, thread_name_prefix="tile")
         try:
             while True:
-                self._send(todo, under_way, pool)
+                self._send(todo, under_way, pool, self._task.workers + ahead)
                 if not under_way:
                     return
                 ended, _ = wait(under_way, timeout=self._wait_seconds(), return_when=FIRST_COMPLETED)
@@ -110,8 +117,15 @@ class RegionWork:
             self._tools.stop_event.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _send(self, todo: Iterator[int], under_way: dict[Future[_Seen], int], pool: ThreadPoolExecutor) -> None:
-        while self._end_reason is None and len(under_way) < self._task.workers:
+    def _ahead(self) -> int:
+        """Return the number of tiles to read ahead of the model: as many as the cores, unless they are large."""
+        size = max((self._tools.image.bytes_of(each) for each in self._tiles), default=0)
+        return min(_CORES, _AHEAD_BYTES // max(1, size))
+
+    def _send(
+        self, todo: Iterator[int], under_way: dict[Future[_Seen], int], pool: ThreadPoolExecutor, most: int
+    ) -> None:
+        while self._end_reason is None and len(under_way) < most:
             index = next(todo, None)
             if index is None:
                 return
@@ -122,21 +136,32 @@ class RegionWork:
 
     def _process_tile(self, tile: Window) -> _Seen:
         """Process one tile, on a thread of the pool."""
-        request = self._task.request
-        chip = self._tools.image.read(tile)
-        body = encode(chip, request.tile_format, request.tile_compression)
-        found = self._ask(body)
+        with self._cores:
+            body = self._body(tile)
+        with self._requests:
+            found = self._ask(body)
         features = placed(found, tile, self._tools.image.georeference, self._origin())
         boxes = [box_of(each) for each in features]
         return features, [box is not None and is_clipped(box, tile, self._task.part) for box in boxes]
 
+    def _body(self, tile: Window) -> bytes:
+        self._check_time()
+        request = self._task.request
+        return encode(self._tools.image.read(tile), request.tile_format, request.tile_compression)
+
     def _ask(self, body: bytes) -> list[Feature]:
         """Return the model's features; its throttling counts for the endpoint, that of other servers does not."""
+        self._check_time()
         try:
             return self._tools.model.features(body)
         except Throttled as error:
             self._throttling.append(error)
             raise
+
+    def _check_time(self) -> None:
+        """Raise `TimeUp` if nothing may be begun any more; the region's first reason to end counts."""
+        if self._tools.stop_event.is_set() or self._limits.left() < self._limits.reserve:
+            raise TimeUp
 
     def _origin(self) -> Origin:
         request = self._task.request
