@@ -21,8 +21,8 @@ from trainmaster.domain.reasons.reason import Reason
 from trainmaster.planner.orders import order_of
 from trainmaster.planner.orders.ranking import PreemptionRank, Ranking
 from trainmaster.planner.orders.strategy import OrderStrategy
-from trainmaster.planner.placement.ledger import Claim, Ledger, open_ledger
 from trainmaster.planner.placement.later_units import LaterUnits
+from trainmaster.planner.placement.ledger import Claim, Ledger, open_ledger
 from trainmaster.planner.placement.plan_windows import window_refusal
 from trainmaster.planner.placement.warm_pools import WarmPools
 from trainmaster.planner.preemption.candidates import Permits
@@ -385,9 +385,6 @@ class JobView(NamedTuple):
         reason = shortage_reason(units, now=self.available_now, free=free, claimant=ledger.claimant)
         if reserved is None or not isinstance(reason, WaitsForCapacity):
             return reason
-        return replace(reason, expected=reserved.at, overdue=self._overdue_holder(reason.pool))
-
-    def _overdue_holder(self, pool: str) -> str | None:
-        """Return the first job on the pool that has run longer than expected, which moves the reservation."""
-        holders = (job for job in self.state.snapshot.active if pool in job.units and not job.stopping)
-        return min((job.name for job in holders if self.state.expected_ends.overdue(job)), default=None)
+        # A holder that runs longer than expected moves the reservation.
+        holder = self.state.expected_ends.overdue_holder(reason.pool)
+        return replace(reason, expected=reserved.at, overdue=holder)

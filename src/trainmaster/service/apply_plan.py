@@ -84,7 +84,8 @@ def apply_plan(context: ManagerContext, snapshot: Snapshot, report: PassReport) 
     Raises `Fenced`.
     """
     snapshot = _change_pools(context, snapshot, report)
-    decisions = _Decisions(replace(context, pools=snapshot.pools), report)
+    current = context if snapshot.pools is context.pools else replace(context, pools=snapshot.pools)
+    decisions = _Decisions(current, report)
     decisions.apply()
     # Without a pool that the plan counts on, its verdicts may be wrong.
     if len(report.created_pools) == len(report.plan.expansions):

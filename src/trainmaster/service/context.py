@@ -25,7 +25,7 @@ from trainmaster.service import dependencies
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.auditing.audit import DEFAULT_RETENTION, Recorder
 from trainmaster.service.auditing.retention import DEFAULT_JOB_RETENTION
-from trainmaster.service.faults import isolate_fault
+from trainmaster.service.faults import record_fault
 from trainmaster.service.throttling import VerbThrottled
 
 log = logging.getLogger(__name__)
@@ -143,8 +143,7 @@ def for_each_job(
     result = list(jobs)
     for index, job in enumerate(jobs):
         try:
-            with isolate_fault(job.name, context.faults):
-                result[index] = step(context, job)
+            result[index] = step(context, job)
         except VerbThrottled as error:
             log.warning("SageMaker throttles; the next pass goes on", extra={"job": job.name, "cause": str(error)})
         except Throttled as error:
@@ -154,4 +153,6 @@ def for_each_job(
             raise
         except ServiceError as error:
             log.warning("an action failed; the next pass retries", extra={"job": job.name, "cause": str(error)})
+        except Exception as error:  # noqa: BLE001 -- as in `isolate_fault`, without a context manager for each job
+            record_fault(error, job.name, context.faults)
     return tuple(result)

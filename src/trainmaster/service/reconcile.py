@@ -44,7 +44,8 @@ def reconcile(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Sna
     Raises `Fenced`.
     """
     before = snapshot
-    snapshot = replace(snapshot, pools=refresh_training_plans(context, snapshot.pools, tick=tick))
+    pools = refresh_training_plans(context, snapshot.pools, tick=tick)
+    snapshot = snapshot if pools is snapshot.pools else replace(snapshot, pools=pools)
     if tick:
         snapshot = replace(snapshot, external=find_external_jobs(context, snapshot))
     snapshot = _with_jobs(snapshot, for_each_job(context, snapshot.active, resume))
@@ -77,6 +78,8 @@ def end_back_offs(context: ManagerContext, snapshot: Snapshot, pools: frozenset[
 
 def _freed_by_others(before: Snapshot, after: Snapshot) -> frozenset[str]:
     """Return the pools in which external jobs and warm pools hold fewer units than when the pass began."""
+    if before.external is after.external and not (before.warm or after.warm):
+        return frozenset()
     held = [total([s.external, *(pool.units for pool in counting(s.warm, s.active))]) for s in (before, after)]
     return frozenset(name for name, count in held[0].items() if held[1].get(name, 0) < count)
 

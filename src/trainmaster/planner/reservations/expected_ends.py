@@ -40,6 +40,7 @@ class ExpectedEnds:
     _ends: dict[str, datetime] = field(default_factory=dict)
     _new_run_times: dict[tuple[object, ...], timedelta] = field(default_factory=dict)
     _typical_run_times: dict[tuple[str, ...], float | None] = field(default_factory=dict)
+    _overdue_holders: dict[str, str | None] = field(default_factory=dict)
 
     def end(self, job: Job) -> datetime:
         """Return when an active job releases its units."""
@@ -58,6 +59,13 @@ class ExpectedEnds:
         if found is None:
             found = self._new_run_times[kind] = self._run_time(job)
         return found
+
+    def overdue_holder(self, pool: str) -> str | None:
+        """Return the first job on the pool that has run longer than expected; None if none has."""
+        if pool not in self._overdue_holders:
+            holders = (job for job in self.snapshot.active if pool in job.units and not job.stopping)
+            self._overdue_holders[pool] = min((job.name for job in holders if self.overdue(job)), default=None)
+        return self._overdue_holders[pool]
 
     def overdue(self, job: Job) -> bool:
         """Return True if an active job has run longer than was expected at its start."""

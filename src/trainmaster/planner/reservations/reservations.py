@@ -158,6 +158,9 @@ class Reservations:
     def _earliest(self, units: Units, duration: timedelta, available: Callable[[str], int]) -> datetime | None:
         """Return the first time from which all units are expected to be free for the whole duration."""
         at: datetime | None = self.now
+        if len(units) == 1:
+            pool, count = next(iter(units.items()))
+            return self._earliest_of(pool, count, self.now, duration, available)
         while at is not None:
             later = [self._earliest_of(pool, count, at, duration, available) for pool, count in units.items()]
             if None in later:

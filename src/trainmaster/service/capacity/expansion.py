@@ -42,8 +42,9 @@ def change_pools(context: ManagerContext, snapshot: Snapshot, plan: Plan) -> boo
 
 
 def with_changed_pools(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """Return the snapshot with the pools that the plan's changes result in."""
-    return replace(snapshot, pools=pools_after(snapshot.pools, plan.of_pools))
+    """Return the snapshot with the pools that the plan's changes result in; unchanged if it has none."""
+    changes = plan.of_pools
+    return replace(snapshot, pools=pools_after(snapshot.pools, changes)) if changes else snapshot
 
 
 def with_pool_note(job: Job, units: Units, pools: Mapping[str, Pool], now: datetime) -> Job:

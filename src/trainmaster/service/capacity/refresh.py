@@ -36,6 +36,8 @@ def refresh_training_plans(context: ManagerContext, pools: Mapping[str, Pool], *
     now = context.clock.now()
     plans = [pool for pool in pools.values() if pool.kind is Kind.TRAINING_PLAN]
     due = [pool for pool in plans if pool.plan_status is None or (tick and _is_due(pool, now))]
+    if not due:
+        return pools
     windows = {pool.plan_arn: window for pool in due if (window := _describe(context, pool)) is not None}
     known = {name: with_window(pool, windows) for name, pool in pools.items()}
     if known != dict(pools):
