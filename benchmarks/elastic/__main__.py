@@ -1,6 +1,6 @@
 """`python -m benchmarks.elastic`: replays with elastic jobs under the shipped queue and the papers' allocations.
 
-    python -m benchmarks.elastic                                         the default traces, both curves and costs
+    python -m benchmarks.elastic                                         every trace, curve, cost and hook
     python -m benchmarks.elastic --trace ee9e8c --curve linear --cost 5  some of it
     python -m benchmarks.elastic --policy pollux-style --json some.json  some policies; write the figures
     python -m benchmarks.elastic --save                                  save the figures, and write the pages
@@ -24,7 +24,7 @@ from benchmarks.common.pages import ELASTIC_MARKS
 from benchmarks.common.progress import ProgressBars
 from benchmarks.common.results import RESULTS, add_output_options, report, rewrite_pages
 from benchmarks.elastic.pictures import draw
-from benchmarks.elastic.runs import ORDERS, PAPER_POLICIES, POLICIES, TRACES, Task, measured, trace
+from benchmarks.elastic.runs import ORDERS, PAPER_POLICIES, POLICIES, SHIPPED, TRACES, Task, measured, trace
 from benchmarks.elastic.tables import make_tables
 from benchmarks.elastic.workload import CURVES
 from trainmaster.domain.elastic.sizes import Hook
@@ -32,6 +32,7 @@ from trainmaster.domain.elastic.sizes import Hook
 NAMED = ("ee9e8c", "cluster02", "7f04ca")
 """Loads of 0.91, 0.67 and 0.49 on 128 GPUs; elasticity matters where jobs wait or GPUs are idle."""
 COSTS = (5.0, 300.0)
+HOOKS = (Hook.RESTART.value, Hook.MEMBERS.value)
 CAP, RESTART_SECONDS = 128, 300.0
 WIDTH = 200
 """Columns of tables in a file or a pipe."""
@@ -44,12 +45,13 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
         for file in sorted(path.name.removesuffix(".csv.gz") for path in TRACES.glob("*.csv.gz"))
         for share in sorted({job.share for job in trace(file)} & set(options.trace))
     ]
-    rest = (options.cap, options.restart_cost, options.seed, options.limit, Hook(options.hook), options.reports)
+    rest = (options.cap, options.restart_cost, options.seed, options.limit, options.reports)
     wanted = [policy for policy in POLICIES if policy in options.policy]
     for policy in sorted(wanted, key=lambda policy: policy in PAPER_POLICIES):
-        cases = [(None, None)] if policy in ORDERS else list(product(options.curve, options.cost))
-        for (file, share), (curve, cost) in product(places, cases):
-            yield Task(file, share, policy, curve, cost, *rest)
+        hooks = [Hook(hook) for hook in options.hook] if policy in SHIPPED else [None]
+        cases = [(None, None, None)] if policy in ORDERS else list(product(options.curve, options.cost, hooks))
+        for (file, share), case in product(places, cases):
+            yield Task(file, share, policy, *case, *rest)
 
 
 def run_all(options: argparse.Namespace, progress: ProgressBars) -> list[dict[str, Any]]:
@@ -63,8 +65,8 @@ def run_all(options: argparse.Namespace, progress: ProgressBars) -> list[dict[st
     return sorted(found, key=_place)
 
 
-def _place(one: dict[str, Any]) -> tuple[str, int, str, float]:
-    return one["vc"], POLICIES.index(one["policy"]), one["curve"] or "", one["resize_cost"] or 0.0
+def _place(one: dict[str, Any]) -> tuple[str, int, str, float, str]:
+    return one["vc"], POLICIES.index(one["policy"]), one["curve"] or "", one["resize_cost"] or 0.0, one["hook"] or ""
 
 
 def main(arguments: list[str]) -> int:
@@ -73,7 +75,7 @@ def main(arguments: list[str]) -> int:
     if rewrite_pages(options, make_tables, name="elastic", marks=ELASTIC_MARKS):
         return 0
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-    terms = {name: getattr(options, name) for name in ("cap", "restart_cost", "seed", "limit", "hook", "reports")}
+    terms = {name: getattr(options, name) for name in ("cap", "restart_cost", "seed", "limit", "reports")}
     with ProgressBars(console) as progress:
         found: dict[str, Any] = {
             "machine": machine.describe(),
@@ -97,13 +99,18 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--restart-cost", type=float, default=RESTART_SECONDS, help="seconds, after a preemption")
     parser.add_argument("--seed", type=int, default=0, help="which jobs are elastic, and ElasticFlow's deadlines")
     parser.add_argument("--limit", type=int, help="only the first so many jobs of a trace")
-    hooks = (Hook.RESTART.value, Hook.MEMBERS.value)
-    parser.add_argument("--hook", choices=hooks, default=hooks[0], help="how the queue resizes jobs")
+    parser.add_argument("--hook", action="append", choices=HOOKS, help="how the queue resizes jobs")
     parser.add_argument("--no-reports", dest="reports", action="store_false", help="workers report no speeds")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
     add_output_options(parser)
     options = parser.parse_args(arguments)
-    for name, default in (("policy", POLICIES), ("trace", NAMED), ("curve", tuple(CURVES)), ("cost", COSTS)):
+    for name, default in (
+        ("policy", POLICIES),
+        ("trace", NAMED),
+        ("curve", tuple(CURVES)),
+        ("cost", COSTS),
+        ("hook", HOOKS),
+    ):
         setattr(options, name, getattr(options, name) or list(default))
     return options
 

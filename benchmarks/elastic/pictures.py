@@ -18,7 +18,7 @@ Figures = dict[str, Any]
 _COLORS = dict(
     zip(
         POLICIES,
-        ("#bab0ac", "#79706e", "#9ecae9", "#4c78a8", "#ffbf79", "#f58518", "#54a24b", "#b279a2"),
+        ("#bab0ac", "#79706e", "#9ecae9", "#4c78a8", "#f58518", "#54a24b", "#b279a2"),
         strict=True,
     )
 )
@@ -48,7 +48,7 @@ def completion(runs: Sequence[Figures]) -> Figure:
             for policy, one in found.items():
                 at = place + (POLICIES.index(policy) - len(POLICIES) / 2 + 0.5) / (len(POLICIES) + 1.5)
                 axes.bar(at, one["avg_jct_s"] / _HOUR, 1 / (len(POLICIES) + 1.5), color=_COLORS[policy])
-        labels = [f"{curve}, {cost:g} s a resize" for curve, cost in groups]
+        labels = [", ".join(filter(None, (curve, f"{cost:g} s", hook))) for curve, cost, hook in groups]
         axes.set_xticks(range(len(groups)), labels)
         axes.set(title=vc, ylabel="average JCT, hours")
         axes.spines[["top", "right"]].set_visible(False)
@@ -63,7 +63,7 @@ def held(runs: Sequence[Figures], vc: str, cap: int) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    (_, curve, cost), found = next((case, found) for case, found in by_case(runs).items() if case[0] == vc)
+    (_, curve, cost, _), found = next((case, found) for case, found in by_case(runs).items() if case[0] == vc)
     figure = Figure(figsize=(11, 1.5 * len(found) + 1), layout="constrained")
     for axes, (policy, one) in zip(
         figure.subplots(len(found), 1, sharex=True, squeeze=False)[:, 0], found.items(), strict=True

@@ -24,7 +24,8 @@ ORDERS = ("backfill", "gittins")
 ELASTIC, EQUALS = "elastic", "elastic, equals shrink"
 ELASTICFLOW, POLLUX = "elasticflow-style", "pollux-style"
 PAPER_POLICIES = (ELASTICFLOW, POLLUX)
-SHIPPED = tuple(f"{order}, {how}" for order in ORDERS for how in (ELASTIC, EQUALS))
+SHIPPED = (f"backfill, {ELASTIC}", f"backfill, {EQUALS}", f"gittins, {ELASTIC}")
+"""Under `gittins` equals always shrink."""
 POLICIES = (*ORDERS, *SHIPPED, *PAPER_POLICIES)
 """Under an order alone no job is elastic, so curve and cost do not matter."""
 Play = Callable[[Sequence[SizedJob], PoolSettings, int], list[JobResult]]
@@ -34,7 +35,8 @@ Play = Callable[[Sequence[SizedJob], PoolSettings, int], list[JobResult]]
 class Task:
     """One trace under one policy; `limit` selects its first jobs. Without curve and cost no job is elastic.
 
-    `reports` tells whether workers report their speed, from which the shipped queue learns the curves.
+    `hook` is the way in which the shipped queue resizes jobs, None for other policies. `reports` tells whether workers
+    report their speed, from which that queue learns the curves.
     """
 
     file: str
@@ -42,11 +44,11 @@ class Task:
     policy: str
     curve: str | None
     resize_cost: float | None
+    hook: Hook | None
     cap: int
     restart_cost: float
     seed: int
     limit: int | None = None
-    hook: Hook = Hook.RESTART
     reports: bool = True
 
 
@@ -63,8 +65,10 @@ def measured(task: Task) -> dict[str, Any]:
     settings = PoolSettings(cap=task.cap, resize_cost=cost, restart_cost=task.restart_cost)
     began = time.perf_counter()
     sized = workload(jobs, task.cap, CURVES[task.curve or "linear"], task.seed)
-    results = run_replay(task.policy, sized, settings, task.seed, task.hook, reports=task.reports)
+    hook = task.hook or Hook.RESTART
+    results = run_replay(task.policy, sized, settings, task.seed, hook, reports=task.reports)
     names = {"vc": task.share, "policy": task.policy, "curve": task.curve, "resize_cost": task.resize_cost}
+    names["hook"] = task.hook and task.hook.value
     found = names | figures(results, task.cap) | {"wall_s": round(time.perf_counter() - began, 3)}
     return found | {"timeline": timeline(results)}
 

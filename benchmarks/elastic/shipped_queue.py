@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -24,6 +24,7 @@ from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.times import NEVER
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.replay.queue import Replay, ReplaySettings
 from trainmaster.local.replay.trace.requests import index_of
@@ -35,6 +36,7 @@ SCALING_SECONDS = 60
 """Minimum time at a size before a running job grows (HyperPod's example of `scalingTimeoutInSeconds`)."""
 REPORT_SECONDS, REPORT_NOISE = 300.0, 0.05
 """Time between two reports of a worker, and their relative error."""
+NO_LIMIT = timedelta(days=3_650)
 
 _NETWORK = {"VpcConfig": {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}}
 """Training jobs need a VPC to connect to each other."""
@@ -127,13 +129,25 @@ class CheckpointedStore(MemoryStore):
         self._rate = rate
         self._rng = Random(0)
         self._reported_at: dict[str, datetime] = {}
+        self._saved: dict[str, tuple[Job, Job]] = {}
 
     def begin_pass(self) -> Snapshot:
-        """Return the snapshot with a current checkpoint of every running job, after the reports of their workers."""
+        """Return the snapshot with the work of every running job saved, after the reports of their workers."""
         snapshot, now = super().begin_pass(), self._clock.now()
         return replace(
-            snapshot, active=tuple(_with_checkpoint(self._reported(job, now), now) for job in snapshot.active)
+            snapshot, active=tuple(self._with_checkpoint(self._reported(job, now)) for job in snapshot.active)
         )
+
+    def _with_checkpoint(self, job: Job) -> Job:
+        """Return the job with a checkpoint of any time and without a limit; the same object in each pass."""
+        attempt = job.attempt
+        if attempt is None or attempt.started_at is None or attempt.saved_at is not None:
+            return job
+        known = self._saved.get(job.name)
+        if known is None or known[0] is not job:
+            saved = replace(job, attempt=replace(attempt, saved_at=NEVER), max_runtime=NO_LIMIT)
+            known = self._saved[job.name] = (job, saved)
+        return known[1]
 
     def _reported(self, job: Job, now: datetime) -> Job:
         """Return the job after a report of its speed, if one is due and tells something new."""
@@ -191,15 +205,6 @@ class _ElasticTraceReplay(Replay):
     def _note(self, training_job_name: str) -> None:
         super()._note(training_job_name)
         self._on_change(training_job_name)
-
-
-def _with_checkpoint(job: Job, now: datetime) -> Job:
-    attempt = job.attempt
-    if attempt is None or attempt.started_at is None or attempt.started_at >= now:
-        return job
-    return replace(
-        job, attempt=replace(attempt, saved_at=now), max_runtime=job.max_runtime + (now - attempt.started_at)
-    )
 
 
 def _moves(job: Job) -> bool:

@@ -33,11 +33,11 @@ REPORTED = st.lists(
     st.builds(Speed, SIZES, RATES, st.integers(1, MAX_REPORTS)),
     max_size=MAX_SIZES,
     unique_by=lambda speed: speed.instances,
-)
+).map(tuple)
 
 
 def speeds_of(curve, sizes, rate=1.0, reports=MAX_REPORTS):
-    return [Speed(size, rate * curve.speedup(size), reports) for size in sizes]
+    return tuple(Speed(size, rate * curve.speedup(size), reports) for size in sizes)
 
 
 @given(CURVES, SIZES)
@@ -85,7 +85,7 @@ def test_exact_speeds_at_two_sizes_give_the_exact_serial_part(serial, sizes, rat
     assert math.isclose(found.speedup(sizes[1]) / found.speedup(sizes[0]), known, rel_tol=1e-2)
 
 
-@given(PRIORS, st.lists(st.builds(Speed, SIZES, RATES), max_size=1))
+@given(PRIORS, st.lists(st.builds(Speed, SIZES, RATES), max_size=1).map(tuple))
 def test_without_speeds_at_two_sizes_the_kind_decides(prior, reported):
     assert fit(reported, prior) == prior.curve
     assert fit(reported) == LINEAR

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 
 MIN_RATE, MAX_RATE = 1e-9, 1e12
@@ -129,11 +130,13 @@ class Speeds:
 NO_SPEEDS = Speeds()
 
 
-def fit(speeds: Sequence[Speed], prior: KindCurve | None = None) -> ScalingCurve:
+@lru_cache(maxsize=1024)
+def fit(speeds: tuple[Speed, ...], prior: KindCurve | None = None) -> ScalingCurve:
     """Return the curve that explains reported speeds best; that of the prior where they do not tell.
 
     The time of an instance for a step, relative to one instance, is linear in the parameters, so this is a least
-    squares problem with parameters of at least 0: the best of its four solutions with some of them fixed at 0.
+    squares problem with parameters of at least 0: the best of its four solutions with some of them fixed at 0. Cached,
+    since passes ask for the same jobs again.
 
     Args:
         speeds: one for each size.

@@ -151,7 +151,7 @@ class ReclaimOptions:
     def _useful(self, job: Job, missing: Units) -> Iterator[ShrinkCandidate]:
         """Yield the candidates whose rank lets the job shrink them; the rules of shares come later."""
         state = self.state
-        rank, equals = state.ranking.rank, state.snapshot.policy.resizes.shrink_equals
+        rank, equals = state.ranking.rank, state.equals_shrink
         for candidate in self.shrinkable.values():
             if missing.get(candidate.pool, 0) <= 0:
                 continue

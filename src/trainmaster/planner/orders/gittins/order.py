@@ -286,6 +286,7 @@ class GittinsOrder(OrderStrategy):
     """Gittins index with boost; equals preempt each other by place, so blocked jobs need no reservation."""
 
     name: ClassVar[str] = "gittins"
+    preempts_equals: ClassVar[bool] = True
     reserves: ClassVar[bool] = False
 
     def ranking(self, snapshot: Snapshot, now: datetime) -> Ranking:
