@@ -253,18 +253,10 @@ def _read_message(application: bootstrap.Application, record: dict[str, Any], ba
         batch.tick = batch.tick or kind == "tick"
         return None
     if "detail-type" in message:
-        return _unless_paused(application, application.observation_of(message))
+        return application.observation_of(message)
     if isinstance(kind, str) and kind in application.kinds:
-        return _unless_paused(application, application.kinds[kind].observe(message))
+        return application.kinds[kind].observe(message)
     raise InvalidRequest("the message is neither a wake, a tick, an event nor about a run", field="kind")
-
-
-def _unless_paused(application: bootstrap.Application, seen: Observation | None) -> Observation | None:
-    """Return the observed state of a training job or of a run; None while the manager is paused."""
-    if seen is None or not application.manager_context.store.is_paused():
-        return seen
-    logger.info("ignored an event: the manager is paused", extra={"training_job": seen.training_job_name})
-    return None
 
 
 def _run_passes(application: bootstrap.Application, context: LambdaContext, *, tick: bool) -> None:

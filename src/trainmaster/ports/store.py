@@ -244,9 +244,11 @@ class Store(CatalogueStore, Protocol):
         ...
 
     def find_active(self, names: Collection[str]) -> Mapping[str, Job]:
-        """Return those of these jobs that are active, strongly consistent, in one read of at most 100 jobs.
+        """Return those of these jobs that are active, in one read of at most 100 jobs; eventually consistent.
 
-        Old lines of a long history may be missing, as in a snapshot. A job whose row cannot be read is left out.
+        A job may be one of a moment ago, which `transition` notices by its version, and one that has just become active
+        may be missing. Old lines of a long history may be missing, as in a snapshot. A job whose row cannot be read is
+        left out.
         """
         ...
 
@@ -255,7 +257,7 @@ class Store(CatalogueStore, Protocol):
         ...
 
     def requests_of(self, names: Collection[str]) -> Mapping[str, Request]:
-        """Return the requests of at most 100 jobs, as far as one read has them: large ones are left out."""
+        """Return the requests of at most 100 jobs, as far as one read has them: large or new ones may be left out."""
         ...
 
     def list_jobs(self, which: Filter, *, limit: int, cursor: str | None = None) -> Page:

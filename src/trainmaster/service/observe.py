@@ -3,6 +3,10 @@
 Events are hints: they may be duplicated, reordered or lost. Each report becomes one guarded transition. The reports of
 one batch of messages share one read and few transactions; a report that is not plain, loses a race or fails is then
 applied alone, so that the jobs end up the same.
+
+That one read may be behind (docs/adr/0034-reads-that-may-lag.md). A change made from an old state loses, since its
+guard is the job's version. A report that tells an old state of its attempt nothing new tells a later one nothing
+either. A report of an attempt that the read does not have is left, and then the job is read with strong consistency.
 """
 
 from __future__ import annotations
@@ -42,8 +46,12 @@ MAX_JOBS = 100
 def observe(context: ManagerContext, seen: Observation) -> bool:
     """Apply an event's report; return whether a pass is worthwhile: capacity is free, or a resize can go on.
 
-    A report that loses a race is applied again to the job as stored then, so that no terminal event is dropped.
+    A report that loses a race is applied again to the job as stored then, so that no terminal event is dropped. Reports
+    are ignored while the manager is paused.
     """
+    if context.store.is_paused():
+        log.info("ignored an event: the manager is paused", extra={"trainingJob": seen.training_job_name})
+        return False
     for _ in range(MAX_TRIES):
         job = context.store.find(_named_job(seen))
         if job is not None and _ended_with(job, seen):
@@ -250,18 +258,24 @@ def observe_batch(context: ManagerContext, reports: Sequence[Observation]) -> tu
     """Apply the reports that can be applied together.
 
     Returns whether a pass is worthwhile, and the places of the reports that are left for `observe`, in their order.
-    An error is not raised, since what it concerns is left.
+    An error is not raised, since what it concerns is left; so is all while the manager is paused.
     """
     places: dict[str, list[int]] = {}
     for place, seen in enumerate(reports):
         places.setdefault(_named_job(seen), []).append(place)
     applied: set[int] = set()
     freed = False
-    if len(reports) > 1 and len(places) <= MAX_JOBS:
-        for change in _each(context, _changes(context, reports, places)):
-            applied.update(change.applied)
-            freed = freed or change.freed
+    changes = _changes(context, reports, places) if len(places) <= MAX_JOBS else []
+    for change in _each(context, changes) if _may_commit(context, changes) else ():
+        applied.update(change.applied)
+        freed = freed or change.freed
     return freed, [place for place in range(len(reports)) if place not in applied]
+
+
+def _may_commit(context: ManagerContext, changes: Sequence[_Change]) -> bool:
+    """Return False if there is something to commit and the manager is paused, or that cannot be read."""
+    changing = any(change.after is not change.before for change in changes)
+    return not changing or _attempted(context.store.is_paused, "a batch of events") is False
 
 
 def _changes(
@@ -287,6 +301,8 @@ def _change(context: ManagerContext, job: Job, reports: Sequence[Observation], p
         if not _concerns_active(before, reports[place]):
             break
         told, after = _report_on(context, before, reports[place])
+        if after is before and told is None:
+            break
         if after is not before and before is not job and not _may_be_one(job, before, after):
             break
         change.freed |= told is not None and after is not before and _gives_work(before, after)

@@ -38,11 +38,16 @@ _PARTS = 100
 """Weights are stored in hundredths."""
 
 
-def booking_actions(table: Table, deployed: Deployed, changes: Sequence[tuple[Job, Job]]) -> list[Action]:
-    """Return the write that books the ends in these changes, guarded by the row's version; empty without any."""
+def booking_actions(
+    table: Table, deployed: Deployed, changes: Sequence[tuple[Job, Job]], *, consistent: bool
+) -> list[Action]:
+    """Return the write that books the ends in these changes, guarded by the row's version; empty without any.
+
+    The guard notices a row that was read too early, so the first try need not be `consistent`.
+    """
     if not any(books(before, after) for before, after in changes):
         return []
-    rows = {row["sk"]["S"]: row for row in table.batch_get([RECORDS, SETTINGS])}
+    rows = {row["sk"]["S"]: row for row in table.batch_get([RECORDS, SETTINGS], consistent=consistent)}
     settings, row = deployed.in_force(rows.get(SETTINGS[1])), rows.get(RECORDS[1])
     records = records_of(row)
     for before, after in changes:

@@ -42,21 +42,32 @@ def request_rows(job: Job, request: Request) -> list[Row]:
 
 
 def read_request(table: Table, name: str) -> Request:
-    """Return the request as submitted. Raises `JobNotFound`, and `UnreadableRow` for a damaged one."""
-    identity = table.get(job_key(name))
+    """Return the request as submitted. Raises `JobNotFound`, and `UnreadableRow` for a damaged one.
+
+    A request is written once, so a row that was read is the right one, however late the read is. Only if rows are
+    missing are they read again, strongly consistent.
+    """
+    try:
+        return _read_request(table, name, consistent=False)
+    except (JobNotFound, Unavailable):
+        return _read_request(table, name, consistent=True)
+
+
+def _read_request(table: Table, name: str, *, consistent: bool) -> Request:
+    identity = table.get(job_key(name), consistent=consistent)
     if identity is None or is_purged(identity):
         raise JobNotFound(f"There is no job named {name}.", field="jobName")
     if "jobDetails" in identity:
         return read(identity, lambda row: _decompress([row]))
-    rows = list(table.all_rows(job_key(name)[0], **span(REQUEST_ROWS)))
+    rows = list(table.all_rows(job_key(name)[0], **span(REQUEST_ROWS), consistent=consistent))
     if len(rows) != read(identity, lambda row: int(row["pieces"]["N"])):
         raise Unavailable(f"DynamoDB returned only part of the request of {name}")
     return read(identity, lambda _: _decompress(rows))
 
 
 def read_requests(table: Table, names: Collection[str]) -> dict[str, Request]:
-    """Return the requests in the identity rows of these jobs; those in other rows, or damaged, are left out."""
-    rows = table.batch_get([job_key(name) for name in names]) if names else []
+    """Return the requests in the identity rows of these jobs; those in other rows, damaged or not seen are left out."""
+    rows = table.batch_get([job_key(name) for name in names], consistent=False) if names else []
     inside = (row for row in rows if "jobDetails" in row and not is_purged(row))
     return dict(readable(inside, lambda row: (row["jobName"]["S"], _decompress([row]))))
 

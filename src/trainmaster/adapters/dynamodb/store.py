@@ -233,8 +233,9 @@ class DynamoStore:
         self._unmarked |= fence is None
         if fence is None and len(writes) == len(changes) == 1 and not books(*changes[0]):
             return self._table.replace(writes[0]["Put"]["Item"], Guard("version", changes[0][0].version))
-        for _ in range(_ROUNDS):
-            won = self._commit(fence, writes, booking_actions(self._table, self._deployed, changes))
+        for round_ in range(_ROUNDS):
+            bookings = booking_actions(self._table, self._deployed, changes, consistent=round_ > 0)
+            won = self._commit(fence, writes, bookings)
             if won is not None:
                 return won
         raise Throttled("other writers keep booking ended attempts")
@@ -303,7 +304,8 @@ class DynamoStore:
 
     def find_active(self, names: Collection[str]) -> Mapping[str, Job]:
         """Return those that are active; see `ports.Store`."""
-        rows = self._table.batch_get([(STATE, ACTIVE_ROWS + name) for name in names]) if names else []
+        keys = [(STATE, ACTIVE_ROWS + name) for name in names]
+        rows = self._table.batch_get(keys, consistent=False) if keys else []
         return {job.name: job for job in readable_jobs(rows)}
 
     def request_of(self, name: str) -> Request:

@@ -248,9 +248,9 @@ class Table:
         row = answer.get("Item")
         return None if row is None else self._upgraded(row)
 
-    def batch_get(self, keys: Sequence[Key]) -> list[Row]:
-        """Return those of at most 100 rows that exist, each strongly consistent, in no order."""
-        rows, left = self._batch_get({"Keys": [_key(key) for key in keys], "ConsistentRead": True})
+    def batch_get(self, keys: Sequence[Key], *, consistent: bool = True) -> list[Row]:
+        """Return those of at most 100 rows that exist, in no order; each is read as `get` reads one."""
+        rows, left = self._batch_get({"Keys": [_key(key) for key in keys], "ConsistentRead": consistent})
         for pause in self._pauses():
             if not left:
                 return rows
