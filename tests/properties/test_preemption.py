@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from itertools import combinations
@@ -18,6 +19,7 @@ from trainmaster.domain.jobs.run_time_classes import types_of
 from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.policy.settings import Policy, Preemption, PreemptionOverrides
 from trainmaster.domain.records import Records
+from trainmaster.planner.preemption.candidates import CumulativeUnits
 from trainmaster.planner.preemption.preempt import Candidates
 
 TRN = "ml.trn1.32xlarge"
@@ -334,3 +336,21 @@ def test_repeated_searches_equal_fresh_searches_of_the_remaining_jobs(snapshot, 
         assert choice == choose(left, job, missing, rank, permits=permits)
         candidates.remove(choice.victims)
         left = replace(left, active=tuple(other for other in left.active if other not in choice.victims))
+
+
+steps = st.tuples(st.integers(0, 5), st.integers(1, 4), st.integers(1, 20))
+
+
+@given(st.lists(steps, min_size=1, max_size=30))
+def test_sums_by_rank_are_right_after_each_change(changes):
+    """Only the sums below a change are kept, and each question adds up no more than it needs."""
+    units, held = CumulativeUnits(), Counter()
+    for number, added, count in changes:
+        removed = min(held[number], added) if added > 2 else 0
+        change = -removed if removed else added
+        held[number] += change
+        units.add((number,), change)
+        reached = [rank for rank in sorted(held) if sum(held[r] for r in held if r <= rank) >= count]
+        assert units.rank_reaching(count) == ((reached[0],) if reached else None)
+        assert units.up_to((number,)) == sum(held[rank] for rank in held if rank <= number)
+        assert units.ranks == [(rank,) for rank in sorted(held)]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import nlargest
-from itertools import accumulate
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
@@ -53,41 +52,55 @@ def max_useful(candidate: Candidate, missing: Units) -> int:
 
 @dataclass(slots=True)
 class CumulativeUnits:
-    """Units held up to each rank."""
+    """Units held up to each rank.
+
+    Sums are made from the lowest rank up as far as they are asked for, and a change keeps those below it: victims have
+    low ranks, so a plan with many preemptions would otherwise add up all ranks after each.
+    """
 
     totals: dict[PreemptionRank, int] = field(default_factory=dict)
     _ranks: list[PreemptionRank] = field(default_factory=list)
-    _sums: list[int] | None = None
+    _sums: list[int] = field(default_factory=list)
+    _is_sorted: bool = True
 
     def add(self, rank: PreemptionRank, count: int) -> None:
         """Add units at a rank; a negative count removes them."""
         if rank not in self.totals:
             self.totals[rank] = 0
             self._ranks.append(rank)
+            self._is_sorted = False
+            self._sums.clear()
+        elif self._sums:
+            del self._sums[bisect_left(self._ranks, rank) :]
         self.totals[rank] += count
-        self._sums = None
 
     def up_to(self, rank: PreemptionRank) -> int:
         """Return the units at this rank and below."""
         index = bisect_right(self.ranks, rank)
-        return self._sums_by_rank()[index - 1] if index else 0
+        for _ in range(index - len(self._sums)):
+            self._add_sum()
+        return self._sums[index - 1] if index else 0
 
     def rank_reaching(self, count: int) -> PreemptionRank | None:
         """Return the lowest rank up to which this many units are held; None if all are fewer."""
-        index = bisect_left(self._sums_by_rank(), count)
-        return self._ranks[index] if index < len(self._ranks) else None
+        ranks, sums = self.ranks, self._sums
+        while len(sums) < len(ranks) and (not sums or sums[-1] < count):
+            self._add_sum()
+        index = bisect_left(sums, count)
+        return ranks[index] if index < len(ranks) else None
 
     @property
     def ranks(self) -> list[PreemptionRank]:
         """All ranks, the lowest first."""
-        self._sums_by_rank()
+        if not self._is_sorted:
+            self._ranks.sort()
+            self._is_sorted = True
         return self._ranks
 
-    def _sums_by_rank(self) -> list[int]:
-        if self._sums is None:
-            self._ranks.sort()
-            self._sums = list(accumulate(self.totals[rank] for rank in self._ranks))
-        return self._sums
+    def _add_sum(self) -> None:
+        """Add the sum up to the first rank that has none."""
+        sums = self._sums
+        sums.append((sums[-1] if sums else 0) + self.totals[self._ranks[len(sums)]])
 
 
 @dataclass(slots=True)
