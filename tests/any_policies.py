@@ -87,6 +87,7 @@ gittins = st.builds(
     restart_budget=st.floats(0, 1),
     min_attempt=spans,
     switch_ratio=st.floats(1, 100),
+    guaranteed_lane=st.floats(0, 1),
 )
 
 

@@ -287,6 +287,7 @@ def test_a_share_that_is_not_there_is_told_with_those_that_are(trace, capsys):
         ["trace.csv", "--cap", "8", "--policy", "lottery"],
         ["trace.csv", "--cap", "8", "--policy", "fifo", "--policy", "fair"],
         ["trace.csv", "--cap", "8", "--restart-cost", "-1"],
+        ["trace.csv", "--cap", "8", "--guaranteed-lane", "1.1"],
     ],
 )
 def test_wrong_usage_ends_with_two(arguments, capsys):

@@ -35,6 +35,15 @@ _RestartCost = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", min=0, help="Time that a preempted job loses when it resumes. Default: 300."),
 ]
+_GuaranteedLane = Annotated[
+    float | None,
+    typer.Option(
+        metavar="PART",
+        min=0,
+        max=1,
+        help="With gittins, the part of the GPUs for those jobs of 8 GPUs and more that have waited longest. Default: 0.",
+    ),
+]
 _Eta = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Estimate the start of about N waiting jobs, and report the accuracy."),
@@ -64,6 +73,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     vc: _Vc = None,
     limit: _Limit = None,
     restart_cost: _RestartCost = None,
+    guaranteed_lane: _GuaranteedLane = None,
     eta: _Eta = None,
     out: _Out = None,
     json: _Json = False,

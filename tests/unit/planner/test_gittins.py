@@ -17,7 +17,8 @@ from trainmaster.domain.jobs.run_times import History, RestartCost
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Gittins, Order, Policy
 from trainmaster.domain.records import Records
-from trainmaster.planner.orders.gittins.order import PATIENT, PINNED, USUAL, GittinsRanking
+from trainmaster.planner.forecast.forecast import estimate
+from trainmaster.planner.orders.gittins.order import GUARANTEED, PATIENT, PINNED, USUAL, GittinsRanking
 from trainmaster.planner.schedule import schedule
 
 HOUR = 3_600
@@ -160,6 +161,55 @@ def test_free_units_are_held_for_a_patient_job_that_waits_only_for_a_pinned_atte
     small = a_job("small", entry_time=at(2 * DAY - 30), units={P5: 1})
     made = schedule(snapshot(big, begun, small, cap=8, policy=policy), at(2 * DAY), random.Random(1))
     assert [start.job.name for start in made.starts] == []
+
+
+LANE = replace(POLICY, gittins=replace(EAGER, guaranteed_lane=0.5))
+
+
+def test_a_job_in_the_guaranteed_lane_goes_before_shorter_ones_and_is_off_by_default():
+    wide = put_aside("wide", worked=2 * HOUR, units=8)
+    fresh = [a_job(f"f{n}", entry_time=at(9 * HOUR), units={P5: 4}) for n in (1, 2)]
+    assert in_order(at(10 * HOUR), wide, *fresh, cap=16) == ["f1", "f2", "wide"]
+    assert in_order(at(10 * HOUR), wide, *fresh, cap=16, policy=LANE) == ["wide", "f1", "f2"]
+    assert victims(at(10 * HOUR), running("x", since=HOUR, units=12), wide, cap=16, policy=LANE) == ["x"]
+
+
+def test_a_job_stays_in_the_lane_while_it_runs_until_another_has_waited_three_times_as_long():
+    """The running one has waited for four hours, and counts as having waited for twelve."""
+    runs = replace(running("runs", since=4 * HOUR, units=8), entry_time=at(0))
+    for waited, first in ((11 * HOUR, "runs"), (13 * HOUR, "other")):
+        other = a_job("other", entry_time=at(20 * HOUR - waited), units={P5: 8})
+        found = ranking(at(20 * HOUR), runs, other, cap=16, policy=LANE)
+        assert [job.name for job in (runs, other) if found.rank(job)[1] == GUARANTEED] == [first]
+
+
+def test_once_restarts_have_cost_their_part_no_waiting_job_gets_into_the_lane():
+    records = learned(600, restarts=RestartCost(1e9, 1e9))
+    wide = a_job("wide", entry_time=at(0), units={P5: 8})
+    assert victims(at(2 * HOUR), running("x", units=8), wide, cap=8, policy=LANE, records=records) == []
+
+
+def test_free_units_are_held_for_a_job_in_the_lane_that_waits_only_for_a_pinned_attempt():
+    big, begun = a_job("big", units={P5: 8}), running("begun", since=2 * DAY - 60, units=4)
+    small = a_job("small", entry_time=at(2 * DAY - 30), units={P5: 1})
+    made = schedule(snapshot(big, begun, small, cap=8, policy=LANE), at(2 * DAY), random.Random(1))
+    assert [start.job.name for start in made.starts] == []
+
+
+def test_an_overloaded_queue_foretells_that_later_jobs_pass_and_another_does_not():
+    """Ten jobs of ten hours: 100 hours of the only unit, and twice that if others pass, which the patience allows."""
+    jobs = [a_job(f"j{n}", entry_time=at(n), units={P5: 1}) for n in range(10)]
+    ends = {}
+    for patience in (timedelta(days=5), timedelta(days=28)):
+        policy = replace(POLICY, patience=patience)
+        queue = snapshot(*jobs, cap=1, policy=policy, records=learned(*[10 * HOUR] * 30))
+        found = estimate(queue, at(60), random.Random(1), schedule, frozenset(["j9"]))["j9"]
+        assert found.low == at(60)
+        ends[patience.days] = (found.high - at(60)).total_seconds()
+    drain = GittinsRanking(queue, at(60)).drain(jobs[9]).total_seconds()
+    assert ends[5] == pytest.approx(2 * drain)
+    assert ends[28] < ends[5]
+    assert 5 * DAY < 2 * drain < 28 * DAY
 
 
 def test_a_near_deadline_goes_first_inside_a_priority():

@@ -16,6 +16,7 @@ from trainmaster.domain.records import Records
 from trainmaster.planner.orders.gittins.boost import SHORTEST_HORIZON, boost, horizon, work
 from trainmaster.planner.orders.gittins.competition import Competitions
 from trainmaster.planner.orders.gittins.filling import server_filling
+from trainmaster.planner.orders.gittins.lane import WIDE, LaneCandidate, guaranteed
 from trainmaster.planner.orders.gittins.learned import LearnedLifetimes
 
 seconds = st.floats(1.0, 1e7)
@@ -185,3 +186,25 @@ def test_wide_classes_remember_a_thousand_jobs_and_halve_then():
         sketch = sketch.counted(60)
     assert sketch.weights[20] == 1
     assert sketch.counted(60).weights == {20: 0.5, 3: (MAX_COUNTED - 1) / 2 + 1}
+
+
+# -- the guaranteed lane ----------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(1, 64), st.integers(0, 99)), max_size=12), st.floats(0, 128))
+def test_the_lane_holds_the_longest_waiting_wide_jobs_that_fit_and_the_first_in_any_case(drawn, room):
+    jobs = [LaneCandidate(0, -float(waited), f"j{n}", width) for n, (width, waited) in enumerate(drawn)]
+    wide = sorted(job for job in jobs if job.width >= WIDE)
+    inside = set(guaranteed(jobs, room))
+    assert inside <= {job.name for job in wide}
+    assert not wide or wide[0].name in inside
+    held = 0.0
+    for job in wide:
+        fits = held + job.width <= room
+        assert (job.name in inside) is (job is wide[0] or fits)
+        held += job.width if job.name in inside else 0
+
+
+def test_higher_priorities_take_the_lane_first():
+    jobs = [LaneCandidate(0, -99.0, "old", 8), LaneCandidate(-1, -1.0, "urgent", 8)]
+    assert list(guaranteed(jobs, 8)) == ["urgent"]

@@ -341,7 +341,7 @@ class Resizes:
 
 @dataclass(frozen=True, slots=True)
 class Gittins:
-    """The four parameters of the order `gittins` (Yu and Scully, 2024)."""
+    """The four parameters of the order `gittins` (Yu and Scully, 2024), and its lane, which is off by default."""
 
     average_weight: Annotated[
         float,
@@ -361,6 +361,14 @@ class Gittins:
         float,
         Setting("How many times better than a running job a waiting one has to be to take its place.", minimum=1),
     ] = 3.0
+    guaranteed_lane: Annotated[
+        float,
+        Setting(
+            "Part of the GPUs for those jobs of 8 GPUs and more that have waited longest, before jobs that are "
+            "expected to end sooner; 0 for none.",
+            maximum=1,
+        ),
+    ] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--vc", metavar="NAME")
     parser.add_argument("--limit", type=_whole, metavar="N")
     parser.add_argument("--restart-cost", type=_seconds, default=RESTART_SECONDS, metavar="SECONDS")
+    parser.add_argument("--guaranteed-lane", type=_part, default=0.0, metavar="PART")
     parser.add_argument("--eta", type=_whole, default=0, metavar="N")
     parser.add_argument("--out", metavar="DIR")
     parser.add_argument("--json", action="store_true")
@@ -48,6 +49,13 @@ def _whole(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, at least 1")
     return int(text)
+
+
+def _part(text: str) -> float:
+    number = _seconds(text)
+    if number > 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
+    return number
 
 
 def _seconds(text: str) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.domain.policy.settings import Gittins, Order, Policy
 from trainmaster.local.replay.forecasts import StartEstimate, eta_figures
 from trainmaster.local.replay.queue import Progress, Replay, ReplaySettings
 from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES, run_reference
@@ -53,6 +53,7 @@ def run_replay(  # noqa: PLR0913 -- the parameters of a run
     restart_cost: float = RESTART_SECONDS,
     *,
     questions: int = 0,
+    lane: float = 0.0,
     on_progress: Progress = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Run:
@@ -64,6 +65,7 @@ def run_replay(  # noqa: PLR0913 -- the parameters of a run
         cap: units of the pool.
         restart_cost: seconds that each resume costs.
         questions: number of jobs, approximately, whose estimated start is recorded.
+        lane: part of the units that `gittins` guarantees to wide jobs.
         on_progress: called with the number of ended jobs.
         clock: returns seconds of wall time.
 
@@ -72,9 +74,8 @@ def run_replay(  # noqa: PLR0913 -- the parameters of a run
     began = clock()
     if policy in REFERENCE_POLICIES:
         return Run(policy, cap, run_reference(policy, jobs, cap, restart_cost), clock() - began)
-    settings = ReplaySettings(
-        cap=cap, policy=Policy(order=Order(policy)), restart_cost=restart_cost, questions=questions
-    )
+    rules = Policy(order=Order(policy), gittins=Gittins(guaranteed_lane=lane))
+    settings = ReplaySettings(cap=cap, policy=rules, restart_cost=restart_cost, questions=questions)
     replay = Replay(jobs, settings, on_progress)
     results = replay.run()
     return Run(policy, cap, results, clock() - began, replay.estimates)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 
 from trainmaster.domain.capacity.units import Units
@@ -91,6 +91,10 @@ class Ranking:
     def holds_free_units(self, job: Job, units: Units, free: Units) -> bool:  # noqa: ARG002 -- other orders use them
         """Return True if all free units are kept for the blocked job against all others."""
         return False
+
+    def drain(self, job: Job) -> timedelta:  # noqa: ARG002 -- the same
+        """Return how long the pools need for all jobs of its priority and higher ones; 0 where it is not known."""
+        return timedelta(0)
 
     def out_of_patience(self, job: Job) -> bool:
         """Return True if the job has waited so long that equals may no longer pass it."""

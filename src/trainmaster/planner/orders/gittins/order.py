@@ -18,6 +18,7 @@ from trainmaster.domain.policy.settings import Gittins
 from trainmaster.planner.orders.gittins.boost import boost, horizon, work
 from trainmaster.planner.orders.gittins.competition import Competitions
 from trainmaster.planner.orders.gittins.filling import server_filling
+from trainmaster.planner.orders.gittins.lane import LaneCandidate, guaranteed
 from trainmaster.planner.orders.gittins.learned import LearnedLifetimes, scale_of
 from trainmaster.planner.orders.gittins.lifetimes import Lifetimes, unknown
 from trainmaster.planner.orders.ranking import PreemptionRank, Ranking, SortKey, in_order
@@ -25,8 +26,8 @@ from trainmaster.planner.orders.strategy import OrderStrategy
 
 RECHECK_INTERVAL = timedelta(hours=1)
 """The interval at which the order is computed again without any event, while jobs wait."""
-PINNED, PATIENT, USUAL = 2, 1, 0
-"""Levels: an attempt younger than the shortest; a job that has waited longer than the patience; any other."""
+PINNED, PATIENT, GUARANTEED, USUAL = 3, 2, 1, 0
+"""Levels: an attempt younger than the shortest; beyond the patience; in the guaranteed lane; any other job."""
 
 
 class _Class(NamedTuple):
@@ -86,14 +87,16 @@ class _Standing(NamedTuple):
 class GittinsRanking(Ranking):
     """The ranking of `gittins`: priority, level, then the place in the order of the boosted times of arrival."""
 
+    _lane: frozenset[str] = frozenset()
     _places: dict[str, PreemptionRank] = field(default_factory=dict)
     _classes: dict[str, _Class] = field(default_factory=dict)
     _known: tuple[LearnedLifetimes, Competitions] | None = None
+    _drains: dict[tuple[str, int], float] | None = None
     _holders: dict[str, tuple[list[PreemptionRank], list[int]]] = field(default_factory=dict)
 
     @property
     def parameters(self) -> Gittins:
-        """The four parameters."""
+        """The parameters."""
         return self.snapshot.policy.gittins
 
     def rank(self, job: Job) -> PreemptionRank:
@@ -128,13 +131,20 @@ class GittinsRanking(Ranking):
         return self.rank(job)[1] == PATIENT
 
     def holds_free_units(self, job: Job, units: Units, free: Units) -> bool:
-        """Return True if free units are held for a patient job that waits only for the first minutes of running jobs.
+        """Return True if free units are held for a job that waits only for the first minutes of running jobs.
 
-        Otherwise new jobs would keep starting on the free units, each protected for the shortest attempt.
+        For a patient job, or one in the guaranteed lane. Otherwise new jobs would keep starting on the free units, each
+        protected for the shortest attempt.
         """
-        if self.rank(job)[1] != PATIENT:
+        if self.rank(job)[1] not in {PATIENT, GUARANTEED}:
             return False
         return all(free.get(pool, 0) + self._preemptible_units(pool, job) >= count for pool, count in units.items())
+
+    def drain(self, job: Job) -> timedelta:
+        """Return how long the pools need for all jobs of its priority and higher ones, by their mean residual lives."""
+        if self._drains is None:
+            self._drains = self._drained(self._expected((*self.snapshot.active, *self.snapshot.waiting)), deep=True)
+        return timedelta(seconds=self._drains.get((self._class(job).group, job.priority), 0.0))
 
     def _preemptible_units(self, pool: str, job: Job) -> int:
         """Return the units of a pool that the job may preempt, now or once their attempts are long enough."""
@@ -182,15 +192,31 @@ class GittinsRanking(Ranking):
         horizons = self._horizons(expected)
         spent, ratio = self._budget_spent(), self.parameters.switch_ratio
         now, patience = self.now, self.snapshot.policy.patience.total_seconds()
+        self._lane = lane = self._guaranteed(each for each in expected if each.job.units or not spent)
         for job, kind, index, _ in expected:
             holds, key = job.units, (job.entry_time - now).total_seconds()
             # Nearly all jobs hold nothing; the condition is that of `_level` for them.
-            level = self._level(job) if holds else PATIENT if -key - job.at_work > patience else USUAL
-            if level != PATIENT:  # those are served in order of arrival
+            level = self._level(job) if holds or lane else PATIENT if -key - job.at_work > patience else USUAL
+            if level not in {PATIENT, GUARANTEED}:  # those are served in order of arrival
                 needed = work(index, kind.width, kind.capacity)
                 key -= boost(needed / ratio if holds else needed, horizons[kind.group, job.priority])
             displaced = spent and not holds
             yield _Standing(-job.priority, -level, displaced, key, job.name, kind.group, kind.width)
+
+    def _guaranteed(self, expected: Iterable[_Expected]) -> frozenset[str]:
+        """Return the names of the jobs in the guaranteed lane of each group of pools.
+
+        A running job counts as having waited as many times longer as a waiting one has to be better.
+        """
+        part, ratio = self.parameters.guaranteed_lane, self.parameters.switch_ratio
+        by_group: dict[str, list[LaneCandidate]] = {}
+        for job, kind, _, _ in expected if part else ():
+            waited = self._wait(job) * (ratio if job.units else 1)
+            candidate = LaneCandidate(-job.priority, -waited, job.name, kind.width)
+            by_group.setdefault(kind.group, []).append(candidate)
+        return frozenset(
+            name for group, jobs in by_group.items() for name in guaranteed(jobs, part * self._capacity(group))
+        )
 
     def _expected(self, jobs: Iterable[Job]) -> Iterator[_Expected]:
         """Yield what is expected of each job; of those that have never run, nearly all, once for each class."""
@@ -210,10 +236,21 @@ class GittinsRanking(Ranking):
             yield found
 
     def _horizons(self, expected: Iterable[_Expected]) -> dict[tuple[str, int], float]:
-        """Return the horizon of each group of pools and priority, by the work of that priority and higher ones.
+        """Return the horizon of each group of pools and priority.
 
         Of each lane only those jobs count that every pass reads. So the horizon, and with it the order, is the same for
         passes and for estimates, which read deeper.
+        """
+        drains = self._drained(expected)
+        return {place: horizon(self.parameters.average_weight, drain) for place, drain in drains.items()}
+
+    @staticmethod
+    def _drained(expected: Iterable[_Expected], *, deep: bool = False) -> dict[tuple[str, int], float]:
+        """Return the seconds that each group of pools needs for the jobs of each priority and of higher ones.
+
+        Args:
+            expected: the jobs, those of each lane in its order.
+            deep: whether more jobs of a lane count than every pass reads.
         """
         drains: dict[tuple[str, int], float] = {}
         unread: dict[str, int] = {}
@@ -222,12 +259,11 @@ class GittinsRanking(Ranking):
             if not job.units:
                 left = unread.get(job.lane)
                 unread[job.lane] = left = (first_of(job.lane) if left is None else left) - 1
-                counts = drain if left >= 0 else 0.0
+                counts = drain if deep or left >= 0 else 0.0
             drains[place] = drains.get(place, 0.0) + counts
         total: dict[str, float] = {}
         for group, priority in sorted(drains, key=lambda place: -place[1]):
-            total[group] = total.get(group, 0.0) + drains[group, priority]
-            drains[group, priority] = horizon(self.parameters.average_weight, total[group])
+            total[group] = drains[group, priority] = total.get(group, 0.0) + drains[group, priority]
         return drains
 
     def _budget_spent(self) -> bool:
@@ -248,7 +284,9 @@ class GittinsRanking(Ranking):
         began = None if attempt is None or not job.units else attempt.started_at or self.now
         if pins and began is not None and self.now < began + self.parameters.min_attempt:
             return PINNED
-        return PATIENT if self._wait(job) > self.snapshot.policy.patience.total_seconds() else USUAL
+        if self._wait(job) > self.snapshot.policy.patience.total_seconds():
+            return PATIENT
+        return GUARANTEED if job.name in self._lane else USUAL
 
     def _wait(self, job: Job) -> float:
         """Return the seconds since the job's entry in which it has not worked."""
