@@ -41,7 +41,7 @@ _GuaranteedLane = Annotated[
         metavar="PART",
         min=0,
         max=1,
-        help="With gittins, the part of the GPUs for those jobs of 8 GPUs and more that have waited longest. Default: 0.",
+        help="With gittins, the part of the GPUs for the jobs of 8 GPUs and more that waited longest. Default: 0.",
     ),
 ]
 _Eta = Annotated[

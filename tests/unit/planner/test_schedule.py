@@ -289,7 +289,7 @@ def test_a_job_that_has_waited_beyond_patience_is_passed_by_no_equal():
 
 
 def beside(later, *, active=(), **policy):
-    """What starts behind a job for three of four units that waits beyond its patience, while two are held."""
+    """The plan with these jobs behind one for three of four units that waits beyond its patience; two are held."""
     running = [a_running_job("x", priority=9, units={P5: 2}), *active]
     waiting = [a_job("big", units={P5: 3}, group="g"), *later]
     settings = Policy(**{"patience": timedelta(hours=1), **policy})
