@@ -107,8 +107,8 @@ def _policies(options: Namespace) -> list[str]:
 
 def _runs(names: Sequence[str], jobs: Sequence[TraceJob], options: Namespace, bar: Bar) -> list[Run]:
     """Replay under each policy: in as many processes as there are processors, or in this one if the trace is short."""
-    terms = {"restart_cost": options.restart_cost, "questions": options.eta, "lane": options.guaranteed_lane}
-    play = partial(run_replay, jobs=jobs, cap=options.cap, **terms)
+    cost, asked, lane = options.restart_cost, options.eta, options.guaranteed_lane
+    play = partial(run_replay, jobs=jobs, cap=options.cap, restart_cost=cost, questions=asked, lane=lane)
     workers = min(len(names), os.cpu_count() or 1) if len(jobs) >= MIN_JOBS_FOR_PROCESSES else 1
     if workers > 1:
         bar.begin(f"{len(names)} policies", len(jobs) * len(names))
