@@ -60,11 +60,41 @@ class Faults:
         return any(begin <= now < end and who in (None, name) for begin, end, who in self.outages)
 
 
+class Throttle:
+    """The limits of DynamoDB's partitions, and the units that were used. Each partition key is a partition."""
+
+    WRITES, READS = 1_000.0, 3_000.0
+
+    def __init__(self):
+        self.left: dict[tuple[str, float], tuple[float, float]] = {}
+        self.used = {"read": 0.0, "write": 0.0, "throttled": 0}
+
+    def take(self, now, kind, partition, units):
+        """Take the units of a request, or raise; a partition saves up no more than one second of its limit."""
+        limit = self.WRITES if kind == "write" else self.READS
+        at, tokens = self.left.get((partition, limit), (now, limit))
+        tokens = min(limit, tokens + (now - at) * limit)
+        if tokens < units:
+            self.left[partition, limit] = now, tokens
+            self.used["throttled"] += 1
+            raise Unreachable("throttled")
+        self.left[partition, limit] = now, tokens - units
+        self.used[kind] += units
+
+
+KEY_BYTES = 300
+"""Bytes of a row besides its texts: the keys, with the ARN of a role in them, the signature, the time of expiry."""
+
+
 class Table:
-    """The row, and the proof of what is written to it."""
+    """The row, the announcements, and the proof of what is written to them."""
 
     def __init__(self, simulation):
         self.simulation = simulation
+        self.throttle = Throttle()
+        self.announced: dict[int, dict[str, str]] = {}
+        self.endpoint: tuple[int, str] | None = None
+        self.before: list[tuple[float, bytes | None, int]] = []
         self.data: bytes | None = None
         self.revision = 0
         self.written_at = [0.0, 0.0]
@@ -83,6 +113,14 @@ class Table:
         self.data, self.revision = None, 0
         self.worlds, self.charged = {}, {}
 
+    def stale(self, rng):
+        """Return the row as a read that is not consistent may find it: up to 0.3 s old."""
+        then = self.simulation.now - rng.uniform(0.0, 0.3)
+        return next(((data, revision) for at, data, revision in self.before if at > then), (self.data, self.revision))
+
+    def size(self):
+        return len(self.data or b"") + len(self.text or "") + KEY_BYTES
+
     def state(self) -> State | None:
         return None if self.data is None else decode(self.data)
 
@@ -91,6 +129,7 @@ class Table:
             self.prove(decode(data))
         except Corrupt as error:  # programs bear that one
             raise AssertionError(f"a node has written what none can read: {data!r}") from error
+        self.before = [*self.before[-20:], (self.simulation.now, self.data, self.revision)]
         self.data, self.revision = data, self.revision + 1
         self.written_at = [self.written_at[-1], self.simulation.now]
         self.writes += 1
@@ -121,21 +160,26 @@ class Table:
 
 
 class NodeStore:
-    """A node's way to the table; implements `state.StateStore`."""
+    """A node's way to the table; implements `state.GroupStore`."""
 
     def __init__(self, table: Table, name: str, rng: random.Random):
         self.table, self.name, self.rng = table, name, rng
         self.control: str | None = None
+        self.endpoint: str | None = None
         self.hung = 0.0
 
-    def get_state(self):
+    def get_state(self, *, consistent=True):
         self._travel()
-        self.control = self.table.text
-        return None if self.table.data is None else (self.table.data, self.table.revision)
+        table = self.table
+        self._take("read", "state", (1.0 if consistent else 0.5) * -(-table.size() // 4096))
+        self.control = table.text
+        data, revision = (table.data, table.revision) if consistent else table.stale(self.rng)
+        return None if data is None else (data, revision)
 
     def set_state(self, state, token=None):
         self._travel()
         table, faults = self.table, self.table.simulation.faults
+        self._take("write", "state", -(-max(len(state) + KEY_BYTES, table.size()) // 1024))
         wins = (token or 0) == table.revision
         if wins:
             table.store(state)
@@ -145,6 +189,34 @@ class NodeStore:
         if not wins:
             self.control = table.text
         return None if table.data is None else (table.data, table.revision, wins)
+
+    def announcements(self, shard):
+        self._travel()
+        rows = self.table.announced.get(shard, {})
+        size = sum(len(text) + len(name) + KEY_BYTES for name, text in rows.items())
+        self._take("read", f"live {shard}", max(1, -(-size // 4096)))
+        if shard == 0 and self.table.endpoint is not None:
+            self.endpoint = self.table.endpoint[1]
+        return dict(rows)
+
+    def announce(self, shard, name, text):
+        self._travel()
+        self._take("write", f"live {shard}", -(-(len(text) + len(name) + KEY_BYTES) // 1024))
+        self.table.announced.setdefault(shard, {})[name] = text
+
+    def withdraw(self, shard, name):
+        self._travel()
+        self._take("write", f"live {shard}", 1)
+        self.table.announced.get(shard, {}).pop(name, None)
+
+    def publish(self, endpoint, round_):
+        self._travel()
+        self._take("write", "live 0", 1)
+        if self.table.endpoint is None or self.table.endpoint[0] <= round_:
+            self.table.endpoint = round_, endpoint
+
+    def _take(self, kind, partition, units):
+        self.table.throttle.take(self.table.simulation.now, kind, partition, units)
 
     def _travel(self):
         simulation = self.table.simulation
@@ -243,6 +315,8 @@ class Node:
 class Simulation:
     """Time, nodes and a table."""
 
+    node_type = Node
+
     def __init__(self, seed, settings=SETTINGS, faults=None):
         self.rng = random.Random(seed)
         self.now = 0.0
@@ -257,7 +331,7 @@ class Simulation:
         heapq.heappush(self._events, (max(when, self.now), next(self._count), do))
 
     def start(self, job, host="algo-1", life=0):
-        node = Node(self, job, host, life)
+        node = self.node_type(self, job, host, life)
         self.nodes.append(node)
         self._go_on(node, node.main())
         self._go_on(node, node.keep_alive())

@@ -28,8 +28,8 @@ def of_nodes(run):
 def a_state(**members):
     """The state of two nodes, of which one waits, as nodes of version 1 write it."""
     nodes = {
-        "bert-qstamp-1-m1/algo-1#b2": {"addr": "10.0.0.2", "slots": 1, "role": "waiting", "rank": None, "beat": 3},
-        "bert/algo-1#a1": {"addr": "10.0.0.1", "slots": 8, "role": "member", "rank": 0, "beat": 7},
+        "bert-qstamp-1-m1/algo-1#b2": {"addr": "10.0.0.2", "slots": 1, "role": "waiting", "rank": None},
+        "bert/algo-1#a1": {"addr": "10.0.0.1", "slots": 8, "role": "member", "rank": 0},
     }
     state = {"v": 1, "round": 2, "complete": True, "closed": False, "reason": "", "nodes": nodes, "charged": 1}
     return json.dumps(state | members)
@@ -49,8 +49,8 @@ class GroupsContract:
             round=2,
             complete=True,
             nodes=(
-                Node(training_job_name="bert", host="algo-1", role=Role.MEMBER, rank=0, beats=7),
-                Node(training_job_name="bert-qstamp-1-m1", host="algo-1", role=Role.WAITING, beats=3),
+                Node(training_job_name="bert", host="algo-1", role=Role.MEMBER, rank=0),
+                Node(training_job_name="bert-qstamp-1-m1", host="algo-1", role=Role.WAITING),
             ),
             restarts=1,
         )

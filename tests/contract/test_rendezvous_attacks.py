@@ -7,10 +7,10 @@ of a run may have them do so, and only they may tell the queue that they have.
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -26,6 +26,8 @@ from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import Drained, Unreachable, Unverified
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
 from trainmaster.worker.rendezvous.settings import Settings
+from trainmaster.worker.rendezvous.state import State, decode, encode
+from trainmaster.worker.rendezvous.watching.presence import Presence, Want, encode_presence, summary_of
 from trainmaster.worker.rendezvous.world import Identity
 
 ROLE = "arn:aws:iam::111122223333:role/training"
@@ -71,7 +73,8 @@ def an_engine(store, me, settings):
 
 def forged_closed(row):
     """The victim's state as if its job were done."""
-    return json.dumps(json.loads(row["st"]["B"]) | {"closed": True, "reason": "done"}).encode()
+    state = decode(bytes(row["st"]["B"]))
+    return encode(replace(state, closed=True, reason="done"))
 
 
 def works_on(node):
@@ -142,6 +145,30 @@ def test_garbage_in_the_row_ends_no_node_that_works(table, groups, node, attribu
     if attributes.keys() & {"st", "mac", "rev"}:
         with pytest.raises(UnreadableRendezvous):
             groups.get(RUN)
+
+
+@pytest.mark.parametrize("name", ["bert/algo-1#a1b2", "bert-m1/algo-1#c3d4", "endpoint"])
+@pytest.mark.parametrize("key", ["guessed", "of another run"])
+def test_forged_announcements_end_no_node_that_works(table, groups, node, name, key):
+    """They ask to leave and to close, and tell of a later round that others watch."""
+    seen = summary_of(State(round=99, shards=1), 99, 99)
+    closes = Presence(name=name, addr="10.0.0.9", slots=1, beat=10**6, want=Want.LEAVE, after=9, closing="x", sees=seen)
+    forger = worker.Run(RUN.name, groups.key(MINE) if key == "of another run" else key, ROLE)
+    DynamoStateStore(table.client, table.name, forger).announce(0, name, encode_presence(closes))
+    DynamoStateStore(table.client, table.name, forger).announce(1, name, encode_presence(closes))
+    assert works_on(node)
+    assert not groups.get(RUN).closed
+
+
+def test_an_announcement_that_is_copied_to_another_node_is_none(table, groups, node):
+    store = DynamoStateStore(table.client, table.name, worker.Run(RUN.name, groups.key(RUN), ROLE))
+    (name, text), *_ = store.announcements(0).items()
+    other = DynamoStateStore(table.client, table.name, worker.Run(RUN.name, groups.key(RUN), ROLE))
+    row = table.client.get_item(
+        TableName=table.name, Key={"pk": {"S": f"{ROLE}#{RUN.name}#live#0"}, "sk": {"S": name}}
+    )["Item"]
+    table.client.put_item(TableName=table.name, Item=row | {"sk": {"S": "bert-m2/algo-1#zz"}})
+    assert other.announcements(0) == {name: text}
 
 
 def test_a_node_that_comes_to_a_row_of_others_reports_that_it_cannot_join(table, groups):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+import zlib
 from dataclasses import asdict
 
 import pytest
@@ -14,6 +15,7 @@ from trainmaster.adapters.dynamodb.rendezvous.control import DynamoRendezvousCon
 from trainmaster.adapters.dynamodb.rendezvous.run_keys import RunKeys
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.elastic import rendezvous as domain
+from trainmaster.domain.errors import UnreadableRendezvous
 from trainmaster.domain.jobs import attempt
 from trainmaster.domain.requests.elastic import bounds as elastic
 from trainmaster.worker.container import restart_budget
@@ -77,7 +79,9 @@ def test_both_know_the_same_roles():
 def test_both_read_states_of_the_same_size():
     assert state.MAX_STATE_BYTES == domain.MAX_STATE_BYTES
     with pytest.raises(Corrupt, match="at most"):
-        state.decode(b" " * state.MAX_STATE_BYTES + state.encode(state.State()))
+        state.decode(zlib.compress(b" " * (state.MAX_STATE_BYTES + 1)))
+    with pytest.raises(UnreadableRendezvous):
+        domain.group_of(zlib.compress(b" " * (state.MAX_STATE_BYTES + 1)))
 
 
 def test_a_full_restart_is_asked_for_in_words_that_the_queue_knows():
@@ -108,7 +112,6 @@ def test_the_world_that_nodes_form_is_the_group_that_the_queue_sees(groups, stor
     group = groups.get(RUN)
     (node,) = group.nodes
     assert (node.training_job_name, node.host, node.role, node.rank) == (NAME, "algo-1", domain.Role.MEMBER, 0)
-    assert node.beats > 0
     assert (group.round, group.complete, group.closed, group.restarts) == (1, True, False, 0)
     waiting = member.joining()
     while len(groups.get(RUN).nodes) < 2:
@@ -130,9 +133,7 @@ def test_a_node_that_is_asked_to_leave_is_no_longer_held(groups, store):
 
 def test_every_state_that_nodes_can_write_is_read():
     nodes = {
-        f"bert/algo-{number}#x{number}": state.Node(
-            addr="10.0.0.1", slots=1, role=role, rank=None, beat=number, since=number
-        )
+        f"bert/algo-{number}#x{number}": state.Node(addr="10.0.0.1", slots=1, role=role, rank=None, since=number)
         for number, role in enumerate(state.Role)
     }
     written = state.State(
@@ -140,7 +141,6 @@ def test_every_state_that_nodes_can_write_is_read():
         closed=True,
         reason="over",
         nodes=nodes,
-        endpoint=state.Endpoint(round=8, host="10.0.0.1", port=29500),
         restarts=(state.RoundRecord(round=8, why=state.RoundReason.LOSS, charged=True, at=1),),
         charged=3,
     )

@@ -20,6 +20,7 @@ from template_checks import calls_of, of_type
 from trainmaster.adapters.dynamodb.access.audit import ADOPTED, partition
 from trainmaster.adapters.dynamodb.rendezvous.control import row_of_run
 from trainmaster.domain.elastic.rendezvous import Run
+from trainmaster.worker.rendezvous import run as worker
 
 STACK = core_stack()
 TABLE = STACK.attribute("QueueTable")
@@ -360,10 +361,23 @@ def test_a_node_reads_and_updates_the_row_of_its_run(evaluator, action, role):
     assert evaluator.allows(of_a_node(action, row_of(role), role), rendezvous())
 
 
+def announcements_of(role: str) -> str:
+    return worker.Run("a-1", "secret", f"arn:aws:iam::{ACCOUNT}:role/{role}").announcements(3)
+
+
+@pytest.mark.parametrize("role", ["training", "teams/vision/training"])
+@pytest.mark.parametrize("action", ["UpdateItem", "Query", "DeleteItem"])
+def test_a_node_writes_lists_and_deletes_announcements_of_its_run(evaluator, action, role):
+    assert evaluator.allows(of_a_node(action, announcements_of(role), role), rendezvous())
+    keyless = replace(of_a_node(action, "", role), context={"aws:PrincipalArn": f"arn:aws:iam::{ACCOUNT}:role/{role}"})
+    assert not evaluator.allows(keyless, rendezvous())
+
+
 @pytest.mark.parametrize("other", ["train", "training2", "teams/vision/training", "*", "t*"])
-@pytest.mark.parametrize("action", ["GetItem", "UpdateItem"])
+@pytest.mark.parametrize("action", ["GetItem", "UpdateItem", "Query", "DeleteItem"])
 def test_a_node_has_no_access_to_the_runs_of_another_role(evaluator, action, other):
     assert not evaluator.allows(of_a_node(action, row_of(other)), rendezvous())
+    assert not evaluator.allows(of_a_node(action, announcements_of(other)), rendezvous())
 
 
 @pytest.mark.parametrize("action", ["GetItem", "UpdateItem"])
@@ -381,7 +395,7 @@ def test_a_node_has_no_access_to_jobs_and_settings(evaluator, action, key):
 
 
 @pytest.mark.parametrize("action", ["Query", "PutItem", "DeleteItem", "Scan"])
-def test_a_node_neither_lists_nor_deletes_rows_of_rendezvous(evaluator, action):
+def test_a_node_neither_lists_nor_deletes_the_row_of_a_rendezvous(evaluator, action):
     assert not evaluator.allows(of_a_node(action, row_of("training")), rendezvous())
 
 

@@ -281,13 +281,17 @@ def test_both_functions_may_call_of_dynamodb_what_the_code_calls():
 
 def test_members_of_elastic_jobs_may_use_the_rows_of_rendezvous_alone():
     policy = RESOURCES["RendezvousPolicy"]["Properties"]
-    (statement,) = policy["PolicyDocument"]["Statement"]
-    assert statement["Action"] == ["dynamodb:GetItem", "dynamodb:UpdateItem"]
-    assert statement["Resource"] == {"Fn::GetAtt": ["RendezvousTable", "Arn"]}
-    assert statement["Condition"] == {
-        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["${aws:PrincipalArn}#*"]},
-        "Null": {"dynamodb:LeadingKeys": "false"},
+    granted = {
+        tuple(each["Action"]): each["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+        for each in policy["PolicyDocument"]["Statement"]
     }
+    assert granted == {
+        ("dynamodb:GetItem", "dynamodb:UpdateItem"): ["${aws:PrincipalArn}#*"],
+        ("dynamodb:DeleteItem", "dynamodb:Query"): ["${aws:PrincipalArn}#*#live#*"],
+    }
+    for statement in policy["PolicyDocument"]["Statement"]:
+        assert statement["Resource"] == {"Fn::GetAtt": ["RendezvousTable", "Arn"]}
+        assert statement["Condition"]["Null"] == {"dynamodb:LeadingKeys": "false"}
     assert not {"Roles", "Users", "Groups"} & policy.keys(), "the deployer decides on its principals"
     assert TEMPLATE["Outputs"]["RendezvousPolicyArn"]["Value"] == {"Ref": "RendezvousPolicy"}
 

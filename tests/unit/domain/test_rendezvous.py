@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+import zlib
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from trainmaster.domain.elastic.rendezvous import (
 )
 from trainmaster.domain.errors import UnreadableRendezvous
 
-NODE = {"addr": "10.0.0.1", "slots": 8, "role": "member", "rank": 0, "beat": 7, "since": 1}
+NODE = {"addr": "10.0.0.1", "slots": 8, "role": "member", "rank": 0, "since": 1}
 STATE = {"v": 1, "round": 2, "complete": True, "closed": False, "reason": "", "nodes": {}, "charged": 0}
 
 
@@ -34,7 +35,7 @@ def test_nodes_come_in_the_order_of_their_ranks_and_those_without_one_by_name():
 
 def test_unknown_members_of_a_newer_node_are_kept():
     group = read(nodes={"bert/algo-1#1": NODE | {"zone": "b"}}, epoch=3, v=2)
-    assert group.nodes == (Node(training_job_name="bert", host="algo-1", role=Role.MEMBER, rank=0, beats=7),)
+    assert group.nodes == (Node(training_job_name="bert", host="algo-1", role=Role.MEMBER, rank=0),)
 
 
 def test_a_role_of_a_newer_node_counts_as_waiting():
@@ -47,7 +48,7 @@ def test_a_role_of_a_newer_node_counts_as_waiting():
         {"nodes": []},
         {"nodes": {"bert/algo-1#1": None}},
         {"nodes": {"bert/algo-1#1": {"rank": 0}}},
-        {"nodes": {"bert/algo-1#1": NODE | {"beat": "often"}}},
+        {"nodes": {"bert/algo-1#1": NODE | {"rank": "first"}}},
         {"round": None},
         {"round": float("inf")},
         {"charged": []},
@@ -109,7 +110,7 @@ def many(count, name="m"):
         {"charged": "3"},
         {"reason": ["done"]},
         {"nodes": {"bert/algo-1#1": NODE | {"role": 7}}},
-        {"nodes": {"bert/algo-1#1": NODE | {"beat": -1}}},
+        {"nodes": {"bert/algo-1#1": NODE | {"rank": -1}}},
     ],
 )
 def test_values_beyond_their_bounds_are_malformed(members):
@@ -146,3 +147,19 @@ def test_no_text_takes_much_memory(text):
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak < 40_000_000
+
+
+def test_the_heartbeats_of_nodes_of_version_1_are_read():
+    group = read(nodes={"bert/algo-1#1": NODE | {"beat": 7}})
+    assert [node.beats for node in group.nodes] == [7]
+    with pytest.raises(UnreadableRendezvous):
+        read(nodes={"bert/algo-1#1": NODE | {"beat": -1}})
+
+
+def test_a_compressed_state_is_read_within_the_same_bounds():
+    text = json.dumps(STATE)
+    assert group_of(zlib.compress(text.encode())) == group_of(text)
+    with pytest.raises(UnreadableRendezvous):
+        group_of(zlib.compress(b" " * 10**7))
+    with pytest.raises(UnreadableRendezvous):
+        group_of(b"x" + zlib.compress(text.encode()))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from views import LEAVING, MEMBER, SPARE, WAITING, forming, key, node, view, working
+from views import LEAVING, MEMBER, SPARE, WAITING, forming, key, node, presence, view, working
 
 from trainmaster.worker.rendezvous.actions import CHANGES, Action, Payload, apply
-from trainmaster.worker.rendezvous.state import MAX_RECORDS, Endpoint, RoundReason, RoundRecord, State, decode, encode
+from trainmaster.worker.rendezvous.state import MAX_RECORDS, RoundReason, RoundRecord, State, decode, encode
+from trainmaster.worker.rendezvous.watching.presence import Want
 
 
 def done(action, look, **payload):
@@ -29,27 +30,21 @@ def completed(look):
 
 def test_the_others_change_nothing():
     ends = {action for action in Action if action.name.startswith("ERROR")} | {Action.SYNC, Action.FINISH}
+    ends |= {Action.PUBLISH_ENDPOINT}
     assert set(Action) == set(CHANGES) | ends
-
-
-def test_a_heartbeat_increments_only_the_nodes_own_count():
-    before = working("a", "b")
-    after = done(Action.KEEP_ALIVE, view(before))
-    assert after.nodes[key("a")].beat == before.nodes[key("a")].beat + 1
-    assert after.nodes[key("b")] == before.nodes[key("b")]
 
 
 class TestComing:
     def test_a_newcomer_takes_part_without_a_rank(self):
         after = done(Action.ADD_TO_PARTICIPANTS, view(State()))
         mine = after.nodes[key("a")]
-        assert (mine.role, mine.rank, mine.since, mine.addr, mine.beat) == (WAITING, None, 1, "10.0.0.a", 1)
+        assert (mine.role, mine.rank, mine.since, mine.addr) == (WAITING, None, 1, "10.0.0.a")
         assert (after.arrivals, after.round, after.complete) == (1, 1, False)
 
     def test_who_comes_again_keeps_its_rank_and_its_place_in_the_queue(self):
         after = done(Action.ADD_TO_PARTICIPANTS, view(forming(missing="ba")))
         mine = after.nodes[key("a")]
-        assert (mine.role, mine.rank, mine.since, mine.beat) == (WAITING, 1, 2, 2)
+        assert (mine.role, mine.rank, mine.since) == (WAITING, 1, 2)
         assert after.arrivals == 20
 
     @pytest.mark.parametrize(("action", "role"), [(Action.ADD_TO_WAIT_LIST, WAITING), (Action.ADD_TO_SPARES, SPARE)])
@@ -142,7 +137,7 @@ class TestTheNextRound:
     )
     def test_it_begins_for_the_resize_that_is_due_else_for_a_failure(self, state, asks, why):
         after = done(Action.OPEN_ROUND, view(state, **asks))
-        assert (after.round, after.complete, after.why, after.endpoint) == (4, False, (why,), None)
+        assert (after.round, after.complete, after.why) == (4, False, (why,))
         assert after.nodes == state.nodes
 
     def test_it_is_above_all_that_this_node_has_seen(self):
@@ -231,9 +226,48 @@ def test_closing_records_the_reason_and_keeps_the_nodes():
     assert (after.closed, after.reason, set(after.nodes)) == (True, "budget spent", {key("a"), key("b")})
 
 
-def test_the_endpoint_is_of_its_round():
-    where = Endpoint(round=3, host="10.0.0.a", port=4321)
-    assert done(Action.PUBLISH_ENDPOINT, view(working("a", "b")), endpoint=where).endpoint == where
+class TestAbsorbing:
+    """What followers ask for is done as if each did it by itself, all in one change."""
+
+    def absorbed(self, state, *requests, **values):
+        return done(Action.ABSORB, view(state, requests=requests, **values))
+
+    def test_newcomers_take_part_in_the_order_of_their_announcements(self):
+        after = self.absorbed(forming("a"), presence("c", Want.JOIN), presence("b", Want.JOIN))
+        assert roles(after) == {"a": WAITING, "b": WAITING, "c": WAITING}
+        assert (after.nodes[key("c")].since, after.nodes[key("b")].since, after.arrivals) == (21, 22, 22)
+        assert after.nodes[key("c")].addr == "10.0.0.c"
+
+    @pytest.mark.parametrize(("most", "role"), [(4, WAITING), (2, SPARE)])
+    def test_beside_a_world_they_wait_or_are_spare(self, most, role):
+        after = self.absorbed(working("a", "b"), presence("c", Want.JOIN), presence("d", Want.JOIN), max_nodes=most)
+        assert roles(after) == {"a": MEMBER, "b": MEMBER, "c": role, "d": role}
+        assert (after.round, after.complete) == (3, True)
+
+    def test_nodes_of_the_previous_world_arrive(self):
+        after = self.absorbed(forming("a", missing="bc"), presence("c", Want.JOIN, after=3))
+        assert roles(after) == {"a": WAITING, "b": MEMBER, "c": WAITING}
+
+    def test_a_member_that_asks_for_a_world_has_failed_and_all_such_open_one_round(self):
+        failed = presence("b", Want.JOIN, after=3), presence("c", Want.JOIN, after=3)
+        after = self.absorbed(working("a", "b", "c"), *failed)
+        assert (after.round, after.complete, after.why) == (4, False, (RoundReason.FAILURE,))
+        assert roles(after) == {"a": MEMBER, "b": WAITING, "c": WAITING}
+
+    def test_who_leaves_is_removed_and_who_has_closed_closes_for_all(self):
+        after = self.absorbed(working("a", "b", "c"), presence("b", Want.LEAVE), presence("c", closing="done"))
+        assert (after.round, after.why, set(after.nodes)) == (4, (RoundReason.DEPARTURE,), {key("a"), key("c")})
+        assert (after.closed, after.reason) == (True, "done")
+
+    def test_a_round_is_above_all_that_the_newcomer_has_seen(self):
+        assert self.absorbed(forming("a"), presence("b", Want.JOIN, after=8)).round == 9
+
+
+@pytest.mark.parametrize(("others", "shards"), [(0, 0), (4, 0), (5, 1), (300, 2)])
+def test_a_group_that_is_larger_than_its_watchers_has_partitions_for_followers(others, shards):
+    state = working(*(f"n{number}" for number in range(others)))
+    assert done(Action.ADD_TO_WAIT_LIST, view(state, max_nodes=200)).shards == shards
+    assert done(Action.ADD_TO_WAIT_LIST, view(replace(state, shards=9), max_nodes=200)).shards == 9
 
 
 @pytest.mark.parametrize("action", CHANGES)

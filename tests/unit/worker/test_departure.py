@@ -19,12 +19,15 @@ ENVIRON = {"TRAINMASTER_MIN": "1", "TRAINMASTER_MAX": "4"}
 class OneRow:
     """A store of one state in memory."""
 
-    control = None
+    control = endpoint = None
 
     def __init__(self, state):
         self.data, self.revision = None if state is None else encode(state), 1
 
-    def get_state(self):
+    def announcements(self, shard):
+        return {}
+
+    def get_state(self, *, consistent=True):
         return None if self.data is None else (self.data, self.revision)
 
     def set_state(self, state, token=None):

@@ -208,7 +208,7 @@ class Locked(Row):
         super().__init__()
         self.lock = threading.Lock()
 
-    def get_state(self):
+    def get_state(self, *, consistent=True):
         with self.lock:
             return super().get_state()
 
@@ -241,9 +241,9 @@ def test_programs_meet_in_real_time_and_have_one_coordinator():
     worlds = threads(*(each.next for each in programs))
     assert {world.coordinator for world in worlds} == {worlds[0].coordinator}
     assert sorted(world.rank for world in worlds) == [0, 1, 2]
-    beats = beats_of(row)
+    beats = row.beats()
     until = time.monotonic() + 20.0
-    while not all(beat > beats[name] + 2 for name, beat in beats_of(row).items()):
+    while not all(beat > beats[name] + 2 for name, beat in row.beats().items()):
         assert time.monotonic() < until, "the keep-alive threads do nothing"
         time.sleep(QUICK.keep_alive_interval)
     assert not any(each.changed() for each in programs)
@@ -258,10 +258,6 @@ def test_programs_meet_in_real_time_and_have_one_coordinator():
     with pytest.raises(Closed):
         programs[2].next()
     programs[2].leave()
-
-
-def beats_of(row):
-    return {name: node.beat for name, node in decode(row.data).nodes.items()}
 
 
 def test_a_program_hears_that_another_has_ended_it_because_the_job_cannot_go_on():

@@ -9,10 +9,12 @@ from views import SETTINGS, Row, Ticking, executor, key, working
 
 from trainmaster.worker.rendezvous.actions import Action, Payload
 from trainmaster.worker.rendezvous.errors import Closed, Corrupt, Drained, TimedOut, Unreachable
-from trainmaster.worker.rendezvous.operators import CloseOp, ExitOp, JoinOp, KeepAliveOp, ReadOp
+from trainmaster.worker.rendezvous.operators import CloseOp, ExitOp, JoinOp, KeepAliveOp
 from trainmaster.worker.rendezvous.state import State, decode, encode
+from trainmaster.worker.rendezvous.watching.presence import Want
 
 LOST = Unreachable("no answer")
+WATCH = KeepAliveOp(deadline=1e9)
 
 
 def join(clock, timeout=600.0, after=0):
@@ -65,7 +67,7 @@ def test_the_last_call_ends_on_time_however_far_apart_looks_are(row, clock):
     for node in (one, one, two):
         node.step(join(clock))
     began = clock.now
-    while (step := two.step(join(clock))).action in {Action.SYNC, Action.KEEP_ALIVE}:
+    while (step := two.step(join(clock))).action is Action.SYNC:
         clock.sleep(step.pause)
     assert step.action is Action.MARK_RENDEZVOUS_COMPLETE
     assert clock.now - began == pytest.approx(SETTINGS.last_call_timeout, abs=0.02)
@@ -121,7 +123,7 @@ class TestATableThatDoesNotAnswer:
         assert node.step(join(clock)).action is None
         assert node.step(join(clock)).action is Action.SYNC
         assert row.calls == ["get", "set", "get"]
-        assert decode(row.data).nodes[key("a")].beat == 1
+        assert decode(row.data).arrivals == 1
 
     def test_a_run_gives_up_when_its_patience_is_at_an_end(self, row, clock):
         row.errors = [LOST] * 1000
@@ -141,11 +143,11 @@ class TestReading:
     def test_a_cached_step_reads_once_a_second(self, row, clock):
         node = executor(row, clock)
         for _ in range(5):
-            node.step(ReadOp(), cached=True)
+            node.step(WATCH, cached=True)
             clock.sleep(0.1)
         assert row.calls == ["get"]
         clock.sleep(SETTINGS.poll_interval)
-        node.step(ReadOp(), cached=True)
+        node.step(WATCH, cached=True)
         assert row.calls == ["get", "get"]
 
     def test_what_is_no_state_is_refused(self, row, clock):
@@ -155,16 +157,16 @@ class TestReading:
 
     def test_what_the_scheduler_asks_is_read_with_the_state(self, row, clock):
         node = executor(row, clock)
-        assert node.step(ReadOp()).view.control == SETTINGS.default_control()
+        assert node.step(WATCH).view.control == SETTINGS.default_control()
         row.control = json.dumps({"epoch": 1, "minNodes": 1, "maxNodes": 9})
-        assert node.step(ReadOp()).view.control.max_nodes == 9
+        assert node.step(WATCH).view.control.max_nodes == 9
 
     def test_a_deleted_row_does_not_start_rounds_from_the_beginning(self, row, clock):
         row.data, row.token = encode(working("a", "b", round_=7)), 1
         node = executor(row, clock)
-        node.step(ReadOp())
+        node.step(WATCH)
         row.data, row.token = None, 0
-        assert node.step(ReadOp()).view.state == State(round=8)
+        assert node.step(WATCH).view.state == State(round=8)
 
 
 class TestEnds:
@@ -187,11 +189,11 @@ class TestEnds:
     def test_leaving_closing_and_beating_end_by_themselves(self, row, clock):
         row.data, row.token = encode(working("a", "b")), 1
         node = executor(row, clock)
-        beat = KeepAliveOp(deadline=clock.now + 100.0)
-        drive(node.run(beat, timeout=1.0), clock)
+        node.declare(Want.WORK, 3)
+        drive(node.run(WATCH, timeout=1.0), clock)
         clock.sleep(SETTINGS.keep_alive_interval)
-        drive(node.run(beat, timeout=1.0), clock)
-        assert decode(row.data).nodes[key("a")].beat == 2
+        drive(node.run(WATCH, timeout=1.0), clock)
+        assert row.beats() == {key("a"): 2}
         drive(node.run(ExitOp(deadline=clock.now + 1.0), timeout=1.0), clock)
         assert key("a") not in decode(row.data).nodes
         drive(node.run(CloseOp(deadline=clock.now + 1.0, payload=Payload(reason="done")), timeout=1.0), clock)

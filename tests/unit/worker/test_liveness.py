@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from views import node
-
-from trainmaster.worker.rendezvous.liveness import LivenessMonitor, Timer, interval_factor
+from trainmaster.worker.rendezvous.watching.liveness import LivenessMonitor, Timer
 
 INTERVAL, EXPIRY = 2.0, 8.0
 
@@ -13,7 +11,7 @@ def watching(reads):
     """A watch after these reads: seconds, and beats by name."""
     watch = LivenessMonitor(interval=INTERVAL, timeout=EXPIRY)
     for now, beats in reads:
-        watch.observe({name: node(beat=beat) for name, beat in beats.items()}, now)
+        watch.observe(beats, now)
     return watch
 
 
@@ -49,28 +47,19 @@ def test_who_went_and_came_again_is_a_newcomer():
     assert not watching([*still(0, 2, 4, 6), (7, {}), *still(8, 10)]).dead_nodes()
 
 
-def test_quiet_is_counted_from_the_last_change_that_was_seen():
-    watch = watching([(0, {"x": 1}), (3, {"x": 2}), (5, {"x": 2})])
-    assert watch.seconds_since_heartbeat("x", 6.0) == 3.0
-    assert watch.seconds_since_heartbeat("unknown", 6.0) == 0.0
+def test_a_lower_count_is_an_old_row_that_was_put_back():
+    watch = watching([(0, {"x": 7}), (2, {"x": 8}), (4, {"x": 7}), (6, {"x": 6}), (8, {"x": 5}), (10, {"x": 8})])
+    assert watch.dead_nodes() == {"x"}
 
 
-class TestLargeGroups:
-    def reads(self, *times, others=True):
-        beside = [f"n{number}" for number in range(63)] if others else []
-        return [(now, {"x": 7} | dict.fromkeys(beside, now)) for now in times]
+def test_a_row_that_appears_is_no_sign_of_life_but_its_next_change_is():
+    assert watching([(0, {"x": -1}), (2, {"x": -1}), (4, {"x": 7}), (6, {"x": 7}), (8, {"x": 7})]).dead_nodes() == {"x"}
+    assert not watching([(0, {"x": -1}), (4, {"x": 7}), (6, {"x": 8}), (8, {"x": 8})]).dead_nodes()
 
-    def test_they_beat_less_often(self):
-        assert [interval_factor(nodes) for nodes in (1, 8, 16, 64)] == [1.0, 1.0, 2.0, 8.0]
 
-    def test_and_are_given_more_time(self):
-        assert not watching(self.reads(*range(0, 64, 2))).dead_nodes()
-        assert watching(self.reads(*range(0, 66, 2))).dead_nodes() == {"x"}
-
-    def test_the_rest_of_one_is_not_dead_at_once(self):
-        large = self.reads(*range(0, 48, 2))
-        assert not watching([*large, *self.reads(48, others=False)]).dead_nodes()
-        assert watching([*large, *self.reads(*range(48, 116, 2), others=False)]).dead_nodes() == {"x"}
+def test_only_a_change_that_was_seen_shows_that_a_row_has_not_outlived_its_node():
+    watch = watching([(0, {"x": 1, "y": 4}), (3, {"x": 2, "y": 4})])
+    assert [watch.has_beaten(name) for name in ("x", "y", "unknown")] == [True, False, False]
 
 
 class TestMarks:

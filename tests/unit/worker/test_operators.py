@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from views import LEAVING, SPARE, WAITING, forming, key, view, working
+from views import LEAVING, SPARE, WAITING, forming, presence, view, working
 
 from trainmaster.worker.rendezvous.actions import Action, Payload
 from trainmaster.worker.rendezvous.operators import (
@@ -16,13 +16,11 @@ from trainmaster.worker.rendezvous.operators import (
     JoinOp,
     KeepAliveOp,
     PublishEndpointOp,
-    ReadOp,
 )
 from trainmaster.worker.rendezvous.state import Endpoint, RoundReason
+from trainmaster.worker.rendezvous.watching.presence import Want
 
 NOW = 100.0
-DUE = 2.0
-"""The interval of beats in `looking.SETTINGS`."""
 
 
 def join(look, *, after=0, started=NOW, timeout=600.0):
@@ -34,26 +32,39 @@ def closed(state):
 
 
 class TestKeepAlive:
-    @pytest.mark.parametrize(
-        ("quiet", "deadline", "action"),
-        [
-            (DUE, NOW, Action.KEEP_ALIVE),
-            (DUE, NOW - 1, Action.ERROR_TIMEOUT),
-            (DUE - 0.1, NOW, Action.FINISH),
-            (DUE - 0.1, NOW - 1, Action.FINISH),
-        ],
-    )
-    def test_a_node_beats_once_an_interval(self, quiet, deadline, action):
-        assert KeepAliveOp(deadline=deadline)(view(working("a", "b"), quiet=quiet)) is action
+    def test_it_gives_up_in_time(self):
+        dead = {"dead_nodes": "b"}
+        assert KeepAliveOp(deadline=NOW - 1)(view(working("a", "b"), **dead)) is Action.ERROR_TIMEOUT
+        assert KeepAliveOp(deadline=NOW - 1)(view(working("a", "b"))) is Action.FINISH
 
-    def test_who_takes_no_part_does_not_beat(self):
-        assert KeepAliveOp(deadline=NOW)(view(working("b", "c"), quiet=60.0)) is Action.FINISH
+    def test_who_takes_no_part_acts_for_nobody(self):
+        assert KeepAliveOp(deadline=NOW)(view(working("b", "c"), dead_nodes="c")) is Action.FINISH
 
-    def test_a_closed_rendezvous_needs_no_beats(self):
-        assert KeepAliveOp(deadline=NOW)(view(closed(working("a", "b")), quiet=60.0)) is Action.FINISH
+    def test_a_closed_rendezvous_needs_no_watchers(self):
+        assert KeepAliveOp(deadline=NOW)(view(closed(working("a", "b")), dead_nodes="b")) is Action.FINISH
+
+    def test_who_does_not_lead_leaves_the_group_to_others(self):
+        state = working("a", "b", "c", shards=1)
+        later = {"leads": False, "growth": 60.0}
+        assert KeepAliveOp(deadline=NOW)(view(state, dead_nodes="c", **later)) is Action.FINISH
+        assert KeepAliveOp(deadline=NOW)(view(state, drain=("c",), **later)) is Action.FINISH
+        assert join(view(forming("abcd", shards=1), dead_nodes="b", **later)) is Action.SYNC
+        assert join(view(working("b", "c", others={"a": WAITING}), **later)) is Action.SYNC
+
+    def test_what_followers_ask_for_comes_after_the_dead(self):
+        asks = {"requests": (presence("c", Want.JOIN),)}
+        assert KeepAliveOp(deadline=NOW)(view(working("a", "b"), **asks)) is Action.ABSORB
+        assert KeepAliveOp(deadline=NOW)(view(working("a", "b"), dead_nodes="b", **asks)) is Action.EVICT
+        assert join(view(forming("ab"), **asks)) is Action.ABSORB
+
+    def test_a_watcher_completes_the_world_of_a_large_group_whose_nodes_cannot(self):
+        come = forming("bcd", missing="a", ranks={"a": 0, "b": 1, "c": 2, "d": 3}, shards=1)
+        assert KeepAliveOp(deadline=NOW)(view(come, forming=59.0)) is Action.FINISH
+        assert KeepAliveOp(deadline=NOW)(view(come, forming=60.0)) is Action.MARK_RENDEZVOUS_COMPLETE
+        assert KeepAliveOp(deadline=NOW)(view(replace(come, shards=0), forming=60.0)) is Action.FINISH
 
     def test_the_dead_go_before_anything_else(self):
-        assert KeepAliveOp(deadline=NOW)(view(working("a", "b", "c"), dead_nodes="c", quiet=60.0)) is Action.EVICT
+        assert KeepAliveOp(deadline=NOW)(view(working("a", "b", "c"), dead_nodes="c")) is Action.EVICT
 
     def test_a_drain_is_announced_at_once(self):
         assert KeepAliveOp(deadline=NOW)(view(working("a", "b", "c"), drain=("c",))) is Action.OPEN_ROUND
@@ -127,6 +138,10 @@ class TestDrain:
     def test_who_is_asked_to_leave_says_so_once(self, state, drain, deadline, action):
         assert DrainOp(deadline=deadline)(view(state, drain=drain)) is action
 
+    def test_the_watchers_mark_a_follower(self):
+        state = working("a", "b", "c", shards=1)
+        assert DrainOp(deadline=NOW)(view(state, drain=("a",), leads=False, follows=True)) is Action.FINISH
+
 
 class TestJoin:
     def test_a_closed_rendezvous_admits_no_node(self):
@@ -182,10 +197,6 @@ class TestJoin:
         assert join(view(state, growth=3.0)) is Action.OPEN_ROUND
         assert join(view(state, growth=2.9)) is Action.SYNC
 
-    @pytest.mark.parametrize(("quiet", "action"), [(DUE, Action.KEEP_ALIVE), (DUE - 0.1, Action.SYNC)])
-    def test_who_waits_beats(self, quiet, action):
-        assert join(view(forming("a"), quiet=quiet)) is action
-
 
 class TestWhenAWorldIsComplete:
     @pytest.mark.parametrize(("waited", "action"), [(4.9, Action.SYNC), (5.0, Action.MARK_RENDEZVOUS_COMPLETE)])
@@ -236,19 +247,18 @@ class TestEndpoint:
 
     def test_the_first_rank_says_where_it_listens(self):
         assert PublishEndpointOp(endpoint=self.HERE)(view(working("a", "b"))) is Action.PUBLISH_ENDPOINT
-        assert PublishEndpointOp(endpoint=self.HERE)(view(working("a", "b", endpoint=self.HERE))) is Action.FINISH
+        assert PublishEndpointOp(endpoint=self.HERE)(view(working("a", "b"), endpoint=self.HERE)) is Action.FINISH
 
     def test_the_others_wait_for_it(self):
         wait = AwaitEndpointOp(round=3, deadline=NOW)
         assert wait(view(working("b", "a"))) is Action.SYNC
-        assert wait(view(working("b", "a"), quiet=DUE)) is Action.KEEP_ALIVE
         assert wait(view(working("b", "a"), dead_nodes="b")) is Action.EVICT
-        assert wait(view(working("b", "a", endpoint=self.HERE))) is Action.FINISH
+        assert wait(view(working("b", "a"), endpoint=self.HERE)) is Action.FINISH
         assert wait(view(working("b", "a"), now=NOW + 1)) is Action.ERROR_TIMEOUT
 
     def test_one_of_an_earlier_round_is_none(self):
         old = replace(self.HERE, round=2)
-        assert AwaitEndpointOp(round=3, deadline=NOW)(view(working("b", "a", endpoint=old))) is Action.SYNC
+        assert AwaitEndpointOp(round=3, deadline=NOW)(view(working("b", "a"), endpoint=old)) is Action.SYNC
 
     @pytest.mark.parametrize(
         ("state", "action"),
@@ -262,8 +272,3 @@ class TestEndpoint:
     def test_neither_goes_on_in_a_world_that_is_over(self, state, action):
         assert PublishEndpointOp(endpoint=self.HERE)(view(state)) is action
         assert AwaitEndpointOp(round=3, deadline=NOW)(view(state)) is action
-
-
-def test_looking_does_nothing():
-    assert ReadOp()(view(working("a", "b"), dead_nodes="b", quiet=60.0)) is Action.FINISH
-    assert key("a") == "a/algo-1#x"

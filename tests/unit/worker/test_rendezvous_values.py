@@ -7,6 +7,7 @@ import pickle
 import random
 import subprocess
 import sys
+import zlib
 
 import pytest
 from views import SPARE, key, working
@@ -18,25 +19,24 @@ from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.rendezvous.control import Control, read_control
 from trainmaster.worker.rendezvous.errors import Corrupt
 from trainmaster.worker.rendezvous.settings import Settings
-from trainmaster.worker.rendezvous.state import Endpoint, RoundReason, RoundRecord, State, decode, encode
+from trainmaster.worker.rendezvous.state import RoundReason, RoundRecord, State, decode, encode
 from trainmaster.worker.rendezvous.world import Identity, host_of, new_incarnation, training_job_name_of
 
 FULL = working(
     "a",
     "b",
     others={"c": SPARE},
-    endpoint=Endpoint(round=3, host="10.0.0.1", port=29500),
     restarts=(RoundRecord(round=3, why=RoundReason.LOSS, charged=True, at=1_800_000_000),),
     charged=4,
 )
 
 
 def changed(**values):
-    return json.dumps({**json.loads(encode(FULL)), **values}).encode()
+    return json.dumps({**json.loads(zlib.decompress(encode(FULL))), **values}).encode()
 
 
 def with_node(**values):
-    raw = json.loads(encode(FULL))
+    raw = json.loads(zlib.decompress(encode(FULL)))
     raw["nodes"][key("a")].update(values)
     return json.dumps(raw).encode()
 
@@ -61,7 +61,10 @@ class TestState:
             b"[" * 100_000,
             b"\xff\xfe",
             pickle.dumps(Harmful()),
-            changed(v=2),
+            changed(v=1),
+            changed(v=3),
+            encode(FULL)[:-1],
+            zlib.compress(b" " * 10_000_000),
             changed(v=None),
             changed(extra=1),
             changed(round="3"),
@@ -70,13 +73,13 @@ class TestState:
             changed(complete=1),
             changed(why=["whim"]),
             changed(nodes=[]),
-            changed(endpoint={"round": 3, "host": "h"}),
-            changed(endpoint={"round": 3, "host": 7, "port": 1}),
+            changed(endpoint=None),
+            changed(shards=-1),
             changed(restarts=[{"round": 1}]),
             changed(size=3),
             with_node(role="boss"),
             with_node(rank=1),
-            with_node(beat="1"),
+            with_node(beat=1),
             with_node(addr=None),
             with_node(more=1),
         ],
@@ -94,9 +97,11 @@ class TestState:
             ("c", "algo-1", Role.SPARE, None),
         ]
 
-    def test_sixty_four_nodes_are_far_below_what_an_item_holds(self):
-        names = [f"job-with-a-rather-long-name-of-forty-letter-m{number}" for number in range(64)]
-        assert len(encode(working(*names))) < 16_000
+    def test_a_thousand_nodes_are_far_below_what_an_item_holds(self):
+        names = [f"job-with-a-rather-long-name-of-forty-letter-m{number}" for number in range(1024)]
+        state = working(*names)
+        assert len(encode(state)) < 25_000
+        assert decode(encode(state)) == state
 
 
 class TestControl:

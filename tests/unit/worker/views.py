@@ -6,10 +6,11 @@ import random
 
 from trainmaster.worker.rendezvous.control import Control
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
-from trainmaster.worker.rendezvous.liveness import Timer
 from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.state import Node, Role, RoundReason, State
 from trainmaster.worker.rendezvous.view import View
+from trainmaster.worker.rendezvous.watching.liveness import Timer
+from trainmaster.worker.rendezvous.watching.presence import Presence, Want, decode_presence
 from trainmaster.worker.rendezvous.world import Identity
 
 MEMBER, WAITING, SPARE, LEAVING = Role.MEMBER, Role.WAITING, Role.SPARE, Role.LEAVING
@@ -35,8 +36,8 @@ def key(job):
     return identity(job).name
 
 
-def node(role=MEMBER, rank=None, beat=1, since=1):
-    return Node(addr="10.0.0.9", slots=1, role=role, rank=rank, beat=beat, since=since)
+def node(role=MEMBER, rank=None, since=1):
+    return Node(addr="10.0.0.9", slots=1, role=role, rank=rank, since=since)
 
 
 def working(*jobs, round_=3, others=None, **values):
@@ -65,8 +66,11 @@ def view(
     drain=(),
     dead_nodes=(),
     now=100.0,
-    quiet=0.0,
     seen=0,
+    endpoint=None,
+    leads=True,
+    follows=False,
+    requests=(),
     **elapsed,
 ):
     """Return the view of the job `me`; elapsed: seconds for which each timer's condition has held."""
@@ -79,20 +83,46 @@ def view(
         now=now,
         epoch=1_800_000_000.5,
         dead_nodes=frozenset(key(job) for job in dead_nodes),
-        seconds_since_heartbeat=quiet,
         highest_round=max(seen, state.round),
+        endpoint=endpoint,
+        leads=leads,
+        follows=follows,
+        requests=requests,
         elapsed=marks,
     )
 
 
+def presence(job, want=Want.WORK, *, after=0, beat=1, **values):
+    """What a follower of this job announces."""
+    return Presence(name=key(job), addr=f"10.0.0.{job}", slots=1, beat=beat, want=want, after=after, **values)
+
+
 class Row:
-    """A table of one row that answers at once; implements `state.StateStore`."""
+    """A table that answers at once; implements `state.GroupStore`. Errors meet the calls of its state only."""
 
     def __init__(self):
-        self.data, self.token, self.control = None, 0, None
+        self.data, self.token, self.control, self.endpoint = None, 0, None, None
         self.calls, self.errors = [], []
+        self.announced = {}
 
-    def get_state(self):
+    def announcements(self, shard):
+        return dict(self.announced.get(shard, {}))
+
+    def announce(self, shard, name, text):
+        self.announced.setdefault(shard, {})[name] = text
+
+    def withdraw(self, shard, name):
+        self.announced.get(shard, {}).pop(name, None)
+
+    def publish(self, endpoint, round_):
+        self.endpoint = endpoint
+
+    def beats(self):
+        """Heartbeat counts by node."""
+        rows = {name: text for shard in self.announced.values() for name, text in shard.items()}
+        return {name: decode_presence(name, text).beat for name, text in rows.items()}
+
+    def get_state(self, *, consistent=True):
         self._called("get")
         return None if self.data is None else (self.data, self.token)
 

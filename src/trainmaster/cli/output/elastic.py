@@ -68,7 +68,7 @@ def members_rows(elastic: ElasticView, now: datetime) -> list[list[str]]:
     ]
 
 
-NODES_HEADERS = ("Rank", "Node", "Role", "Heartbeats")
+NODES_HEADERS = ("Rank", "Node", "Role")
 
 
 def members_headers(now: datetime) -> tuple[str, ...]:
@@ -84,7 +84,6 @@ def nodes_rows(nodes: Iterable[NodeView]) -> list[list[str]]:
             "" if node["rank"] is None else str(node["rank"]),
             f"{node['trainingJobName']}/{node['host']}",
             node["role"],
-            str(node["beats"]),
         ]
         for node in nodes
     ]

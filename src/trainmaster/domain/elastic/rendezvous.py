@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,9 +17,9 @@ from trainmaster.domain.errors import UnreadableRendezvous
 from trainmaster.domain.text import MAX_REASON_LENGTH
 
 MAX_STATE_BYTES = 300_000
-"""Bytes of a state; a node takes about 200. A row of DynamoDB has at most 409,600."""
+"""Bytes of a state that is not compressed; a node takes about 130."""
 MAX_SPEED_BYTES = 1_000
-MAX_NODES = 1_000
+MAX_NODES = 2_000
 MAX_NODE_NAME_LENGTH = 256
 """Characters of a node's name: that of a training job has at most 63."""
 MAX_COUNT = 10**12
@@ -59,7 +60,7 @@ class Node:
         training_job_name: its training job.
         host: its name there, such as `algo-1`.
         rank: in the current round; None outside of it.
-        beats: its number of heartbeats; a node whose number stops increasing is considered dead.
+        beats: its number of heartbeats in a state of version 1; 0 in a newer one, which has none.
     """
 
     training_job_name: str
@@ -144,7 +145,7 @@ def group_of(text: str | bytes) -> RendezvousState:
     Raises `UnreadableRendezvous`.
     """
     try:
-        state = json.loads(_bounded(text, MAX_STATE_BYTES))
+        state = json.loads(_bounded(_decompressed(text), MAX_STATE_BYTES))
         nodes = (_node(name, node) for name, node in _bounded(_mapping(state["nodes"]), MAX_NODES).items())
         return RendezvousState(
             round=_number(state["round"]),
@@ -155,8 +156,15 @@ def group_of(text: str | bytes) -> RendezvousState:
             restarts=_number(state["charged"]),
         )
     # The parser raises RecursionError for a deeply nested text.
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error) as error:
         raise UnreadableRendezvous(f"The state of a rendezvous cannot be read: {type(error).__name__}.") from error
+
+
+def _decompressed(text: str | bytes) -> str | bytes:
+    """Return the JSON of a state, never much more than is allowed; nodes of earlier versions did not compress it."""
+    if isinstance(text, str) or text[:1] == b"{":
+        return text
+    return zlib.decompressobj().decompress(text, MAX_STATE_BYTES + 1)
 
 
 def _node(name: str, node: Any) -> Node:

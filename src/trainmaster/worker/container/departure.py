@@ -14,7 +14,7 @@ from trainmaster.worker.container.container import Container
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
 from trainmaster.worker.rendezvous.settings import Settings
-from trainmaster.worker.rendezvous.state import StateStore, decode
+from trainmaster.worker.rendezvous.state import GroupStore, decode
 from trainmaster.worker.rendezvous.world import Identity, host_of, training_job_name_of
 
 TIMEOUT_SECONDS = 5.0
@@ -22,7 +22,7 @@ TIMEOUT_SECONDS = 5.0
 
 
 def remove_nodes(
-    store: StateStore, container: Container, environ: Mapping[str, str], sleep: Callable[[float], object]
+    store: GroupStore, container: Container, environ: Mapping[str, str], sleep: Callable[[float], object]
 ) -> tuple[str, ...]:
     """Remove every node of this training job and host, and return their names.
 

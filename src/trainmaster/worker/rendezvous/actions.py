@@ -21,12 +21,12 @@ from trainmaster.worker.rendezvous.state import (
     State,
 )
 from trainmaster.worker.rendezvous.view import View
+from trainmaster.worker.rendezvous.watching.presence import Presence, Want, identity_of, shards_for
 
 
 class Action(Enum):
     """A node's next action. Those in `CHANGES` change the state; the others wait, finish, or are errors."""
 
-    KEEP_ALIVE = auto()
     ADD_TO_PARTICIPANTS = auto()
     ADD_TO_WAIT_LIST = auto()
     ADD_TO_SPARES = auto()
@@ -34,6 +34,7 @@ class Action(Enum):
     REMOVE_FROM_WAIT_LIST = auto()
     MARK_LEAVING = auto()
     EVICT = auto()
+    ABSORB = auto()
     OPEN_ROUND = auto()
     MARK_RENDEZVOUS_COMPLETE = auto()
     MARK_RENDEZVOUS_CLOSED = auto()
@@ -59,14 +60,13 @@ class Payload:
     endpoint: Endpoint | None = None
 
 
+_NO_PAYLOAD = Payload()
+
+
 def apply(action: Action, view: View, payload: Payload) -> State:
     """Return the state after an action of `CHANGES`."""
-    return CHANGES[action](view, payload)
-
-
-def _keep_alive(view: View, _: Payload) -> State:
-    node = view.state.nodes[view.identity.name]
-    return _with_nodes(view.state, {view.identity.name: replace(node, beat=node.beat + 1)})
+    state = CHANGES[action](view, payload)
+    return replace(state, shards=max(state.shards, shards_for(len(state.nodes), view.control.max_nodes)))
 
 
 def _arrive(view: View, role: Role) -> State:
@@ -74,9 +74,9 @@ def _arrive(view: View, role: Role) -> State:
     state, node = view.state, view.node
     if node is None:
         arrival = state.arrivals + 1
-        node = Node(addr=view.identity.addr, slots=view.identity.slots, role=role, rank=None, beat=0, since=arrival)
+        node = Node(addr=view.identity.addr, slots=view.identity.slots, role=role, rank=None, since=arrival)
         state = replace(state, arrivals=arrival)
-    return _with_nodes(state, {view.identity.name: replace(node, role=role, beat=node.beat + 1)})
+    return _with_nodes(state, {view.identity.name: replace(node, role=role)})
 
 
 def _add_to_participants(view: View, _: Payload) -> State:
@@ -101,7 +101,7 @@ def _mark_leaving(view: View, _: Payload) -> State:
     """Mark this node as leaving; the world continues without it."""
     name = view.identity.name
     node = view.state.nodes[name]
-    state = _with_nodes(view.state, {name: replace(node, role=Role.LEAVING, rank=None, beat=node.beat + 1)})
+    state = _with_nodes(view.state, {name: replace(node, role=Role.LEAVING, rank=None)})
     ends_world = node.role is Role.MEMBER and state.complete
     return _open_next_round(state, view, (RoundReason.DRAIN,)) if ends_world else state
 
@@ -118,13 +118,41 @@ def _evict(view: View, _: Payload) -> State:
     return replace(state, why=_add_reason(state.why, reason))
 
 
+def _absorb(view: View, _: Payload) -> State:
+    """Do what followers ask for, all in one change, as each would do it for itself."""
+    state, role = view.state, _role_of_newcomers(view)
+    for presence in view.requests:
+        state = _absorb_one(replace(view, state=state, identity=identity_of(presence)), presence, role)
+    return state
+
+
+def _role_of_newcomers(view: View) -> Role:
+    """Return the role beside a working world of those that ask to join it now."""
+    size = view.control.largest_size(len(view.candidates) + len(view.requests))
+    return Role.WAITING if size > view.state.size else Role.SPARE
+
+
+def _absorb_one(view: View, presence: Presence, role: Role) -> State:
+    node, state = view.node, view.state
+    if presence.closing is not None:
+        return _close(view, Payload(reason=presence.closing))
+    if presence.want is Want.LEAVE:
+        return state if node is None else _remove_self(view, _NO_PAYLOAD)
+    if state.complete and node is not None and node.role is Role.MEMBER:
+        # Its workers have failed in this world.
+        view = replace(view, state=_open_next_round(state, view, (view.due_resize or RoundReason.FAILURE,)))
+    if view.state.complete:
+        return _arrive(view, role)
+    return _add_to_participants(replace(view, highest_round=max(view.highest_round, presence.after)), _NO_PAYLOAD)
+
+
 def _open_round(view: View, _: Payload) -> State:
     """Open the next round: for the due resize, or because this node's workers have failed."""
     return _open_next_round(view.state, view, (view.due_resize or RoundReason.FAILURE,))
 
 
 def _open_next_round(state: State, view: View, reasons: tuple[RoundReason, ...]) -> State:
-    return replace(state, round=max(state.round, view.highest_round) + 1, complete=False, why=reasons, endpoint=None)
+    return replace(state, round=max(state.round, view.highest_round) + 1, complete=False, why=reasons)
 
 
 def _complete(view: View, _: Payload) -> State:
@@ -142,7 +170,7 @@ def _complete(view: View, _: Payload) -> State:
     changed |= {name: replace(nodes[name], role=Role.LEAVING, rank=None) for name in nodes if view.is_leaving(name)}
     # A live straggler joins again by itself, once it sees that the world continues without it.
     gone = [name for name in nodes if name in view.dead_nodes or name in view.stragglers]
-    formed = replace(state, complete=True, size=len(chosen), endpoint=None)
+    formed = replace(state, complete=True, size=len(chosen))
     return _record_round(_without_nodes(_with_nodes(formed, changed), gone), view.epoch)
 
 
@@ -180,10 +208,6 @@ def _close(view: View, payload: Payload) -> State:
     return replace(view.state, closed=True, reason=payload.reason[:MAX_REASON_LENGTH])
 
 
-def _publish(view: View, payload: Payload) -> State:
-    return replace(view.state, endpoint=payload.endpoint)
-
-
 def _with_nodes(state: State, changed: dict[str, Node]) -> State:
     return replace(state, nodes={**state.nodes, **changed})
 
@@ -198,7 +222,6 @@ def _add_reason(reasons: tuple[RoundReason, ...], reason: RoundReason | None) ->
 
 
 CHANGES: dict[Action, Callable[[View, Payload], State]] = {
-    Action.KEEP_ALIVE: _keep_alive,
     Action.ADD_TO_PARTICIPANTS: _add_to_participants,
     Action.ADD_TO_WAIT_LIST: lambda view, _: _arrive(view, Role.WAITING),
     Action.ADD_TO_SPARES: lambda view, _: _arrive(view, Role.SPARE),
@@ -206,8 +229,8 @@ CHANGES: dict[Action, Callable[[View, Payload], State]] = {
     Action.REMOVE_FROM_WAIT_LIST: _remove_self,
     Action.MARK_LEAVING: _mark_leaving,
     Action.EVICT: _evict,
+    Action.ABSORB: _absorb,
     Action.OPEN_ROUND: _open_round,
     Action.MARK_RENDEZVOUS_COMPLETE: _complete,
     Action.MARK_RENDEZVOUS_CLOSED: _close,
-    Action.PUBLISH_ENDPOINT: _publish,
 }

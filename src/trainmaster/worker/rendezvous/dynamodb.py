@@ -1,4 +1,6 @@
-"""The row of a rendezvous in DynamoDB, read whole and written by compare-and-set (docs/reference/rendezvous.md).
+"""The rows of a rendezvous in DynamoDB (docs/reference/rendezvous.md).
+
+That of the state is read whole and written by compare-and-set; each node announces itself in a row of its own.
 
 `st` contains the state as bytes, `rev` its revision, `control` the queue's requirements, `expires` the time at which
 DynamoDB may delete the row. One strongly consistent GetItem reads both the state and the control. Each has a signature
@@ -22,9 +24,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from trainmaster.worker.rendezvous.errors import Unreachable, Unverified
 from trainmaster.worker.rendezvous.run import Run
 from trainmaster.worker.rendezvous.state import Token
+from trainmaster.worker.rendezvous.watching.presence import WATCHERS_SHARD
 
 RETENTION_SECONDS = 30 * 24 * 3600
 """Seconds for which a row stays after the last write; a training job can take 28 days (MaxRuntimeInSeconds)."""
+ANNOUNCEMENT_SECONDS = 24 * 3600
+"""Seconds for which a row of announcements stays after its last write, which a live node repeats every second."""
+_ENDPOINT = "endpoint"
+"""Sort key of the address of the first rank, in the watchers' partition; names of nodes have a slash."""
 CLIENT_CONFIG = Config(connect_timeout=2, read_timeout=4, retries={"mode": "standard", "total_max_attempts": 2})
 """Timeouts and tries of a client for single calls: a fence, torch's own handler."""
 ENGINE_CLIENT_CONFIG = Config(connect_timeout=1, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 1})
@@ -81,7 +88,7 @@ def _region_of_job(environ: Mapping[str, str]) -> str | None:
 
 
 class DynamoStateStore:
-    """The row of one run; implements `state.StateStore`. Tokens are revisions, from 1.
+    """The rows of one run; implements `state.GroupStore`. Tokens are revisions, from 1.
 
     Args:
         client: a low-level DynamoDB client with suitable timeouts, see `dynamodb_client`.
@@ -95,6 +102,8 @@ class DynamoStateStore:
         self._now = now
         self._run = run
         self._control: str | None = None
+        self._endpoint: str | None = None
+        self._table = table
         self._row: dict[str, Any] = {
             "TableName": table,
             "Key": {"pk": {"S": run.partition}, "sk": {"S": "state"}},
@@ -105,14 +114,14 @@ class DynamoStateStore:
         """The newest control of the queue that was read and verifies; None before the first."""
         return self._control
 
-    def get_state(self) -> tuple[bytes, Token] | None:
-        """Return the state and its token; see `state.StateStore`.
+    def get_state(self, *, consistent: bool = True) -> tuple[bytes, Token] | None:
+        """Return the state and its token; see `state.GroupStore`.
 
         Raises:
             Unreachable: DynamoDB did not respond, or rejected the request; also if the row does not verify.
         """
         try:
-            response = self._client.get_item(**self._row, ConsistentRead=True)
+            response = self._client.get_item(**self._row, ConsistentRead=consistent)
         except (BotoCoreError, ClientError) as error:
             raise _unreachable(error) from error
         return self._parse_row(response.get("Item", {}))
@@ -132,13 +141,93 @@ class DynamoStateStore:
         try:
             self._client.update_item(**self._row, **self._update_arguments(state, revision))
         except ClientError as error:
-            if error.response.get("Error", {}).get("Code") != "ConditionalCheckFailedException":
+            if not _is_conflict(error):
                 raise _unreachable(error) from error
             row: Any = error.response.get("Item", {})
             return _conflict(self._parse_row(row))
         except BotoCoreError as error:
             raise _unreachable(error) from error
         return state, revision + 1, True
+
+    @property
+    def endpoint(self) -> str | None:
+        """What `publish` has stored, as of the last read of the watchers' announcements."""
+        return self._endpoint
+
+    def announcements(self, shard: int) -> Mapping[str, str]:
+        """Return the announcements in a partition that verify, by the names of their nodes; see `state.GroupStore`.
+
+        Raises:
+            Unreachable: DynamoDB did not respond, or rejected the request.
+        """
+        found: dict[str, str] = {}
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "KeyConditionExpression": "pk = :pk",
+            "ExpressionAttributeValues": {":pk": {"S": self._run.announcements(shard)}},
+            "ConsistentRead": True,
+        }
+        while True:
+            response = self._call(self._client.query, **request)
+            found |= self._verified(response.get("Items", []))
+            if "LastEvaluatedKey" not in response:
+                break
+            request["ExclusiveStartKey"] = response["LastEvaluatedKey"]
+        if shard == WATCHERS_SHARD:
+            self._endpoint = found.pop(_ENDPOINT, None)
+        return found
+
+    def announce(self, shard: int, name: str, text: str) -> None:
+        """Store a node's announcement; see `state.GroupStore`. Raises `Unreachable`."""
+        self._call(self._client.update_item, **self._announcement(shard, name, text))
+
+    def withdraw(self, shard: int, name: str) -> None:
+        """Delete a node's announcement; see `state.GroupStore`. Raises `Unreachable`."""
+        self._call(self._client.delete_item, TableName=self._table, Key=self._key(shard, name))
+
+    def publish(self, endpoint: str, round_: int) -> None:
+        """Store the address of the first rank of a round; see `state.GroupStore`. Raises `Unreachable`."""
+        request = self._announcement(WATCHERS_SHARD, _ENDPOINT, endpoint)
+        request["UpdateExpression"] += ", #round = :round"
+        request["ExpressionAttributeNames"]["#round"] = "round"
+        request["ExpressionAttributeValues"][":round"] = {"N": str(round_)}
+        try:
+            self._client.update_item(**request, ConditionExpression="attribute_not_exists(#round) OR #round <= :round")
+        except (BotoCoreError, ClientError) as error:
+            if not _is_conflict(error):
+                raise _unreachable(error) from error
+
+    def _key(self, shard: int, name: str) -> dict[str, Any]:
+        return {"pk": {"S": self._run.announcements(shard)}, "sk": {"S": name}}
+
+    def _announcement(self, shard: int, name: str, text: str) -> dict[str, Any]:
+        return {
+            "TableName": self._table,
+            "Key": self._key(shard, name),
+            "UpdateExpression": "SET #said = :said, #mac = :mac, #expires = :expires",
+            "ExpressionAttributeNames": {"#said": "said", "#mac": "mac", "#expires": "expires"},
+            "ExpressionAttributeValues": {
+                ":said": {"S": text},
+                ":mac": {"B": self._run.sign_announcement(name, text)},
+                ":expires": {"N": str(int(self._now()) + ANNOUNCEMENT_SECONDS)},
+            },
+        }
+
+    def _verified(self, rows: list[Mapping[str, Any]]) -> dict[str, str]:
+        """Return the texts of the rows that nodes of the run have written, by sort key."""
+        found = {}
+        for row in rows:
+            name, text, mac = row["sk"]["S"], row.get("said", {}).get("S"), row.get("mac", {}).get("B")
+            is_ours = text is not None and mac is not None
+            if is_ours and hmac.compare_digest(bytes(mac), self._run.sign_announcement(name, text)):
+                found[name] = text
+        return found
+
+    def _call(self, call: Callable[..., Any], **request: Any) -> Any:
+        try:
+            return call(**request)
+        except (BotoCoreError, ClientError) as error:
+            raise _unreachable(error) from error
 
     def _parse_row(self, row: Mapping[str, Any]) -> tuple[bytes, Token] | None:
         self._read_control(row)
@@ -177,6 +266,11 @@ class DynamoStateStore:
 
 def _conflict(stored: tuple[bytes, Token] | None) -> tuple[bytes, Token, bool] | None:
     return None if stored is None else (*stored, False)
+
+
+def _is_conflict(error: Exception) -> bool:
+    code = error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else None
+    return code == "ConditionalCheckFailedException"
 
 
 def _unreachable(error: Exception) -> Unreachable:

@@ -12,9 +12,8 @@ from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from trainmaster.worker.rendezvous.actions import Payload
-from trainmaster.worker.rendezvous.errors import TimedOut, Unreachable
+from trainmaster.worker.rendezvous.errors import Drained, TimedOut, Unreachable
 from trainmaster.worker.rendezvous.executor import Executor
-from trainmaster.worker.rendezvous.liveness import interval_factor
 from trainmaster.worker.rendezvous.operators import (
     AwaitEndpointOp,
     CloseOp,
@@ -24,10 +23,10 @@ from trainmaster.worker.rendezvous.operators import (
     KeepAliveOp,
     Operator,
     PublishEndpointOp,
-    ReadOp,
 )
 from trainmaster.worker.rendezvous.state import Endpoint, Role, State
 from trainmaster.worker.rendezvous.view import View
+from trainmaster.worker.rendezvous.watching.presence import Want
 from trainmaster.worker.rendezvous.world import World, WorldStatus, world_of
 
 T = TypeVar("T")
@@ -118,11 +117,17 @@ class Engine:
     def joining(self, timeout: float | None = None) -> Generator[float, None, World]:
         """Yield the seconds to wait; see `join`."""
         limit = self._settings.join_timeout if timeout is None else timeout
-        view = yield from self._run(JoinOp(after=self._round, started=self._now(), timeout=limit), limit)
+        self._executor.declare(Want.JOIN, self._round)
+        try:
+            view = yield from self._run(JoinOp(after=self._round, started=self._now(), timeout=limit), limit)
+        except (TimedOut, Drained):
+            self._executor.withdraw()
+            raise
         world = world_of(view.state, view.identity.name)
         if world is None:  # JoinOp finishes only for a member of a complete world
             raise AssertionError(f"joined round {view.state.round} without a rank")
         self._round = world.round
+        self._executor.declare(Want.WORK, world.round)
         self._update_status(view)
         return world
 
@@ -135,7 +140,7 @@ class Engine:
         """Yield the seconds to wait; see `endpoint`."""
         limit = self._settings.join_timeout if timeout is None else timeout
         view = yield from self._run(AwaitEndpointOp(round=self._round, deadline=self._now() + limit), limit)
-        where = view.state.endpoint
+        where = view.endpoint
         if where is None:  # AwaitEndpointOp finishes only once there is an endpoint
             raise AssertionError("the endpoint is missing")
         return where.host, where.port
@@ -148,6 +153,7 @@ class Engine:
         """
         limit = self._settings.close_timeout
         yield from self._run(ExitOp(deadline=self._now() + limit), limit)
+        self._executor.withdraw()
 
     def closing(self, reason: str) -> Generator[float, None, None]:
         """Yield the seconds to wait; see `close`."""
@@ -161,8 +167,8 @@ class Engine:
             Unreachable: the table does not respond; the next heartbeat tries again. Likewise `TimedOut`.
         """
         limit = self._settings.keep_alive_timeout
-        yield from self._run(DrainOp(deadline=self._now() + limit), limit)
-        # The state that DrainOp has just read is recent enough.
+        yield from self._executor.run(DrainOp(deadline=self._now() + limit), timeout=limit, cached=True)
+        # The state that DrainOp has read is recent enough.
         operator = KeepAliveOp(deadline=self._now() + limit)
         view = yield from self._executor.run(operator, timeout=limit, cached=True)
         self._update_status(view)
@@ -200,10 +206,8 @@ class Engine:
         Raises:
             Unreachable: the table does not respond; do not write a checkpoint then.
         """
-        step = self._executor.step(ReadOp())
-        if step.view is None:
-            raise step.error or Unreachable("the table did not respond")
-        return step.view.state.latest_round > (self._round if round_ is None else round_)
+        latest = self._executor.read_state().latest_round
+        return latest > (self._round if round_ is None else round_)
 
     # ------------------------------------------------------------ the heartbeat thread
 
@@ -225,7 +229,7 @@ class Engine:
         self._stop = self._thread = None
 
     def _send_heartbeats_until(self, stop: threading.Event) -> None:
-        while not stop.wait(self._settings.keep_alive_interval * interval_factor(len(self._executor.state.nodes))):
+        while not stop.wait(self._settings.keep_alive_interval):
             try:
                 for pause in self.sending_heartbeat():
                     if stop.wait(pause):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from trainmaster.worker.rendezvous.actions import Action, Payload
-from trainmaster.worker.rendezvous.liveness import Timer
 from trainmaster.worker.rendezvous.state import Endpoint, Role
 from trainmaster.worker.rendezvous.view import View
+from trainmaster.worker.rendezvous.watching.liveness import Timer
 
 _NO_PAYLOAD = Payload()
 
@@ -53,10 +53,11 @@ class JoinOp:
             return Action.ERROR_CLOSED
         if view.is_drained:
             return Action.ERROR_DRAINED if view.node is None else _removal_action(view)
-        if view.dead_nodes:
-            return Action.EVICT
+        group = _group_action(view)
+        if group is not None:
+            return group
         chosen = self._while_complete(view) if view.state.complete else self._while_forming(view)
-        return chosen or (Action.KEEP_ALIVE if view.heartbeat_due else Action.SYNC)
+        return chosen or Action.SYNC
 
     def _while_complete(self, view: View) -> Action | None:
         """Return the action while a world works."""
@@ -65,7 +66,7 @@ class JoinOp:
             return Action.FINISH if view.state.round > self.after else Action.OPEN_ROUND
         if node is None or node.role is Role.LEAVING:
             return Action.ADD_TO_WAIT_LIST if view.has_room else Action.ADD_TO_SPARES
-        return Action.OPEN_ROUND if view.resize_ready else None
+        return Action.OPEN_ROUND if view.leads and view.resize_ready else None
 
     def _while_forming(self, view: View) -> Action | None:
         """Return the action while a round is forming."""
@@ -75,12 +76,12 @@ class JoinOp:
             return _removal_action(view) if arrived else Action.ERROR_TIMEOUT
         if not arrived:
             return Action.ADD_TO_PARTICIPANTS
-        return Action.MARK_RENDEZVOUS_COMPLETE if view.can_complete else None
+        return Action.MARK_RENDEZVOUS_COMPLETE if view.leads and view.can_complete else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepAliveOp:
-    """Send a heartbeat; evict dead nodes, and announce a resize before any node stops for it.
+    """Watch the group: evict dead nodes, do what followers ask for, and announce a resize before any node stops for it.
 
     Args:
         deadline: this node's clock at which to give up until the next heartbeat.
@@ -107,6 +108,8 @@ class DrainOp:
     def __call__(self, view: View) -> Action:
         """Return the next action; see `Operator`."""
         if view.node is None or not view.is_drained or view.node.role is Role.LEAVING or view.state.closed:
+            return Action.FINISH
+        if view.follows:  # the watchers read the same request
             return Action.FINISH
         return Action.ERROR_TIMEOUT if view.now > self.deadline else Action.MARK_LEAVING
 
@@ -154,7 +157,7 @@ class PublishEndpointOp:
         """Return the next action; see `Operator`."""
         if not _is_in_world(view, self.endpoint.round):
             return _round_error(view)
-        return Action.FINISH if view.state.endpoint == self.endpoint else Action.PUBLISH_ENDPOINT
+        return Action.FINISH if view.endpoint == self.endpoint else Action.PUBLISH_ENDPOINT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,33 +172,30 @@ class AwaitEndpointOp:
         """Return the next action; see `Operator`."""
         if not _is_in_world(view, self.round):
             return _round_error(view)
-        if view.state.endpoint is not None and view.state.endpoint.round == self.round:
+        if view.endpoint is not None and view.endpoint.round == self.round:
             return Action.FINISH
         if view.now > self.deadline:
             return Action.ERROR_TIMEOUT
         return _maintenance(view) or Action.SYNC
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOp:
-    """Read the state without any action."""
-
-    payload: Payload = _NO_PAYLOAD
-
-    def __call__(self, view: View) -> Action:  # noqa: ARG002 - as all operators
-        """Return the next action; see `Operator`."""
-        return Action.FINISH
-
-
 def _maintenance(view: View) -> Action | None:
-    """Return the action that any member or waiting node takes for the group, or None."""
+    """Return the action that a node in the group takes for it, or None."""
     if view.node is None or view.state.closed:
         return None
-    if view.dead_nodes:
-        return Action.EVICT
-    if view.resize_ready and view.node.role is Role.MEMBER:
+    group = _group_action(view)
+    if group is None and view.leads and view.resize_ready and view.node.role is Role.MEMBER:
         return Action.OPEN_ROUND
-    return Action.KEEP_ALIVE if view.heartbeat_due else None
+    # In a large group the nodes that wait for the world cannot complete it themselves.
+    completes = view.leads and view.state.shards > 0 and not view.state.complete and view.can_complete
+    return Action.MARK_RENDEZVOUS_COMPLETE if group is None and completes else group
+
+
+def _group_action(view: View) -> Action | None:
+    """Return what comes before all else for a node that acts for the group, or None."""
+    if view.leads and view.dead_nodes:
+        return Action.EVICT
+    return Action.ABSORB if view.leads and view.requests else None
 
 
 def _removal_action(view: View) -> Action:

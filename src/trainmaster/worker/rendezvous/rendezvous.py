@@ -37,7 +37,7 @@ from trainmaster.worker.rendezvous.errors import Closed, RoundLost
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
 from trainmaster.worker.rendezvous.run import TABLE_VARIABLE, Run
 from trainmaster.worker.rendezvous.settings import Settings
-from trainmaster.worker.rendezvous.state import DONE, StateStore
+from trainmaster.worker.rendezvous.state import DONE, GroupStore
 from trainmaster.worker.rendezvous.world import Identity, World, WorldStatus, new_incarnation
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Rendezvous:
 
     @classmethod
     def from_environment(
-        cls, environ: Mapping[str, str] | None = None, *, store: StateStore | None = None, slots: int = 1
+        cls, environ: Mapping[str, str] | None = None, *, store: GroupStore | None = None, slots: int = 1
     ) -> Rendezvous:
         """Return this container's node in the rendezvous of its job, on DynamoDB.
 
@@ -209,7 +209,7 @@ class Rendezvous:
         return world.with_coordinator(*self._engine.endpoint())
 
 
-def _store_from_environment(environ: Mapping[str, str]) -> StateStore:
+def _store_from_environment(environ: Mapping[str, str]) -> GroupStore:
     from trainmaster.worker.rendezvous.dynamodb import ENGINE_CLIENT_CONFIG, DynamoStateStore, dynamodb_client
 
     run, table = Run.from_environment(environ), require(environ, TABLE_VARIABLE)

@@ -52,9 +52,17 @@ class Run:
         """Partition key of its row."""
         return f"{self.role}#{self.name}"
 
+    def announcements(self, shard: int) -> str:
+        """Return the partition key of announcements of its nodes."""
+        return f"{self.partition}#live#{shard}"
+
     def sign_state(self, state: bytes, revision: int) -> bytes:
         """Return the signature of a state under a revision."""
         return self._sign(f"state\n{self.name}\n{revision}\n".encode() + state)
+
+    def sign_announcement(self, name: str, text: str) -> bytes:
+        """Return the signature of what a node announces."""
+        return self._sign(f"presence\n{self.name}\n{name}\n{text}".encode())
 
     def sign_control(self, control: str) -> bytes:
         """Return the signature of a control."""

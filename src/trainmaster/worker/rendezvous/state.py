@@ -11,6 +11,7 @@ world that have not arrived yet; `waiting` and `spare` are those that have.
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
@@ -18,17 +19,18 @@ from typing import Any, Protocol
 from trainmaster.domain.compat import StrEnum
 from trainmaster.worker.rendezvous.errors import Corrupt
 
-VERSION = 1
+VERSION = 2
+"""Version 1 had the heartbeats of all nodes. Nodes of different versions refuse to meet, with an error."""
 Token = Any
 """Opaque revision of the stored state; never falsy, and different after every write."""
 DONE = "done"
 """Reason for closing a rendezvous after the job's normal end."""
 MAX_STATE_BYTES = 300_000
-"""Bytes of a state, with which the queue reads it too; a node takes about 200."""
+"""Bytes of a state before compression, as the queue reads it too; a node takes about 130, and 20 compressed."""
 MAX_REASON_LENGTH = 1024
 """Characters of the reason for closing a rendezvous; SageMaker shows as many of a failure."""
 MAX_RECORDS = 50
-"""Rounds in the record of restarts. Every heartbeat writes the record, so it must stay small."""
+"""Rounds in the record of restarts. Every change writes the record, so it must stay small."""
 
 
 class Role(StrEnum):
@@ -79,7 +81,6 @@ class Node:
         addr: address at which other nodes reach it.
         slots: worker processes that it runs.
         rank: in the current world; while a round is forming, in the previous one; None if it is in neither.
-        beat: heartbeat count.
         since: sequence number of its arrival, over the life of the rendezvous.
     """
 
@@ -87,7 +88,6 @@ class Node:
     slots: int
     role: Role
     rank: int | None
-    beat: int
     since: int
 
 
@@ -122,9 +122,9 @@ class State:
         why: all reasons for this round, in order.
         arrivals: number of nodes that have ever arrived.
         nodes: by `world.Identity.name`.
-        endpoint: address on which the first rank listens, once published.
         restarts: the newest worlds that formed, oldest first.
         charged: total number of rounds that count as restarts.
+        shards: partitions in which followers announce themselves (`watching.presence`); 0 while all nodes watch.
     """
 
     round: int = 1
@@ -135,9 +135,9 @@ class State:
     why: tuple[RoundReason, ...] = (RoundReason.START,)
     arrivals: int = 0
     nodes: Mapping[str, Node] = field(default_factory=dict)
-    endpoint: Endpoint | None = None
     restarts: tuple[RoundRecord, ...] = ()
     charged: int = 0
+    shards: int = 0
 
     @property
     def latest_round(self) -> int:
@@ -181,15 +181,46 @@ class StateStore(Protocol):
         ...
 
 
+class GroupStore(StateStore, Protocol):
+    """Store of a state, and of the announcements of single nodes, which have rows of their own.
+
+    Announcements need no compare-and-set, because each row has one writer. All methods raise `Unreachable`.
+    """
+
+    @property
+    def endpoint(self) -> str | None:
+        """What `publish` has stored, as of the last read of the watchers' announcements; None before it."""
+        ...
+
+    def get_state(self, *, consistent: bool = True) -> tuple[bytes, Token] | None:
+        """Return the state; see `StateStore`. If not `consistent`, it may be a second old, for half of the price."""
+        ...
+
+    def announcements(self, shard: int) -> Mapping[str, str]:
+        """Return the announcements in a partition by the names of their nodes, read consistently."""
+        ...
+
+    def announce(self, shard: int, name: str, text: str) -> None:
+        """Store a node's announcement."""
+        ...
+
+    def withdraw(self, shard: int, name: str) -> None:
+        """Delete a node's announcement."""
+        ...
+
+    def publish(self, endpoint: str, round_: int) -> None:
+        """Store the address of the first rank of a round, unless that of a later one is stored."""
+        ...
+
+
 def encode(state: State) -> bytes:
-    """Return the state as JSON."""
+    """Return the state as compressed JSON: nodes write and read it whole."""
     document = {
         **_to_json(state),
         "nodes": {name: _to_json(node) for name, node in state.nodes.items()},
-        "endpoint": None if state.endpoint is None else _to_json(state.endpoint),
         "restarts": [_to_json(record) for record in state.restarts],
     }
-    return json.dumps({"v": VERSION, **document}, separators=(",", ":")).encode()
+    return zlib.compress(json.dumps({"v": VERSION, **document}, separators=(",", ":")).encode())
 
 
 def decode(data: bytes) -> State:
@@ -198,10 +229,8 @@ def decode(data: bytes) -> State:
     Raises:
         Corrupt: `encode` could not have produced these bytes.
     """
-    if len(data) > MAX_STATE_BYTES:
-        raise Corrupt(f"a rendezvous state has at most {MAX_STATE_BYTES} bytes")
     try:
-        raw = json.loads(data)
+        raw = json.loads(_decompress(data))
         if type(raw) is not dict or raw.pop("v", None) != VERSION:
             raise Corrupt(f"not a rendezvous state of version {VERSION}")
         if set(raw) != set(_FIELD_NAMES[State]):
@@ -211,7 +240,21 @@ def decode(data: bytes) -> State:
         raise Corrupt("the rendezvous state cannot be read") from cause
 
 
-def _to_json(value: State | Node | Endpoint | RoundRecord) -> dict[str, Any]:
+def _decompress(data: bytes) -> bytes:
+    """Return the JSON; never more than `MAX_STATE_BYTES`, however little the compressed bytes are."""
+    if data[:1] == b"{":  # version 1
+        return data[:MAX_STATE_BYTES]
+    decompressor = zlib.decompressobj()
+    try:
+        text = decompressor.decompress(data, MAX_STATE_BYTES)
+    except zlib.error as cause:
+        raise Corrupt("the rendezvous state cannot be read") from cause
+    if decompressor.unconsumed_tail or not decompressor.eof:
+        raise Corrupt(f"a rendezvous state has at most {MAX_STATE_BYTES} bytes")
+    return text
+
+
+def _to_json(value: State | Node | RoundRecord) -> dict[str, Any]:
     return {name: getattr(value, name) for name in _FIELD_NAMES[type(value)]}
 
 
@@ -220,7 +263,6 @@ def _state_from_json(raw: dict[str, Any]) -> State:
         **raw,
         "why": tuple(RoundReason(word) for word in raw["why"]),
         "nodes": {name: _node_from_json(node) for name, node in raw["nodes"].items()},
-        "endpoint": None if raw["endpoint"] is None else Endpoint(**raw["endpoint"]),
         "restarts": tuple(RoundRecord(**{**record, "why": RoundReason(record["why"])}) for record in raw["restarts"]),
     }
     return State(**values)
@@ -231,15 +273,12 @@ def _node_from_json(raw: dict[str, Any]) -> Node:
 
 
 def _validate(state: State) -> State:
-    integers = [state.round, state.size, state.arrivals, state.charged]
-    integers += [number for node in state.nodes.values() for number in (node.slots, node.beat, node.since)]
+    integers = [state.round, state.size, state.arrivals, state.charged, state.shards]
+    integers += [number for node in state.nodes.values() for number in (node.slots, node.since)]
     integers += [node.rank for node in state.nodes.values() if node.rank is not None]
     integers += [number for record in state.restarts for number in (record.round, record.at)]
     texts = [state.reason, *(node.addr for node in state.nodes.values())]
     booleans = [state.complete, state.closed, *(record.charged for record in state.restarts)]
-    if state.endpoint is not None:
-        integers += [state.endpoint.round, state.endpoint.port]
-        texts.append(state.endpoint.host)
     valid = all(type(number) is int and number >= 0 for number in integers)
     valid = valid and all(type(text) is str for text in texts) and all(type(value) is bool for value in booleans)
     is_open = state.complete and not state.closed  # nodes leave a closed rendezvous one by one, and no round opens
@@ -253,4 +292,4 @@ def _has_dense_ranks(state: State) -> bool:
     return [node.rank for node in state.members().values()] == list(range(state.size))
 
 
-_FIELD_NAMES = {kind: tuple(item.name for item in fields(kind)) for kind in (State, Node, Endpoint, RoundRecord)}
+_FIELD_NAMES = {kind: tuple(item.name for item in fields(kind)) for kind in (State, Node, RoundRecord)}

@@ -11,9 +11,10 @@ from functools import cached_property
 from math import inf
 
 from trainmaster.worker.rendezvous.control import Control
-from trainmaster.worker.rendezvous.liveness import LivenessMonitor, Timer, interval_factor
 from trainmaster.worker.rendezvous.settings import Settings
-from trainmaster.worker.rendezvous.state import Node, Role, RoundReason, State
+from trainmaster.worker.rendezvous.state import Endpoint, Node, Role, RoundReason, State
+from trainmaster.worker.rendezvous.watching.liveness import LivenessMonitor, Timer
+from trainmaster.worker.rendezvous.watching.presence import Presence, Want, tag
 from trainmaster.worker.rendezvous.world import Identity, training_job_name_of
 
 _ARRIVED_ROLES = (Role.WAITING, Role.SPARE)
@@ -31,8 +32,11 @@ class View:
         now: this node's monotonic clock; not comparable with another node's.
         epoch: this node's wall clock, seconds since 1970; recorded only, no decision depends on it.
         dead_nodes: nodes that this one considers dead.
-        seconds_since_heartbeat: seconds since this node's own last heartbeat was seen in the table.
         highest_round: the highest round that this node has ever seen.
+        endpoint: address on which a first rank listens, once published.
+        leads: whether this node acts for the group now (`executor`).
+        follows: whether it asks the watchers to act for it (`watching.presence`).
+        requests: announcements of followers whose requests the state does not show yet.
         elapsed: seconds for which each timer's condition has held; `build_view` sets it last, from the other values.
     """
 
@@ -43,8 +47,11 @@ class View:
     now: float
     epoch: float
     dead_nodes: frozenset[str] = frozenset()
-    seconds_since_heartbeat: float = 0.0
     highest_round: int = 0
+    endpoint: Endpoint | None = None
+    leads: bool = True
+    follows: bool = False
+    requests: tuple[Presence, ...] = ()
     elapsed: Mapping[Timer, float] = field(default_factory=lambda: dict.fromkeys(Timer, 0.0))
 
     @property
@@ -56,15 +63,6 @@ class View:
     def is_drained(self) -> bool:
         """True if this node must leave."""
         return self.control.drains(self.identity.training_job_name)
-
-    @property
-    def heartbeat_due(self) -> bool:
-        """True if a heartbeat of this node is due."""
-        return (
-            self.node is not None
-            and self.seconds_since_heartbeat
-            >= self.settings.keep_alive_interval * interval_factor(len(self.state.nodes))
-        )
 
     def is_leaving(self, name: str) -> bool:
         """Return whether a node is leaving, or must leave."""
@@ -161,34 +159,33 @@ def is_after_loss(state: State) -> bool:
     )
 
 
-def build_view(  # noqa: PLR0913 - all inputs of a decision
-    identity: Identity,
-    state: State,
-    control: Control,
-    settings: Settings,
-    monitor: LivenessMonitor,
-    *,
-    now: float,
-    epoch: float,
-    highest_round: int,
-) -> View:
-    """Return the view of a state that the monitor has observed."""
-    view = View(
-        identity=identity,
-        state=state,
-        control=control,
-        settings=settings,
-        now=now,
-        epoch=epoch,
-        dead_nodes=monitor.dead_nodes() - {identity.name},
-        seconds_since_heartbeat=monitor.seconds_since_heartbeat(identity.name, now),
-        highest_round=max(highest_round, state.round),
-    )
-    conditions = {
-        Timer.FORMING: not state.complete,
-        Timer.LEGAL: not state.complete and view.possible_size > 0,
-        Timer.LOST: not state.complete and is_after_loss(state),
-        Timer.GROWTH: view.due_resize in (RoundReason.NEWCOMER, RoundReason.GROW),
-    }
-    view.elapsed = monitor.elapsed(state.round, conditions, now)
-    return view
+def time_conditions(view: View, monitor: LivenessMonitor) -> None:
+    """Set the timers of a view of the group."""
+    conditions = {Timer.FORMING: not view.state.complete}
+    if not view.follows:
+        conditions |= {
+            Timer.LEGAL: not view.state.complete and view.possible_size > 0,
+            Timer.LOST: not view.state.complete and is_after_loss(view.state),
+            Timer.GROWTH: view.due_resize in (RoundReason.NEWCOMER, RoundReason.GROW),
+        }
+    view.elapsed = monitor.elapsed(view.state.round, conditions, view.now)
+
+
+def needs_change(view: View, presence: Presence, monitor: LivenessMonitor) -> bool:
+    """Return whether the state does not show yet what a live follower asks for.
+
+    A row can have outlived its node, so a node that is not in the state counts once its heartbeat has been seen to
+    change.
+    """
+    node = view.state.nodes.get(presence.name)
+    if presence.closing is not None:
+        return not view.state.closed
+    if presence.want is Want.LEAVE:
+        return node is not None
+    if presence.want is not Want.JOIN or view.control.drains(training_job_name_of(presence.name)):
+        return False
+    if node is None or node.role is Role.LEAVING:
+        return monitor.has_beaten(tag(presence.name))
+    if node.role is not Role.MEMBER:
+        return False
+    return not view.state.complete or presence.after >= view.state.round

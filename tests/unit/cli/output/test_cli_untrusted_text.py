@@ -143,7 +143,7 @@ def a_world(text: str) -> HostileApi:
         ("resizing", "resizing", an_elastic(resizing=resizing)),
     ):
         world.add(name, state, elastic=elastic, attempts=[an_attempt("a")], trainingJobName="a")
-        node = {"rank": 0, "trainingJobName": "a", "host": "algo-1", "role": "member", "beats": 7}
+        node = {"rank": 0, "trainingJobName": "a", "host": "algo-1", "role": "member"}
         world.rendezvous[name] = a_rendezvous(run="a", round=1, closed=True, reason="stop", nodes=[node])
     world.pools["pools"] += [a_pool(G5, 4, used=3, quota=2, quotaAt=MOMENT, madeFor="h", countExternal=True)]
     event = {

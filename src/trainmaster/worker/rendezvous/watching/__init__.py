@@ -1,0 +1,1 @@
+"""What nodes know of each other: announcements, who watches, heartbeats."""
