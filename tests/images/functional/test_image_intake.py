@@ -329,11 +329,18 @@ def test_w10_a_dead_letter_of_a_job_that_has_failed_is_not_swallowed_and_taken_u
 
 def test_w11_a_stored_request_still_has_the_settings_of_its_distillation():
     world = ImageWorld()
-    algorithm = {"algorithmType": "SOFT_NMS", "iouThreshold": 0.5, "skipBoxThreshold": 0.02, "sigma": 0.4}
+    algorithm = {
+        "algorithmType": "SOFT_NMS",
+        "iouThreshold": 0.5,
+        "skipBoxThreshold": 0.02,
+        "sigma": 0.4,
+        "withinTiles": True,
+    }
     body = an_image_request(postProcessing=[{"step": "FEATURE_DISTILLATION", "algorithm": algorithm}])
     world.deliver(body)
     distillation = read_request(world.store.request_of("harbour-7")).request.distillation
     assert (distillation.iou, distillation.skip_box, distillation.sigma) == (0.5, 0.02, 0.4)
+    assert distillation.within_tiles
 
 
 # ---------------------------------------------------------------- trouble

@@ -7,6 +7,7 @@ import math
 import random
 import time
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -17,8 +18,9 @@ from trainmaster.images.domain.tiling import Window
 from trainmaster.images.pixels.features.features import is_clipped
 from trainmaster.images.pixels.features.suppression import suppressed
 
-NMS = Distillation(iou=0.5)
-SOFT = Distillation(algorithm=Suppression.SOFT_NMS)
+NMS = Distillation(iou=0.5, within_tiles=True)
+SOFT = Distillation(algorithm=Suppression.SOFT_NMS, within_tiles=True)
+OVERLAPS, SOFT_OVERLAPS = (replace(each, within_tiles=False) for each in (NMS, SOFT))
 
 
 def a_feature(box, score=0.9, name="ship", **more):
@@ -61,8 +63,8 @@ def score(feature):
     return feature["properties"]["featureClasses"][0]["score"]
 
 
-def keep(found, how=NMS, clipped=None):
-    return suppressed(found, clipped or [False] * len(found), how, [(0, 0)] * len(found))
+def keep(found, how=NMS, clipped=None, sources=None):
+    return suppressed(found, clipped or [False] * len(found), how, sources or [(0, 0)] * len(found))
 
 
 @given(features, st.randoms(use_true_random=False))
@@ -118,7 +120,7 @@ def test_soft_nms_keeps_what_nms_would_drop_with_less_score_and_never_raises_one
 
 def test_soft_nms_lowers_a_score_by_the_gaussian_of_the_overlap():
     better, worse = a_feature((0, 0, 10, 10), 0.9), a_feature((5, 0, 15, 10), 0.8)
-    kept = keep([better, worse], Distillation(algorithm=Suppression.SOFT_NMS, sigma=0.5))
+    kept = keep([better, worse], replace(SOFT, sigma=0.5))
     assert kept[0] == better
     assert score(kept[1]) == pytest.approx(0.8 * math.exp(-((1 / 3) ** 2) / 0.5))
     assert kept[1]["properties"]["featureClasses"][0]["rawScore"] == 0.8
@@ -147,8 +149,10 @@ def test_no_features_are_no_features():
 
 def test_features_cut_by_an_edge_are_dropped_if_a_neighbor_shows_the_whole():
     whole, rest = a_feature((10, 10, 30, 20), 0.6), a_feature((10, 10, 15, 20), 0.95)
-    assert keep([rest, whole], clipped=[True, False]) == [whole]
-    assert len(keep([rest, whole], clipped=[False, False])) == 2
+    neighbors = [(0, 0), (0, 1)]
+    assert keep([rest, whole], OVERLAPS, [True, False], neighbors) == [whole]
+    assert len(keep([rest, whole], OVERLAPS, [False, False], neighbors)) == 2
+    assert len(keep([rest, whole], OVERLAPS, [True, False])) == 2
 
 
 def test_two_cut_parts_that_no_tile_shows_whole_both_stay():
@@ -166,12 +170,17 @@ def test_only_edges_behind_which_something_was_asked_for_cut_things_off():
     assert not is_clipped((250, 250, 260, 260), middle, part)
 
 
-def plainly(found, clipped, how):
+def plainly(found, clipped, how, tiles):
     """NMS and SOFT_NMS as they are written down, all pairs compared: the boxes and scores that are left."""
+    tile_of = {box(each): tile for each, tile in zip(found, tiles, strict=True)}
+
+    def compared(one, other):
+        return label(one) == label(other) and (how.within_tiles or tile_of[box(one)] != tile_of[box(other)])
+
     whole = [
         each
         for each, cut in zip(found, clipped, strict=True)
-        if not (cut and any(covers(other, each) for other in found if label(other) == label(each)))
+        if not (cut and any(covers(other, each) for other in found if compared(other, each)))
     ]
     left = sorted(whole, key=lambda each: (-score(each), box(each)))
     kept = []
@@ -181,7 +190,7 @@ def plainly(found, clipped, how):
         if how.algorithm is Suppression.SOFT_NMS and score(best) < how.skip_box:
             break
         kept.append(best)
-        near = [each for each in left if label(each) == label(best)]
+        near = [each for each in left if compared(each, best)]
         for each in near:
             share = iou(box(best), box(each))
             if how.algorithm is Suppression.NMS and share > how.iou:
@@ -205,9 +214,42 @@ def covers(whole, rest):
 def test_the_result_equals_a_comparison_of_all_pairs(found, rng, share):
     found = list({box(each): each for each in found}.values())
     clipped = [rng.random() < 0.4 for _ in found]
-    for how in (Distillation(iou=share), SOFT):
-        kept = keep(found, how, clipped)
-        assert sorted((label(each), box(each), round(score(each), 9)) for each in kept) == plainly(found, clipped, how)
+    tiles = [rng.randrange(3) for _ in found]
+    for how in (replace(NMS, iou=share), replace(OVERLAPS, iou=share), SOFT, SOFT_OVERLAPS):
+        kept = keep(found, how, clipped, [(0, tile) for tile in tiles])
+        assert sorted((label(each), box(each), round(score(each), 9)) for each in kept) == plainly(
+            found, clipped, how, tiles
+        )
+
+
+@given(features, st.sampled_from([0.0, 0.5, 1.0]))
+def test_by_default_whatever_a_model_says_in_one_tile_stays(found, share):
+    for how in (replace(OVERLAPS, iou=share), replace(SOFT_OVERLAPS, skip_box=0.0)):
+        assert sorted(map(json.dumps, keep(found, how))) == sorted(map(json.dumps, found))
+
+
+@given(features, st.randoms(use_true_random=False))
+def test_by_default_a_box_goes_only_for_a_better_one_of_another_tile(found, rng):
+    found = list({box(each): each for each in found}.values())
+    tile_of = {box(each): (0, rng.randrange(3)) for each in found}
+    kept = keep(found, OVERLAPS, sources=list(tile_of.values()))
+    for each in found:
+        if each not in kept:
+            assert any(
+                tile_of[box(other)] != tile_of[box(each)]
+                and score(other) >= score(each)
+                and iou(box(other), box(each)) > OVERLAPS.iou
+                for other in kept
+            )
+
+
+def test_two_boxes_of_one_tile_stay_and_one_of_two_tiles_goes():
+    """Two ships side by side, which both tiles of an overlap show."""
+    first, second = a_feature((0, 0, 20, 10), 0.9), a_feature((0, 2, 20, 12), 0.8)
+    again, other = a_feature((0, 0, 20.5, 10), 0.7), a_feature((0, 2, 20.5, 12), 0.6)
+    tiles = [(0, 0), (0, 0), (0, 1), (0, 1)]
+    assert keep([first, second, again, other], OVERLAPS, sources=tiles) == [first, second]
+    assert keep([first, second, again, other], NMS, sources=tiles) == [first]
 
 
 def test_a_crowd_in_one_place_takes_neither_much_memory_nor_much_time():
@@ -219,7 +261,7 @@ def test_a_crowd_in_one_place_takes_neither_much_memory_nor_much_time():
     tracemalloc.start()
     begun = time.process_time()
     one = keep(equal)
-    some = keep(dense, Distillation(), [i % 3 == 0 for i in range(len(dense))])
+    some = keep(dense, replace(NMS, iou=0.75), [i % 3 == 0 for i in range(len(dense))])
     lowered = keep(dense, SOFT)
     took, most = time.process_time() - begun, tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -108,12 +108,14 @@ class Distillation:
         iou: boxes with a larger intersection over union, 0 to 1, count as the same feature.
         skip_box: of SOFT_NMS: minimum score; features below it are dropped.
         sigma: of SOFT_NMS: decay of scores with the overlap.
+        within_tiles: whether features of one tile are compared, too, not only those that two tiles may show.
     """
 
     algorithm: Suppression = Suppression.NMS
     iou: float = 0.75
     skip_box: float = 0.0001
     sigma: float = 0.1
+    within_tiles: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,6 +111,7 @@ class _Algorithm(_Given):
     iou_threshold: float = _DISTILLATION.iou
     skip_box_threshold: float = _DISTILLATION.skip_box
     sigma: float = _DISTILLATION.sigma
+    within_tiles: bool = _DISTILLATION.within_tiles
 
 
 class _Step(_Given):
@@ -236,6 +237,7 @@ def _distillation(steps: Sequence[_Step]) -> Distillation:
         iou=asked.iou_threshold,
         skip_box=asked.skip_box_threshold,
         sigma=asked.sigma,
+        within_tiles=asked.within_tiles,
     )
 
 

@@ -108,22 +108,23 @@ def _huge() -> np.errstate:
     return np.errstate(over="ignore", invalid="ignore")
 
 
-def fragments(box_index: BoxIndex, clipped: NDArray[np.bool_], covered: float) -> NDArray[np.bool_]:
-    """Return which clipped boxes a larger one covers by more than this fraction of their area."""
+def fragments(box_index: BoxIndex, clipped: NDArray[np.bool_], covered: float, sources: Indexes) -> NDArray[np.bool_]:
+    """Return which clipped boxes a larger one of another source covers by more than this fraction of their area."""
     gone = np.zeros(len(box_index), dtype=np.bool_)
     for one, other, shared in box_index.pairs(np.flatnonzero(clipped), covered, gone):
         part = (box_index.areas[other] > box_index.areas[one]) & (shared > covered * box_index.areas[one])
+        part &= sources[other] != sources[one]
         gone[one[part]] = True
     return gone
 
 
-def nms(box_index: BoxIndex, iou: float) -> NDArray[np.bool_]:
-    """Return which boxes a better remaining box overlaps by more than `iou` (NMS)."""
+def nms(box_index: BoxIndex, iou: float, sources: Indexes) -> NDArray[np.bool_]:
+    """Return which boxes a better remaining box of another source overlaps by more than `iou` (NMS)."""
     gone = np.zeros(len(box_index), dtype=np.bool_)
     if iou >= 1:
         return gone
     for one, other, shared in box_index.pairs(np.arange(len(box_index)), iou, gone):
-        which = np.flatnonzero((other > one) & ~gone[other])
+        which = np.flatnonzero((other > one) & ~gone[other] & (sources[other] != sources[one]))
         which = which[box_index.iou(one[which], other[which], shared[which]) > iou]
         better, worse = one[which], other[which]
         starts = np.flatnonzero(np.diff(better, prepend=-1))
@@ -133,11 +134,13 @@ def nms(box_index: BoxIndex, iou: float) -> NDArray[np.bool_]:
     return gone
 
 
-def soft_nms(box_index: BoxIndex, scores: Numbers, sigma: float, min_score: float) -> list[tuple[int, float]]:
+def soft_nms(
+    box_index: BoxIndex, scores: Numbers, sigma: float, min_score: float, sources: Indexes
+) -> list[tuple[int, float]]:
     """Return indexes and scores of the remaining boxes in the order of selection (SOFT_NMS).
 
-    Each selected box multiplies the scores of those that it overlaps by exp(-iou² / sigma); the selection ends with the
-    first score below `min_score`.
+    Each selected box multiplies the scores of those of other sources that it overlaps by exp(-iou² / sigma); the
+    selection ends with the first score below `min_score`.
     """
     whole = -(-len(box_index) // _BLOCK) * _BLOCK
     left = np.full(whole, -np.inf)
@@ -154,7 +157,7 @@ def soft_nms(box_index: BoxIndex, scores: Numbers, sigma: float, min_score: floa
         taken.append((index, score))
         left[index] = -np.inf
         there, shared = box_index.meets(index)
-        near = (shared > 0) & (left[there] > -np.inf)
+        near = (shared > 0) & (left[there] > -np.inf) & (sources[there] != sources[index])
         there, shared = there[near], shared[near]
         left[there] *= np.exp(-(box_index.iou(index, there, shared) ** 2) / max(sigma, 1e-9))
         touched = np.unique(there // _BLOCK)

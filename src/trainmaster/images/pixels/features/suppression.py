@@ -2,7 +2,8 @@
 
 Features that a tile's edge has cut off are dropped if a neighboring tile shows the whole; so are points that another
 tile shows too. NMS keeps the best of overlapping boxes; SOFT_NMS lowers the scores of the others instead (Bodla et al.,
-2017, Gaussian). Only features of one class are compared.
+2017, Gaussian). Only features of one class are compared, and, unless the request wants the rest too, only those of
+different tiles: what a model says twice in one tile stays.
 """
 
 from __future__ import annotations
@@ -70,15 +71,21 @@ def _numbers(sources: Sequence[tuple[int, int]]) -> list[int]:
 
 def _of_one_class(candidates: list[_Candidate], how: Distillation) -> list[_Candidate]:
     """Return the remaining features of one class, best first."""
-    candidates = _left(
-        candidates, fragments(_box_index(candidates), np.array([each.clipped for each in candidates]), _COVERED)
-    )
+    clipped = np.array([each.clipped for each in candidates])
+    candidates = _left(candidates, fragments(_box_index(candidates), clipped, _COVERED, _sources(candidates, how)))
     candidates = _without_repeated_points(candidates)
-    box_index = _box_index(candidates)
+    box_index, sources = _box_index(candidates), _sources(candidates, how)
     if how.algorithm is not Suppression.SOFT_NMS:
-        return _left(candidates, nms(box_index, how.iou))
+        return _left(candidates, nms(box_index, how.iou, sources))
     scores = np.array([each.score for each in candidates], dtype=np.float64)
-    return [_rescored(candidates[i], score) for i, score in soft_nms(box_index, scores, how.sigma, how.skip_box)]
+    kept = soft_nms(box_index, scores, how.sigma, how.skip_box, sources)
+    return [_rescored(candidates[i], score) for i, score in kept]
+
+
+def _sources(candidates: Sequence[_Candidate], how: Distillation) -> NDArray[np.int64]:
+    """Return the tile of each feature; one of its own for each if those of one tile are compared, too."""
+    numbers = range(len(candidates)) if how.within_tiles else (each.source for each in candidates)
+    return np.array(list(numbers), dtype=np.int64)
 
 
 def _without_repeated_points(candidates: list[_Candidate]) -> list[_Candidate]:
