@@ -13,7 +13,7 @@ from pathlib import Path
 import boto3
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from imaging_stage import JOB
 from rasterio.io import MemoryFile
@@ -98,6 +98,7 @@ shapes = st.one_of(
 
 @pytest.mark.parametrize("image", IMAGES)
 @given(found=st.lists(shapes, max_size=8))
+@example([{"imageBBox": [27, 3, 23, 3]}])
 def test_features_of_a_tile_have_the_places_that_each_has_alone(image, found):
     features = [{"type": "Feature", "properties": each} for each in found]
     alone = [placed([each], TILE, IMAGES[image], ORIGIN)[0] for each in features]

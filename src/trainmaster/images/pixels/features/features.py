@@ -7,7 +7,6 @@ tile pixels in a result would mislead.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,22 +14,18 @@ from typing import Any
 
 import numpy as np
 import shapely
-from numpy.typing import NDArray
 from shapely.geometry import shape
 from shapely.geometry.base import BaseGeometry
 
 from trainmaster.domain.errors import RequestRefused
 from trainmaster.images.domain.tiling import Window
 from trainmaster.images.domain.urls import without_secrets
-from trainmaster.images.pixels.reading.georeference import Georeference, wrapped
+from trainmaster.images.pixels.features.on_earth import geojson, on_earth
+from trainmaster.images.pixels.reading.georeference import Georeference
 
 Feature = dict[str, Any]
 Box = tuple[float, float, float, float]
 """Minimum x, minimum y, maximum x, maximum y, in pixels of the image."""
-Shapes = NDArray[Any]
-"""Geometries of shapely."""
-_DECIMALS = 9
-"""Decimals of degrees: a tenth of a millimetre."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +88,12 @@ def _place(drafts: Sequence[_Draft], tile: Window, where: Georeference | None) -
     shapes = shapely.transform(np.array([each.shape for each in drafts], dtype=object), lambda points: points + shift)
     bounds = shapely.bounds(shapes).tolist()
     boxes = []
-    for each, geometry, box in zip(drafts, _json(shapes), bounds, strict=True):
+    for each, geometry, box in zip(drafts, geojson(shapes), bounds, strict=True):
         properties = each.feature["properties"]
         properties |= {"imageGeometry": geometry, "imageBBox": properties.get("imageBBox") or box}
         boxes.append(properties["imageBBox"])
     if where is not None:
-        for each, found in zip(drafts, _on_earth(shapes, boxes, where), strict=True):
+        for each, found in zip(drafts, on_earth(shapes, boxes, where), strict=True):
             each.feature |= found
 
 
@@ -244,69 +239,3 @@ def _classes(properties: dict[str, Any]) -> None:
     if isinstance(old, dict) and "featureClasses" not in properties:
         properties["featureClasses"] = [{"iri": name, "score": score} for name, score in old.items()]
         del properties["feature_types"]
-
-
-def _on_earth(shapes: Shapes, boxes: Sequence[Sequence[float]], where: Georeference) -> list[Feature]:
-    """Return geometry and bbox in longitude and latitude of each shape."""
-    points, of = shapely.get_coordinates(shapes, return_index=True)
-    corners = np.array([((a, b), (c, b), (c, d), (a, d)) for a, b, c, d in boxes], dtype=float).reshape(-1, 2)
-    whose = np.concatenate([of, np.arange(len(shapes)).repeat(4) + len(shapes)])
-    degrees = _degrees(np.concatenate([points, corners]), whose, where)
-    nowhere: NDArray[np.bool_] = np.zeros(len(shapes), dtype=np.bool_)
-    nowhere[whose[~np.isfinite(degrees).all(axis=1)] % len(shapes)] = True
-    there = shapes.copy()
-    there[nowhere] = None
-    there[~nowhere] = _within_180(shapely.set_coordinates(there[~nowhere], degrees[: len(points)][~nowhere[of]]))
-    four = degrees[len(points) :].reshape(-1, 4, 2)
-    low, high = four.min(axis=1), four.max(axis=1)
-    # RFC 7946 (5.2): across the antimeridian west is the greater.
-    bboxes = np.column_stack([wrapped(low[:, 0]), low[:, 1], wrapped(high[:, 0]), high[:, 1]]).tolist()
-    return [
-        {"geometry": None} if geometry is None else {"geometry": geometry, "bbox": bbox}
-        for geometry, bbox in zip(_json(there), bboxes, strict=True)
-    ]
-
-
-def _degrees(points: Any, whose: Any, where: Georeference) -> Any:
-    """Return degrees; the longitudes of one shape across the antimeridian continue beyond 180.
-
-    Args:
-        points: n x 2, pixels; those of a shape are adjacent.
-        whose: the shape of each.
-        where: converts them.
-    """
-    found = where.world(points)
-    first = wrapped(found[np.searchsorted(whose, whose), 0])
-    found[:, 0] = first + wrapped(found[:, 0] - first)
-    return np.round(found, _DECIMALS)
-
-
-def _within_180(shapes: Shapes) -> Shapes:
-    """Return shapes as RFC 7946 requires: cut at the antimeridian (3.1.9), exterior rings counterclockwise (3.1.6).
-
-    In images y goes down, and on earth north goes up.
-    """
-    bounds = shapely.bounds(shapes)
-    for index in np.flatnonzero((bounds[:, 0] < -180) | (bounds[:, 2] > 180)):
-        shapes[index] = _cut(shapes[index])
-    oriented: Shapes = shapely.orient_polygons(shapes)
-    return oriented
-
-
-def _cut(shape_: BaseGeometry) -> BaseGeometry:
-    whole = shapely.make_valid(shape_)
-    pieces = [_shifted_by(shapely.intersection(whole, shapely.box(*_turn(k))), -360 * k) for k in (-1, 0, 1)]
-    return shapely.union_all([each for each in pieces if not each.is_empty])
-
-
-def _turn(number: int) -> Box:
-    return 360.0 * number - 180, -90.0, 360.0 * number + 180, 90.0
-
-
-def _shifted_by(shape_: BaseGeometry, degrees: float) -> BaseGeometry:
-    return shapely.transform(shape_, lambda points: points + np.array([degrees, 0.0]))
-
-
-def _json(shapes: Shapes) -> list[dict[str, Any] | None]:
-    """Return GeoJSON geometries; None for missing ones."""
-    return [None if text is None else json.loads(text) for text in shapely.to_geojson(shapes)]

@@ -82,7 +82,7 @@ def _encode(chip: Chip, form: TileFormat, compression: Compression) -> bytes:
     except Exception as error:
         if placing.rpcs is not None:
             log.warning("tiles are sent without the image's sensor model", extra={"cause": str(error)})
-            return _encode(replace(chip, placing=Placing()), form, compression)
+            return _encode(replace(chip, placing=replace(chip.placing, rpcs=None)), form, compression)
         # GDAL's exceptions here share no public class.
         message = f"{len(pixels)} bands of {pixels.dtype.name} cannot be encoded as {form} tiles: {error}"
         raise InvalidRequest(message, field="imageProcessorTileFormat") from error
@@ -157,13 +157,13 @@ def _colors(chip: Chip, bands: int) -> Sequence[ColorInterp]:
 def _nitf_placing(placing: Placing, pixels: Pixels) -> Placing:
     """Return a placing that NITF can hold: corners in WGS 84 or its UTM zones; others are reprojected."""
     if placing.transform is None or _is_nitfs(placing.crs):
-        return placing if not placing.gcps else Placing()
+        return replace(placing, gcps=(), gcps_crs=None)
     _, height, width = pixels.shape
     middles = ((0.5, 0.5), (width - 0.5, 0.5), (width - 0.5, height - 0.5), (0.5, height - 0.5))
     there = [applied(placing.transform, *each) for each in middles]
     xs, ys = rasterio.warp.transform(placing.crs, WGS84, [x for x, _ in there], [y for _, y in there])
     points = (GroundControlPoint(row, column, x, y) for (column, row), x, y in zip(middles, xs, ys, strict=True))
-    return Placing(gcps=tuple(points), gcps_crs=WGS84)
+    return replace(placing, crs=None, transform=None, gcps=tuple(points), gcps_crs=WGS84)
 
 
 def _is_nitfs(crs: Any) -> bool:

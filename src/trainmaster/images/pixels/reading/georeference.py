@@ -40,19 +40,21 @@ class Georeference:
 
     Args:
         image: an open image with georeference; see `georeference_of`.
+        by_model: whether its sensor model is used, or else its transform or control points.
     """
 
-    def __init__(self, image: DatasetReader) -> None:
+    def __init__(self, image: DatasetReader, *, by_model: bool) -> None:
         self._lock = threading.Lock()
-        self._affine = None if image.transform.is_identity else image.transform
-        gcps, gcps_crs = image.gcps
+        self._affine: Any = None
         self._model: Any = None
-        self._crs = image.crs
-        if self._affine is None and gcps:
-            self._model, self._crs = GCPTransformer(gcps), gcps_crs
-        elif self._affine is None:
+        gcps, gcps_crs = image.gcps
+        if by_model:
             row, column = chip_offset(image) or (0.0, 0.0)
             self._model, self._crs = _sensor_model(moved(image.rpcs, row, column)), WGS84
+        elif has_transform(image):
+            self._affine, self._crs = image.transform, image.crs
+        else:
+            self._model, self._crs = GCPTransformer(gcps), gcps_crs
         if not (self._crs.is_geographic or self._crs.is_projected):
             raise ValueError("its coordinates are not on a map")
         middle = self.world(np.array([[image.width / 2, image.height / 2]]))
@@ -173,18 +175,46 @@ _CHIP = 16
 _SLACK_OF_CHIPS = 0.01
 
 
+def has_transform(image: DatasetReader) -> bool:
+    """Return whether an affine transform leads to coordinates whose system is known."""
+    return image.crs is not None and not image.transform.is_identity
+
+
+def has_gcps(image: DatasetReader) -> bool:
+    """Return whether there are ground control points whose system is known."""
+    gcps, gcps_crs = image.gcps
+    return bool(gcps) and gcps_crs is not None
+
+
+def has_model(image: DatasetReader) -> bool:
+    """Return whether there is a sensor model (RPC) for these pixels."""
+    return image.rpcs is not None and chip_offset(image) is not None
+
+
+def has_better_model(image: DatasetReader) -> bool:
+    """Return whether a sensor model (RPC) places the pixels better than transform or control points beside it.
+
+    A NITF's corners are whole arc seconds or metres (MIL-STD-2500C, IGEOLO): up to 15 m off. ModelRunner's toolkit
+    prefers the model, too. In other formats a transform is exact.
+    """
+    return image.driver == "NITF" and has_model(image)
+
+
 def georeference_of(image: DatasetReader) -> Georeference | None:
     """Return an image's georeference; None if it has none, or an invalid one."""
-    gcps, gcps_crs = image.gcps
-    by_transform = image.crs is not None and not image.transform.is_identity
-    by_model = image.rpcs is not None and chip_offset(image) is not None
-    if by_transform or (gcps and gcps_crs is not None) or by_model:
+    for by_model in _choices(image):
         try:
-            return Georeference(image)
+            return Georeference(image, by_model=by_model)
         except Exception as error:  # noqa: BLE001 - what GDAL and PROJ raise here shares no public class
             log.warning("the image's georeference cannot be used", extra={"cause": str(error)[:500]})
-            return None
     return None
+
+
+def _choices(image: DatasetReader) -> list[bool]:
+    """Return whether to use the sensor model, best choice first."""
+    on_map = [False] if has_transform(image) or has_gcps(image) else []
+    model = [True] if has_model(image) else []
+    return model + on_map if has_better_model(image) else on_map + model
 
 
 def interest_window(interest: str, where: Georeference, width: int, height: int) -> Window:

@@ -21,7 +21,15 @@ from trainmaster.domain.errors import InvalidRequest
 from trainmaster.images.domain.tiling import Window
 from trainmaster.images.pixels.http.url_policy import ImageLocation
 from trainmaster.images.pixels.reading.access import Access
-from trainmaster.images.pixels.reading.georeference import Georeference, chip_offset, georeference_of
+from trainmaster.images.pixels.reading.georeference import (
+    Georeference,
+    chip_offset,
+    georeference_of,
+    has_better_model,
+    has_gcps,
+    has_model,
+    has_transform,
+)
 from trainmaster.images.pixels.reading.stretch import EIGHT_BITS, Scale, measured, scale_of
 
 Pixels = NDArray[Any]
@@ -142,21 +150,29 @@ class Image:
 
 
 def placing_of(image: DatasetReader, window: Window) -> Placing:
-    """Return a window's placing: the image's, moved to the window's corner; sensor models stay unchanged."""
+    """Return a window's placing: the image's, moved to the window's corner; sensor models stay unchanged.
+
+    A NITF keeps its corners beside its sensor model.
+    """
+    placing = _placing_on_map(image, window)
+    if not has_better_model(image) and (placing != Placing() or not has_model(image)):
+        return placing
+    row, column = (round(each) for each in chip_offset(image) or (0.0, 0.0))
+    there_too = replace(window, row=window.row + row, column=window.column + column)
+    return replace(placing, rpcs=image.rpcs, window=there_too, size=(image.width, image.height))
+
+
+def _placing_on_map(image: DatasetReader, window: Window) -> Placing:
     gcps, gcps_crs = image.gcps
-    if image.crs is not None and not image.transform.is_identity:
+    if has_transform(image):
         there = RasterWindow(window.column, window.row, window.width, window.height)
         return Placing(crs=image.crs, transform=image.window_transform(there))
-    if gcps:
+    if has_gcps(image):
         moved = (
             GroundControlPoint(each.row - window.row, each.col - window.column, each.x, each.y, each.z, each.id)
             for each in gcps
         )
         return Placing(gcps=tuple(moved), gcps_crs=gcps_crs)
-    if image.rpcs is not None:
-        row, column = (round(each) for each in chip_offset(image) or (0.0, 0.0))
-        there_too = replace(window, row=window.row + row, column=window.column + column)
-        return Placing(rpcs=image.rpcs, window=there_too, size=(image.width, image.height))
     return Placing()
 
 
