@@ -215,8 +215,9 @@ bench-elastic: .venv/.stamp ## Replay traces with elastic jobs, beside allocatio
 	$(BIN)/python -m benchmarks.elastic $(ARGS)
 
 .PHONY: bench-images
-bench-images: .venv/.stamp $(DYNOXIDE) ## Measure what image jobs on endpoints cost, by backlog and endpoints
+bench-images: .venv/.stamp $(DYNOXIDE) ## Measure what image jobs on endpoints cost, and the tiles a second of a worker
 	$(BIN)/python -m benchmarks.images $(ARGS)
+	$(BIN)/python -m benchmarks.images.tiles $(if $(findstring --save,$(ARGS)),--save)
 
 .PHONY: bench-console
 bench-console: .venv/.stamp $(DYNOXIDE) .venv-browser/.stamp ## Measure the console in a browser, over 10 and 1,000 running jobs; needs chromium

@@ -36,6 +36,7 @@ MEASURED = {
     "elastic": "benchmarks.elastic.__main__",
     "rendezvous": "benchmarks.rendezvous.__main__",
     "images": "benchmarks.images.__main__",
+    "tiles": "benchmarks.images.tiles",
     "console": "benchmarks.console.__main__",
     "placement": "benchmarks.placement.__main__",
 }

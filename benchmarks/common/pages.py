@@ -27,6 +27,7 @@ RENDEZVOUS_MARKS = (
     "<!-- end of rendezvous -->",
 )
 IMAGES_MARKS = ("<!-- images: written by `python -m benchmarks.images --save` -->", "<!-- end of images -->")
+TILES_MARKS = ("<!-- tiles: written by `python -m benchmarks.images.tiles --save` -->", "<!-- end of tiles -->")
 CONSOLE_MARKS = ("<!-- console: written by `python -m benchmarks.console --save` -->", "<!-- end of console -->")
 ETA_MARKS = ("<!-- eta: written by `python -m benchmarks.replay.estimates --save` -->", "<!-- end of eta -->")
 

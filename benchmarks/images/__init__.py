@@ -1,5 +1,5 @@
 """Cost of image jobs on endpoints to the queue: `python -m benchmarks.images`, or `make bench-images`.
 
-Decisions a second and DynamoDB's units for each, by how many requests are outstanding and over how many endpoints. It
-must not know any rule of the queue.
+Decisions a second and DynamoDB's units for each, by how many requests are outstanding and over how many endpoints;
+`python -m benchmarks.images.tiles` measures the tiles a second of a worker. It must not know any rule of the queue.
 """

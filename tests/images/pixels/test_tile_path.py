@@ -37,7 +37,7 @@ FULL_DISK = "+proj=geos +h=35785831 +lon_0=170"
 
 
 def sessions_made(work):
-    """How many sessions of boto3 it makes."""
+    """Return the number of boto3 sessions that this makes."""
     profile = cProfile.Profile()
     profile.runcall(work)
     home = Path(boto3.session.__file__)
