@@ -227,7 +227,7 @@ def test_closing_records_the_reason_and_keeps_the_nodes():
 
 
 class TestAbsorbing:
-    """What followers ask for is done as if each did it by itself, all in one change."""
+    """Requests of followers are met as if each did it by itself, all in one change."""
 
     def absorbed(self, state, *requests, **values):
         return done(Action.ABSORB, view(state, requests=requests, **values))

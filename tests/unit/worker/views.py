@@ -93,7 +93,7 @@ def view(
 
 
 def presence(job, want=Want.WORK, *, after=0, beat=1, **values):
-    """What a follower of this job announces."""
+    """The announcement of a follower of this job."""
     return Presence(name=key(job), addr=f"10.0.0.{job}", slots=1, beat=beat, want=want, after=after, **values)
 
 

@@ -151,7 +151,7 @@ class DynamoStateStore:
 
     @property
     def endpoint(self) -> str | None:
-        """What `publish` has stored, as of the last read of the watchers' announcements."""
+        """The endpoint that `publish` has stored, as of the last read of the watchers' announcements."""
         return self._endpoint
 
     def announcements(self, shard: int) -> Mapping[str, str]:

@@ -73,7 +73,7 @@ _WISHES = {
     Action.REMOVE_FROM_PARTICIPANTS: Want.LEAVE,
     Action.REMOVE_FROM_WAIT_LIST: Want.LEAVE,
 }
-"""What a follower announces instead of an action."""
+"""Requests that a follower announces instead of an action."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

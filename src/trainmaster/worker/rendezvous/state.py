@@ -189,7 +189,7 @@ class GroupStore(StateStore, Protocol):
 
     @property
     def endpoint(self) -> str | None:
-        """What `publish` has stored, as of the last read of the watchers' announcements; None before it."""
+        """The endpoint that `publish` has stored, as of the last read of the watchers; None before it."""
         ...
 
     def get_state(self, *, consistent: bool = True) -> tuple[bytes, Token] | None:

@@ -1,1 +1,1 @@
-"""What nodes know of each other: announcements, who watches, heartbeats."""
+"""Knowledge of nodes about each other: announcements, who watches, heartbeats."""

@@ -1,4 +1,4 @@
-"""What each node announces in a row of its own: that it lives, what it asks for and, if it watches, what it has seen.
+"""Announcements of each node in a row of its own: that it lives, what it asks for and, if it watches, what it has seen.
 
 A few nodes watch: they read all announcements, and change the state for the whole group. All other nodes follow: they
 read the rows of the watchers only. `watchers_of` is the same function of the state on every node
@@ -29,7 +29,7 @@ _NODES_IN_SHARD = 256
 
 
 class Want(StrEnum):
-    """What a node asks of the watchers.
+    """A node's request to the watchers.
 
     WORK: nothing. JOIN: a world later than its last round. LEAVE: its removal.
     """
