@@ -16,7 +16,7 @@ from trainmaster.domain.records import Records
 from trainmaster.planner.orders.gittins.boost import SHORTEST_HORIZON, boost, horizon, work
 from trainmaster.planner.orders.gittins.competition import Competitions
 from trainmaster.planner.orders.gittins.filling import server_filling
-from trainmaster.planner.orders.gittins.lane import WIDE, LaneCandidate, guaranteed
+from trainmaster.planner.orders.gittins.guaranteed_lane import WIDE, LaneCandidate, guaranteed
 from trainmaster.planner.orders.gittins.learned import LearnedLifetimes
 
 seconds = st.floats(1.0, 1e7)

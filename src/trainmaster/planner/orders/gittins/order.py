@@ -18,7 +18,7 @@ from trainmaster.domain.policy.settings import Gittins
 from trainmaster.planner.orders.gittins.boost import boost, horizon, work
 from trainmaster.planner.orders.gittins.competition import Competitions
 from trainmaster.planner.orders.gittins.filling import server_filling
-from trainmaster.planner.orders.gittins.lane import LaneCandidate, guaranteed
+from trainmaster.planner.orders.gittins.guaranteed_lane import LaneCandidate, guaranteed
 from trainmaster.planner.orders.gittins.learned import LearnedLifetimes, scale_of
 from trainmaster.planner.orders.gittins.lifetimes import Lifetimes, unknown
 from trainmaster.planner.orders.ranking import PreemptionRank, Ranking, SortKey, in_order
