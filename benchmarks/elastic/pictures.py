@@ -18,7 +18,7 @@ Figures = dict[str, Any]
 _COLORS = dict(
     zip(
         POLICIES,
-        ("#bab0ac", "#79706e", "#9ecae9", "#4c78a8", "#f58518", "#54a24b", "#b279a2"),
+        ("#bab0ac", "#79706e", "#9ecae9", "#4c78a8", "#ffbf79", "#f58518", "#54a24b", "#b279a2"),
         strict=True,
     )
 )

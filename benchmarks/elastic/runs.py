@@ -24,8 +24,7 @@ ORDERS = ("backfill", "gittins")
 ELASTIC, EQUALS = "elastic", "elastic, equals shrink"
 ELASTICFLOW, POLLUX = "elasticflow-style", "pollux-style"
 PAPER_POLICIES = (ELASTICFLOW, POLLUX)
-SHIPPED = (f"backfill, {ELASTIC}", f"backfill, {EQUALS}", f"gittins, {ELASTIC}")
-"""Under `gittins` equals always shrink."""
+SHIPPED = tuple(f"{order}, {how}" for order in ORDERS for how in (ELASTIC, EQUALS))
 POLICIES = (*ORDERS, *SHIPPED, *PAPER_POLICIES)
 """Under an order alone no job is elastic, so curve and cost do not matter."""
 Play = Callable[[Sequence[SizedJob], PoolSettings, int], list[JobResult]]

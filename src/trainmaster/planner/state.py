@@ -122,11 +122,6 @@ class PlanState:
         """Return when a waiting job would end if it started now."""
         return self.now + self.expected_ends.run_time(job)
 
-    @property
-    def equals_shrink(self) -> bool:
-        """True if elastic jobs shrink for waiting jobs of their own priority."""
-        return self.snapshot.policy.resizes.shrink_equals or self.order.preempts_equals
-
     def curve(self, job: Job) -> ScalingCurve:
         """Return how an elastic job is believed to scale, computed when first asked for."""
         if job.name not in self._curves:

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.run_time_classes import ALL
 from trainmaster.domain.jobs.run_times import History
-from trainmaster.domain.policy.settings import Policy, Resizes
+from trainmaster.domain.policy.settings import Order, Policy, Resizes
 from trainmaster.domain.records import Records
 from trainmaster.planner.elastic.division import Grower, divide
 from trainmaster.planner.elastic.resize import ShrinkCandidate
@@ -140,6 +141,16 @@ def test_shrinking_takes_where_it_costs_least():
     linear = ShrinkCandidate(running("a-linear", 4), P5, 4, 10.0)
     assert [c.job.name for c in by_cost([linear, flat], {P5: 2})] == ["a-linear", "flat"]
     assert [c.job.name for c in by_cost([linear, flat], {P5: 2}, seconds=HOUR)] == ["flat", "a-linear"]
+
+
+@pytest.mark.parametrize(("order", "curve", "size"), [
+    (Order.GITTINS, FLAT, 6), (Order.GITTINS, ScalingCurve(), None), (Order.BACKFILL, FLAT, None)
+])  # fmt: skip
+def test_where_equals_preempt_each_other_one_gives_what_brings_more_elsewhere(order, curve, size):
+    """In its first hour, no equal outranks the running job."""
+    wide = running("wide", 8, speeds=reported(curve, 1, 8), ago=HOUR / 2)
+    made = plan(wide, a_job("new", units={P5: 2}), order=order)
+    assert [shrink.size for each in made.preemptions for shrink in each.shrinks] == ([size] if size else [])
 
 
 def test_a_linear_job_misses_each_instance():

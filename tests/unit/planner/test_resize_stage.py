@@ -24,7 +24,7 @@ from builders import (
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.run_times import History
-from trainmaster.domain.policy.settings import Budget, Order, Policy, Preemption, Resizes, Share
+from trainmaster.domain.policy.settings import Budget, Policy, Preemption, Resizes, Share
 from trainmaster.domain.reasons.capacity import Preempts, Shrinks, WaitsForCapacity, WaitsForRelease
 from trainmaster.domain.records import Records
 from trainmaster.domain.requests.elastic.size_change import SizeBounds
@@ -196,11 +196,6 @@ def test_equals_give_only_where_the_policy_says_so():
     assert not plan(*jobs).preemptions
     made = plan(*jobs, resizes=Resizes(shrink_equals=True))
     assert shrinks(made) == {"wide": 6}
-
-
-def test_equals_give_under_the_order_in_which_equals_preempt_each_other():
-    jobs = running("wide", 8, priority=5), new_job(2)
-    assert shrinks(plan(*jobs, order=Order.GITTINS)) == {"wide": 6}
 
 
 def test_equals_are_spared_where_lower_jobs_suffice_and_are_never_stopped():

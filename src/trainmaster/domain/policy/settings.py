@@ -327,11 +327,7 @@ class Resizes:
         bool, Setting("Whether elastic jobs grow and shrink; if not, they start with their minimum size and keep it.")
     ] = True
     shrink_equals: Annotated[
-        bool,
-        Setting(
-            "Whether a waiting job can shrink running jobs of its own priority to their minimum size. Under the order "
-            "`gittins` it always can, since equals preempt each other there."
-        ),
+        bool, Setting("Whether a waiting job can shrink running jobs of its own priority to their minimum size.")
     ] = False
     payback: Annotated[
         float,

@@ -360,7 +360,7 @@ class ScaleUp:
         ends sooner.
         """
         rank, shares = self.state.ranking.rank(job), self.state.shares
-        equals, first = self.state.equals_shrink, NEVER
+        equals, first = self.snapshot.policy.resizes.shrink_equals, NEVER
         for share, demand in self._waiting_for(pool).items():
             if shares.enabled and share != job.share:
                 first = min(first, demand.at) if demand.owner else first

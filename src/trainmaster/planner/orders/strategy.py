@@ -25,7 +25,7 @@ class OrderStrategy:
         name: the value of the setting `order`.
         strict: whether jobs start in entry order alone: no job passes a blocked equal, and the load of endpoints does
             not reorder jobs. The approximate forecast lets no job pass either.
-        preempts_equals: whether jobs of equal priority preempt each other by place; elastic ones then shrink too.
+        preempts_equals: whether jobs of equal priority preempt each other by place.
         reserves: whether blocked jobs get reservations that later jobs must not delay.
         by_usage: whether ended attempts count as usage of their share; then `usage` returns it.
     """

@@ -151,22 +151,31 @@ class ReclaimOptions:
     def _useful(self, job: Job, missing: Units) -> Iterator[ShrinkCandidate]:
         """Yield the candidates whose rank lets the job shrink them; the rules of shares come later."""
         state = self.state
-        rank, equals = state.ranking.rank, state.equals_shrink
+        rank = state.ranking.rank
         for candidate in self.shrinkable.values():
             if missing.get(candidate.pool, 0) <= 0:
                 continue
             if rank(candidate.job) < rank(job) or (state.shares.enabled and candidate.job.share != job.share):
                 yield candidate
-            elif equals and candidate.job.priority == job.priority and self._pays_off(job, candidate, missing):
+            elif candidate.job.priority == job.priority and self._pays_off(job, candidate, missing):
                 yield replace(candidate, equal=True)
 
     def _pays_off(self, job: Job, candidate: ShrinkCandidate, missing: Units) -> bool:
-        """Return True if the job does `payback` times the work with an equal's instances that the shrink costs."""
-        state = self.state
-        pools, payback = state.snapshot.pools, state.snapshot.policy.resizes.payback
-        accelerators = pools[candidate.pool].accelerators if candidate.pool in pools else 1
+        """Return True if an equal's instances bring the job `payback` times the work that the shrink costs.
+
+        With `shrink_equals`, all work that the job does with them counts. Else, in an order in which equals preempt
+        each other, only what it does more than the equal: nothing if that scales linearly, or has not been learned.
+        """
+        state, resizes = self.state, self.state.snapshot.policy.resizes
         count = min(candidate.max_freed, missing[candidate.pool])
-        return count * accelerators * state.expected_ends.run_time(job).total_seconds() >= payback * candidate.cost
+        if resizes.shrink_equals:
+            gained = float(count)
+        elif state.order.preempts_equals:
+            gained = candidate.spared(count)
+        else:
+            return False
+        seconds = state.expected_ends.run_time(job).total_seconds()
+        return gained > 0 and gained * candidate.accelerators * seconds >= resizes.payback * candidate.cost
 
     def _permits(self, job: Job, units: Units, missing: Units) -> Permits | None:
         """Return the rule of which parts of other jobs the job may take; None if rank alone decides."""
