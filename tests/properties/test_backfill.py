@@ -87,9 +87,24 @@ def test_the_widest_job_waits_no_longer_than_patience_and_what_runs_then(order, 
     name = next(name for name, job in sim.jobs.items() if job.demand.size == width)
     ahead = sum(1 for job in sim.jobs.values() if job.order < sim.jobs[name].order)
     # Those that were before it in the queue may be out of patience too; each runs for at most 9,000 seconds. Under
-    # `gittins` it need not wait for what runs to end, but for the shortest attempt.
-    pins = Policy().gittins.min_attempt if order is Order.GITTINS else timedelta(0)
+    # `gittins` it need not wait for what runs to end, but for the shortest attempt, once for each job that becomes the
+    # oldest beyond its patience: by its own patience, or since the one before it has ended.
+    pins = Policy().gittins.min_attempt * (1 + 2 * ahead) if order is Order.GITTINS else timedelta(0)
     assert sim.wait_of(name) <= PATIENCE + pins + timedelta(seconds=9_000) * (1 + ahead)
+
+
+@given(drawn=jobs)
+@settings(max_examples=40, deadline=None)
+def test_under_gittins_no_job_waits_longer_than_patience_and_the_work_of_those_before_it(drawn):
+    """Of jobs beyond their patience the oldest goes first in any case, so all in all they are served one by one."""
+    stream = [(pause % 600, count, work) for pause, count, work in drawn * 3]
+    sim = InstantSim(pools(), Policy(order=Order.GITTINS, patience=PATIENCE), restart=300)
+    sim.run(arrivals(stream, honest=False))
+    hour, before = Policy().gittins.min_attempt, timedelta(0)  # also between passes without an event
+    for job in sorted(sim.jobs.values(), key=lambda job: job.order):
+        waited = job.ended_at - job.entry_time - timedelta(seconds=job.at_work)
+        assert waited <= PATIENCE + before + 2 * hour
+        before += timedelta(seconds=job.at_work) + 2 * hour
 
 
 @given(drawn=jobs, width=st.integers(1, CAP))

@@ -15,7 +15,7 @@ from instant_sim import InstantSim
 from trainmaster.domain.document import value_of, written
 from trainmaster.domain.jobs.run_times import History, RestartCost
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy.settings import Gittins, Order, Policy
+from trainmaster.domain.policy.settings import Gittins, Order, Policy, Share
 from trainmaster.domain.records import Records
 from trainmaster.planner.forecast.forecast import estimate
 from trainmaster.planner.orders.gittins.order import GUARANTEED, PATIENT, PINNED, USUAL, GittinsRanking
@@ -153,6 +153,53 @@ def test_beyond_patience_a_job_goes_first_and_is_displaced_by_no_equal():
     assert level(at(4 * DAY), late, policy=policy) == PATIENT
     assert in_order(at(4 * DAY), late, fresh, policy=policy) == ["late", "fresh"]
     assert ranking(at(4 * DAY), late, policy=policy).strict(late)
+
+
+ONE_DAY = replace(POLICY, patience=timedelta(days=1))
+
+
+def first_of(*jobs, now=4 * DAY, **fields):
+    found = ranking(at(now), *jobs, **{"policy": ONE_DAY, "cap": 8, **fields})
+    return [job.name for job in jobs if found.rank(job)[1] == PATIENT]
+
+
+def waiting(*widths, **fields):
+    """Return jobs of these widths, each of which arrived a minute after the one before."""
+    return [a_job(f"j{n}", entry_time=at(60 * n), units={P5: w}, **fields) for n, w in enumerate(widths)]
+
+
+def test_jobs_beyond_patience_go_first_on_half_of_the_pool_in_order_of_arrival():
+    assert first_of(*waiting(2, 4, 2, 1)) == ["j0", "j2"]
+    aside = [put_aside(f"a{n}", entered=n, worked=2 * HOUR, units=2) for n in range(3)]
+    fresh = a_job("fresh", entry_time=at(4 * DAY - HOUR), units={P5: 1})
+    assert in_order(at(4 * DAY), *aside, fresh, policy=ONE_DAY, cap=8) == ["a0", "a1", "fresh", "a2"]
+
+
+def test_the_oldest_goes_first_however_wide_and_then_alone():
+    assert first_of(*waiting(8, 1, 1)) == ["j0"]
+
+
+def test_those_that_run_fill_the_half_and_are_not_displaced_by_younger_ones():
+    begun = [replace(running(f"r{n}", since=3 * DAY, units=2), entry_time=at(n)) for n in (1, 2)]
+    assert first_of(*begun, *waiting(2)[:1], now=4 * DAY) == ["r1", "r2", "j0"], "the oldest in any case"
+    later = [replace(job, entry_time=at(3)) for job in waiting(2)]
+    assert first_of(*begun, *later) == ["r1", "r2"]
+
+
+def test_the_oldest_beyond_patience_displaces_a_younger_one_whatever_restarts_have_cost():
+    records = learned(600, restarts=RestartCost(1e9, 1e9))
+    begun = replace(running("begun", since=3 * DAY, units=4), entry_time=at(1))
+    assert victims(at(4 * DAY), begun, *waiting(8), cap=8, policy=ONE_DAY, records=records) == ["begun"]
+
+
+def test_a_job_that_waits_for_a_limit_or_could_never_start_keeps_no_other_from_going_first():
+    shares = {"limited": Share(name="limited", max={P5: 1}), "other": Share(name="other")}
+    policy = replace(ONE_DAY, shares=shares)
+    limited, other = waiting(4, share="limited"), [replace(job, name="o") for job in waiting(4, share="other")]
+    assert first_of(*limited, *other, policy=policy) == ["j0", "o"]
+    assert first_of(*limited, *other) == ["j0"], "without limits the half is for all together"
+    wide = a_job("wide", entry_time=at(-60), units={P5: 9})
+    assert first_of(wide, *waiting(4)) == ["j0"]
 
 
 def test_free_units_are_held_for_a_patient_job_that_waits_only_for_a_pinned_attempt():

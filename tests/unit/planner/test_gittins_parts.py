@@ -18,6 +18,7 @@ from trainmaster.planner.orders.gittins.competition import Competitions
 from trainmaster.planner.orders.gittins.filling import server_filling
 from trainmaster.planner.orders.gittins.guaranteed_lane import WIDE, LaneCandidate, guaranteed
 from trainmaster.planner.orders.gittins.learned import LearnedLifetimes
+from trainmaster.planner.orders.gittins.patient_jobs import PatientJob, go_first
 
 seconds = st.floats(1.0, 1e7)
 widths = st.lists(st.integers(1, 64), max_size=12)
@@ -186,6 +187,27 @@ def test_wide_classes_remember_a_thousand_jobs_and_halve_then():
         sketch = sketch.counted(60)
     assert sketch.weights[20] == 1
     assert sketch.counted(60).weights == {20: 0.5, 3: (MAX_COUNTED - 1) / 2 + 1}
+
+
+# -- jobs beyond the patience ------------------------------------------------------------------------------------------
+
+
+drawn_patient = st.lists(st.tuples(st.integers(1, 64), st.booleans(), st.sampled_from("ab")), max_size=12)
+
+
+@given(drawn_patient, st.integers(1, 64))
+def test_the_oldest_beyond_patience_goes_first_and_others_only_as_far_as_they_fit(drawn, room):
+    jobs = [PatientJob(at(n), f"j{n}", width, runs, (share, "", "")) for n, (width, runs, share) in enumerate(drawn)]
+    first = list(go_first(jobs, room))
+    assert first[:1] == [job.name for job in jobs[:1]]
+    by_name = {job.name: job for job in jobs}
+    for share in "ab":
+        together = [by_name[name] for name in first if by_name[name].runs or by_name[name].limited[0] == share]
+        held = [job for job in together if job.runs]
+        assert len(held) < 2 or sum(job.width for job in held) <= room
+        waits = [job for job in together if not job.runs]
+        ahead = [job for job in together if waits and job <= waits[-1]]
+        assert len(ahead) < 2 or sum(job.width for job in ahead) <= room
 
 
 # -- the guaranteed lane ----------------------------------------------------------------------------------------------

@@ -21,13 +21,15 @@ from trainmaster.planner.orders.gittins.filling import server_filling
 from trainmaster.planner.orders.gittins.guaranteed_lane import LaneCandidate, guaranteed
 from trainmaster.planner.orders.gittins.learned import LearnedLifetimes, scale_of
 from trainmaster.planner.orders.gittins.lifetimes import Lifetimes, unknown
+from trainmaster.planner.orders.gittins.patient_jobs import PART, PatientJob, fits_when_empty, go_first
 from trainmaster.planner.orders.ranking import PreemptionRank, Ranking, SortKey, in_order
 from trainmaster.planner.orders.strategy import OrderStrategy
 
 RECHECK_INTERVAL = timedelta(hours=1)
 """The interval at which the order is computed again without any event, while jobs wait."""
 PINNED, PATIENT, GUARANTEED, USUAL = 3, 2, 1, 0
-"""Levels: an attempt younger than the shortest; beyond the patience; in the guaranteed lane; any other job."""
+"""Levels: an attempt younger than the shortest; beyond the patience, on its part of the pools; in the guaranteed lane;
+any other job."""
 
 
 class _Class(NamedTuple):
@@ -87,6 +89,7 @@ class _Standing(NamedTuple):
 class GittinsRanking(Ranking):
     """The ranking of `gittins`: priority, level, then the place in the order of the boosted times of arrival."""
 
+    _patient: frozenset[str] = frozenset()
     _lane: frozenset[str] = frozenset()
     _places: dict[str, PreemptionRank] = field(default_factory=dict)
     _classes: dict[str, _Class] = field(default_factory=dict)
@@ -191,17 +194,29 @@ class GittinsRanking(Ranking):
         expected = list(self._expected(jobs))
         horizons = self._horizons(expected)
         spent, ratio = self._budget_spent(), self.parameters.switch_ratio
-        now, patience = self.now, self.snapshot.policy.patience.total_seconds()
+        now, self._patient = self.now, (patient := self._patient_jobs(expected))
         self._lane = lane = self._guaranteed(each for each in expected if each.job.units or not spent)
         for job, kind, index, _ in expected:
             holds, key = job.units, (job.entry_time - now).total_seconds()
-            # Nearly all jobs hold nothing; the condition is that of `_level` for them.
-            level = self._level(job) if holds or lane else PATIENT if -key - job.at_work > patience else USUAL
+            level = self._level(job) if holds or lane or patient else USUAL  # nearly always, and much faster
             if level not in {PATIENT, GUARANTEED}:  # those are served in order of arrival
                 needed = work(index, kind.width, kind.capacity)
                 key -= boost(needed / ratio if holds else needed, horizons[kind.group, job.priority])
-            displaced = spent and not holds
+            displaced = spent and not holds and level != PATIENT
             yield _Standing(-job.priority, -level, displaced, key, job.name, kind.group, kind.width)
+
+    def _patient_jobs(self, expected: Iterable[_Expected]) -> frozenset[str]:
+        """Return the names of the jobs beyond the patience that go first, in each group of pools and priority."""
+        policy, pools = self.snapshot.policy, self.snapshot.pools
+        since, patience = self.now - policy.patience, policy.patience.total_seconds()
+        caps = {name: 0 if pool.draining else pool.cap for name, pool in pools.items()}
+        by_place: dict[tuple[str, int], list[PatientJob]] = {}
+        for job, kind, _, _ in expected:
+            if job.entry_time < since and self._wait(job) > patience and (job.units or fits_when_empty(job, caps)):
+                by_place.setdefault((kind.group, job.priority), []).append(PatientJob.of(job, kind.width, policy))
+        return frozenset(
+            name for (group, _), jobs in by_place.items() for name in go_first(jobs, PART * self._capacity(group))
+        )
 
     def _guaranteed(self, expected: Iterable[_Expected]) -> frozenset[str]:
         """Return the names of the jobs in the guaranteed lane of each group of pools.
@@ -284,7 +299,7 @@ class GittinsRanking(Ranking):
         began = None if attempt is None or not job.units else attempt.started_at or self.now
         if pins and began is not None and self.now < began + self.parameters.min_attempt:
             return PINNED
-        if self._wait(job) > self.snapshot.policy.patience.total_seconds():
+        if job.name in self._patient:
             return PATIENT
         return GUARANTEED if job.name in self._lane else USUAL
 
