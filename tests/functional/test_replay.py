@@ -71,6 +71,8 @@ class Knowing(History):
 
 ENDS_TOGETHER = ((1, 1), (16, 1), (17, 1), (17, 7), (18, 1))
 """Seconds and GPUs: the last may not start in the gap that the first leaves, if the fourth is not to wait for it."""
+PASSED_BY_EASY = ((1, 2), (1, 7), (1, 8), (3, 1))
+"""The last delays the third, for which EASY reserves nothing."""
 
 
 def knowing(jobs):
@@ -89,9 +91,10 @@ def knowing(jobs):
 @settings(deadline=None)
 @given(jobs=traces(shortest=1))
 @example(jobs=[TraceJob("", 0, seconds, gpus, "default", seconds) for seconds, gpus in ENDS_TOGETHER])
-def test_the_shipped_backfill_with_exact_estimates_is_easy_job_by_job(jobs):
+@example(jobs=[TraceJob("", 0, seconds, gpus) for seconds, gpus in PASSED_BY_EASY])
+def test_the_shipped_backfill_with_one_reservation_and_exact_estimates_is_easy_job_by_job(jobs):
     jobs = [replace(each, max_runtime=each.duration) for each in jobs]
-    terms = ReplaySettings(cap=CAP, policy=Policy(order=Order.BACKFILL))
+    terms = ReplaySettings(cap=CAP, policy=Policy(order=Order.BACKFILL, reservations=1))
     results = Replay(jobs, terms, make_store=knowing(jobs)).run()
     assert results == run_reference("baseline-easy", jobs, CAP)
 
@@ -152,6 +155,31 @@ def test_all_that_happens_in_one_instant_is_one_pass():
     )
     replay.run()
     assert replay.passes == 3  # 10 s: two arrive; 15 s: two end and one arrives; 20 s: one ends
+
+
+class EveryPass(Replay):
+    """A replay that skips no pass."""
+
+    def may_act(self):
+        return True
+
+
+@pytest.mark.parametrize("order", [order for order in Order if not order.preempts_equals])
+@settings(deadline=None, max_examples=20)
+@given(jobs=days())
+def test_passes_that_are_skipped_would_have_changed_nothing(order, jobs):
+    terms = ReplaySettings(cap=CAP, policy=Policy(order=order))
+    assert Replay(jobs, terms).run() == EveryPass(jobs, terms).run()
+
+
+def test_no_pass_is_made_for_a_job_that_arrives_while_the_pool_is_full():
+    jobs, terms = [job(0, 100, CAP), job(10, 5, 1), job(20, 5, 1)], ReplaySettings(cap=CAP, policy=Policy())
+    made = {}
+    for kind in (Replay, EveryPass):
+        replay = kind(jobs, terms)
+        replay.run()
+        made[kind] = replay.passes
+    assert made[Replay] == made[EveryPass] - 2
 
 
 def test_a_job_that_the_pool_cannot_hold_is_refused_at_the_door():

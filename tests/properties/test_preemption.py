@@ -15,7 +15,6 @@ from trainmaster.domain.capacity.units import covers, total
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
-from trainmaster.domain.jobs.run_time_classes import types_of
 from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.policy.settings import Policy, Preemption, PreemptionOverrides
 from trainmaster.domain.records import Records
@@ -67,7 +66,7 @@ def active_jobs(draw, name):
 @st.composite
 def snapshots(draw, most=8):
     active = [draw(active_jobs(f"a{i}")) for i in range(draw(st.integers(most // 2, most)))]
-    startups = {types_of(job): float(draw(st.integers(0, 300))) for job in active if draw(st.booleans())}
+    startups = {job.demand.types: float(draw(st.integers(0, 300))) for job in active if draw(st.booleans())}
     policy = Policy(preemption=draw(rules))
     snapshot = a_snapshot(pools=[a_pool(name, 100) for name in POOLS], active=active, policy=policy)
     return replace(snapshot, records=Records(history=History(startups=startups)))

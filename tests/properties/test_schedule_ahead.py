@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from builders import G5, NOW, P5, a_demand, a_job, a_pool, a_running_job, at
 from trainmaster.domain.capacity.units import total
 from trainmaster.domain.elastic.sizes import Elastic
-from trainmaster.domain.jobs.run_time_classes import kinds_of
 from trainmaster.domain.jobs.run_times import History, Sketch, bucket_of
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Order, Policy
@@ -57,7 +56,7 @@ def queues(draw):
     used = total(job.units for job in active)
     pools = {name: a_pool(name, used.get(name, 0) + draw(st.integers(0, 4))) for name in TYPES}
     weights = {bucket_of(3600 * each): 10.0 for each in draw(st.lists(st.integers(1, 20), max_size=3))}
-    history = History({kind: Sketch(weights) for kind in kinds_of(a_job())}) if weights else History()
+    history = History({kind: Sketch(weights) for kind in a_job().run_time_classes}) if weights else History()
     return Snapshot(
         pass_number=1,
         pools=pools,

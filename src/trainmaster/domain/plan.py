@@ -65,6 +65,14 @@ class Snapshot:
     catalogue: Catalogue = field(default_factory=Catalogue)
     cursors: Cursors = field(default_factory=Cursors)
     unreadable: tuple[str, ...] = ()
+    _special: list[tuple[Job, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def special(self) -> tuple[Job, ...]:
+        """The waiting jobs that are not `plain`, found at first use: stages look at these alone of a deep queue."""
+        if not self._special:
+            self._special.append(tuple([job for job in self.waiting if not job.plain]))
+        return self._special[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,7 @@ def retries_capacity(job: Job) -> bool:
 
 def awakened(snapshot: Snapshot, now: datetime) -> Snapshot:
     """Return the snapshot without the back-off of jobs in whose pools units became free since their last start."""
-    # Inline for speed: it runs for every job of a deep queue, and nearly none backs off.
-    if not [job for job in snapshot.waiting if job.retry_at is not None and job.retry_at > now]:
+    if not any(backing_off(job, now) for job in snapshot.special):
         return snapshot
     freed = {name: at for name in snapshot.pools if (at := _freed_at(snapshot, name)) is not None}
     waiting = tuple(_awakened(job, freed) if awaits_capacity(job, now) else job for job in snapshot.waiting)

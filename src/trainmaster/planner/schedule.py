@@ -30,6 +30,9 @@ from trainmaster.planner.state import PlanState
 if TYPE_CHECKING:
     from random import Random
 
+_new_tuple = tuple.__new__
+"""Makes a named tuple without its constructor, which takes longer than all else that a job of a deep queue costs."""
+
 
 def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:
     """Return what starts, what is preempted or resized, and why the other jobs wait.
@@ -76,8 +79,7 @@ class _Planning:
 
     def restore_holds(self) -> None:
         """Keep what earlier passes freed for waiting jobs."""
-        # Nearly no job has a hold, and a deep queue has many jobs, so only those with one are sorted.
-        for job in in_order(job for job in self.snapshot.waiting if job.reservation is not None):
+        for job in in_order(job for job in self.snapshot.special if job.reservation is not None):
             if (hold := self.state.active_hold(job)) is not None and not backing_off(job, self.now):
                 self.state.restore_reservation(job, hold)
 
@@ -104,12 +106,12 @@ class _Planning:
         cache, common_rank, claims = self.cache, self.state.ranking.common_rank, self.state.ledger.claims
         key_of, known, waits = cache.key, cache.reason, self.builder.decisions.append
         for job in jobs:
-            if job.name in claims:
+            if claims and job.name in claims:
                 # The decision about this job may release units to jobs that would not fit before.
                 cache.clear()
             key = key_of(job, common_rank(job))
             if (reason := known(key)) is not None:
-                waits(Wait(job, reason))
+                waits(_new_tuple(Wait, (job, reason)))
             else:
                 self._decide_one(job, key)
 

@@ -133,15 +133,25 @@ def _runs_of_ended(context: ManagerContext, job: Job) -> Runs | None:
 
 
 def for_each_job(
-    context: ManagerContext, jobs: tuple[Job, ...], step: Callable[[ManagerContext, Job], Job]
+    context: ManagerContext,
+    jobs: tuple[Job, ...],
+    step: Callable[[ManagerContext, Job], Job],
+    *,
+    which: Callable[[Job], bool] = lambda _: True,
 ) -> tuple[Job, ...]:
     """Take a step for each job and return the jobs as stored then; a failed step leaves its job to the next pass.
+
+    Args:
+        context: the manager's dependencies.
+        jobs: the jobs.
+        step: returns a job as stored then.
+        which: returns False for a job that the step would leave as it is.
 
     Throttling by the store ends the round, since further calls would prolong it; a verb of SageMaker that is throttled
     fails without a call from then on (`service.throttling`). Raises `Fenced`.
     """
     result = list(jobs)
-    for index, job in enumerate(jobs):
+    for index, job in [(index, job) for index, job in enumerate(jobs) if which(job)]:
         try:
             result[index] = step(context, job)
         except VerbThrottled as error:

@@ -48,7 +48,7 @@ def reconcile(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Sna
     snapshot = snapshot if pools is snapshot.pools else replace(snapshot, pools=pools)
     if tick:
         snapshot = replace(snapshot, external=find_external_jobs(context, snapshot))
-    snapshot = _with_jobs(snapshot, for_each_job(context, snapshot.active, resume))
+    snapshot = _with_jobs(snapshot, for_each_job(context, snapshot.active, resume, which=_is_under_way))
     if tick:
         snapshot = _with_jobs(snapshot, update_reclaim_times(context, snapshot))
         snapshot = _with_jobs(snapshot, poll_due_jobs(context, snapshot.active))
@@ -112,6 +112,12 @@ def poll_due_jobs(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job
     training_jobs = sum(len(attempt.training_job_names) for attempt in attempts if attempt is not None)
     rounds = max(1, training_jobs // MAX_CHECKS)
     return for_each_job(context, active, lambda c, job: _poll(c, job) if _is_due(job, now, rounds) else job)
+
+
+def _is_under_way(job: Job) -> bool:
+    """Return False for a job for which `resume` has nothing to do, as for nearly all."""
+    attempt = job.attempt
+    return job.elastic is not None or attempt is None or not attempt.launched or attempt.stop_asked_at is not None
 
 
 def resume(context: ManagerContext, job: Job, *, retry: bool = True) -> Job:

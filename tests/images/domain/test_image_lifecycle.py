@@ -10,7 +10,6 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.domain.jobs.run_time_classes import kinds_of
 from trainmaster.domain.jobs.run_times import MAX_KINDS, MAX_OTHER_KINDS, History
 from trainmaster.domain.jobs.work import OTHER_KINDS
 from trainmaster.domain.policy.settings import FailureClass, Policy
@@ -152,7 +151,7 @@ def test_image_jobs_teach_nothing_about_training_jobs_and_push_none_of_them_out(
     assert [kind for kind in history.kinds if not kind.startswith(OTHER_KINDS)] == before
     assert len(history.kinds) == len(before) + MAX_OTHER_KINDS
     assert history.run_time(an_image_job(endpoint="new"), 0.0, 0.5) <= 43
-    assert set(kinds_of(an_image_job())).isdisjoint(kinds_of(b.a_job()))
+    assert set(an_image_job().run_time_classes).isdisjoint(b.a_job().run_time_classes)
 
 
 def test_a_budget_that_is_spent_by_training_jobs_is_not_used_by_image_jobs():

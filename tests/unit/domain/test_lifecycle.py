@@ -47,6 +47,19 @@ def test_every_state_is_in_the_table_and_ended_states_are_final():
     assert all(not TRANSITIONS[state] for state in ENDED)
 
 
+def test_a_changed_job_equals_a_replaced_one_and_keeps_no_cached_property():
+    job = a_running_job("job")
+    assert (job.order, job.lane) == (job.order, job.lane)
+    changed = job.changed(priority=5, share="other")
+    assert changed == replace(job, priority=5, share="other")
+    assert (changed.order[0], changed.lane) == (-5, replace(job, share="other").lane)
+
+
+def test_a_job_has_no_fields_of_other_names():
+    with pytest.raises(TypeError, match="a job has no colour, weight"):
+        a_job("job").changed(weight=1, colour="red", priority=2)
+
+
 def test_a_completed_job_ends_and_holds_nothing():
     job = seen(a_running_job(), Status.COMPLETED)
     assert (job.state, job.units, job.attempt.outcome, job.failure) == (JobState.COMPLETED, {}, Outcome.COMPLETED, None)

@@ -6,14 +6,14 @@ import pytest
 
 from builders import P5, a_job, a_pool, a_preempting_job, a_running_job, pools_of
 from trainmaster.domain.capacity.catalogue import Catalogue
-from trainmaster.domain.capacity.read_limits import FIRST, SPARE, read_limit_for_query
+from trainmaster.domain.capacity.read_limits import FIRST, SPARE, ReadLimits
 
 CAP = 80
 
 
 def wanted(*active, external=0, priority=0):
     head = a_job("head", units={P5: 1}, priority=priority)
-    return read_limit_for_query(head, pools_of(a_pool(P5, CAP)), active, {P5: external}, Catalogue())
+    return ReadLimits(pools_of(a_pool(P5, CAP)), active, {P5: external}, Catalogue()).for_query(head)
 
 
 def running(count, **fields):

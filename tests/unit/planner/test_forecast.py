@@ -15,7 +15,6 @@ from planner_sim import PlannerSim
 from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.jobs import lifecycle
-from trainmaster.domain.jobs.run_time_classes import kinds_of
 from trainmaster.domain.jobs.run_times import History, Sketch, bucket_of
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Budget, Lending, Order, Policy, Preemption, Share
@@ -57,7 +56,7 @@ def learned(*hours, job=None):
     weights = {}
     for each in hours:
         weights[bucket_of(each * 3600)] = weights.get(bucket_of(each * 3600), 0.0) + 20.0
-    return Records(History({kind: Sketch(weights) for kind in kinds_of(job or a_job())}))
+    return Records(History({kind: Sketch(weights) for kind in (job or a_job()).run_time_classes}))
 
 
 class TestTheUsualCourse:

@@ -11,7 +11,6 @@ import pytest
 from builders import G5, NOW, P5, a_job, a_pool, a_running_job, at, pools_of
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand
-from trainmaster.domain.jobs.run_time_classes import kinds_of
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Expansion, Policy
 from trainmaster.planner.forecast.forecast import estimate, forecast
@@ -69,5 +68,5 @@ def test_two_that_share_a_pool_that_there_is_not_yet_are_told_together(made):
 
 def test_what_is_learned_of_such_jobs_outlives_the_pools():
     job = asking("a", alternatives=({P4: 1},))
-    assert kinds_of(job) == kinds_of(replace(job, demand=replace(job.demand, alternatives=({P5: 1},))))
-    assert kinds_of(job) != kinds_of(asking("b", HUGE))
+    assert job.run_time_classes == replace(job, demand=replace(job.demand, alternatives=({P5: 1},))).run_time_classes
+    assert job.run_time_classes != asking("b", HUGE).run_time_classes

@@ -64,7 +64,7 @@ from trainmaster.domain.access.audit_listing import AuditFilter, AuditPage
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob, Origin, external_units
 from trainmaster.domain.capacity.pool_history import PoolEvent
-from trainmaster.domain.capacity.read_limits import first_guess, first_of, read_limit_for_pass, read_limit_for_query
+from trainmaster.domain.capacity.read_limits import ReadLimits, first_guess, first_of
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, Paused, Throttled, Unavailable
@@ -401,17 +401,18 @@ class DynamoStore:
         active = list(readable_jobs(_beginning(rows, ACTIVE_ROWS), report))
         services = self._discover()
         guess = first_guess(services.of(active), active, settings.policy.order) if deciding else first_of
-        wanted = partial(read_limit_for_pass, order=settings.policy.order) if deciding else read_limit_for_query
         lanes = read_heads(self._table, guess, consistent=deciding, report=report)
         first = {lane.key: lane.jobs[0] for lane in lanes}
         # All jobs of a lane need the same pools, which its key names.
         asking = [job for job in first.values() if job.work is not None]
         pools = {**settings.pools, **services.of([*active, *asking])}
+        limits, order = ReadLimits(pools, active, external, catalogue), settings.policy.order
+        wanted = partial(limits.for_pass, order=order) if deciding else limits.for_query
         lanes = resize_heads(
             self._table,
             lanes,
             lambda lane: first_of(lane, sparing=deciding),
-            lambda lane: wanted(first[lane.key], pools, active, external, catalogue),
+            lambda lane: wanted(first[lane.key]),
             consistent=deciding,
         )
         waiting = [job for lane in lanes for job in lane.jobs]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resolve import Offers, resolved
-from trainmaster.domain.capacity.units import Pool, Units, is_service_pool
+from trainmaster.domain.capacity.units import Pool, Units, is_service_pool, total
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.lane import lane_parts
 from trainmaster.domain.jobs.work import Work
@@ -43,7 +44,7 @@ def first_of(lane: str, *, sparing: bool = False) -> int:
 def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) -> Callable[[str], int]:
     """Return a function that guesses, from a lane's name, how many of its jobs a pass will need.
 
-    The guess avoids reading lanes twice; `read_limit_for_pass` decides.
+    The guess avoids reading lanes twice; `ReadLimits` decides.
 
     Args:
         pools: the known pools.
@@ -73,39 +74,60 @@ def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) 
     return first
 
 
-def read_limit_for_pass(  # noqa: PLR0913 -- a snapshot's parts, which is not made yet
-    head: Job, pools: Mapping[str, Pool], active: Sequence[Job], external: Units, catalogue: Catalogue, *, order: Order
-) -> int:
-    """Return how many jobs of a lane a pass reads: as `read_limit_for_query`, but few of a full service's."""
-    if head.work is not None and _is_full(order, head, head.work, pools, active):
-        return FIRST_OF_FULL
-    return read_limit_for_query(head, pools, active, external, catalogue)
+@dataclass(slots=True)
+class ReadLimits:
+    """The numbers of jobs that are worth reading of the lanes of a snapshot, which is not made yet.
 
-
-def read_limit_for_query(
-    head: Job, pools: Mapping[str, Pool], active: Iterable[Job], external: Units, catalogue: Catalogue
-) -> int:
-    """Return how many jobs of a lane are worth reading, given its first one.
-
-    Every job takes at least one unit, so no more can start than there are units that are free, about to become free, or
-    held by jobs of lower priority, in the pools that the lane's jobs can run in.
-
-    Units that jobs of equal priority might give up, by the queue's order or to a share that owns them, are not counted.
-    The first jobs of such a lane are read and may preempt; the units being freed for them count in the next pass, which
-    then reads further. Counting them would make every pass under `gittins` read all lanes as deep as the pools are
-    large.
+    Attributes:
+        pools: the known pools.
+        active: the jobs that hold units of them.
+        external: units that others hold.
+        catalogue: the known instance types.
     """
-    names = resolved(head.demand, Offers(pools, catalogue)).pools
-    within_reach = {name: pools[name].cap - external.get(name, 0) for name in names if name in pools}
-    for job in active:
-        if not (job.stopping or (job.priority < head.priority and job.preemptible)):
-            for name, count in job.units.items():
-                if name in within_reach:
-                    within_reach[name] -= count
-    # The jobs of a service's lane all ask for at least half as much as the largest of them.
-    smallest = 1 if head.work is None else _smallest_demand(head.work)
-    could_start = -(-sum(max(0, units) for units in within_reach.values()) // smallest)
-    return max(FIRST if head.work is None else FIRST_OF_SERVICE, min(MAX_JOBS_READ, could_start + SPARE))
+
+    pools: Mapping[str, Pool]
+    active: Sequence[Job]
+    external: Units
+    catalogue: Catalogue
+    _offers: Offers | None = None
+    _held: dict[int, dict[str, int]] = field(default_factory=dict)
+
+    def for_pass(self, head: Job, order: Order) -> int:
+        """Return the same as `for_query`, but few jobs of a full service's lane."""
+        if head.work is not None and _is_full(order, head, head.work, self.pools, self.active):
+            return FIRST_OF_FULL
+        return self.for_query(head)
+
+    def for_query(self, head: Job) -> int:
+        """Return how many jobs of a lane are worth reading, given its first one.
+
+        Every job takes at least one unit, so no more can start than there are units that are free, about to become
+        free, or held by jobs of lower priority, in the pools that the lane's jobs can run in.
+
+        Units that jobs of equal priority might give up, by the queue's order or to a share that owns them, are not
+        counted. The first jobs of such a lane are read and may preempt; the units being freed for them count in the
+        next pass, which then reads further. Counting them would make every pass under `gittins` read all lanes as deep
+        as the pools are large.
+        """
+        self._offers = self._offers or Offers(self.pools, self.catalogue)
+        held = self._held_against(head.priority)
+        within_reach = (
+            max(0, self.pools[name].cap - self.external.get(name, 0) - held.get(name, 0))
+            for name in resolved(head.demand, self._offers).pools
+            if name in self.pools
+        )
+        # The jobs of a service's lane all ask for at least half as much as the largest of them.
+        smallest = 1 if head.work is None else _smallest_demand(head.work)
+        could_start = -(-sum(within_reach) // smallest)
+        return max(FIRST if head.work is None else FIRST_OF_SERVICE, min(MAX_JOBS_READ, could_start + SPARE))
+
+    def _held_against(self, priority: int) -> dict[str, int]:
+        """Return the units that jobs of a priority cannot get, by pool; added up once for each priority."""
+        found = self._held.get(priority)
+        if found is None:
+            stay = (job for job in self.active if not (job.stopping or (job.priority < priority and job.preemptible)))
+            found = self._held[priority] = total(job.units for job in stay)
+        return found
 
 
 def _is_full(order: Order, head: Job, work: Work, pools: Mapping[str, Pool], active: Iterable[Job]) -> bool:

@@ -80,10 +80,8 @@ def resolve(snapshot: Snapshot) -> Snapshot:
     Demands for services are cut to what these take, and to what their shares may have of that, so that a larger job
     starts when nothing else runs there.
     """
-    # Inline for speed: it runs for every job of a deep queue.
-    if not [
-        job for job in (*snapshot.active, *snapshot.waiting) if job.demand.resources is not None or job.work is not None
-    ]:
+    jobs = (*snapshot.active, *snapshot.special)
+    if not any(job.demand.resources is not None or job.work is not None for job in jobs):
         return snapshot
     offers, known = Offers(snapshot.pools, snapshot.catalogue), dict[Hashable, Demand]()
     rules = _Rules(Entitlements(snapshot.policy, snapshot.pools, snapshot.external)) if snapshot.policy.shares else None

@@ -121,8 +121,11 @@ def _left_by_base(before: Attempt, after: Job) -> WarmPool | None:
 
 def counting(warm: Iterable[WarmPool], active: Iterable[Job]) -> tuple[WarmPool, ...]:
     """Return the warm pools whose units count beside those of jobs: all except those that an active attempt uses."""
+    pools = tuple(warm)
+    if not pools:
+        return pools
     running = {job.attempt.training_job_name for job in active if job.attempt is not None}
-    return tuple(pool for pool in warm if pool.used_by not in running)
+    return tuple(pool for pool in pools if pool.used_by not in running)
 
 
 def _part(request: Object, key: str) -> Object:

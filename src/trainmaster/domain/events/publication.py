@@ -40,6 +40,11 @@ class Publication:
         """True if there is a subscription."""
         return bool(self.events) or self.notifies
 
+    @property
+    def may_tell_feasibility(self) -> bool:
+        """True unless `tells_feasibility` is False for every job."""
+        return self.notifies or not self.events.isdisjoint((EventType.INFEASIBLE, EventType.FEASIBLE))
+
     def tells_feasibility(self, job: Job) -> bool:
         """Return whether it is published that no pool can hold the job, or that one can again."""
         told = not self.events.isdisjoint((EventType.INFEASIBLE, EventType.FEASIBLE))

@@ -16,7 +16,7 @@ from typing import TypeVar
 from trainmaster.domain.elastic.scaling import ENOUGH_JOBS, LINEAR, KindCurve, ScalingCurve, fit, mixed
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import ENDED, Job
-from trainmaster.domain.jobs.run_time_classes import ALL, kinds_of, types_of
+from trainmaster.domain.jobs.run_time_classes import ALL
 from trainmaster.domain.jobs.work import OTHER_KINDS, Work
 
 FIRST_EDGE = 30.0
@@ -83,11 +83,6 @@ def bucket_of(seconds: float) -> int:
     if seconds <= FIRST_EDGE:
         return 0
     return min(BUCKETS - 1, 1 + math.floor(PER_OCTAVE * math.log2(seconds / FIRST_EDGE)))
-
-
-def edges_of(bucket: int) -> tuple[float, float]:
-    """Return the shortest and longest run time of a bucket, in seconds."""
-    return EDGES[bucket], EDGES[bucket + 1]
 
 
 EDGES = (0.0, *(FIRST_EDGE * 2 ** (bucket / PER_OCTAVE) for bucket in range(BUCKETS)))
@@ -174,7 +169,7 @@ class History:
         if not self.curves:
             return KindCurve()
         parts, trust, jobs = list[tuple[float, ScalingCurve]](), 1.0, 0.0
-        for kind in kinds_of(job):
+        for kind in job.run_time_classes:
             if (known := self.curves.get(kind)) is not None:
                 own = trust * (1.0 if kind in _WIDEST else known.jobs / (known.jobs + ENOUGH_JOBS))
                 parts.append((own, known.curve))
@@ -189,7 +184,7 @@ class History:
         """
         if job.work is not None:
             return self._time_of_work(job, job.work, elapsed, quantile)
-        return self._time(kinds_of(job), elapsed, quantile)
+        return self._time(job.run_time_classes, elapsed, quantile)
 
     def _time_of_work(self, job: Job, work: Work, elapsed: float, quantile: float) -> float:
         """Return the same for another kind of job: its classes remember the time of a job of standard length."""
@@ -219,15 +214,16 @@ class History:
 
     def startup(self, job: Job) -> float:
         """Return the expected start-up time of the job in seconds; 0 if unknown."""
-        return self.startups.get(types_of(job), 0.0)
+        return self.startups.get(job.demand.types, 0.0)
 
     def _mixture(self, kinds: tuple[str, ...], elapsed: float, first: int) -> tuple[_Parts, float]:
         """Return the weights beyond `elapsed` and their sum; wider classes count less the more the narrow ones hold."""
         parts: _Parts = []
-        trust = 1.0
-        share = _part_beyond(first, elapsed)
+        trust, after = 1.0, first + 1
+        lower, upper = EDGES[first], EDGES[after]
+        share = min(max((upper - elapsed) / (upper - lower), 0.0), 1.0)
         for tail, enough in self._tails.get(kinds) or self._tails_of(kinds):
-            beyond = tail[first + 1]
+            beyond = tail[after]
             total = beyond + share * (tail[first] - beyond)
             if total > 0:
                 own = trust * (total / (total + enough))
@@ -248,7 +244,7 @@ class History:
         if job.work is not None:
             seconds /= job.work.length(given_units(job))
         kinds = dict(self.kinds)
-        narrowest, *wider = kinds_of(job)
+        narrowest, *wider = job.run_time_classes
         kinds[narrowest] = kinds.pop(narrowest, _EMPTY).after(seconds)
         for kind in wider:
             kinds[kind] = kinds.pop(kind, _EMPTY).counted(seconds)
@@ -258,7 +254,7 @@ class History:
         if job.state not in ENDED or len(job.speeds.of_sizes) < 2:
             return self.curves
         curve, curves = self.curve(job), dict(self.curves)
-        for kind in kinds_of(job):
+        for kind in job.run_time_classes:
             curves[kind] = curves.pop(kind, KindCurve()).after(curve)
         return _kept(curves)
 
@@ -279,7 +275,7 @@ class History:
         if attempt is None or attempt.started_at is None or attempt.outcome is Outcome.RETURNED or job.work:
             return self.startups
         took = (attempt.started_at - attempt.created_at).total_seconds()
-        key = types_of(job)
+        key = job.demand.types
         before = self.startups.get(key, took)
         startups = {**self.startups, key: before + (took - before) * _SMOOTHING}
         return dict(list(startups.items())[-MAX_KINDS:])
@@ -294,13 +290,8 @@ _Asked = tuple[tuple[str, ...], float]
 _Tails = list[tuple[list[float], float]]
 """Tails of the known classes, and the weight at which each counts as much as all wider ones."""
 _Parts = list[tuple[float, list[float]]]
-"""Classes that count: the factor of their weights, and their tails."""
-
-
-def _part_beyond(bucket: int, elapsed: float) -> float:
-    """Return the part of a bucket beyond `elapsed`, which lies in it."""
-    lower, upper = edges_of(bucket)
-    return min(max((upper - elapsed) / (upper - lower), 0.0), 1.0)
+"""Classes that count: the factor of their weights, and their tails; at most three, which is all that a job has."""
+_NO_PARTS: _Parts = [(0.0, [0.0] * (BUCKETS + 1))] * 3
 
 
 def _bucket_at(parts: _Parts, left: float, first: int, given: float) -> tuple[int, float, float]:
@@ -309,11 +300,12 @@ def _bucket_at(parts: _Parts, left: float, first: int, given: float) -> tuple[in
     `given`: the weight from `first` on.
     """
     last, before, after = BUCKETS - 1, given, 0.0
+    # Without a loop over the classes the search takes half as long.
+    (one, own), (two, wider), (three, widest) = (*parts, *_NO_PARTS[len(parts) :])
     while first < last:
         middle = (first + last) // 2
-        weight = 0.0
-        for factor, tail in parts:
-            weight += factor * tail[middle + 1]
+        at = middle + 1
+        weight = one * own[at] + two * wider[at] + three * widest[at]
         if weight <= left:
             last, after = middle, weight
         else:

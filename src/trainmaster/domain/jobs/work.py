@@ -109,7 +109,10 @@ class Work(ABC):
     @property
     @abstractmethod
     def run_time_classes(self) -> tuple[str, ...]:
-        """Classes for learned run times, narrowest first; each begins with `OTHER_KINDS`, the last holds all."""
+        """Classes for learned run times, narrowest first, at most three.
+
+        Each begins with `OTHER_KINDS`, and the last holds all.
+        """
 
     @abstractmethod
     def demand(self, cap: int | None = None) -> Demand:

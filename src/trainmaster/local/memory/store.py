@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from itertools import islice, takewhile
 
 from trainmaster.domain.access.audit import AuditEntry
@@ -23,7 +22,7 @@ from trainmaster.domain.access.audit_listing import (
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob, external_units
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
-from trainmaster.domain.capacity.read_limits import first_of, read_limit_for_pass, read_limit_for_query
+from trainmaster.domain.capacity.read_limits import ReadLimits, first_of
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
 from trainmaster.domain.document import Document
@@ -160,6 +159,11 @@ class MemoryStore:
         """Return whether the manager is paused; see `ports.Store`."""
         return self.pause() is not None
 
+    def held_units(self, pool: str) -> int:
+        """Return the units of a pool that active jobs hold."""
+        with self._lock:
+            return sum(self._table.jobs[name].units.get(pool, 0) for name in self._table.active)
+
     def _read(self, *, sparing: bool) -> Snapshot:
         with self._lock:
             table = self._table
@@ -170,13 +174,12 @@ class MemoryStore:
             pools = {**settings.pools, **self._discover().of((*active, *asking))}
             heads: list[QueuePlace] = []
             cut: set[str] = set()
+            limits = ReadLimits(pools, active, external, table.catalogue)
             for lane, places in table.lanes.items():
                 wanted = first_of(lane, sparing=sparing)
                 if len(places) > wanted:
-                    deeper = (
-                        partial(read_limit_for_pass, order=settings.policy.order) if sparing else read_limit_for_query
-                    )
-                    wanted = deeper(table.jobs[places.first(1)[0][2]], pools, active, external, table.catalogue)
+                    head = table.jobs[places.first(1)[0][2]]
+                    wanted = limits.for_pass(head, settings.policy.order) if sparing else limits.for_query(head)
                 heads += places.first(wanted)
                 if len(places) > wanted:
                     cut.add(lane)

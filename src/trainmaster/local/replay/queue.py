@@ -74,6 +74,7 @@ class Replay(VirtualQueue):
         make_store: Callable[..., MemoryStore] = MemoryStore,
     ) -> None:
         self._jobs = jobs
+        self._policy = settings.policy
         self._on_progress = on_progress
         self._default_max_runtime = default_max_runtime(jobs)
         self._pools = {POOL: Pool(POOL, settings.cap)}
@@ -123,6 +124,12 @@ class Replay(VirtualQueue):
             self.store.submit(admit_job(request, job, self._default_max_runtime, self._pools, time), request)
             self._arrived += 1
         return self._arrived > first
+
+    def may_act(self) -> bool:
+        """Return False while the pool is full, unless equals preempt each other: all jobs of a trace are equals."""
+        if self._policy.order.preempts_equals:
+            return True
+        return self.store.held_units(POOL) < self._pools[POOL].cap
 
     def label_of(self, job_name: str) -> str:
         """Return the name of a job in the trace."""

@@ -2,7 +2,7 @@
 
 SageMaker is simulated, the launcher is the shipped one. One pass runs at each instant with arrivals or ends. Since AWS
 has a tick each minute, a pass also runs at the first whole minute at or after the time at which the plan can change by
-itself.
+itself. Passes that certainly change nothing are skipped.
 """
 
 from __future__ import annotations
@@ -88,6 +88,10 @@ class VirtualQueue(ABC):
     def admit_due(self, time: datetime) -> bool:
         """Process the arrivals that are due; return whether there were any."""
 
+    def may_act(self) -> bool:
+        """Return False if it is certain that no pass changes anything before capacity is freed."""
+        return True
+
     def attempts_of(self, job: Job) -> list[Attempt]:
         """Return all attempts of a job, oldest first, also those that the queue has replaced by totals."""
         known = self._earlier_attempts.get(job.name, {}) | {attempt.number: attempt for attempt in job.attempts}
@@ -112,8 +116,10 @@ class VirtualQueue(ABC):
         # Ends precede arrivals: a job that arrives when capacity is freed may use it.
         freed = self._observe_changes()
         arrived = self.admit_due(time)
-        if freed or due or arrived:
+        if freed or ((due or arrived) and self.may_act()):
             self._run_passes(time)
+        elif due:
+            self._next_wake = None
         self._count_ended()
 
     def label_of(self, job_name: str) -> str:

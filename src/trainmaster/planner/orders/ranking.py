@@ -51,10 +51,10 @@ class Ranking:
         return (job.priority,)
 
     def in_order(self, jobs: Iterable[Job]) -> list[Job]:
-        """Return the jobs in the order in which they are considered; the name makes it total."""
+        """Return waiting jobs of the snapshot in the order in which they are considered; the name makes it total."""
         ordered = in_order(jobs)
         # Jobs out of patience entered first, so only near deadlines change the order of entry.
-        if all(job.deadline is None or self._urgency(job) == NOT_URGENT for job in ordered):
+        if all(job.deadline is None or self._urgency(job) == NOT_URGENT for job in self.snapshot.special):
             return ordered
         return sorted(ordered, key=self.sort_key)
 
@@ -77,10 +77,11 @@ class Ranking:
 
     def _change_times(self) -> Iterator[datetime]:
         patience, history = self.snapshot.policy.patience, self.snapshot.records.history
-        entered = [job.entry_time for job in self.snapshot.waiting if self.now - job.entry_time < patience]
+        since = self.now - patience
+        entered = [at for job in self.snapshot.waiting if (at := job.entry_time) > since]
         if entered:
             yield min(entered) + patience
-        for job in self.snapshot.waiting:
+        for job in self.snapshot.special:
             if job.deadline is not None and (urgent := urgent_from(job, history)) is not None:
                 yield urgent
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.jobs.run_time_classes import kinds_of
 from trainmaster.domain.jobs.work import Work
 from trainmaster.domain.plan import Snapshot
 
@@ -63,8 +63,9 @@ class ExpectedEnds:
     def overdue_holder(self, pool: str) -> str | None:
         """Return the first job on the pool that has run longer than expected; None if none has."""
         if pool not in self._overdue_holders:
-            holders = (job for job in self.snapshot.active if pool in job.units and not job.stopping)
-            self._overdue_holders[pool] = min((job.name for job in holders if self.overdue(job)), default=None)
+            holders = sorted(self.snapshot.active, key=attrgetter("name"))
+            overdue = (job.name for job in holders if pool in job.units and not job.stopping and self.overdue(job))
+            self._overdue_holders[pool] = next(overdue, None)
         return self._overdue_holders[pool]
 
     def overdue(self, job: Job) -> bool:
@@ -80,7 +81,7 @@ class ExpectedEnds:
         history = self.snapshot.records.history
         if job.work is not None:
             return history.run_time(job, 0.0, self.quantile)
-        kinds = kinds_of(job)
+        kinds = job.run_time_classes
         if kinds not in self._typical_run_times:
             self._typical_run_times[kinds] = history.run_time(job, 0.0, self.quantile)
         return self._typical_run_times[kinds]

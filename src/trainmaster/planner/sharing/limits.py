@@ -37,13 +37,14 @@ class Limits:
     _spent: dict[str, BudgetSpent | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        active, waiting = self.snapshot.active, self.snapshot.waiting
-        for job in active:
+        active, special = self.snapshot.active, self.snapshot.special
+        # Only shares limit users; without any, only the groups are counted.
+        for job in active if self.snapshot.policy.shares else [job for job in active if job.group is not None]:
             self._count(job, job.units)
-        for job in waiting:
+        for job in special:
             if job.reservation is not None and (units := held_for(job, self.now)) is not None:
                 self.take(job, units)
-        for job in [job for jobs in (active, waiting) for job in jobs if job.group is not None]:
+        for job in (*active, *special):
             if job.group is not None and job.max_concurrent is not None:
                 group = (job.share, job.group)
                 self._bounds[group] = min(self._bounds.get(group, job.max_concurrent), job.max_concurrent)

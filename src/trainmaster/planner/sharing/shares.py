@@ -22,6 +22,7 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import ShareFull
 from trainmaster.domain.shares.entitlement import Entitlements
+from trainmaster.planner.orders import order_of
 from trainmaster.planner.sharing.holdings import Holdings
 
 
@@ -62,8 +63,10 @@ class Shares:
         snapshot = self.snapshot
         self.enabled = bool(snapshot.policy.shares)
         self.entitlements = Entitlements(snapshot.policy, snapshot.pools, snapshot.external)
-        holds = ((job, held_for(job, self.now)) for job in snapshot.waiting if job.reservation is not None)
-        self.holdings = Holdings.of(snapshot.active, ((job, units) for job, units in holds if units is not None))
+        holds = ((job, held_for(job, self.now)) for job in snapshot.special if job.reservation is not None)
+        # Without shares, only orders by usage look at what they hold.
+        counted = snapshot.active if self.enabled or order_of(snapshot.policy).by_usage else ()
+        self.holdings = Holdings.of(counted, ((job, units) for job, units in holds if units is not None))
 
     @property
     def version(self) -> int:

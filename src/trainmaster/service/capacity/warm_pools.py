@@ -34,6 +34,8 @@ PERIOD = 5
 
 def refresh(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Snapshot:
     """Return the snapshot with the current state of the warm pools that are due. Raises `Fenced`."""
+    if not snapshot.warm:
+        return snapshot
     now = context.clock.now()
     snapshot = _end_drained(context, snapshot, now)
     users = {job.attempt.training_job_name: job for job in snapshot.active if job.attempt is not None}

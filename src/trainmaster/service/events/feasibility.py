@@ -33,6 +33,8 @@ def changes(
         plan: tells which jobs no pool can hold.
         reserved: jobs that the pass has changed since, as stored.
     """
+    if not context.publication.may_tell_feasibility:
+        return
     told = context.publication.tells_feasibility
     # Inline for speed: it runs for every job of a deep queue, of which nearly none has changed.
     changed = (w for w in plan.waits if (type(w.reason) in _NEVER) is not w.job.infeasible and told(w.job))

@@ -80,7 +80,7 @@ def _apply_report(job: Job, attempt: Attempt, seen: Observation, now: datetime, 
             interruptions=_interruptions(job, seen),
             instance_type=_chosen_type_changes(attempt, seen).get("instance_type", attempt.instance_type),
         )
-        known_job = replace(job, attempt=known)
+        known_job = job.changed(attempt=known)
         return _with_warm_pool(known_job, _apply_end(known_job, seen, now, retries), seen, now)
     if seen.status is Status.STOPPING:
         return _apply_stopping(job, attempt, now)

@@ -45,7 +45,7 @@ def note(job: Job, now: datetime, reason: str, **changes: Any) -> Job:
 
 def touch(job: Job, **changes: Any) -> Job:
     """Return the job with changed fields, without a line in its history."""
-    return replace(job, version=job.version + 1, **changes)
+    return job.changed(version=job.version + 1, **changes)
 
 
 def close_attempt(job: Job, outcome: Outcome, now: datetime, reason: str) -> Attempt:

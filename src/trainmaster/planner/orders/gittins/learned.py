@@ -10,7 +10,6 @@ from itertools import repeat
 from operator import add
 
 from trainmaster.domain.jobs.job import Job
-from trainmaster.domain.jobs.run_time_classes import kinds_of
 from trainmaster.domain.jobs.run_times import BUCKETS, EDGES, ENOUGH, Sketch, bucket_of, given_units
 from trainmaster.domain.plan import Snapshot
 from trainmaster.planner.orders.gittins.lifetimes import Lifetimes, survival
@@ -42,7 +41,7 @@ class LearnedLifetimes:
         for job in (*snapshot.active, *(job for job in snapshot.waiting if job.attempt is not None)):
             age = job.worked_by(now)
             if age > 0:
-                kinds, scaled = kinds_of(job), age if job.work is None else age / scale_of(job)
+                kinds, scaled = job.run_time_classes, age if job.work is None else age / scale_of(job)
                 counts = ages.get(kinds) or ages.setdefault(kinds, [0.0] * BUCKETS)
                 counts[bucket_of(scaled)] += 1
         learned = cls(snapshot.records.history.kinds)
@@ -54,7 +53,7 @@ class LearnedLifetimes:
 
     def lifetimes(self, job: Job) -> Lifetimes | None:
         """Return the lifetimes of the job's class, in units of `scale_of`; None if no job of any class has ended."""
-        return self._lifetimes(kinds_of(job))
+        return self._lifetimes(job.run_time_classes)
 
     def _lifetimes(self, kinds: _Kinds) -> Lifetimes | None:
         if kinds not in self._of:

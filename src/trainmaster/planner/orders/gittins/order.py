@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate
+from operator import itemgetter
 from typing import ClassVar, NamedTuple
 
 from trainmaster.domain.capacity.read_limits import first_of
@@ -85,6 +86,10 @@ class _Standing(NamedTuple):
     width: int
 
 
+_by_key = itemgetter(slice(3, 5))
+"""The rest of what sorts standings that are alike in the first three."""
+
+
 @dataclass(slots=True)
 class GittinsRanking(Ranking):
     """The ranking of `gittins`: priority, level, then the place in the order of the boosted times of arrival."""
@@ -120,7 +125,7 @@ class GittinsRanking(Ranking):
     def in_order(self, jobs: Iterable[Job]) -> list[Job]:
         """Return the jobs in the order in which they are considered; the name makes it total."""
         ordered = in_order(jobs)
-        if any(job.deadline is not None for job in ordered):
+        if any(job.deadline is not None for job in self.snapshot.special):
             return sorted(ordered, key=self.sort_key)
         return sorted(ordered, key=self.rank, reverse=True)
 
@@ -170,7 +175,11 @@ class GittinsRanking(Ranking):
 
     def _placed(self) -> dict[str, PreemptionRank]:
         """Return the ranks of all jobs of the snapshot, by name."""
-        ordered = self._filled(sorted(self._standings((*self.snapshot.active, *self.snapshot.waiting))))
+        runs: dict[tuple[int, int, bool], list[_Standing]] = {}
+        for each in self._standings((*self.snapshot.active, *self.snapshot.waiting)):
+            runs.setdefault(each[:3], []).append(each)
+        # Sorted in runs, which compares fewer items of each pair.
+        ordered = self._filled([each for _, run in sorted(runs.items()) for each in sorted(run, key=_by_key)])
         return {
             each.name: (-each.priority_down, -each.level_down, -place) for place, each in enumerate(ordered, start=1)
         }
