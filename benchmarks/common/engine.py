@@ -13,6 +13,7 @@ import boto3
 from botocore.config import Config
 
 from benchmarks import ROOT
+from trainmaster.adapters.dynamodb.encoding.answers import take_rows_as_they_are
 from trainmaster.bootstrap.clients import config_of
 from trainmaster.local.stack.processes import GuardedProcess, free_port, listening
 
@@ -35,7 +36,7 @@ def engine(database: Path | None = None) -> Iterator[Any]:
 
 
 def _client(port: int) -> Any:
-    return boto3.session.Session().client(
+    client = boto3.session.Session().client(
         "dynamodb",
         endpoint_url=f"http://127.0.0.1:{port}",
         region_name="us-east-1",
@@ -43,3 +44,4 @@ def _client(port: int) -> Any:
         aws_secret_access_key="bench",
         config=config_of("dynamodb", tries=1).merge(Config(read_timeout=600)),
     )
+    return take_rows_as_they_are(client)

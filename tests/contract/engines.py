@@ -19,6 +19,7 @@ import boto3
 from botocore.config import Config
 
 from builders import a_pool, pools_of
+from trainmaster.adapters.dynamodb.encoding.answers import take_rows_as_they_are
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.capacity.units import Pool
@@ -130,7 +131,7 @@ class Dynoxide:
     def client(self, **config: Any) -> Any:
         """A client of its own, with the retries that the Lambdas have."""
         patience = {"retries": {"mode": "standard", "total_max_attempts": 3}, "max_pool_connections": 32}
-        return self._session.client(
+        client = self._session.client(
             "dynamodb",
             endpoint_url=f"http://127.0.0.1:{self._port}",
             region_name="us-east-1",
@@ -138,6 +139,7 @@ class Dynoxide:
             aws_secret_access_key="test",
             config=Config(**(patience | config)),
         )
+        return take_rows_as_they_are(client)
 
     def close(self) -> None:
         self._process.terminate()

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from trainmaster.adapters.dynamodb.reading import readable_jobs
+from trainmaster.adapters.dynamodb.reading import ReadJobs, readable_jobs
 from trainmaster.adapters.dynamodb.rows import WAIT, Row, lane_end, lane_of, waiting_key
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.jobs.job import Job
-
-Report: TypeAlias = Callable[[str], object]
-"""Receives the key of a row that cannot be read."""
 
 _MAX_PAGE_SIZE = 250
 """Rows of one query in a listing, at most."""
@@ -43,27 +39,28 @@ class Lane:
 
 
 def read_heads(
-    table: Table, first: Callable[[str], int], *, consistent: bool = True, report: Report | None = None
+    table: Table, first: Callable[[str], int], *, consistent: bool = True, jobs_of: ReadJobs = readable_jobs
 ) -> list[Lane]:
     """Return the first jobs of every lane; `first` gives their number for a lane's name.
 
-    Rows that cannot be read are left out; `report` receives their keys.
+    Rows that cannot be read are left out.
     """
-    lanes = _read_first(table, first, report, consistent=consistent)
+    lanes = _read_first(table, first, jobs_of, consistent=consistent)
     return [Lane(key, jobs[: first(key) or 1], len(jobs) > first(key)) for key, jobs in lanes if jobs]
 
 
-def resize_heads(
+def resize_heads(  # noqa: PLR0913 -- how to read, and how much
     table: Table,
     lanes: Sequence[Lane],
     min_rows: Callable[[str], int],
     wanted: Callable[[Lane], int],
     *,
     consistent: bool,
+    jobs_of: ReadJobs,
 ) -> list[Lane]:
     """Return the lanes with `wanted` jobs each, reading more or cutting, but never below `min_rows`."""
     return [
-        _resize_head(table, lane, wanted(lane), consistent=consistent)
+        _resize_head(table, lane, wanted(lane), jobs_of, consistent=consistent)
         if lane.cut or len(lane.jobs) > min_rows(lane.key)
         else lane
         for lane in lanes
@@ -97,7 +94,7 @@ def growing_pages(
 
 
 def _read_first(
-    table: Table, first: Callable[[str], int], report: Report | None, *, consistent: bool
+    table: Table, first: Callable[[str], int], jobs_of: ReadJobs, *, consistent: bool
 ) -> list[tuple[str, list[Job]]]:
     """Read at least one job more than `first` of every longer lane, and skip the rest of each.
 
@@ -108,7 +105,7 @@ def _read_first(
     while more:
         rows, more = table.query(WAIT, after=after, limit=room, consistent=consistent)
         for row in rows:
-            lanes.setdefault(lane_of(row), []).extend(readable_jobs([row], report))
+            lanes.setdefault(lane_of(row), []).extend(jobs_of([row]))
         if rows:
             lane = lane_of(rows[-1])
             room = first(lane) + 1 - len(lanes[lane])
@@ -117,7 +114,7 @@ def _read_first(
     return list(lanes.items())
 
 
-def _resize_head(table: Table, lane: Lane, wanted: int, *, consistent: bool) -> Lane:
+def _resize_head(table: Table, lane: Lane, wanted: int, jobs_of: ReadJobs, *, consistent: bool) -> Lane:
     if wanted <= len(lane.jobs):
         return Lane(lane.key, lane.jobs[:wanted], lane.cut or wanted < len(lane.jobs))
     jobs, more, after = list(lane.jobs), lane.cut, lane.last
@@ -129,6 +126,6 @@ def _resize_head(table: Table, lane: Lane, wanted: int, *, consistent: bool) -> 
             limit=wanted + 1 - len(jobs),
             consistent=consistent,
         )
-        jobs += readable_jobs(page)
+        jobs += jobs_of(page)
         after = page[-1]["sk"]["S"] if page else after
     return Lane(lane.key, jobs[:wanted], len(jobs) > wanted)

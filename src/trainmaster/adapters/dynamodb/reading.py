@@ -7,8 +7,8 @@ checked against the types of the fields, because the planner would meet a wrong 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias, TypeVar
 
 from trainmaster.adapters.dynamodb.rows import WAIT, Key, Row, finished_at, job_of, lane_of, place, waiting_key
 from trainmaster.domain.errors import UnreadableRow
@@ -20,6 +20,8 @@ from trainmaster.domain.value_types import check_fields, is_time
 log = logging.getLogger(__name__)
 _MAX_CAUSE = 200
 _T = TypeVar("_T")
+ReadJobs: TypeAlias = Callable[[Iterable[Row]], Iterator[Job]]
+"""Yields the jobs of the rows that can be read."""
 
 
 def read_job(row: Row) -> Job:
@@ -55,6 +57,35 @@ def _unreadable(row: Row, error: Exception) -> UnreadableRow:
 def readable_jobs(rows: Iterable[Row], report: Callable[[str], object] | None = None) -> Iterator[Job]:
     """Yield the jobs of the rows that can be read; see `readable`."""
     return _readable(rows, read_job, report)
+
+
+class KnownJobs:
+    """The jobs of the rows of the last read, so that rows that have not changed are not read again.
+
+    Nearly all jobs of a deep queue are the same in the next pass; a job is a value, so both may share it.
+    """
+
+    def __init__(self) -> None:
+        self._before: Mapping[str, tuple[Row, Job]] = {}
+
+    def reader(self, report: Callable[[str], object]) -> ReadJobs:
+        """Return the function for one read of the queue: `readable_jobs`, and the known jobs of unchanged rows."""
+        before, now = self._before, dict[str, tuple[Row, Job]]()
+        self._before = now
+
+        def read_rows(rows: Iterable[Row]) -> Iterator[Job]:
+            for row in rows:
+                key = row["sk"]["S"]
+                known = before.get(key)
+                if known is not None and known[0] == row:
+                    now[key] = known
+                    yield known[1]
+                    continue
+                for job in readable_jobs([row], report):
+                    now[key] = (row, job)
+                    yield job
+
+        return read_rows
 
 
 def readable(

@@ -33,7 +33,7 @@ from trainmaster.adapters.dynamodb.events.outbox import outbox_actions, read_out
 from trainmaster.adapters.dynamodb.finding import find
 from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs, parents_among
-from trainmaster.adapters.dynamodb.reading import read, read_or, readable, readable_jobs
+from trainmaster.adapters.dynamodb.reading import KnownJobs, read, read_or, readable, readable_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of, threshold_actions
 from trainmaster.adapters.dynamodb.requests import read_request, read_requests, request_rows
 from trainmaster.adapters.dynamodb.rows import (
@@ -118,6 +118,7 @@ class DynamoStore:
         self._unmarked = True
         self._deployed = Deployed(dict(default_pools), parameter, policy or Policy())
         self._paused: bool | None = None
+        self._known = KnownJobs()
 
     def submit(
         self, job: Job, request: Request, *, audit: AuditEntry | None = None, callback: Callback | None = None
@@ -398,10 +399,11 @@ class DynamoStore:
         external_jobs = dict(readable(_beginning(rows, EXTERNAL_ROWS), external_of, report))
         external = external_units(external_jobs, settings.pools)
         catalogue = catalogue_of(rows.get(CATALOGUE))
-        active = list(readable_jobs(_beginning(rows, ACTIVE_ROWS), report))
+        jobs_of = self._known.reader(report)
+        active = list(jobs_of(_beginning(rows, ACTIVE_ROWS)))
         services = self._discover()
         guess = first_guess(services.of(active), active, settings.policy.order) if deciding else first_of
-        lanes = read_heads(self._table, guess, consistent=deciding, report=report)
+        lanes = read_heads(self._table, guess, consistent=deciding, jobs_of=jobs_of)
         first = {lane.key: lane.jobs[0] for lane in lanes}
         # All jobs of a lane need the same pools, which its key names.
         asking = [job for job in first.values() if job.work is not None]
@@ -414,6 +416,7 @@ class DynamoStore:
             lambda lane: first_of(lane, sparing=deciding),
             lambda lane: wanted(first[lane.key]),
             consistent=deciding,
+            jobs_of=jobs_of,
         )
         waiting = [job for lane in lanes for job in lane.jobs]
         return Snapshot(
