@@ -17,6 +17,7 @@ import typer
 
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.usage import UsageError
+from trainmaster.cli.output.explanation import pause_sentence
 from trainmaster.cli.output.fit import cut
 from trainmaster.cli.output.listing import jobs_table, sort_jobs
 from trainmaster.cli.output.render import colored, plain
@@ -28,7 +29,7 @@ from trainmaster.domain.text import one_line, sanitize
 if TYPE_CHECKING:
     from trainmaster.cli.output.render import Paint
     from trainmaster.client.api.client import ApiClient
-    from trainmaster.client.views.types import JobView, PoolView
+    from trainmaster.client.views.types import JobView, ManagerPauseView, PoolView
 
 _PAGE: Final = 100
 """Jobs that one poll reads, those at the head of the queue."""
@@ -44,7 +45,7 @@ def top(
 ) -> None:
     """Show the live queue on the whole terminal: pools, then unfinished jobs as in `trainmaster ls`.
 
-    q or Ctrl-C quits. While nothing changes, a read costs the queue one read unit.
+    q or Ctrl-C quits. While nothing changes, a read is two short requests.
     """
     cli = cli_context(context)
     if not (cli.is_terminal(sys.stdout) and sys.stdin.isatty()):
@@ -70,6 +71,7 @@ class Feed:
         now: the time of day.
         jobs: the first unfinished jobs.
         more: whether there are more.
+        pause: who paused the manager, when and why; None if it works.
         as_of: the time of the newest read that succeeded.
         problem: why the newest read failed; None if it did not.
     """
@@ -79,12 +81,13 @@ class Feed:
     jobs: list[JobView] = field(default_factory=list)
     pools: list[PoolView] = field(default_factory=list)
     more: bool = False
+    pause: ManagerPauseView | None = None
     as_of: datetime | None = None
     problem: ApiError | None = None
     _tag: str | None = None
 
     def read(self) -> None:
-        """Read the jobs, and the pools if anything has changed; a failure leaves what was read before."""
+        """Read the jobs and the pause, and the pools if anything has changed; a failure leaves what was read before."""
         try:
             page, tag = self.api.read_if_changed(
                 "/jobs", self._tag, query={"state": ",".join(UNFINISHED), "limit": _PAGE}
@@ -92,6 +95,7 @@ class Feed:
             if page is not None:
                 self.pools = self.api.pools()["pools"]
                 self.jobs, self.more = sort_jobs(page["jobs"]), page["nextCursor"] is not None
+            self.pause = self.api.manager()["pause"]
             self._tag, self.as_of, self.problem = tag, self.now(), None
         except ApiError as error:
             self.problem = error
@@ -101,7 +105,9 @@ def screen(feed: Feed, now: datetime, size: tuple[int, int], paint: Paint = plai
     """Return the lines of the screen: a headline, the pools and the jobs, cut at its width and height."""
     width, height = size
     pools = pools_table(sanitize(feed.pools), now, width=width).splitlines()
-    lines = [cut(_headline(feed, now), width), "", *(cut(line, width) for line in pools[: max(height // 2 - 2, 3)]), ""]
+    heads = [_headline(feed, now), *([pause_sentence(sanitize(feed.pause), now)] if feed.pause else [])]
+    lines = [*heads, "", *pools[: max(height // 2 - 1 - len(heads), 3)], ""]
+    lines = [cut(line, width) for line in lines]
     listed = jobs_table(sanitize(feed.jobs), now, paint, width=width) if feed.jobs else "No unfinished jobs."
     jobs = listed.splitlines()
     room = max(height - len(lines), 1)

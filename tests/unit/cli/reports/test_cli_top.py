@@ -62,18 +62,34 @@ def test_the_screen_keeps_to_its_size(world: FakeApi, run: Terminal, width: int,
     assert lines[-1].endswith("more") or height == 50
 
 
-def test_an_unchanged_queue_is_polled_with_its_tag_and_one_request(world: FakeApi, run: Terminal) -> None:
+def test_a_pause_of_the_manager_is_told_below_the_headline_also_while_no_job_changes(
+    world: FakeApi, run: Terminal
+) -> None:
+    world.tag = 'W/"one"'
+    world.add("waits", "pending", 1)
+    feed = feed_of(world, run)
+    assert "paused" not in screen(feed, NOW, (100, 24))
+    world.manager["pause"] = {"reason": "restoring", "by": "role/ops", "at": "2026-11-20T12:00:00Z"}
+    feed.read()
+    lines = screen(feed, NOW, (160, 12)).splitlines()
+    assert lines[1].startswith("The manager is paused since")
+    assert "role/ops: restoring." in lines[1]
+    assert len(lines) <= 12
+    assert any(line.startswith("waits") for line in lines)
+
+
+def test_an_unchanged_queue_is_polled_with_its_tag_and_two_requests(world: FakeApi, run: Terminal) -> None:
     world.tag = 'W/"one"'
     world.add("runs", "running", 5)
     feed = feed_of(world, run)
-    assert [path for _, path, _ in world.calls] == ["/jobs", "/pools"]
+    assert [path for _, path, _ in world.calls] == ["/jobs", "/pools", "/manager"]
     feed.read()
-    assert [path for _, path, _ in world.calls[2:]] == ["/jobs"]
+    assert [path for _, path, _ in world.calls[3:]] == ["/jobs", "/manager"]
     assert [job["jobName"] for job in feed.jobs] == ["runs"]
     world.tag = 'W/"two"'
     world.add("new", "pending", 1)
     feed.read()
-    assert len(world.calls) == 5
+    assert len(world.calls) == 8
     assert [job["jobName"] for job in feed.jobs] == ["runs", "new"]
 
 
