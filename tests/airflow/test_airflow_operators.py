@@ -377,8 +377,8 @@ def signers(stage: Stage) -> set[tuple[str, str]]:
 
 
 @pytest.fixture
-def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A profile "team" with an access key."""
+def profile(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile "team" with an access key, made after the stage, which hides all profiles."""
     (tmp_path / "credentials").write_text("[team]\naws_access_key_id = AKIDOFTHEPROFILE\naws_secret_access_key = s\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
 
