@@ -269,8 +269,12 @@ def test_a_near_deadline_goes_first_inside_a_priority():
 
 def test_a_pass_without_waiting_jobs_plans_no_later_one():
     assert ranking(at(60), running()).changes_at() is None
-    later = ranking(at(60), running(), a_job("x", entry_time=at(0))).changes_at()
-    assert later == at(HOUR), "an attempt may then be displaced"
+
+
+def test_a_pass_is_planned_for_when_a_better_job_may_displace_a_pinned_one_and_hourly_else():
+    narrow, wide = a_job("narrow", entry_time=at(0), units={P5: 1}), a_job("wide", entry_time=at(0), units={P5: 8})
+    assert ranking(at(60), running("wide", units=8), narrow).changes_at() == at(HOUR)
+    assert ranking(at(60), running("narrow"), wide).changes_at() == at(60 + HOUR)
 
 
 def test_nothing_known_is_served_in_order_of_the_least_work_done():

@@ -97,6 +97,7 @@ class GittinsRanking(Ranking):
     _patient: frozenset[str] = frozenset()
     _lane: frozenset[str] = frozenset()
     _places: dict[str, PreemptionRank] = field(default_factory=dict)
+    _order: list[_Standing] | None = None
     _classes: dict[str, _Class] = field(default_factory=dict)
     _known: tuple[LearnedLifetimes, Competitions] | None = None
     _drains: dict[tuple[str, int], float] | None = None
@@ -167,22 +168,46 @@ class GittinsRanking(Ranking):
         if not self.snapshot.waiting:
             return
         yield self.now + RECHECK_INTERVAL
-        for job in self.snapshot.active:
+        for job in self._outranked_if_unpinned():
             if job.attempt is not None and job.attempt.started_at is not None and not job.stopping:
                 yield job.attempt.started_at + self.parameters.min_attempt
+
+    def _outranked_if_unpinned(self) -> Iterator[Job]:
+        """Yield the jobs with an attempt younger than the shortest that a waiting job would be ahead of without that.
+
+        Only for them the order changes when the attempt is long enough.
+        """
+        active = {job.name: job for job in self.snapshot.active}
+        first: dict[tuple[str, int], tuple[int, bool, float]] = {}
+        pinned: list[tuple[Job, _Standing]] = []
+        for each in self._sorted():
+            if (job := active.get(each.name)) is None:
+                first.setdefault((each.group, each.priority_down), (each.level_down, each.displaced, each.key))
+            elif each.level_down == -PINNED:
+                pinned.append((job, each))
+        for job, each in pinned:
+            ahead = first.get((each.group, each.priority_down))
+            if ahead is not None and ahead < (-USUAL, False, each.key):
+                yield job
 
     # -- places ------------------------------------------------------------------------------------------------------
 
     def _placed(self) -> dict[str, PreemptionRank]:
         """Return the ranks of all jobs of the snapshot, by name."""
-        runs: dict[tuple[int, int, bool], list[_Standing]] = {}
-        for each in self._standings((*self.snapshot.active, *self.snapshot.waiting)):
-            runs.setdefault(each[:3], []).append(each)
-        # Sorted in runs, which compares fewer items of each pair.
-        ordered = self._filled([each for _, run in sorted(runs.items()) for each in sorted(run, key=_by_key)])
+        ordered = self._filled(self._sorted())
         return {
             each.name: (-each.priority_down, -each.level_down, -place) for place, each in enumerate(ordered, start=1)
         }
+
+    def _sorted(self) -> list[_Standing]:
+        """Return what decides about the places of all jobs, sorted; computed once."""
+        if self._order is None:
+            runs: dict[tuple[int, int, bool], list[_Standing]] = {}
+            for each in self._standings((*self.snapshot.active, *self.snapshot.waiting)):
+                runs.setdefault(each[:3], []).append(each)
+            # Sorted in runs, which compares fewer items of each pair.
+            self._order = [each for _, run in sorted(runs.items()) for each in sorted(run, key=_by_key)]
+        return self._order
 
     def _filled(self, ordered: list[_Standing]) -> list[_Standing]:
         """Return the jobs with the widest first among those that fill what better jobs leave of their pools."""
