@@ -345,7 +345,7 @@ class Gittins:
             "How much short average times count against the longest waits: 0 for order of arrival; the larger, the "
             "earlier jobs that are expected to end soon."
         ),
-    ] = 0.3
+    ] = 0.35
     restart_budget: Annotated[
         float,
         Setting("Part of the GPU time that restarts may cost; beyond it, jobs do not preempt equals.", maximum=1),
