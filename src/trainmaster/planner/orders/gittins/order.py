@@ -86,6 +86,8 @@ class _Standing(NamedTuple):
     width: int
 
 
+_new = tuple.__new__
+"""Makes a named tuple without its constructor, which takes most of the time of a job that has never run."""
 _by_key = itemgetter(slice(3, 5))
 """The rest of what sorts standings that are alike in the first three."""
 
@@ -232,12 +234,14 @@ class GittinsRanking(Ranking):
         self._lane = lane = self._guaranteed(each for each in expected if each.job.units or not spent)
         for job, kind, index, _ in expected:
             holds, key = job.units, (job.entry_time - now).total_seconds()
-            level = self._level(job) if holds or lane or patient else USUAL  # nearly always, and much faster
+            name = job.name
+            # Nearly all jobs hold nothing; the rest of the line is `_level` for them.
+            level = self._level(job) if holds else PATIENT if name in patient else GUARANTEED if name in lane else USUAL
             if level not in {PATIENT, GUARANTEED}:  # those are served in order of arrival
                 needed = work(index, kind.width, kind.capacity)
                 key -= boost(needed / ratio if holds else needed, horizons[kind.group, job.priority])
             displaced = spent and not holds and level != PATIENT
-            yield _Standing(-job.priority, -level, displaced, key, job.name, kind.group, kind.width)
+            yield _new(_Standing, (-job.priority, -level, displaced, key, name, kind.group, kind.width))
 
     def _patient_jobs(self, expected: Iterable[_Expected]) -> frozenset[str]:
         """Return the names of the jobs beyond the patience that go first, in each group of pools and priority."""
@@ -275,7 +279,7 @@ class GittinsRanking(Ranking):
             key = job.equivalence_key
             found = None if key is None or job.attempt is not None else fresh.get(key)
             if found is not None:
-                yield _Expected(job, found.of, found.gittins, found.drains)
+                yield _new(_Expected, (job, found.of, found.gittins, found.drains))
                 continue
             kind = (classes.get(key) if key is not None else None) or self._class(job)
             index, residual = kind.expected(job.worked_by(now))
