@@ -7,6 +7,7 @@ from contextlib import closing
 import httpcore
 import httpx
 import pytest
+from botocore.config import Config
 
 from aws_clients import aws_session
 from spots import geotiff, picture
@@ -16,6 +17,7 @@ from trainmaster.domain.errors import InvalidRequest, Unavailable
 from trainmaster.images.pixels.http.connection import PublicOnly
 from trainmaster.images.pixels.reading.access import Access
 from trainmaster.images.pixels.reading.headers import RasterHeaders
+from trainmaster.images.pixels.role_clients import RoleClients
 from trainmaster.images.pixels.wiring import Imaging
 from trainmaster.images.pixels.work.models import HttpModel, http_client
 
@@ -169,7 +171,7 @@ def rebound(web):
 def test_an_image_of_a_name_that_leads_here_after_the_check_is_not_asked_for(session, web, rebound):
     client, url = rebound
     web.files["a.tif"] = geotiff(picture(30, 20, []))
-    access = Access(Roles(session, None, None, "q"), s3_endpoint="https://s3.us-east-1.amazonaws.com", http=client)
+    access = Access(RoleClients(Roles(session, None, None, "q"), "s3", Config()), http=client)
     with pytest.raises(InvalidRequest, match="resolve to a public address") as caught:
         RasterHeaders(access, resolve=lambda _: ["8.8.8.8"]).read(f"{url}/a.tif")
     assert caught.value.field == "imageUrls"

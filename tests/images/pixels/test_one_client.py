@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from trainmaster.images.pixels.http.http_parts import HttpParts
 from trainmaster.images.pixels.http.range_file import BLOCK, Ranges
 from trainmaster.images.pixels.http.url_policy import ImageLocation
 from trainmaster.images.pixels.work.models import http_client
@@ -48,14 +49,19 @@ def sticky():
     server.server_close()
 
 
+def ranges_of(sticky, name):
+    place = ImageLocation(f"{sticky.url}/{name}.tif")
+    return Ranges(HttpParts(sticky.client, place), place)
+
+
 def test_cookies_are_not_shared_between_jobs(sticky):
     for name in ("first", "second"):
-        assert Ranges(sticky.client, ImageLocation(f"{sticky.url}/{name}.tif")).read(0, 9) == DATA[:9]
+        assert ranges_of(sticky, name).read(0, 9) == DATA[:9]
     assert [cookie for _, cookie in sticky.asked] == [None, None]
 
 
 def test_the_ranges_of_an_image_come_over_the_connection_that_is_there(sticky):
-    ranges = Ranges(sticky.client, ImageLocation(f"{sticky.url}/a.tif"))
+    ranges = ranges_of(sticky, "a")
     for number in range(6):
         assert ranges.read(number * BLOCK, 9) == DATA[number * BLOCK :][:9]
     assert (len(sticky.asked), len({address for address, _ in sticky.asked})) == (6, 1)

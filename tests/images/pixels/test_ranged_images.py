@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -13,6 +14,7 @@ from imaging_stage import written
 from spots import geotiff
 from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
 from trainmaster.images.domain.tiling import Window
+from trainmaster.images.pixels.http.http_parts import HttpParts
 from trainmaster.images.pixels.http.range_file import BLOCK, Ranges
 from trainmaster.images.pixels.http.url_policy import ImageLocation, image_location
 from trainmaster.images.pixels.reading.windows import Image
@@ -124,9 +126,10 @@ class Server:
         given["headers"] = headers | given.get("headers", {})
         return httpx.Response(**given)
 
-    def ranges(self, **given):
-        client = httpx.Client(transport=httpx.MockTransport(self.handle))
-        return Ranges(client, ImageLocation(URL), wait=self.waited.append, **given)
+    def ranges(self, *, now=time.monotonic, handle=None, **given):
+        client = httpx.Client(transport=httpx.MockTransport(handle or self.handle))
+        place = ImageLocation(URL)
+        return Ranges(HttpParts(client, place, now=now), place, wait=self.waited.append, **given)
 
 
 def test_bytes_are_asked_for_by_blocks_and_once():
@@ -148,16 +151,16 @@ def test_sequential_reads_read_ahead_more_and_more():
 
 def test_a_block_that_another_thread_asks_for_is_waited_for():
     server, entered, let = Server(), threading.Event(), threading.Event()
-    ranges = server.ranges()
-    assert ranges.size
-    plain = server.handle
 
     def slow(request):
-        entered.set()
-        assert let.wait(10)
-        return plain(request)
+        answer = server.handle(request)
+        if len(server.asked) > 1:
+            entered.set()
+            assert let.wait(10)
+        return answer
 
-    ranges._client = httpx.Client(transport=httpx.MockTransport(slow))
+    ranges = server.ranges(handle=slow)
+    assert ranges.size
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(ranges.read, BLOCK, 10)
         assert entered.wait(10)
@@ -278,12 +281,13 @@ def test_a_lost_connection_may_pass_and_an_address_that_is_none_stays():
     def lost(request):
         raise httpx.ReadError(f"of {request.url}")
 
-    ranges = Ranges(httpx.Client(transport=httpx.MockTransport(lost)), ImageLocation(URL), wait=lambda _: None)
+    ranges = Server().ranges(handle=lost)
     with pytest.raises(Unavailable, match="ReadError") as caught:
         ranges.read(0, 9)
     assert "s3cr3t" not in str(caught.value)
+    place = ImageLocation("http://images.example:port/a.tif")
     with httpx.Client() as client, pytest.raises(InvalidRequest, match="not a URL"):
-        Ranges(client, ImageLocation("http://images.example:port/a.tif")).read(0, 9)
+        Ranges(HttpParts(client, place), place).read(0, 9)
 
 
 def test_more_than_any_block_has_is_not_read():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import boto3
@@ -20,6 +20,7 @@ from trainmaster.images.pixels.reading.access import Access
 from trainmaster.images.pixels.reading.encoding import CONTENT_TYPES
 from trainmaster.images.pixels.reading.headers import RasterHeaders
 from trainmaster.images.pixels.reading.windows import Image
+from trainmaster.images.pixels.role_clients import RoleClients
 from trainmaster.images.pixels.work.models import (
     MAX_CONNECTIONS,
     HttpModel,
@@ -63,7 +64,6 @@ class Imaging:
         self._hosts = hosts
         self._clock = clock
         self._queue = queue
-        self._runtimes: dict[tuple[str | None, str], tuple[boto3.Session, Any]] = {}
         self._rng = rng or random.Random()  # noqa: S311 - spreads tries, guards nothing
 
     @cached_property
@@ -96,7 +96,7 @@ class Imaging:
             self.check_model(request.processor.name)
             return HttpModel(self._models_http, request.processor.name, content_type=content_type)
         return SageMakerModel(
-            self._runtime(request.processor.assumed_role, task.submitter),
+            self._runtimes.client(request.processor.assumed_role, task.submitter),
             request.processor.name,
             request.parameters,
             variant=task.variant,
@@ -105,25 +105,16 @@ class Imaging:
 
     def close(self) -> None:
         """Close all connections; the object cannot be used afterwards."""
-        https = [self._http, self._models_http]
-        clients: list[Any] = [self._s3, self._sts, *https, *(client for _, client in self._runtimes.values())]
-        for client in clients:
-            client.close()
+        for each in (self._s3_clients, self._runtimes, self._sts, self._http, self._models_http):
+            each.close()
 
-    def _runtime(self, role: str | None, submitter: str) -> Any:
-        """Return one client per role and submitter; new credentials need a new one.
-
-        All jobs under the queue's own role share a client, and so its throttling state.
-        """
-        session, key = self._roles.session(role, submitter), (role, "" if role is None else submitter)
-        known = self._runtimes.get(key)
-        if known is None or known[0] is not session:
-            known = self._runtimes[key] = (session, session.client("sagemaker-runtime", config=runtime_config()))
-        return known[1]
+    @cached_property
+    def _runtimes(self) -> RoleClients:
+        return RoleClients(self._roles, "sagemaker-runtime", runtime_config())
 
     @cached_property
     def _access(self) -> Access:
-        return Access(self._roles, s3_endpoint=self._s3.meta.endpoint_url, http=self._http)
+        return Access(self._s3_clients, http=self._http)
 
     @cached_property
     def _roles(self) -> Roles:
@@ -134,15 +125,20 @@ class Imaging:
         patience = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=2, read_timeout=10)
         return self._session.client("sts", config=patience)
 
-    @cached_property
+    @property
     def _s3(self) -> S3Client:
+        client: S3Client = self._s3_clients.client(None)
+        return client
+
+    @cached_property
+    def _s3_clients(self) -> RoleClients:
         patience = Config(
             retries={"mode": "standard", "total_max_attempts": 5},
             max_pool_connections=MAX_CONNECTIONS,
             connect_timeout=5,
             read_timeout=60,
         )
-        return self._session.client("s3", config=patience)
+        return RoleClients(self._roles, "s3", patience)
 
     @cached_property
     def _http(self) -> httpx.Client:

@@ -1,27 +1,22 @@
-"""Reads an image behind HTTP by byte ranges through the queue's own client: never whole, and without redirects.
+"""Reads an image by byte ranges through the queue's own clients: never whole, and without redirects.
 
-GDAL's own HTTP client resolves hosts again and follows redirects, and has no option against that. So GDAL reads files
-of this module. They raise nothing, since GDAL is not Python: callers get the errors afterwards.
+GDAL's own HTTP client resolves hosts again and follows redirects, and has no option against that; and rasterio holds
+Python's lock during some of GDAL's reads, which would stop all threads of a worker until the server answers. So GDAL
+reads files of this module. They raise nothing, since GDAL is not Python: callers get the errors afterwards.
 """
 
 from __future__ import annotations
 
 import io
 import os
-import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from itertools import groupby
 
-import httpx
-
 from trainmaster.domain.errors import InvalidRequest, Throttled, Unavailable
-from trainmaster.domain.text import one_line
-from trainmaster.images.domain.urls import without_secrets_of
-from trainmaster.images.pixels.http.connection import PATIENCE
 from trainmaster.images.pixels.http.url_policy import ImageLocation
 from trainmaster.images.pixels.http.versions import Version
 
@@ -36,37 +31,42 @@ _AT_ONCE = 8 * _MIB
 """Maximum bytes of one request."""
 _MAX_READ = 512 * _MIB
 """Maximum bytes of a read by GDAL: larger blocks are rejected unpacked, and packed ones are hardly larger."""
-_MAX_SIZE = 2**60
 _PAUSES = (0.2, 0.4, 0.8)
 """Seconds before each retry."""
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})", re.ASCII)
 _FIELD = "imageUrls"
+
+
+Parts = Callable[[int, int], tuple[bytes, Version]]
+"""Returns the bytes of an image from a first one up to, and without, another, fewer at its end, and its version.
+
+Raises `InvalidRequest` if they cannot be read by ranges, `NotPermitted`, `Throttled` or `Unavailable`.
+"""
 
 
 class Ranges:
     """A cache of one image's bytes for any threads; no cached byte is requested twice.
 
     Args:
-        client: sends requests; it must not follow redirects, nor connect to forbidden addresses.
+        parts: requests bytes.
         place: of the image.
         wait: sleeps for seconds.
-        now: seconds of a monotonic clock.
+        pauses: seconds before each retry.
         kept: maximum bytes in the cache.
     """
 
     def __init__(
         self,
-        client: httpx.Client,
+        parts: Parts,
         place: ImageLocation,
         *,
         wait: Callable[[float], None] = time.sleep,
-        now: Callable[[], float] = time.monotonic,
+        pauses: Sequence[float] = _PAUSES,
         kept: int = MAX_CACHED,
     ) -> None:
-        self._client = client
+        self._parts = parts
         self._place = place
         self._wait = wait
-        self._now = now
+        self._pauses = pauses
         self._max_blocks = kept // BLOCK
         self._lock = threading.Lock()
         self._blocks: OrderedDict[int, Future[bytes]] = OrderedDict()
@@ -84,7 +84,7 @@ class Ranges:
         """Return the image's bytes from `start`, fewer at its end.
 
         Raises `InvalidRequest` if they cannot be read by ranges, also for an image that has changed since its first
-        bytes; `Throttled` or `Unavailable` if a retry may help.
+        bytes; `NotPermitted`; `Throttled` or `Unavailable` if a retry may help.
 
         Args:
             start: first byte.
@@ -158,7 +158,7 @@ class Ranges:
             each.set_exception(error)
 
     def _request_with_retries(self, start: int, stop: int) -> bytes:
-        for pause in _PAUSES:
+        for pause in self._pauses:
             try:
                 return self._request(start, stop)
             except (Throttled, Unavailable):
@@ -166,71 +166,14 @@ class Ranges:
         return self._request(start, stop)
 
     def _request(self, start: int, stop: int) -> bytes:
-        headers = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
-        until = self._now() + PATIENCE
-        data = bytearray()
-        try:
-            with self._client.stream("GET", self._place.url, headers=headers) as answer:
-                length = self._length(answer, start, stop)
-                # Reading to the end lets the connection be reused; without a Content-Length the end is not awaited.
-                limit = length if answer.headers.get("Content-Length") == str(length) else length - 1
-                for piece in answer.iter_raw():
-                    data += piece
-                    if len(data) > limit:
-                        break
-                    if self._now() > until:
-                        raise Unavailable(f"{self._place.shown}: no answer within {PATIENCE:.0f} seconds")
-        except httpx.InvalidURL as error:
-            raise InvalidRequest(f"{self._place.shown} is not a URL: {self._clean(error)}", field=_FIELD) from error
-        except httpx.HTTPError as error:
-            raise Unavailable(f"{self._place.shown}: {type(error).__name__}: {self._clean(error)}") from error
-        except InvalidRequest as error:
-            error.field = _FIELD
-            raise
-        if len(data) < length:
-            raise Unavailable(f"{self._place.shown}: the answer ends too early")
-        return bytes(data[:length])
-
-    def _length(self, answer: httpx.Response, start: int, stop: int) -> int:
-        """Return the number of bytes in the answer's range, after checking that it is the requested range."""
-        _check_status(self._place, answer)
-        shown, found = self._place.shown, _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-        packed = answer.headers.get("Content-Encoding", "identity").strip().lower() != "identity"
-        if answer.status_code != httpx.codes.PARTIAL_CONTENT or found is None or packed:
-            hint = "Store it on a server that supports byte ranges, such as S3."
-            raise InvalidRequest(
-                f"{shown} cannot be read in parts: its server does not support byte ranges", field=_FIELD, hint=hint
-            )
-        begins, ends, size = (int(each) for each in found.groups())
-        if begins != start or ends + 1 != min(stop, size) or size > _MAX_SIZE:
-            raise InvalidRequest(
-                f"{shown} cannot be read: its server returns other ranges than requested", field=_FIELD
-            )
-        answered = Version.from_headers(size, answer.headers)
+        data, answered = self._parts(start, stop)
         with self._lock:
             version = self._version.with_(answered) if self._version is not None else answered
             self._version = version or self._version
         if version is None:
             hint = "Submit it again when the image no longer changes."
-            raise InvalidRequest(f"{shown} has changed while it was read", field=_FIELD, hint=hint)
-        return ends + 1 - begins
-
-    def _clean(self, error: Exception) -> str:
-        return one_line(without_secrets_of(self._place.url, str(error)))[:500]
-
-
-def _check_status(place: ImageLocation, answer: httpx.Response) -> None:
-    status = answer.status_code
-    told = f"{place.shown}: HTTP status {status}"
-    if status == httpx.codes.TOO_MANY_REQUESTS:
-        raise Throttled(told)
-    if status >= httpx.codes.INTERNAL_SERVER_ERROR or status == httpx.codes.REQUEST_TIMEOUT:
-        raise Unavailable(told)
-    if status >= httpx.codes.BAD_REQUEST:
-        raise InvalidRequest(f"{place.shown} cannot be read: HTTP status {status}", field=_FIELD)
-    if status >= httpx.codes.MULTIPLE_CHOICES:
-        hint = "Specify the address to which it redirects."
-        raise InvalidRequest(f"{place.shown} redirects to another address", field=_FIELD, hint=hint)
+            raise InvalidRequest(f"{self._place.shown} has changed while it was read", field=_FIELD, hint=hint)
+        return data
 
 
 def _runs(numbers: list[int]) -> Iterator[list[int]]:

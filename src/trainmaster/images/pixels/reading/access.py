@@ -1,33 +1,32 @@
 """Opens images through GDAL by byte ranges, without looking for other files beside them.
 
 GDAL must open nothing but the one image: five drivers, none of which follows references into other files. Nor may it
-send HTTP requests itself, except to S3: it follows redirects to any address.
+send HTTP requests itself: it follows redirects to any address, and rasterio holds Python's lock during some of its
+reads, such as that of a JPEG's mask, so that no other thread of a worker could send a heartbeat meanwhile.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
-import boto3
 import httpx
 import rasterio
-from botocore.exceptions import BotoCoreError, ClientError
 from rasterio.errors import NotGeoreferencedWarning, RasterioError
 from rasterio.io import DatasetReader
-from rasterio.session import AWSSession, DummySession, Session
+from rasterio.session import DummySession
 
-from trainmaster.adapters.aws_errors import to_domain_error
-from trainmaster.adapters.sts import Roles
-from trainmaster.domain.errors import InvalidRequest, NotPermitted, ServiceError, Throttled, Unavailable
+from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.text import one_line
 from trainmaster.images.domain.urls import without_secrets_of
+from trainmaster.images.pixels.http.http_parts import HttpParts
 from trainmaster.images.pixels.http.range_file import Ranges
-from trainmaster.images.pixels.http.url_policy import ImageLocation, is_loopback
+from trainmaster.images.pixels.http.url_policy import ImageLocation
 from trainmaster.images.pixels.reading.registered_file import RegisteredFile
+from trainmaster.images.pixels.reading.s3_parts import S3Parts
+from trainmaster.images.pixels.role_clients import RoleClients
 
 # Once per process: many images have no georeference, and restoring warning filters is not safe for threads.
 warnings.simplefilter("ignore", NotGeoreferencedWarning)
@@ -38,12 +37,6 @@ OPTIONS = {
     # No listing of the folder, and no file beside the image: neither statistics nor world files nor overviews.
     "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
     "GDAL_PAM_ENABLED": "NO",
-    # No caching across roles, so that a role reads only what it may, and that a replaced image is read again.
-    "CPL_VSIL_CURL_NON_CACHED": "/vsis3/",
-    "GDAL_HTTP_CONNECTTIMEOUT": "5",
-    "GDAL_HTTP_TIMEOUT": "60",
-    "GDAL_HTTP_MAX_RETRY": "3",
-    "GDAL_HTTP_RETRY_DELAY": "0.2",
     "GDAL_INGESTED_BYTES_AT_OPEN": "32768",
     "VSI_CACHE": "TRUE",
     "GDAL_CACHEMAX": 128,
@@ -65,7 +58,7 @@ class Source:
     def __init__(self, place: ImageLocation, path: str, options: dict[str, Any]) -> None:
         self._place = place
         self._path = path
-        # GDAL's own HTTP client may read this path, and no other that an image may name.
+        # GDAL's own HTTP client may read nothing: this path is none of its own.
         self._options = options | {"CPL_VSIL_CURL_ALLOWED_FILENAME": path}
 
     def open(self) -> DatasetReader:
@@ -80,7 +73,7 @@ class Source:
         retry may help, `NotPermitted` if the role cannot be assumed; also if GDAL succeeded without the missing bytes.
         """
         self._met()
-        with rasterio.Env(session=self._session(), **self._options):
+        with rasterio.Env(session=DummySession(), **self._options):
             try:
                 yield
             except Exception as error:
@@ -97,14 +90,11 @@ class Source:
     def close(self) -> None:
         """Let nothing more be opened; open handles stay open."""
 
-    def _session(self) -> Session:
-        return DummySession()
-
     def _met(self) -> Exception | None:
         """Return the last error of GDAL's reads on this thread since the last call."""
         return None
 
-    def _reason(self, message: str) -> InvalidRequest | ServiceError:
+    def _reason(self, message: str) -> InvalidRequest:
         """Return the reason for GDAL's error."""
         plain = without_secrets_of(self._place.url, message.replace(self._path, self._place.shown))
         return InvalidRequest(
@@ -112,37 +102,10 @@ class Source:
         )
 
 
-class _InS3(Source):
-    def __init__(
-        self, place: ImageLocation, options: dict[str, Any], session: Callable[[], boto3.Session], endpoint: str
-    ) -> None:
-        super().__init__(place, f"/vsis3/{place.bucket}/{place.key}", options)
-        self._boto3 = session
-        self._endpoint = endpoint
-
-    def _session(self) -> Session:
-        return AWSSession(self._boto3())
-
-    def _reason(self, message: str) -> InvalidRequest | ServiceError:
-        """Ask S3 for the reason: GDAL's message does not tell a wrong key from a network error."""
-        client = self._boto3().client("s3", endpoint_url=self._endpoint)
-        try:
-            client.head_object(Bucket=self._place.bucket, Key=self._place.key)
-        except (ClientError, BotoCoreError) as error:
-            found = to_domain_error(error)
-            if isinstance(found, Throttled | Unavailable):
-                return found
-            hint = "The role needs s3:GetObject on it." if isinstance(found, NotPermitted) else None
-            return InvalidRequest(f"{self._place.shown} cannot be read: {found}", field=_FIELD, hint=hint)
-        finally:
-            client.close()
-        return super()._reason(message)
-
-
-class _BehindHttp(Source):
-    def __init__(self, place: ImageLocation, options: dict[str, Any], client: httpx.Client) -> None:
-        self._ranges = Ranges(client, place)
-        self._file = RegisteredFile(self._ranges.open())
+class _Ranged(Source):
+    def __init__(self, place: ImageLocation, options: dict[str, Any], ranges: Ranges) -> None:
+        self._ranges = ranges
+        self._file = RegisteredFile(ranges.open())
         super().__init__(place, self._file.name, options)
 
     def close(self) -> None:
@@ -157,20 +120,15 @@ class Access:
     """Opens images under roles.
 
     Args:
-        roles: sessions that read from S3.
-        s3_endpoint: of boto3 (`client.meta.endpoint_url`), so that GDAL uses the same: another partition, a private
-            endpoint, or a simulator.
-        http: reads images behind HTTP; see `Ranges`.
+        s3: clients of S3 under roles, which retry by themselves.
+        http: reads images behind HTTP; see `HttpParts`.
         options: of GDAL, overriding those of this module.
     """
 
-    def __init__(
-        self, roles: Roles, *, s3_endpoint: str, http: httpx.Client, options: dict[str, str] | None = None
-    ) -> None:
-        self._roles = roles
-        self._s3_endpoint = s3_endpoint
+    def __init__(self, s3: RoleClients, *, http: httpx.Client, options: dict[str, str] | None = None) -> None:
+        self._s3 = s3
         self._http = http
-        self._options = OPTIONS | _s3_options(s3_endpoint) | (options or {})
+        self._options = OPTIONS | (options or {})
 
     def source(self, place: ImageLocation, role: str | None, submitter: str = "") -> Source:
         """Return the image at a place, under a role or the queue's own; sends no request. Close the result.
@@ -178,15 +136,7 @@ class Access:
         The role is assumed for the job of the submitter, a principal; "" if it is unknown.
         """
         if place.bucket:
-            return _InS3(place, self._options, lambda: self._roles.session(role, submitter), self._s3_endpoint)
-        return _BehindHttp(place, self._options, self._http)
-
-
-def _s3_options(endpoint: str) -> dict[str, str]:
-    """Return GDAL's options for S3: simulators on this machine use plain HTTP, without buckets in host names."""
-    parts = urlsplit(endpoint)
-    return {
-        "AWS_S3_ENDPOINT": parts.netloc,
-        "AWS_HTTPS": "NO" if parts.scheme == "http" else "YES",
-        "AWS_VIRTUAL_HOSTING": "FALSE" if is_loopback(parts.hostname) else "TRUE",
-    }
+            ranges = Ranges(S3Parts(lambda: self._s3.client(role, submitter), place), place, pauses=())
+        else:
+            ranges = Ranges(HttpParts(self._http, place), place)
+        return _Ranged(place, self._options, ranges)
