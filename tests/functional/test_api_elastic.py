@@ -206,15 +206,15 @@ class TestRendezvous:
         world = ApiWorld()
         world.seed(running())
         nodes = (
-            Node(training_job_name="job1", host="algo-1", role=Role.MEMBER, rank=0, beats=7),
+            Node(training_job_name="job1", host="algo-1", role=Role.MEMBER, rank=0),
             Node(training_job_name="job1-qstamp-1-m1", host="algo-1", role=Role.SPARE),
         )
         world.rendezvous.set_state("job1", RendezvousState(round=4, complete=True, nodes=nodes, restarts=2))
         told = world.get("/jobs/job1/rendezvous").body
         assert (told["round"], told["complete"], told["restarts"]) == (4, True, 2)
         assert told["nodes"] == [
-            {"trainingJobName": "job1", "host": "algo-1", "role": "member", "rank": 0, "beats": 7},
-            {"trainingJobName": "job1-qstamp-1-m1", "host": "algo-1", "role": "spare", "rank": None, "beats": 0},
+            {"trainingJobName": "job1", "host": "algo-1", "role": "member", "rank": 0},
+            {"trainingJobName": "job1-qstamp-1-m1", "host": "algo-1", "role": "spare", "rank": None},
         ]
 
     def test_an_unreadable_rendezvous_is_reported(self):

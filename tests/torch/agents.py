@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
+from contextlib import suppress
 
 from tests.containers import RUN_OF_NODES
+from torch.distributed import DistError
+from torch.distributed.elastic.utils import store as store_util
 
 from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
 from trainmaster.worker.rendezvous.engine import Engine
+from trainmaster.worker.rendezvous.errors import RendezvousError, RoundLost
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
 from trainmaster.worker.rendezvous.settings import Settings
 from trainmaster.worker.rendezvous.world import Identity, new_incarnation
@@ -17,6 +22,8 @@ from trainmaster.worker.torch.handler import DynamoDBRendezvousHandler
 
 RUN = RUN_OF_NODES.name
 PATIENCE = 30
+EXIT_BARRIER = "torchelastic/agent/terminal_state"
+"""Key of the barrier in which torch's agents wait for each other once their script has ended."""
 QUICK = {
     "keep_alive_interval": 0.4,
     "keep_alive_max_attempt": 6,
@@ -40,6 +47,7 @@ class Agent:
         self.handler, self.address = handler, address
         self.info, self.rounds, self.ended = None, 0, None
         self._failed, self._done, self._killed = threading.Event(), threading.Event(), threading.Event()
+        self._failed_for_good = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -48,8 +56,12 @@ class Agent:
         self._failed.set()
 
     def finishes(self):
-        """Its script comes to its end."""
+        """Its script comes to its end, and it waits for the others in torch's barrier."""
         self._done.set()
+
+    def fails_for_good(self):
+        """Its script fails, and it restarts nothing; its launcher raises nothing."""
+        self._failed_for_good.set()
 
     def dies(self):
         """It ends without a word, as a container that is lost."""
@@ -84,19 +96,25 @@ class Agent:
     def _loop(self):
         self._meet()
         while not self._done.wait(0.05):
-            if self._killed.is_set():
+            if self._killed.is_set() or self._failed_for_good.is_set():
                 return
             if self._failed.is_set() or self.handler.num_nodes_waiting() > 0:
                 self._failed.clear()
                 self.info = None
                 self._meet()
+        if not self._killed.is_set():
+            with suppress(DistError, RendezvousError):
+                store_util.barrier(self.info.store, self.info.world_size, EXIT_BARRIER, PATIENCE)
 
     def _meet(self):
         info = self.handler.next_rendezvous()
         # As the agent assigns ranks: all speak to all through the world's store.
         info.store.set(f"role/{info.rank}", self.address)
-        for rank in range(info.world_size):
-            info.store.get(f"role/{rank}")
+        try:
+            for rank in range(info.world_size):
+                info.store.get(f"role/{rank}")
+        except (DistError, RoundLost):
+            return  # torch's agent has provisional ranks then
         self.rounds += 1
         self.info = info
 
@@ -110,7 +128,7 @@ class Agents:
     """
 
     def __init__(self, client, table):
-        self.client, self.table, self.made = client, table, []
+        self.client, self.table, self.made, self._count = client, table, [], itertools.count()
 
     def open(
         self,
@@ -126,12 +144,22 @@ class Agents:
         **settings,
     ):
         """The agent of the node 127.0.0.`number`."""
-        rng, address = random.Random(f"{self.table}-{number}-{len(self.made)}"), f"127.0.0.{number}"
+        more = {"notices": notices, "budget": budget, "environ": environ}
+        handler = self.handler(number, min_nodes, max_nodes, job=job, client=client, **more, **settings)
+        agent = Agent(handler, f"127.0.0.{number}")
+        self.made.append(agent)
+        return agent
+
+    def handler(
+        self, number, min_nodes, max_nodes, *, job=RUN, client=None, notices=None, budget=None, environ=None, **settings
+    ):
+        """The handler of the node 127.0.0.`number`."""
+        rng, address = random.Random(f"{self.table}-{next(self._count)}"), f"127.0.0.{number}"
         me = Identity(training_job_name=job, host="algo-1", incarnation=new_incarnation(rng), addr=address)
         store = DynamoStateStore(client or self.client, self.table, RUN_OF_NODES)
         quick = Settings(min_nodes=min_nodes, max_nodes=max_nodes, **({"join_timeout": 20.0} | QUICK | settings))
         clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=rng)
-        handler = DynamoDBRendezvousHandler(
+        return DynamoDBRendezvousHandler(
             Engine(Executor(store, me, quick, clocks), time.sleep),
             RUN,
             address,
@@ -140,9 +168,10 @@ class Agents:
             environ=environ,
             join_timeout=quick.join_timeout,
         )
-        agent = Agent(handler, address)
-        self.made.append(agent)
-        return agent
+
+    def pass_exit_barrier(self, info):
+        """End as an agent whose script has ended."""
+        store_util.barrier(info.store, info.world_size, EXIT_BARRIER, PATIENCE)
 
     def close(self):
         """End whatever still runs."""

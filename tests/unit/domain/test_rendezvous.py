@@ -149,13 +149,6 @@ def test_no_text_takes_much_memory(text):
     assert peak < 40_000_000
 
 
-def test_the_heartbeats_of_nodes_of_version_1_are_read():
-    group = read(nodes={"bert/algo-1#1": NODE | {"beat": 7}})
-    assert [node.beats for node in group.nodes] == [7]
-    with pytest.raises(UnreadableRendezvous):
-        read(nodes={"bert/algo-1#1": NODE | {"beat": -1}})
-
-
 def test_a_compressed_state_is_read_within_the_same_bounds():
     text = json.dumps(STATE)
     assert group_of(zlib.compress(text.encode())) == group_of(text)

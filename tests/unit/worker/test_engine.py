@@ -12,7 +12,15 @@ from views import SETTINGS, Row, Ticking, executor, key
 
 from trainmaster.worker.container.restart_budget import BUDGET_SPENT_PREFIX, RestartBudget
 from trainmaster.worker.rendezvous.engine import Engine
-from trainmaster.worker.rendezvous.errors import Closed, Drained, RoundLost, TimedOut, Unreachable
+from trainmaster.worker.rendezvous.errors import (
+    Closed,
+    Corrupt,
+    Drained,
+    RoundLost,
+    TableMissing,
+    TimedOut,
+    Unreachable,
+)
 from trainmaster.worker.rendezvous.rendezvous import Rendezvous, free_port
 from trainmaster.worker.rendezvous.state import DONE, Role, RoundReason, decode
 
@@ -99,7 +107,7 @@ def test_a_silent_table_changes_no_answer(pair, row, clock):
     row.errors = [LOST] * 100
     for _ in range(20):
         later(clock)
-        assert not pair[0].should_rejoin()
+        assert not pair[0].status().rejoin
 
 
 def test_a_worker_that_fails_here_begins_a_round_that_is_charged_once(pair, row, clock):
@@ -139,11 +147,85 @@ def test_a_node_that_was_evicted_rejoins(pair, row, clock):
     assert first.fenced()
     assert not second.fenced()
     later(clock)
-    assert first.should_rejoin()
+    assert first.status().rejoin
     first_world, second_world = meet(clock, first, second)
     assert (second_world.rank, first_world.rank, first_world.round) == (0, 1, 3)
     assert not first.fenced()
     assert decode(row.data).charged == 1
+
+
+def test_an_evicted_node_stops_at_once_even_if_a_resize_is_under_way(pair, row, clock):
+    first, second = pair
+    for _ in range(8):  # `a` is suspended, `b` sees it
+        clock.sleep(2.0)
+        together(clock, second.sending_heartbeat())
+    meet(clock, second)
+    newcomer = engine(row, clock, "c").joining()
+    for _ in range(2):  # it reads, then writes
+        next(newcomer)
+    for _ in range(4):
+        later(clock)
+        together(clock, second.sending_heartbeat())
+    assert decode(row.data).why == (RoundReason.NEWCOMER,)
+    later(clock)
+    asked = first.status()
+    assert (asked.rejoin, asked.resize, asked.grace) == (True, False, 0.0), "there is nothing to save any more"
+
+
+def test_a_node_that_was_suspended_during_a_read_reads_again_at_once(pair, row, clock):
+    first, second = pair
+    later(clock)
+    row.answering = lambda: clock.sleep(3.0)  # it is suspended between its request and the response
+    assert not first.status().rejoin
+    row.answering = lambda: None
+    second.leave()
+    assert first.status().rejoin
+
+
+def test_a_corrupt_row_is_read_once_a_second(pair, row, clock):
+    later(clock)
+    row.data = b"nonsense"
+    row.calls.clear()
+    with pytest.raises(Corrupt):
+        pair[0].status()
+    for _ in range(9):
+        assert not pair[0].status().rejoin
+        clock.sleep(0.05)
+    assert row.calls.count("get") == 1
+
+
+def test_a_missing_table_ends_the_first_join_at_once_and_no_later_wait(pair, row, clock):
+    row.errors = [TableMissing("no such table")] * 1000
+    began = clock.now
+    with pytest.raises(TableMissing):
+        engine(row, clock, "c").join()
+    assert clock.now == began
+    with pytest.raises(TableMissing):
+        pair[0].join(timeout=20.0)
+    assert clock.now >= began + 19.0
+
+
+@pytest.mark.parametrize("silent_after", [0.0, 0.9 * SETTINGS.close_timeout, 2 * SETTINGS.close_timeout])
+def test_closing_keeps_to_its_time_limit_whatever_the_table_answers(pair, row, clock, silent_after):
+    began = clock.now
+
+    def answer():
+        if clock.now - began > silent_after:
+            raise LOST
+
+    row.conflicts, row.answering = True, answer
+    with pytest.raises((Unreachable, TimedOut)):
+        pair[0].close(DONE)
+    assert clock.now - began <= SETTINGS.close_timeout + SETTINGS.max_backoff
+
+
+def test_whether_it_is_closed_is_read_each_time(pair, row, clock):
+    assert not pair[0].is_closed()
+    pair[1].close(DONE)
+    assert pair[0].is_closed()
+    row.errors = [LOST]
+    with pytest.raises(Unreachable):
+        pair[0].is_closed()
 
 
 def test_an_unknown_fence_raises(pair, row):
@@ -155,7 +237,7 @@ def test_an_unknown_fence_raises(pair, row):
 def test_a_node_that_leaves_is_seen_to_leave_at_once(pair, row, clock):
     pair[1].leave()
     later(clock)
-    assert pair[0].should_rejoin()
+    assert pair[0].status().rejoin
     assert decode(row.data).why == (RoundReason.DEPARTURE,)
 
 
@@ -174,7 +256,7 @@ def test_closing_does_not_stop_members_and_ends_all_waits(pair, row, clock):
     pair[0].close(DONE)
     later(clock)
     asked = pair[1].status()
-    assert (asked.rejoin, asked.closed, pair[1].should_rejoin()) == (False, DONE, False)
+    assert (asked.rejoin, asked.closed, pair[1].status().rejoin) == (False, DONE, False)
     assert together(clock, waits)[0].reason == DONE
 
 

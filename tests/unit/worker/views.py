@@ -98,11 +98,15 @@ def presence(job, want=Want.WORK, *, after=0, beat=1, **values):
 
 
 class Row:
-    """A table that answers at once; implements `state.GroupStore`. Errors meet the calls of its state only."""
+    """A table that answers at once; implements `state.GroupStore`. Errors meet the calls of its state only.
+
+    `answering` is called while an answer is on its way; with `conflicts`, each write finds that another came first.
+    """
 
     def __init__(self):
         self.data, self.token, self.control, self.endpoint = None, 0, None, None
         self.calls, self.errors = [], []
+        self.answering, self.conflicts = lambda: None, False
         self.announced = {}
 
     def announcements(self, shard):
@@ -124,11 +128,14 @@ class Row:
 
     def get_state(self, *, consistent=True):
         self._called("get")
-        return None if self.data is None else (self.data, self.token)
+        answer = None if self.data is None else (self.data, self.token)
+        self.answering()
+        return answer
 
     def set_state(self, state, token=None):
         self._called("set")
-        won = (token or 0) == self.token
+        self.answering()
+        won = (token or 0) == self.token and not self.conflicts
         if won:
             self.data, self.token = state, self.token + 1
         return None if self.data is None else (self.data, self.token, won)

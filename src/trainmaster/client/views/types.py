@@ -447,7 +447,6 @@ class NodeView(TypedDict):
     host: str
     role: Role
     rank: int | None
-    beats: int
 
 
 class PlanView(TypedDict):

@@ -60,14 +60,12 @@ class Node:
         training_job_name: its training job.
         host: its name there, such as `algo-1`.
         rank: in the current round; None outside of it.
-        beats: its number of heartbeats in a state of version 1; 0 in a newer one, which has none.
     """
 
     training_job_name: str
     host: str
     role: Role
     rank: int | None = None
-    beats: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +176,6 @@ def _node(name: str, node: Any) -> Node:
         host=host,
         role=Role(role) if role in _ROLES else Role.WAITING,
         rank=None if rank is None else _number(rank),
-        beats=_number(values.get("beat", 0)),
     )
 
 

@@ -127,9 +127,6 @@ class Node(ResponseModel):
     host: Annotated[str, Field(description="Host name in the training job, such as `algo-1`.")]
     role: Role
     rank: Annotated[int | None, Field(description="Rank in the present world; null if it is not a member.")]
-    beats: Annotated[
-        int, Field(description="Number of heartbeats, of nodes with an earlier worker; 0 of others, which report none.")
-    ]
 
 
 class Rendezvous(ResponseModel):

@@ -74,7 +74,6 @@ def rendezvous_view(
                 host=node.host,
                 role=node.role,
                 rank=node.rank,
-                beats=node.beats,
             )
             for node in known.nodes
         ],

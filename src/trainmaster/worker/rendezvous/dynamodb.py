@@ -21,7 +21,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from trainmaster.worker.rendezvous.errors import Unreachable, Unverified
+from trainmaster.worker.rendezvous.errors import TableMissing, Unreachable, Unverified
 from trainmaster.worker.rendezvous.run import Run
 from trainmaster.worker.rendezvous.state import Token
 from trainmaster.worker.rendezvous.watching.presence import WATCHERS_SHARD
@@ -269,9 +269,13 @@ def _conflict(stored: tuple[bytes, Token] | None) -> tuple[bytes, Token, bool] |
 
 
 def _is_conflict(error: Exception) -> bool:
-    code = error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else None
-    return code == "ConditionalCheckFailedException"
+    return _code(error) == "ConditionalCheckFailedException"
 
 
 def _unreachable(error: Exception) -> Unreachable:
-    return Unreachable(f"DynamoDB: {type(error).__name__}: {error}")
+    kind = TableMissing if _code(error) == "ResourceNotFoundException" else Unreachable
+    return kind(f"DynamoDB: {type(error).__name__}: {error}")
+
+
+def _code(error: Exception) -> str | None:
+    return error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else None

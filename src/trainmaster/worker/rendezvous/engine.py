@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Generator
+from contextlib import suppress
+from math import inf
 from typing import TypeVar
 
 from trainmaster.worker.rendezvous.actions import Payload
-from trainmaster.worker.rendezvous.errors import Drained, TimedOut, Unreachable
+from trainmaster.worker.rendezvous.errors import Corrupt, Drained, TimedOut, Unreachable
 from trainmaster.worker.rendezvous.executor import Executor
 from trainmaster.worker.rendezvous.operators import (
     AwaitEndpointOp,
@@ -51,6 +53,7 @@ class Engine:
         self._next_read_at = 0.0
         self._stop: threading.Event | None = None
         self._thread: threading.Thread | None = None
+        self._is_abandoned = False
 
     @property
     def round(self) -> int:
@@ -107,7 +110,7 @@ class Engine:
         """Close the rendezvous for all nodes.
 
         Raises:
-            Unreachable: the table has not responded for `close_timeout`.
+            Unreachable: the table has not responded within `close_timeout`; likewise `TimedOut`, `Corrupt`.
         """
         self.stop_keep_alive()
         self._drive(self.closing(reason))
@@ -152,13 +155,15 @@ class Engine:
             Unreachable: the table has not responded for `close_timeout`; likewise `TimedOut`.
         """
         limit = self._settings.close_timeout
-        yield from self._run(ExitOp(deadline=self._now() + limit), limit)
+        deadline = self._now() + limit
+        yield from self._run(ExitOp(deadline=deadline), limit, deadline)
         self._executor.withdraw()
 
     def closing(self, reason: str) -> Generator[float, None, None]:
         """Yield the seconds to wait; see `close`."""
         limit = self._settings.close_timeout
-        yield from self._run(CloseOp(deadline=self._now() + limit, payload=Payload(reason=reason)), limit)
+        deadline = self._now() + limit
+        yield from self._run(CloseOp(deadline=deadline, payload=Payload(reason=reason)), limit, deadline)
 
     def sending_heartbeat(self) -> Generator[float, None, None]:
         """Send one heartbeat and act on requests and dead nodes; yield the seconds to wait.
@@ -184,19 +189,28 @@ class Engine:
         Raises:
             Corrupt: the stored row is not valid.
         """
-        if self._now() < self._next_read_at:
+        began = self._now()
+        if began < self._next_read_at:
             return self._status
-        step = self._executor.step(KeepAliveOp(deadline=self._now() + self._settings.keep_alive_interval), cached=True)
-        self._next_read_at = self._now() + (step.pause if step.view is None else self._settings.poll_interval)
+        # Counted from before the read: this process may be suspended during it, and then its result is old.
+        self._next_read_at = began + self._settings.poll_interval
+        step = self._executor.step(KeepAliveOp(deadline=began + self._settings.keep_alive_interval), cached=True)
+        if step.view is None:
+            self._next_read_at = self._now() + step.pause
         if step.view is not None and step.pause == 0.0 and step.action is not None:
             step = self._executor.step(KeepAliveOp(deadline=self._now()), cached=True)
         if step.view is not None:
             self._update_status(step.view)
         return self._status
 
-    def should_rejoin(self) -> bool:
-        """Return whether this node's world has ended, so that it must `join` again. As cheap as `status`."""
-        return self.status().rejoin
+    def is_closed(self) -> bool:
+        """Return whether the rendezvous is closed. Always reads the table.
+
+        Raises:
+            Unreachable: the table does not respond.
+            Corrupt: the stored row is not valid.
+        """
+        return self._executor.read_state().closed
 
     def fenced(self, round_: int | None = None) -> bool:
         """Return whether a world newer than that of a round (None: this node's own) has formed. Always reads the table.
@@ -228,14 +242,22 @@ class Engine:
             self._stop.set()
         self._stop = self._thread = None
 
+    def abandon(self) -> None:
+        """Stop the heartbeats, and leave from their thread. For a node whose program has forgotten it; never waits."""
+        self._is_abandoned = True
+        self.stop_keep_alive()
+
     def _send_heartbeats_until(self, stop: threading.Event) -> None:
         while not stop.wait(self._settings.keep_alive_interval):
             try:
                 for pause in self.sending_heartbeat():
                     if stop.wait(pause):
-                        return
+                        break
             except Exception as error:  # noqa: BLE001 - without this thread, the other nodes would evict this one
                 _log.warning("heartbeat failed: %s: %s", type(error).__name__, error)
+        if self._is_abandoned:
+            with suppress(Corrupt):
+                self.leave()
 
     def sleep(self, seconds: float) -> None:
         """Wait with the `sleep` argument."""
@@ -243,8 +265,8 @@ class Engine:
 
     # ------------------------------------------------------------ helpers
 
-    def _run(self, operator: Operator, timeout: float) -> Generator[float, None, View]:
-        return self._executor.run(operator, timeout=timeout)
+    def _run(self, operator: Operator, timeout: float, deadline: float = inf) -> Generator[float, None, View]:
+        return self._executor.run(operator, timeout=timeout, deadline=deadline)
 
     def _drive(self, steps: Generator[float, None, T]) -> T:
         while True:
@@ -260,11 +282,13 @@ class Engine:
         state, own = view.state, view.node
         is_current = state.complete and state.round == self._round and own is not None and own.role is Role.MEMBER
         rejoin = not is_current and not state.closed
+        # A node that was evicted has nothing to save: its world ended before this round opened.
+        is_next = own is not None and not state.complete and state.round == self._round + 1
         self._status = WorldStatus(
             rejoin=rejoin,
-            resize=rejoin and not state.complete and any(reason.is_resize for reason in state.why),
+            resize=rejoin and is_next and any(reason.is_resize for reason in state.why),
             drain=view.is_drained and not state.closed,
-            grace=view.control.grace,
+            grace=view.control.grace if own is not None else 0.0,
             closed=state.reason if state.closed else None,
             waiting=sum(node.role is Role.WAITING for node in state.nodes.values()),
         )

@@ -3,7 +3,8 @@
     TrainmasterError
     ├── Unavailable
     │   └── Unreachable      the table did not respond; a write may have taken effect. No node ends because of it
-    │       └── Unverified   the row was written by someone who does not know the secret of the run; it is not used
+    │       ├── Unverified   the row was written by someone who does not know the secret of the run; it is not used
+    │       └── TableMissing there is no such table; ends the wait of a node that has never read it
     ├── Fenced               (`checkpoints`) a newer world exists; this one must not write checkpoints
     └── RendezvousError
         ├── Corrupt          the stored row is not valid; no part of it is executed
@@ -26,6 +27,10 @@ class Unreachable(Unavailable):
 
 class Unverified(Unreachable):
     """The row is not signed with the secret of the run, so it says as little as a table that does not respond."""
+
+
+class TableMissing(Unreachable):
+    """There is no table of this name in this account and Region."""
 
 
 class RendezvousError(TrainmasterError):

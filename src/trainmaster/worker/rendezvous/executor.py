@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 
 from trainmaster.worker.rendezvous.actions import CHANGES, Action, Payload, apply
 from trainmaster.worker.rendezvous.control import Control, read_control
@@ -25,6 +26,7 @@ from trainmaster.worker.rendezvous.errors import (
     Drained,
     RendezvousError,
     RoundLost,
+    TableMissing,
     TimedOut,
     Unreachable,
 )
@@ -223,16 +225,19 @@ class Executor:
         self._dirty = apply(action, view, payload)
         return Step(action=action, pause=0.0, view=view)
 
-    def run(self, operator: Operator, *, timeout: float, cached: bool = False) -> Generator[float, None, View]:
+    def run(
+        self, operator: Operator, *, timeout: float, deadline: float = inf, cached: bool = False
+    ) -> Generator[float, None, View]:
         """Step until the operator finishes; yield the seconds to wait between steps, and return the last view.
 
         Args:
             operator: the goal.
             timeout: seconds without any response of the table before this gives up.
+            deadline: this node's clock at which it gives up without a response in any case.
             cached: as for `step`, for the first step.
 
         Raises:
-            Unreachable: the table has not responded for `timeout` seconds.
+            Unreachable: the table has not responded for `timeout` seconds, or there never was one.
             Closed: the operator has returned this error; likewise `Drained`, `TimedOut` and `RoundLost`.
             Corrupt: the stored row is not valid.
         """
@@ -240,7 +245,9 @@ class Executor:
         while True:
             step, cached = self.step(operator, cached=cached), False
             if step.view is None:
-                if step.error is not None and self.clocks.monotonic() - responded_at + step.pause > timeout:
+                until = min(responded_at + timeout, deadline)
+                is_hopeless = isinstance(step.error, TableMissing) and self._read_at is None
+                if step.error is not None and (is_hopeless or self.clocks.monotonic() + step.pause > until):
                     raise step.error
             else:
                 responded_at = self.clocks.monotonic()
@@ -271,7 +278,7 @@ class Executor:
 
     def _read(self) -> None:
         """Read the watchers' announcements, then what this node's part requires; then record the heartbeats."""
-        self._rows = []
+        began, self._rows = self.clocks.monotonic(), []
         presences = self._presences_in(WATCHERS_SHARD)
         self._endpoint = _read_endpoint(self._store.endpoint)
         self._summary = newest_summary((*(each.sees for each in presences.values()), self._summary))
@@ -282,8 +289,9 @@ class Executor:
             self._load(self._store.get_state())
             for shard in range(1, self._state.shards + 1):
                 self._asking |= self._presences_in(shard)
-        self._failures, self._read_at = 0, self.clocks.monotonic()
-        self._monitor.observe(self._counts([*presences.values(), *self._asking.values()]), self._read_at)
+        # A process that is suspended during the read must read again at once when it goes on.
+        self._failures, self._read_at = 0, began
+        self._monitor.observe(self._counts([*presences.values(), *self._asking.values()]), self.clocks.monotonic())
         self._forget_dead()
 
     def _presences_in(self, shard: int) -> dict[str, Presence]:

@@ -25,6 +25,7 @@ import os
 import random
 import socket
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -83,6 +84,8 @@ class Rendezvous:
         self._report_failure = report_failure or (lambda _: None)
         self._wall = wall
         self._has_left = False
+        # A program that drops it without a word must not keep its node alive.
+        weakref.finalize(self, engine.abandon).atexit = False
 
     @classmethod
     def from_environment(

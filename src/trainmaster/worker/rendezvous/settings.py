@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.rendezvous.control import Control
@@ -64,7 +65,7 @@ class Settings:
 
     def _check_intervals(self) -> None:
         intervals = (self.keep_alive_interval, self.poll_interval, self.join_poll_interval, self.max_backoff)
-        if min(*intervals, self.keep_alive_max_attempt - 1) <= 0:
+        if not all(0 < value < inf for value in (*intervals, self.keep_alive_max_attempt - 1)):
             raise InvalidRequest(
                 "keep_alive_interval, poll_interval, join_poll_interval and max_backoff must be greater than 0, and"
                 " keep_alive_max_attempt greater than 1",
@@ -72,9 +73,11 @@ class Settings:
             )
 
     def _check_timeouts(self) -> None:
-        joining = (self.last_call_timeout, self.scale_up_delay, self.straggler_timeout, self.join_timeout)
-        if min(*joining, self.grace, self.faulty_scale_down_timeout, self.close_timeout) < 0:
-            raise InvalidRequest("a timeout must not be negative", field="last_call_timeout")
+        waits = (self.last_call_timeout, self.scale_up_delay, self.faulty_scale_down_timeout, self.straggler_timeout)
+        if not all(0 <= seconds < inf for seconds in (*waits, self.grace)):
+            raise InvalidRequest("a timeout must be a number of seconds and not negative", field="last_call_timeout")
+        if not all(0 < seconds < inf for seconds in (self.join_timeout, self.close_timeout)):
+            raise InvalidRequest("join_timeout and close_timeout must be greater than 0", field="join_timeout")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:

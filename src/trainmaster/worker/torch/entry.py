@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -28,5 +29,11 @@ def create(parameters: Any) -> Any:
 
     handler = make_handler(parameters, os.environ)
     # An agent that is ended by a signal never calls `shutdown`. Without this, the other nodes would have to evict it.
-    atexit.register(handler.leave)
+    atexit.register(_leave, weakref.ref(handler))
     return handler
+
+
+def _leave(reference: weakref.ref[Any]) -> None:
+    handler = reference()
+    if handler is not None:
+        handler.leave()

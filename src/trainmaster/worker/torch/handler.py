@@ -7,17 +7,23 @@ leave, and on a spare at the end of the job, the agent ends with exit code 0 and
 from __future__ import annotations
 
 import logging
+import os
 import random
 import sys
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from typing import NoReturn
 
 from torch.distributed import DistError
+from torch.distributed.elastic.events import NodeState, construct_and_record_rdzv_event
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.elastic.rendezvous import (
     RendezvousClosedError,
     RendezvousConnectionError,
+    RendezvousError,
     RendezvousHandler,
     RendezvousInfo,
     RendezvousParameters,
@@ -32,7 +38,15 @@ from trainmaster.worker.container.container import ROUND
 from trainmaster.worker.container.restart_budget import RestartBudget
 from trainmaster.worker.rendezvous.dynamodb import ENGINE_CLIENT_CONFIG, DynamoStateStore, TableAddress, dynamodb_client
 from trainmaster.worker.rendezvous.engine import Engine
-from trainmaster.worker.rendezvous.errors import Closed, Corrupt, Drained, RoundLost, TimedOut, Unreachable
+from trainmaster.worker.rendezvous.errors import (
+    Closed,
+    Corrupt,
+    Drained,
+    RoundLost,
+    TimedOut,
+    Unreachable,
+    Unverified,
+)
 from trainmaster.worker.rendezvous.executor import Clocks, Executor
 from trainmaster.worker.rendezvous.run import Run
 from trainmaster.worker.rendezvous.state import DONE
@@ -42,6 +56,8 @@ from trainmaster.worker.torch.torchrun import make_identity, make_settings
 from trainmaster.worker.torch.world_store import WorldStore
 
 _log = logging.getLogger(__name__)
+_handlers: weakref.WeakSet[DynamoDBRendezvousHandler] = weakref.WeakSet()
+"""Handlers of this process that `make_handler` has made."""
 
 
 class DynamoDBRendezvousHandler(RendezvousHandler):
@@ -84,6 +100,10 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         self._wall = wall
         self._left = True
         self._world_stores: tuple[WorldStore, ...] = ()
+        self._thread: int | None = None
+        self._outer_error: BaseException | None = None
+        # A handler that is dropped without `shutdown` must not keep its node alive.
+        weakref.finalize(self, engine.abandon).atexit = False
 
     # ------------------------------------------------------------ torch's interface
 
@@ -109,6 +129,20 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
             SystemExit: with code 0, if this node must leave or the job is done.
             RendezvousError: torch's errors, if no world can be joined.
         """
+        # An error that is being handled already is not of this run; see `shutdown`.
+        self._thread, self._outer_error = threading.get_ident(), sys.exc_info()[1]
+        self._record("next_rendezvous", f"{self._address} attempts to join the next round of {self._run}")
+        try:
+            with self._recorded("next_rendezvous"):
+                info = self._next_rendezvous()
+        except BaseException:
+            self.leave()
+            raise
+        message = f"{self._address} has joined a round of {self._run} in a world of size {info.world_size}"
+        self._record("next_rendezvous", message, rank=info.rank)
+        return info
+
+    def _next_rendezvous(self) -> RendezvousInfo:
         if self._stop_grace.container_stop_expired() is not None:
             self._exit_agent("the container is being stopped")
         self._stop_grace.reset()
@@ -133,6 +167,8 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         stopped = self._stop_grace.container_stop_expired()
         if stopped is not None:
             return int(stopped)
+        if self._world_stores and self._world_stores[-1].store.is_broken:
+            return 1  # its workers have provisional ranks
         try:
             status = self._engine.status()
         except (Corrupt, Unreachable) as error:
@@ -149,23 +185,31 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         return max(status.waiting, 1)
 
     def is_closed(self) -> bool:
-        """Return whether the rendezvous is closed."""
-        return self._engine.state.closed or self._engine.status().closed is not None
+        """Return whether the rendezvous is closed, as read now; see the base class."""
+        with self._recorded("is_closed"), _torch_errors():
+            return self._engine.is_closed()
 
     def set_closed(self) -> None:
-        """Close the rendezvous; see the base class."""
-        self._engine.close("closed by the program")
+        """Close the rendezvous within the close timeout; see the base class."""
+        with self._recorded("set_closed"), _torch_errors():
+            self._engine.close("closed by the program")
+        self._record("set_closed", f"{self._address} has closed {self._run}", NodeState.SUCCEEDED)
 
     def shutdown(self) -> bool:
         """Leave, and close the rendezvous if the job is over because its script has ended or failed.
 
-        Torch calls this for every end of an agent and passes no cause, so the cause is the current exception. Another
-        problem of this node, such as a full disk, does not end the others.
+        Torch calls this for every end of an agent and passes no cause. The script has ended if the agent has reached
+        torch's exit barrier; otherwise the cause is the current exception, if it was raised since this node joined.
+        Another problem of this node, such as a full disk, does not end the others.
         """
+        error, outer = sys.exc_info()[1], self._outer_error
+        self._outer_error = None
         try:
-            self._close_if_job_has_ended(sys.exc_info()[1])
+            self._close_if_job_has_ended(None if error is outer else error)
         except (Unreachable, TimedOut, Corrupt) as close_error:
-            _log.warning("could not close the rendezvous after the job's end: %s", close_error)
+            message = f"could not close the rendezvous after the job's end: {close_error}"
+            _log.warning("%s", message)
+            self._record("shutdown", message, NodeState.FAILED)
             return False
         finally:
             self.leave()
@@ -183,13 +227,25 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
             except (TimedOut, Corrupt) as error:
                 _log.warning("could not leave the rendezvous; the other nodes will evict this one: %s", error)
 
+    def leave_if_forgotten(self, run: str, address: str) -> None:
+        """Leave if this thread has begun to launch another agent at this address, so that its last launch is over.
+
+        Torch does not shut a handler down if its launch was interrupted.
+        """
+        if (self._run, self._address, self._thread) == (run, address, threading.get_ident()):
+            self.leave()
+
     def _close_if_job_has_ended(self, error: BaseException | None) -> None:
         if self._left:
             return
-        if isinstance(error, ChildFailedError):
+        world_store = self._world_stores[-1] if self._world_stores else None
+        if world_store is not None and world_store.store.has_finished:
+            if world_store.wait_until_all_done():
+                self._close(DONE)
+        elif isinstance(error, ChildFailedError):
             self._close(f"the script failed on {self._address}: {_first_line(error)}")
-        elif error is None and self._world_stores and self._world_stores[-1].wait_until_all_done():
-            self._close(DONE)
+        elif error is None:
+            self._close(f"the agent on {self._address} was shut down before its script had ended")
 
     def _worlds(self) -> Iterator[World]:
         """Yield one world after another until the join timeout."""
@@ -202,7 +258,8 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
 
     def _join(self) -> World:
         try:
-            world = self._engine.join()
+            with _torch_errors():
+                world = self._engine.join()
         except Drained:
             self._exit_agent("the scheduler has requested it")
         except Closed as closed:
@@ -210,12 +267,6 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
                 self._exit_agent("the job is done")
             self._stop_grace.fail_job(closed.reason)
             raise RendezvousClosedError(str(closed)) from closed
-        except TimedOut as error:
-            raise RendezvousTimeoutError(str(error)) from error
-        except Unreachable as error:
-            raise RendezvousConnectionError(str(error)) from error
-        except Corrupt as error:
-            raise RendezvousStateError(str(error)) from error
         reason = self._budget.exhausted_reason(self._engine.state, self._wall())
         if reason is not None:
             self._stop_grace.fail_job(reason)
@@ -231,6 +282,29 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
     def _close(self, reason: str) -> None:
         self._left = True
         self._engine.close(reason)
+        self._record("shutdown", f"{self._address} has closed {self._run}: {reason}", NodeState.SUCCEEDED)
+
+    @contextmanager
+    def _recorded(self, method: str) -> Iterator[None]:
+        """Record an error as torch's rendezvous event."""
+        try:
+            yield
+        except RendezvousError as error:
+            self._record(method, f"{type(error).__name__}: {error}", NodeState.FAILED)
+            raise
+
+    def _record(
+        self, method: str, message: str, state: NodeState = NodeState.RUNNING, *, rank: int | None = None
+    ) -> None:
+        construct_and_record_rdzv_event(
+            name=f"{type(self).__name__}.{method}",
+            run_id=self._run,
+            message=message,
+            node_state=state,
+            hostname=self._address,
+            pid=os.getpid(),
+            rank=rank,
+        )
 
     def _info(self, world: World) -> RendezvousInfo:
         world_store = WorldStore(self._engine, world, self._address)
@@ -260,7 +334,9 @@ def make_handler(parameters: RendezvousParameters, environ: MutableMapping[str, 
         dynamodb_client(where.region, config=ENGINE_CLIENT_CONFIG), where.table, Run.from_environment(environ, run)
     )
     clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=rng)
-    return DynamoDBRendezvousHandler(
+    for earlier in tuple(_handlers):
+        earlier.leave_if_forgotten(run, identity.addr)
+    handler = DynamoDBRendezvousHandler(
         Engine(Executor(store, identity, settings, clocks), time.sleep),
         run,
         identity.addr,
@@ -269,6 +345,21 @@ def make_handler(parameters: RendezvousParameters, environ: MutableMapping[str, 
         join_timeout=settings.join_timeout,
         environ=environ,
     )
+    _handlers.add(handler)
+    return handler
+
+
+@contextmanager
+def _torch_errors() -> Iterator[None]:
+    """Raise torch's errors instead of the engine's."""
+    try:
+        yield
+    except TimedOut as error:
+        raise RendezvousTimeoutError(str(error)) from error
+    except (Corrupt, Unverified) as error:
+        raise RendezvousStateError(str(error)) from error
+    except Unreachable as error:
+        raise RendezvousConnectionError(str(error)) from error
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,24 +1,21 @@
-"""The TCPStore of one world, on which its agents wait for each other at the start and at the end.
+"""The store of one world, on which its agents wait for each other at the start and at the end.
 
 The agent of the first rank hosts it, a new one for every world, so no key of an earlier world is ever read. Its address
-is in the state of the rendezvous.
+is in the rendezvous.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from torch.distributed import DistError, TCPStore
 
 from trainmaster.worker.rendezvous.engine import Engine
-from trainmaster.worker.rendezvous.errors import RoundLost
+from trainmaster.worker.rendezvous.errors import Closed, Corrupt, RendezvousError, RoundLost
 from trainmaster.worker.rendezvous.world import World
+from trainmaster.worker.torch.agent_store import CONNECT_TIMEOUT, AgentStore
 
-CONNECT_TIMEOUT = timedelta(seconds=30)
-"""Limit on connecting to the store of the first rank, and on each wait in it."""
-_ARRIVED, _DONE = "trainmaster/arrived", "trainmaster/done"
+_ARRIVED, _ALL_ARRIVED, _DONE = "trainmaster/arrived", "trainmaster/all-arrived", "trainmaster/done"
 _POLL_SECONDS = 0.05
-"""Interval of checks for the other agents."""
+"""Interval of checks for the end of the script on the other nodes."""
 
 
 class WorldStore:
@@ -38,28 +35,23 @@ class WorldStore:
         self._engine = engine
         self._world = world
         if world.rank == 0:
-            self.store = TCPStore(address, 0, is_master=True, wait_for_workers=False)
+            self.store = AgentStore(world, self._end_of_world, lambda: _serve(address))
             self.host, self.port = address, self.store.port
             engine.publish(self.host, self.port)
         else:
             self.host, self.port = engine.endpoint()
-            self.store = TCPStore(
-                self.host, self.port, is_master=False, wait_for_workers=False, timeout=CONNECT_TIMEOUT
-            )
+            self.store = AgentStore(world, self._end_of_world, lambda: _connect(self.host, self.port))
 
     def wait_for_all(self) -> None:
         """Wait until all agents have reached the store; after that, none waits in it for one that died on the way.
 
         Raises:
-            RoundLost: the world has ended.
+            RoundLost: the world has ended; likewise `Closed`.
             DistError: the store has ended.
         """
-        arrived = self.store.add(_ARRIVED, 1)
-        while arrived < self._world.size:
-            if self._engine.should_rejoin():
-                raise RoundLost(f"round {self._world.round} has ended before all nodes arrived")
-            self._engine.sleep(_POLL_SECONDS)
-            arrived = self.store.add(_ARRIVED, 0)
+        if self.store.add(_ARRIVED, 1) == self._world.size:
+            self.store.set(_ALL_ARRIVED, "")
+        self.store.wait([_ALL_ARRIVED])
 
     def wait_until_all_done(self) -> bool:
         """Wait until the script has ended on all nodes; return False if the world or the rendezvous ends first.
@@ -69,12 +61,28 @@ class WorldStore:
         try:
             done = self.store.add(_DONE, 1)
             while done < self._world.size:
-                status = self._engine.status()
-                if status.rejoin or status.closed is not None:
+                if self._end_of_world() is not None:
                     return False
                 self._engine.sleep(_POLL_SECONDS)
                 done = self.store.add(_DONE, 0)
-        except DistError:
+        except (DistError, RendezvousError):
             # The host has ended: it has seen all others end, or it was lost and they continue.
             return False
         return True
+
+    def _end_of_world(self) -> RendezvousError | None:
+        try:
+            status = self._engine.status()
+        except Corrupt:  # nothing is known
+            return None
+        if status.closed is not None:
+            return Closed(status.closed)
+        return RoundLost(f"round {self._world.round} has ended") if status.rejoin else None
+
+
+def _serve(host: str) -> TCPStore:
+    return TCPStore(host, 0, is_master=True, wait_for_workers=False)
+
+
+def _connect(host: str, port: int) -> TCPStore:
+    return TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=CONNECT_TIMEOUT)
