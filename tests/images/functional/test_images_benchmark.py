@@ -66,6 +66,12 @@ def test_a_goal_is_met_only_where_it_is():
 
 
 def test_modelrunners_scan_reads_every_row_of_its_table():
-    assert (scanning.units(100), scanning.calls(100)) == (22, 1)
-    # 90 MB: 85 whole pages and a rest.
-    assert (scanning.units(100_000), scanning.calls(100_000)) == (21_973, 86)
+    assert (scanning.units(100), scanning.calls(100)) == (18, 1)
+    # 71 MB: 67 whole pages and a rest.
+    assert (scanning.units(100_000), scanning.calls(100_000)) == (17_359, 68)
+
+
+def test_stock_modelrunner_has_at_most_its_look_ahead_in_its_table():
+    assert [scanning.stock_rows(count) for count in (7, 50, 100_000)] == [7, 50, 50]
+    start = scanning.start(50)
+    assert (start.reads, start.writes) == (9, 1)
