@@ -73,12 +73,20 @@ class ReportingAgent(LocalElasticAgent):
 
     def _assign_worker_ranks(self, store, group_rank, group_world_size, spec):
         loss, self._loss = self._loss, None
-        if group_rank > 0 or loss is None:
+        if group_rank > 0 or loss is None or not self._is_first_loss():
             return super()._assign_worker_ranks(store, group_rank, group_world_size, spec)
         fatal = FatalStore(store, loss.at, loss.signal_number)
         workers = super()._assign_worker_ranks(fatal, group_rank, group_world_size, spec)
         fatal.pass_call()
         return workers
+
+    def _is_first_loss(self):
+        """Return whether no other agent was lost: one that came late has its first ranks in the second world."""
+        try:
+            self._output.with_name("lost").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
     def _start_workers(self, worker_group):
         started = super()._start_workers(worker_group)
