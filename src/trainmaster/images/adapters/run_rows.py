@@ -1,7 +1,9 @@
 """Format of the rows of an image job's run.
 
 A job's rows are one partition: `run` has the attempt, its line of regions, the limit on regions at work, whether it is
-stopped, and the number of unsettled regions; each region, and the merging, has a row of its own.
+stopped, and the number of unsettled regions; each region, and the merging, has a row of its own. If a run has few
+regions, `run` has them too, and each gets its row when a worker first begins it. `created` is in all these rows and
+distinguishes them from rows that an earlier run of the same name has left.
 """
 
 from __future__ import annotations
@@ -10,13 +12,16 @@ import json
 from collections.abc import Iterable, Sequence
 
 from trainmaster.adapters.dynamodb.rows import Key, Row
-from trainmaster.domain.document import value_of
+from trainmaster.domain.document import document, value_of
 from trainmaster.images.domain import leases
 from trainmaster.images.domain.concurrency import Line, effective_concurrency, in_line, rest, window
+from trainmaster.images.domain.tiling import Region, Window
 from trainmaster.images.domain.work import MERGE, Claim, RegionRecord, Rest, Run
 
 RUN = "run"
 """Sort key of the row about all regions."""
+MAX_REGIONS_IN_RUN = 20
+"""Regions up to which `run` has them itself: it then stays below a kilobyte, so that each of its writes is one unit."""
 
 
 def partition(job: str) -> str:
@@ -60,6 +65,57 @@ def record_of(row: Row, attempt: int) -> RegionRecord:
     return record if number_in(row, "attempt") == attempt else leases.reset(record)
 
 
+def records_of(run: Row | None, rows: Iterable[Row], attempt: int) -> dict[int, RegionRecord]:
+    """Return the records of a run for this attempt, by number; those without a row are pending, if `run` has them."""
+    pending = {record.region.number: record for record in _pending_in(run)}
+    begun = (record_of(row, attempt) for row in rows if run is None or _is_of_run(row, run))
+    return pending | {record.region.number: record for record in begun}
+
+
+def region_row(run: Row, row: Row | None, number: int) -> Row | None:
+    """Return the row of a run's region, as it would be if no worker has begun it; None without such a region.
+
+    Its version is 0 if there is no row yet; a row that an earlier run left behind is to be replaced.
+
+    Args:
+        run: row of the run.
+        row: stored row of the region.
+        number: of the region.
+    """
+    if "regions" not in run or (row is not None and _is_of_run(row, run)):
+        return row
+    record = next((each for each in _pending_in(run) if each.region.number == number), None)
+    if record is None:
+        return None
+    text = json.dumps(document(record, sparse=True), separators=(",", ":"))
+    version = 0 if row is None else number_in(row, "version")
+    return {"attempt": run["attempt"], "version": {"N": str(version)}, "region": {"S": text}, "created": run["created"]}
+
+
+def regions_text(records: Iterable[RegionRecord]) -> str:
+    """Return the regions of these records, without the merging, as a JSON list of lists."""
+    regions = (record.region for record in records if record.region.number != MERGE)
+    values = [[each.number, *_sides(each.window), each.tiles] for each in regions]
+    return json.dumps(values, separators=(",", ":"))
+
+
+def _sides(window: Window) -> tuple[int, int, int, int]:
+    return window.column, window.row, window.width, window.height
+
+
+def _pending_in(run: Row | None) -> tuple[RegionRecord, ...]:
+    """Return the records of all regions that the run's row has, and of the merging, as if none had been begun."""
+    if run is None or "regions" not in run:
+        return ()
+    values = json.loads(run["regions"]["S"])
+    regions = (Region(number=number, window=Window(*sides), tiles=tiles) for number, *sides, tiles in values)
+    return leases.initial_records(regions)
+
+
+def _is_of_run(row: Row, run: Row) -> bool:
+    return row.get("created") == run.get("created")
+
+
 def initial_run(job: str, attempt: int, records: Iterable[RegionRecord], concurrency: int | None) -> Run:
     """Return the run of an attempt as it begins."""
     ordered = tuple(sorted(records, key=_in_order))
@@ -69,13 +125,20 @@ def initial_run(job: str, attempt: int, records: Iterable[RegionRecord], concurr
     )
 
 
+def fit_in_run(records: Sequence[RegionRecord]) -> bool:
+    """Return whether the row of a new run has these regions itself."""
+    return len(records) <= MAX_REGIONS_IN_RUN + 1
+
+
 def matching_rows(rows: Sequence[Row], attempt: int, records: Sequence[RegionRecord]) -> list[Row]:
-    """Return the rows, of a job without a run, that equal the records to write.
+    """Return the rows, of a job without a run, that equal the records to write, if these have rows of their own.
 
     Without a run no worker can have begun a region, so all other rows are leftovers.
     """
+    if fit_in_run(records):
+        return []
     wanted = {record.region.number: record for record in records}
-    found = ((row, record_of(row, attempt)) for row in rows)
+    found = ((row, record_of(row, attempt)) for row in rows if "created" not in row)
     return [row for row, record in found if record == wanted.get(record.region.number)]
 
 
@@ -84,7 +147,7 @@ def run_of_rows(job: str, run: Row, rows: Sequence[Row]) -> Run:
     if "attempt" not in run:
         return Run(job=job, attempt=0, stopped=True)
     attempt = number_in(run, "attempt")
-    records = tuple(sorted((record_of(row, attempt) for row in rows), key=_in_order))
+    records = tuple(sorted(records_of(run, rows, attempt).values(), key=_in_order))
     return Run(
         job=job,
         attempt=attempt,

@@ -3,8 +3,9 @@
 A job's rows are one partition (`run_rows`). A worker that takes a region writes only that region's row, then reads
 `run` again; a stop writes `run`, then reads the regions: whichever comes first, one of the two sees the other, and
 workers do not contend for one row. A region's end and the count change together. A row of an earlier attempt counts as
-new unless it is done, so another attempt costs one write. When a job ends, only `run` is written once more, to say so;
-regions' rows expire, and do not count from then on.
+new unless it is done, so another attempt costs one write; the first one costs one too if the run has few regions, since
+`run` has them then. When a job ends, only `run` is written once more, to say so; regions' rows expire, and do not count
+from then on.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from trainmaster.domain.document import document, keep_unknown
 from trainmaster.domain.errors import Throttled
 from trainmaster.images.adapters.run_rows import (
     RUN,
+    fit_in_run,
     initial_run,
     is_current,
     is_of,
@@ -30,6 +32,9 @@ from trainmaster.images.adapters.run_rows import (
     partition,
     place_of,
     record_of,
+    records_of,
+    region_row,
+    regions_text,
     rest_of,
     run_of_rows,
     unsettled_in,
@@ -63,18 +68,17 @@ class DynamoRuns:
         """Write the missing records; see `images.ports.Runs`."""
         records = leases.initial_records(regions)
         plan = initial_run(job, attempt, records, concurrency)
-        # Usually no row exists yet, and one transaction writes them all.
-        if len(records) < MAX_ACTIONS and self._write_run(plan, records, None, []):
+        # A first attempt usually finds no rows, and one request writes them all.
+        if attempt == 1 and len(records) < MAX_ACTIONS and self._write_run(plan, records, None, []):
             return plan
         for _ in range(_MAX_CONFLICTS):
             run, rows = self._read(job)
             if run is not None and ("attempt" not in run or number_in(run, "attempt") >= attempt):
                 return run_of_rows(job, run, rows)
             old = rows if run is not None else matching_rows(rows, attempt, records)
-            kept = [record_of(row, attempt) for row in old]
-            there = {record.region.number for record in kept}
-            missing = [record for record in records if record.region.number not in there]
-            plan = initial_run(job, attempt, [*kept, *missing], concurrency)
+            kept = records_of(run, old, attempt)
+            missing = [record for record in records if record.region.number not in kept]
+            plan = initial_run(job, attempt, [*kept.values(), *missing], concurrency)
             if self._write_run(plan, missing, run, [row for row in rows if row not in old]):
                 return plan
         raise Throttled(f"Concurrent writes kept changing the regions of {job}.")
@@ -105,7 +109,7 @@ class DynamoRuns:
         if is_current(self.table.get(key_of(claim.job, RUN)), claim):
             return after
         # The run was stopped, or another attempt began, at this moment: undo the claim.
-        self._replace(claim, self._row(claim, after, number_in(row, "version") + 1), record)
+        self._replace(claim, self._row(claim, after, number_in(row, "version") + 1, row), record)
         return None
 
     def beat(self, claim: Claim, now: datetime, *, tiles_done: int) -> bool:
@@ -141,32 +145,46 @@ class DynamoRuns:
 
         Args:
             plan: the run to write.
-            missing: its regions without a row.
+            missing: its regions without a row; they get none if the run is new and its row has them.
             run: the current row of the run; None without one.
             stale: rows of other runs, to delete.
         """
+        row = self._run_row(plan, run)
+        guard = ABSENT if run is None else Guard("version", number_in(run, "version"))
+        changes = self._changes(plan, () if "regions" in row else missing, stale)
+        if not changes:
+            return self.table.replace(row, guard)
+        return not any(self.table.commit(part) for part in _parts([*changes, self.table.put_action(row, guard)]))
+
+    def _changes(self, plan: Run, missing: Sequence[RegionRecord], stale: Sequence[Row]) -> list[Action]:
+        """Return the actions that write rows of these regions, and delete stale rows in places without a region."""
         no_worker = Claim(job=plan.job, attempt=plan.attempt, number=MERGE, worker="")
         old = {row["sk"]["S"]: Guard("version", number_in(row, "version")) for row in stale}
         places = {place_of(record.region.number): record for record in missing}
+        gone = [self.table.delete_action(key_of(plan.job, place), old[place]) for place in old if place not in places]
         puts = [
             self.table.put_action(self._row(no_worker, record, 1), old.get(place, ABSENT))
             for place, record in places.items()
         ]
-        gone = [self.table.delete_action(key_of(plan.job, place), old[place]) for place in old if place not in places]
-        version = 0 if run is None else number_in(run, "version")
-        last = self.table.put_action(
-            keyed(
-                key_of(plan.job, RUN),
-                attempt=plan.attempt,
-                unsettled=len(plan.line),
-                line=line_text(plan.line),
-                **({} if plan.concurrency is None else {"concurrency": plan.concurrency}),
-                version=version + 1,
-                expires=self._expires(),
-            ),
-            Guard("version", version) if run is not None else ABSENT,
+        return [*gone, *puts]
+
+    def _run_row(self, plan: Run, run: Row | None) -> Row:
+        """Return the row of a run as an attempt begins; a new run of few regions has them in it."""
+        row = keyed(
+            key_of(plan.job, RUN),
+            attempt=plan.attempt,
+            unsettled=len(plan.line),
+            line=line_text(plan.line),
+            **({} if plan.concurrency is None else {"concurrency": plan.concurrency}),
+            version=1 if run is None else number_in(run, "version") + 1,
+            expires=self._expires(),
         )
-        return not any(self.table.commit(part) for part in _parts([*gone, *puts, last]))
+        if run is not None:
+            return row | {name: run[name] for name in ("regions", "created") if name in run}
+        if not fit_in_run(plan.records):
+            return row
+        created = int(self.clock.now().timestamp() * 1000)
+        return row | keyed(key_of(plan.job, RUN), regions=regions_text(plan.records), created=created)
 
     def _read(self, job: str) -> tuple[Row | None, list[Row]]:
         """Return the job's run, and its regions in no order."""
@@ -175,10 +193,11 @@ class DynamoRuns:
         return run, [row for row in rows if row is not run]
 
     def _pair(self, claim: Claim) -> tuple[Row | None, Row | None]:
-        """Return the run and the region of a claim."""
+        """Return the run and the region of a claim; see `region_row`."""
         places = RUN, place_of(claim.number)
         rows = {row["sk"]["S"]: row for row in self.table.batch_get([key_of(claim.job, place) for place in places])}
-        return rows.get(places[0]), rows.get(places[1])
+        run, row = rows.get(places[0]), rows.get(places[1])
+        return run, row if run is None else region_row(run, row, claim.number)
 
     def _changed(self, claim: Claim, change: Callable[[RegionRecord], RegionRecord]) -> tuple[Row, Row] | None:
         """Change the claim's record; return the run before and after, or None if the claim is lost."""
@@ -199,7 +218,8 @@ class DynamoRuns:
 
     def _replace(self, claim: Claim, row: Row, record: RegionRecord) -> bool:
         version = number_in(row, "version")
-        return self.table.replace(self._row(claim, record, version + 1, row), Guard("version", version))
+        guard = Guard("version", version) if version else ABSENT
+        return self.table.replace(self._row(claim, record, version + 1, row), guard)
 
     def _settle(self, claim: Claim, row: Row, record: RegionRecord) -> bool:
         """Write a region's end and count it, in one transaction."""
