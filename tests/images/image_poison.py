@@ -38,6 +38,11 @@ POISON: Mapping[str, tuple[dict[str, Any], str]] = {
     "a stream": ({"outputs": [{"type": "S3", "bucket": "b"}, {"type": "Kinesis", "stream": "s"}]}, "outputs[1].type"),
     "an unknown output": ({"outputs": [{"type": "Fax", "bucket": "b"}]}, "outputs[0].type"),
     "an output to nowhere": ({"outputs": [{"type": "S3", "prefix": "p"}]}, "outputs[0].bucket"),
+    "an output's role that is none": (
+        {"outputs": [{"type": "S3", "bucket": "results", "role": "writer"}]},
+        "outputs[0].role",
+    ),
+    "an unknown key of the result": ({"trainmaster": {"resultKey": "date"}}, "trainmaster.resultKey"),
     "outputs that are an object": ({"outputs": {"type": "S3", "bucket": "b"}}, "outputs"),
     "an unknown step": ({"postProcessing": [{"step": "PAINT"}]}, "postProcessing[0].step"),
     "an unknown algorithm": (

@@ -108,6 +108,7 @@ def test_a_model_is_an_endpoints_name_or_a_url(name, type_):
 def test_roles_are_arns_of_roles(role):
     assert fields(image_read_role=role) == ["imageReadRole"]
     assert fields(processor=replace(SHIPS, assumed_role=role)) == ["imageProcessor.assumedRole"]
+    assert fields(outputs=(Output(bucket="results"), Output(bucket="results", role=role))) == ["outputs[1].role"]
 
 
 @pytest.mark.parametrize(

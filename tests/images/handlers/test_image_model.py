@@ -16,6 +16,7 @@ from trainmaster.images.domain.request import (
     Output,
     Processor,
     ProcessorType,
+    ResultKey,
     Suppression,
     TileFormat,
 )
@@ -23,6 +24,7 @@ from trainmaster.images.handlers.models import read_request
 
 ROLE = "arn:aws:iam::222222222222:role/model"
 READER = "arn:aws:iam::222222222222:role/reader"
+WRITER = "arn:aws:iam::222222222222:role/writer"
 
 
 def test_every_member_of_modelrunners_requests_is_read():
@@ -41,7 +43,7 @@ def test_every_member_of_modelrunners_requests_is_read():
             "regionOfInterest": SQUARE,
             "outputs": [
                 {"type": "S3", "bucket": "results", "prefix": "ships"},
-                {"type": "S3", "bucket": "copies", "prefix": ""},
+                {"type": "S3", "bucket": "copies", "prefix": "", "role": WRITER},
             ],
             "featureProperties": [{"mission": "m1"}],
             "postProcessing": [
@@ -55,7 +57,7 @@ def test_every_member_of_modelrunners_requests_is_read():
                     },
                 }
             ],
-            "trainmaster": {"priority": 5, "share": "vision"},
+            "trainmaster": {"priority": 5, "share": "vision", "resultKey": "image"},
         }
     )
     assert reading.warnings == ()
@@ -70,7 +72,8 @@ def test_every_member_of_modelrunners_requests_is_read():
         parameters={"TargetVariant": "blue", "TargetModel": "m.tar.gz"},
         image_read_role=READER,
         region_of_interest=SQUARE,
-        outputs=(Output(bucket="results", prefix="ships"), Output(bucket="copies")),
+        outputs=(Output(bucket="results", prefix="ships"), Output(bucket="copies", role=WRITER)),
+        result_key=ResultKey.IMAGE,
         feature_properties=({"mission": "m1"},),
         distillation=Distillation(algorithm=Suppression.SOFT_NMS, iou=0.5, skip_box=0.01, sigma=0.3),
         priority=5,
@@ -94,6 +97,7 @@ def test_absent_or_null_members_have_the_defaults_of_modelrunners_page():
         assert (request.tile_format, request.tile_compression) == (TileFormat.NITF, Compression.NONE)
         assert request.distillation == Distillation(algorithm=Suppression.NMS, iou=0.75)
         assert (request.priority, request.share, request.outputs) == (0, "default", ())
+        assert request.result_key is ResultKey.JOB
         assert request.processor.is_http
 
 

@@ -33,9 +33,9 @@ def a_request(image: str = "s3://scenes/vision/a.tif", **members: Any) -> dict[s
     return body
 
 
-def an_output(bucket: str, prefix: str | None) -> list[dict[str, Any]]:
+def an_output(bucket: str, prefix: str | None, **members: Any) -> list[dict[str, Any]]:
     given = {} if prefix is None else {"prefix": prefix}
-    return [{"type": "S3", "bucket": bucket, **given}]
+    return [{"type": "S3", "bucket": bucket, **given, **members}]
 
 
 ALLOWED = [
@@ -45,6 +45,7 @@ ALLOWED = [
     {"imageProcessor": {"name": "https://user:s3cr3t@models.example.com/ships?key=1"}},
     {"image": "https://images.example.com/vision/a.tif?X-Amz-Signature=1"},
     {"outputs": an_output("results", "/vision/")},
+    {"outputs": an_output("results", "/vision/", role=ROLE)},
 ]
 REFUSED = [
     ("imageProcessor.name", {"imageProcessor": {"name": "planes"}}),
@@ -61,6 +62,7 @@ REFUSED = [
     ("outputs[0]", {"outputs": an_output("results", "visionary")}),
     ("outputs[0]", {"outputs": an_output("results", "vision/../other")}),
     ("outputs[0]", {"outputs": an_output("scenes", "vision")}),
+    ("outputs[0].role", {"outputs": an_output("results", "vision", role=f"{ROLE[:31]}admin")}),
     ("outputs[1]", {"outputs": [*an_output("results", "vision"), *an_output("results", "other")]}),
 ]  # fmt: skip
 
@@ -123,7 +125,9 @@ def test_a_body_that_is_no_request_is_refused_and_nothing_else_is_raised(name: s
 
 def test_every_resource_that_a_request_names_is_read_from_its_body() -> None:
     body = a_request(
-        imageProcessor={"name": "ships-1", "assumedRole": ROLE}, imageReadRole=ROLE, outputs=an_output("results", "/a/")
+        imageProcessor={"name": "ships-1", "assumedRole": ROLE},
+        imageReadRole=ROLE,
+        outputs=an_output("results", "/a/", role=ROLE),
     )
     request = read_request(body).request
     assert [(each.kind, each.name) for each in resources_of(body)] == [
@@ -132,6 +136,7 @@ def test_every_resource_that_a_request_names_is_read_from_its_body() -> None:
         ("role", request.image_read_role),
         ("image", request.image_url),
         ("output", f"s3://{request.outputs[0].bucket}/a/"),
+        ("role", request.outputs[0].role),
     ]
 
 

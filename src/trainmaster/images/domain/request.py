@@ -94,10 +94,24 @@ class Processor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Location of results: `s3://<bucket>/<prefix>/<job>/...`."""
+    """Location of results: `s3://<bucket>/<prefix>/...`.
+
+    Attributes:
+        role: IAM role ARN under which results are written and read again; None for the queue's own role.
+    """
 
     bucket: str
     prefix: str = ""
+    role: str | None = None
+
+
+class ResultKey(StrEnum):
+    """Keys of an image's result in its outputs (`trainmaster.resultKey`)."""
+
+    JOB = "job"
+    """`<prefix>/<job>/<image>.geojson`."""
+    IMAGE = "image"
+    """`<prefix>/<image>.geojson`, as ModelRunner's S3 sink builds it: a later job of the same image replaces it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +144,7 @@ class ImageRequest:
         tile_overlap: minimum overlap of neighboring tiles in pixels; less than `tile_size`.
         image_read_role: IAM role ARN under which the image is read.
         region_of_interest: WKT, longitude and latitude; None for the whole image.
+        result_key: key of the image's result; the regions' results always lie under the job's name.
         feature_properties: added to each feature.
         priority, share: as for training jobs.
     """
@@ -145,6 +160,7 @@ class ImageRequest:
     image_read_role: str | None = None
     region_of_interest: str | None = None
     outputs: tuple[Output, ...] = ()
+    result_key: ResultKey = ResultKey.JOB
     feature_properties: tuple[Mapping[str, Any], ...] = ()
     distillation: Distillation = field(default_factory=Distillation)
     priority: int = 0
@@ -214,6 +230,7 @@ def _output_problems(outputs: Sequence[Output]) -> Iterator[Problem]:
             wrong = f"{shown(output.prefix)} cannot begin a key."
             hint = f"Specify at most {_MAX_PREFIX_LENGTH} bytes, without control characters."
             yield Problem(f"outputs[{index}].prefix", wrong, hint)
+        yield from _role_problems(f"outputs[{index}].role", output.role)
 
 
 def _name_problems(name: str) -> Iterator[Problem]:

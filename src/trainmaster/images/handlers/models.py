@@ -30,6 +30,7 @@ from trainmaster.images.domain.request import (
     Output,
     Processor,
     ProcessorType,
+    ResultKey,
     Suppression,
     TileFormat,
     problems,
@@ -48,8 +49,8 @@ _HALF = re.compile("[\ud800-\udfff]")
 class ImageJobRequest(RootModel[dict[str, Any]]):
     """A request for an image job, as one would send it to OversightML ModelRunner.
 
-    Its members are ModelRunner's. The object `trainmaster` beside them has the job's `priority` and `share`. The job's
-    name is `jobId`.
+    Its members are ModelRunner's. The object `trainmaster` beside them has the job's `priority` and `share`, and
+    `resultKey`, the key of the image's result. The job's name is `jobId`.
     """
 
     model_config = ConfigDict(
@@ -104,6 +105,7 @@ class _Output(_Given):
     type: Literal["S3", "Kinesis"]
     bucket: str | None = None
     prefix: str = ""
+    role: str | None = None
 
 
 class _Algorithm(_Given):
@@ -122,6 +124,7 @@ class _Step(_Given):
 class _Ours(RequestModel):
     priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
     share: str = DEFAULT_SHARE
+    result_key: Annotated[ResultKey, _Loose] = ResultKey.JOB
 
 
 class _Body(_Given):
@@ -192,6 +195,7 @@ def _request(given: _Body) -> ImageRequest:
         image_read_role=given.image_read_role or None,
         region_of_interest=_interest(given.region_of_interest),
         outputs=tuple(_outputs(given)),
+        result_key=ours.result_key,
         feature_properties=tuple(given.feature_properties),
         distillation=_distillation(given.post_processing),
         priority=ours.priority,
@@ -223,7 +227,7 @@ def _outputs(given: _Body) -> Iterator[Output]:
         if not output.bucket:
             field = f"outputs[{index}].bucket"
             raise InvalidRequest(f"{field} is missing.", field=field, hint="Specify the bucket for the results.")
-        yield Output(bucket=output.bucket, prefix=output.prefix)
+        yield Output(bucket=output.bucket, prefix=output.prefix, role=output.role or None)
     if not given.outputs and given.output_bucket:
         yield Output(bucket=given.output_bucket, prefix=given.output_prefix)
 

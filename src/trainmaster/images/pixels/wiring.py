@@ -86,8 +86,9 @@ class Imaging:
 
     def results(self, task: Task) -> Results:
         """Return the store of the job's results; see `worker.WorkerFactory`."""
-        name = image_location(task.request.image_url, loopback=True).name
-        return Results(self._s3, task.request.job_id, name, task.request.outputs)
+        request = task.request
+        name = image_location(request.image_url, loopback=True).name
+        return Results(self._s3_of(task.submitter), request.job_id, name, request.outputs, request.result_key)
 
     def _plain_model(self, task: Task) -> Model:
         request = task.request
@@ -124,6 +125,10 @@ class Imaging:
     def _sts(self) -> STSClient:
         patience = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=2, read_timeout=10)
         return self._session.client("sts", config=patience)
+
+    def _s3_of(self, submitter: str) -> Callable[[str | None], S3Client]:
+        """Return a function that returns the S3 client of a role for a principal's job."""
+        return lambda role: self._s3_clients.client(role, submitter)
 
     @property
     def _s3(self) -> S3Client:

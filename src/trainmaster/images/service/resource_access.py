@@ -107,16 +107,18 @@ def _names(request: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         yield "role", request["imageReadRole"], "imageReadRole"
     for number, url in enumerate(request["imageUrls"]):
         yield "image", without_secrets(url), f"imageUrls[{number}]"
-    for number, (bucket, prefix) in enumerate(_outputs(request)):
+    for number, (bucket, prefix, role) in enumerate(_outputs(request)):
         yield "output", f"s3://{bucket}/{prefix}/" if prefix else f"s3://{bucket}/", f"outputs[{number}]"
+        if role:
+            yield "role", role, f"outputs[{number}].role"
 
 
-def _outputs(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield bucket and prefix of each output; ModelRunner's older form has one output."""
+def _outputs(request: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
+    """Yield bucket, prefix and role of each output; ModelRunner's older form has one output."""
     if outputs := request.get("outputs"):
-        yield from ((output["bucket"], (output.get("prefix") or "").strip("/")) for output in outputs)
+        yield from ((each["bucket"], (each.get("prefix") or "").strip("/"), each.get("role")) for each in outputs)
     elif bucket := request.get("outputBucket"):
-        yield bucket, (request.get("outputPrefix") or "").strip("/")
+        yield bucket, (request.get("outputPrefix") or "").strip("/"), None
 
 
 def _climbs(resource: Resource) -> bool:

@@ -1,7 +1,7 @@
 """Results in S3 as GeoJSON FeatureCollections: of each region, saved as it progresses, and of the image.
 
     s3://<bucket>/<prefix>/<job>/regions/<number>.geojson     features of its tiles, before duplicates are removed
-    s3://<bucket>/<prefix>/<job>/<image's name>.geojson       the image's
+    s3://<bucket>/<prefix>/<job>/<image's name>.geojson       the image's; without <job> on request (`ResultKey`)
 
 A region's result also lists its completed tiles, from which the next worker continues.
 """
@@ -9,15 +9,15 @@ A region's result also lists its completed tiles, from which the next worker con
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
 from trainmaster.adapters.aws_errors import AWS_ERRORS, code_of, to_domain_error
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, RequestRefused, ServiceError
-from trainmaster.images.domain.request import Output
+from trainmaster.images.domain.request import Output, ResultKey
 from trainmaster.images.domain.tiling import Window
 from trainmaster.images.pixels.features.features import Feature
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CONTENT_TYPE = "application/geo+json"
+_OWNERS: Final = "bucket-owner-full-control"
+"""Canned ACL: the owner of a bucket of another account has full control of results (S3 user guide, "Canned ACL")."""
 # S3's codes for a missing key; without permission to list the bucket it denies access instead.
 _MISSING = frozenset({"NoSuchKey", "404", "AccessDenied", "403"})
 
@@ -57,17 +59,26 @@ class Results:
     """The store of a job's results.
 
     Args:
-        client: a boto3 S3 client.
+        s3: returns the boto3 S3 client of a role, the queue's own for None; raises as `RoleClients.client` does.
         job: the job's name.
         image: the image's name.
         outputs: the destinations; the first is read again. Without any, nothing is kept.
+        result_key: of the image's result.
     """
 
-    def __init__(self, client: S3Client, job: str, image: str, outputs: Sequence[Output]) -> None:
-        self._client = client
+    def __init__(
+        self,
+        s3: Callable[[str | None], S3Client],
+        job: str,
+        image: str,
+        outputs: Sequence[Output],
+        result_key: ResultKey = ResultKey.JOB,
+    ) -> None:
+        self._s3 = s3
         self._job = job
         self._image = image
         self._outputs = outputs
+        self._result_key = result_key
 
     @property
     def kept(self) -> bool:
@@ -88,14 +99,14 @@ class Results:
             "clipped": [index for index, cut in enumerate(found.clipped) if cut],
             "tileOf": found.tiles,
         }
-        self._put(f"regions/{number:05}.geojson", found.features, metadata)
+        self._put(self._region_name(number), found.features, metadata)
 
     def load(self, number: int, window: Window, tiles: int) -> Found:
         """Return the saved result of a region; empty without one, or if the image was divided otherwise.
 
         Raises `Throttled`, `Unavailable`.
         """
-        content = self._get(f"regions/{number:05}.geojson")
+        content = self._get(self._region_name(number))
         metadata = content.get("trainmaster") or {}
         expected = [window.column, window.row, window.width, window.height]
         if metadata.get("window") != expected or metadata.get("tiles") != tiles or metadata.get("job") != self._job:
@@ -116,7 +127,8 @@ class Results:
         Raises `InvalidRequest` for a bucket that cannot be written to, `Throttled`, `Unavailable`.
         """
         metadata = {"job": self._job, "regions": regions, "failedRegions": list(failed)}
-        self._put(f"{self._image}.geojson", features, metadata)
+        folder = "" if self._result_key is ResultKey.IMAGE else f"{self._job}/"
+        self._put(f"{folder}{self._image}.geojson", features, metadata)
 
     def _put(self, name: str, features: Sequence[Feature], metadata: dict[str, Any]) -> None:
         """Write to all outputs. `trainmaster` is a foreign member, as RFC 7946 (6.1) allows."""
@@ -124,18 +136,20 @@ class Results:
         body = json.dumps(document, separators=(",", ":")).encode()
         for output in self._outputs:
             try:
-                self._client.put_object(
-                    Bucket=output.bucket, Key=self._key(output, name), Body=body, ContentType=CONTENT_TYPE
+                self._s3(output.role).put_object(
+                    Bucket=output.bucket, Key=_key(output, name), Body=body, ContentType=CONTENT_TYPE, ACL=_OWNERS
                 )
             except AWS_ERRORS as error:
                 raise _refused(to_domain_error(error), output) from error
+            except NotPermitted as error:
+                raise _refused(error, output) from error
 
     def _get(self, name: str) -> dict[str, Any]:
         if not self._outputs:
             return {}
         output = self._outputs[0]
         try:
-            answer = self._client.get_object(Bucket=output.bucket, Key=self._key(output, name))
+            answer = self._s3(output.role).get_object(Bucket=output.bucket, Key=_key(output, name))
             content: dict[str, Any] = json.loads(answer["Body"].read())
         except ClientError as error:
             if code_of(error) in _MISSING:
@@ -143,14 +157,22 @@ class Results:
             raise to_domain_error(error) from error
         except AWS_ERRORS as error:
             raise to_domain_error(error) from error
+        except NotPermitted as error:
+            raise _refused(error, output) from error
         return content
 
-    def _key(self, output: Output, name: str) -> str:
-        return "/".join(part for part in (output.prefix.strip("/"), self._job, name) if part)
+    def _region_name(self, number: int) -> str:
+        return f"{self._job}/regions/{number:05}.geojson"
+
+
+def _key(output: Output, name: str) -> str:
+    prefix = output.prefix.strip("/")
+    return f"{prefix}/{name}" if prefix else name
 
 
 def _refused(error: ServiceError, output: Output) -> InvalidRequest | ServiceError:
-    """Return the error of a write; a missing or closed bucket is the request's fault and not worth a retry."""
+    """Return the error of a write; a bucket or role that is missing or closed is not worth a retry."""
     if isinstance(error, NotPermitted | RequestRefused):
-        return InvalidRequest(f"results cannot be written to {output.bucket}: {error}", field="outputs")
+        under = f" under {output.role}" if output.role else ""
+        return InvalidRequest(f"results cannot be written to {output.bucket}{under}: {error}", field="outputs")
     return error
