@@ -31,7 +31,7 @@ from trainmaster.images.domain.tiling import Cut, Window, regions, tiles
 from trainmaster.images.domain.work import Claim
 from trainmaster.images.local.memory_runs import MemoryRuns
 from trainmaster.images.pixels.features.features import Origin, placed
-from trainmaster.images.pixels.features.results import Results
+from trainmaster.images.pixels.features.results import ResultNames, Results
 from trainmaster.images.pixels.http.url_policy import ImageLocation
 from trainmaster.images.pixels.reading.access import OPTIONS, Source
 from trainmaster.images.pixels.reading.encoding import encode
@@ -104,7 +104,7 @@ class Workshop:
     def results(self, task: Task) -> Results:
         """See `worker.WorkerFactory`."""
         client: Any = self
-        return Results(lambda _: client, JOB, "large.tif", task.request.outputs)
+        return Results(lambda _: client, ResultNames(JOB, "large.tif"), task.request.buckets)
 
     def put_object(self, **_: Any) -> None:
         """Forget a result."""

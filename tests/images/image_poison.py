@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+BUCKET = {"type": "S3", "bucket": "results"}
 SQUARE = "POLYGON ((1 1, 1 2, 2 2, 2 1, 1 1))"
 
 POISON: Mapping[str, tuple[dict[str, Any], str]] = {
@@ -35,7 +36,20 @@ POISON: Mapping[str, tuple[dict[str, Any], str]] = {
         {"imageProcessor": {"name": "ships", "assumedRole": "model"}},
         "imageProcessor.assumedRole",
     ),
-    "a stream": ({"outputs": [{"type": "S3", "bucket": "b"}, {"type": "Kinesis", "stream": "s"}]}, "outputs[1].type"),
+    "a stream without a bucket": ({"outputs": [{"type": "Kinesis", "stream": "s"}]}, "outputs"),
+    "a stream without a name": ({"outputs": [BUCKET, {"type": "Kinesis", "batchSize": 5}]}, "outputs[1].stream"),
+    "a stream of another service": (
+        {"outputs": [BUCKET, {"type": "Kinesis", "stream": "arn:aws:sqs:us-east-1:111122223333:stream/s"}]},
+        "outputs[1].stream",
+    ),
+    "batches of nothing": (
+        {"outputs": [BUCKET, {"type": "Kinesis", "stream": "s", "batchSize": 0}]},
+        "outputs[1].batchSize",
+    ),
+    "a stream's role that is none": (
+        {"outputs": [BUCKET, {"type": "Kinesis", "stream": "s", "assumedRole": "writer"}]},
+        "outputs[1].assumedRole",
+    ),
     "an unknown output": ({"outputs": [{"type": "Fax", "bucket": "b"}]}, "outputs[0].type"),
     "an output to nowhere": ({"outputs": [{"type": "S3", "prefix": "p"}]}, "outputs[0].bucket"),
     "an output's role that is none": (

@@ -15,6 +15,7 @@ KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555
 PARAMETERS = {
     "ImageBucketArns": "arn:aws:s3:::scenes",
     "ImageOutputBucketArns": "arn:aws:s3:::results",
+    "ImageOutputStreamArns": f"arn:aws:kinesis:us-east-1:{ACCOUNT}:stream/detections-*",
     "ImageEndpointArns": f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:endpoint/ships-*",
     "ImageRoleArns": f"arn:aws:iam::{ACCOUNT}:role/images/*",
     "ImageKmsKeyArns": KEY,
@@ -78,6 +79,8 @@ NEEDS = {
         Request("sts:SetSourceIdentity", IMAGE_ROLE),
         Request("kms:Decrypt", KEY, THROUGH_S3),
         Request("kms:GenerateDataKey", KEY, THROUGH_S3),
+        Request("kms:GenerateDataKey", KEY, {"kms:ViaService": "kinesis.us-east-1.amazonaws.com"}),
+        Request("kinesis:PutRecords", f"arn:aws:kinesis:us-east-1:{ACCOUNT}:stream/detections-1"),
         *of_logs("sagemaker-queue-image-regions"),
     ],
 }  # fmt: skip
@@ -141,6 +144,7 @@ DENIED = {
     "read another bucket": Request("s3:GetObject", "arn:aws:s3:::salaries/a"),
     "write into the images": Request("s3:PutObject", "arn:aws:s3:::scenes/a.tif"),
     "publish a result": Request("s3:PutObjectAcl", "arn:aws:s3:::results/a.json", {"s3:x-amz-acl": "public-read"}),
+    "send to another stream": Request("kinesis:PutRecords", f"arn:aws:kinesis:us-east-1:{ACCOUNT}:stream/payments"),
     "delete a result": Request("s3:DeleteObject", "arn:aws:s3:::results/a.json"),
     "call an endpoint that is not listed": Request("sagemaker:InvokeEndpoint", OTHERS),
     "decrypt other than through S3": Request("kms:Decrypt", KEY, {"kms:ViaService": "sqs.us-east-1.amazonaws.com"}),
@@ -232,6 +236,6 @@ def test_the_queues_own_functions_neither_call_models_nor_read_images(evaluator,
 @pytest.mark.parametrize("role", NEEDS)
 def test_a_stack_that_names_no_buckets_roles_and_keys_reaches_none(evaluator, role):
     policies = policies_of(role, beside(CORE, DOCUMENT))
-    services = ("s3:", "sts:", "kms:")
+    services = ("s3:", "sts:", "kms:", "kinesis:")
     for need in NEEDS[role]:
         assert allowed(evaluator, need, policies) is not need.action.startswith(services), need

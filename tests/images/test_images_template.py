@@ -263,11 +263,12 @@ def test_w20_functions_of_image_jobs_scale_with_their_queues_and_no_message_is_g
 
 
 KMS = {"IntakeRole": {"kms:Decrypt"}, "RegionRole": {"kms:Decrypt", "kms:GenerateDataKey"}}
-"""Actions that S3 needs to read and to write under a key ("Protecting data with SSE-KMS")."""
+"""Actions that S3 needs to read and to write under a key ("Protecting data with SSE-KMS"), and Kinesis to write."""
+VIA = {"kms:Decrypt": {"s3"}, "kms:GenerateDataKey": {"s3", "kinesis"}}
 
 
 @pytest.mark.parametrize("role", [*OURS, *of_type(CORE, "AWS::IAM::Role")])
-def test_image_functions_may_use_kms_keys_only_through_s3(role):
+def test_image_functions_may_use_kms_keys_only_through_the_services_of_images_and_results(role):
     found = [
         (condition, each)
         for condition, each in conditional_statements(role, images=True)
@@ -277,7 +278,10 @@ def test_image_functions_may_use_kms_keys_only_through_s3(role):
     for condition, each in found:
         assert condition == "HasImageKmsKeys"
         assert each["Resource"] == {"Fn::Split": [",", {"Ref": "ImageKmsKeyArns"}]}
-        assert each["Condition"] == {"StringLike": {"kms:ViaService": {"Fn::Sub": "s3.*.${AWS::URLSuffix}"}}}
+        through = each["Condition"]["StringLike"]["kms:ViaService"]
+        services = {one["Fn::Sub"] for one in (through if isinstance(through, list) else [through])}
+        (action,) = listed(each["Action"])
+        assert services == {f"{service}.*.${{AWS::URLSuffix}}" for service in VIA[action]}
 
 
 @pytest.mark.parametrize("platform", platforms_of(TEMPLATE))

@@ -16,11 +16,13 @@ from trainmaster.images.domain.request import (
     Output,
     Processor,
     ProcessorType,
+    StreamOutput,
     TileFormat,
     problems,
 )
 
 ROLE = "arn:aws:iam::111122223333:role/reader"
+STREAM = "arn:aws-us-gov:kinesis:us-gov-west-1:111122223333:stream/detections"
 SHIPS = Processor(name="ships")
 GOOD = ImageRequest(job_id="harbour-7", image_url="s3://images/harbour/7.tif", processor=SHIPS)
 
@@ -46,6 +48,8 @@ def fields(**changes):
         {"outputs": (Output(bucket="results", prefix="\u00fc" * 256),) * 10},
         {"parameters": {"CustomAttributes": "~" * 1024, "EnableExplanations": True, "a": 1e9}},
         {"outputs": (Output(bucket="arn:aws:s3:us-east-1:111122223333:accesspoint/results"),)},
+        {"outputs": (Output(bucket="results"), StreamOutput(stream="a.b_c-1", batch_size=1, role=ROLE))},
+        {"outputs": (StreamOutput(stream=STREAM), Output(bucket="results"))},
         {"distillation": Distillation(iou=0.0, skip_box=0.0, sigma=5.0)},
         {"distillation": Distillation(iou=1.0, skip_box=1.0)},
     ],
@@ -148,6 +152,25 @@ def test_properties_for_all_features_do_not_say_where_or_what_each_of_them_is():
 def test_buckets_are_named_without_their_prefix():
     outputs = (Output(bucket="results"), Output(bucket="results/a"), Output(bucket="s3://results"), Output(bucket=""))
     assert fields(outputs=outputs) == [f"outputs[{index}].bucket" for index in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("stream", "field"),
+    [
+        (StreamOutput(stream=""), "stream"),
+        (StreamOutput(stream="a/b"), "stream"),
+        (StreamOutput(stream="a" * 129), "stream"),
+        (StreamOutput(stream=f"{STREAM}/consumer/c"), "stream"),
+        (StreamOutput(stream="a", batch_size=0), "batchSize"),
+        (StreamOutput(stream="a", role="writer"), "assumedRole"),
+    ],
+)
+def test_streams_are_names_or_arns_that_take_batches(stream, field):
+    assert fields(outputs=(Output(bucket="results"), stream)) == [f"outputs[1].{field}"]
+
+
+def test_a_stream_needs_a_bucket_that_keeps_what_is_merged_later():
+    assert fields(outputs=(StreamOutput(stream="a"),)) == ["outputs"]
 
 
 @pytest.mark.parametrize(

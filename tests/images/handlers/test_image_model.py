@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from doc_blocks import blocks
 from image_poison import POISON, SQUARE
 from image_world import BUCKET, an_image_request
 from trainmaster.domain.errors import InvalidRequest
@@ -17,6 +18,7 @@ from trainmaster.images.domain.request import (
     Processor,
     ProcessorType,
     ResultKey,
+    StreamOutput,
     Suppression,
     TileFormat,
 )
@@ -24,6 +26,7 @@ from trainmaster.images.handlers.models import read_request
 
 ROLE = "arn:aws:iam::222222222222:role/model"
 READER = "arn:aws:iam::222222222222:role/reader"
+HERE = "tests/images/handlers/test_image_model.py"
 WRITER = "arn:aws:iam::222222222222:role/writer"
 
 
@@ -44,6 +47,7 @@ def test_every_member_of_modelrunners_requests_is_read():
             "outputs": [
                 {"type": "S3", "bucket": "results", "prefix": "ships"},
                 {"type": "S3", "bucket": "copies", "prefix": "", "role": WRITER},
+                {"type": "Kinesis", "stream": "detections", "batchSize": 1000, "assumedRole": WRITER},
             ],
             "featureProperties": [{"mission": "m1"}],
             "postProcessing": [
@@ -72,7 +76,11 @@ def test_every_member_of_modelrunners_requests_is_read():
         parameters={"TargetVariant": "blue", "TargetModel": "m.tar.gz"},
         image_read_role=READER,
         region_of_interest=SQUARE,
-        outputs=(Output(bucket="results", prefix="ships"), Output(bucket="copies", role=WRITER)),
+        outputs=(
+            Output(bucket="results", prefix="ships"),
+            Output(bucket="copies", role=WRITER),
+            StreamOutput(stream="detections", batch_size=1000, role=WRITER),
+        ),
         result_key=ResultKey.IMAGE,
         feature_properties=({"mission": "m1"},),
         distillation=Distillation(algorithm=Suppression.SOFT_NMS, iou=0.5, skip_box=0.01, sigma=0.3),
@@ -130,6 +138,27 @@ def test_unknown_members_are_named_and_ignored():
         "outputs[0].region has no effect here and is ignored.",
         "postProcessing[0].algorithm.speed has no effect here and is ignored.",
     )
+
+
+def test_members_of_the_other_type_of_outputs_are_named_and_ignored():
+    outputs = [
+        {"type": "S3", "bucket": "results", "stream": "s", "assumedRole": ROLE},
+        {"type": "Kinesis", "stream": "s", "prefix": "p", "role": ROLE},
+    ]
+    reading = read_request(an_image_request(outputs=outputs))
+    assert reading.request.outputs == (Output(bucket="results"), StreamOutput(stream="s"))
+    assert [each.partition(" ")[0] for each in reading.warnings] == [
+        *("outputs[0].stream", "outputs[0].assumedRole"),
+        *("outputs[1].prefix", "outputs[1].role"),
+    ]
+
+
+def test_the_outputs_that_the_documentation_shows_are_read():
+    """The block of docs/how-to/image-jobs.md."""
+    shown = [json.loads(each.text) for each in blocks() if each.reason == HERE]
+    reading = read_request(an_image_request(outputs=[{"type": "S3", "bucket": "results"}, *shown]))
+    assert reading.warnings == ()
+    assert [each.stream for each in reading.request.streams] == ["detections"]
 
 
 def test_several_images_are_refused_with_what_to_do_instead_of_processing_only_the_first():

@@ -15,11 +15,12 @@ from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled
 from trainmaster.images.domain.request import Output, ResultKey
 from trainmaster.images.domain.tiling import Cut, Window
 from trainmaster.images.domain.work import MERGE
-from trainmaster.images.pixels.features.results import Found, Results
+from trainmaster.images.pixels.features.results import Found, ResultNames, Results
 from trainmaster.images.pixels.wiring import Imaging
 
 CUT = Cut(region=(260, 260), tile=(120, 120), overlap=(24, 24))
 SIZE = (300, 200)
+NAMES = ResultNames(JOB, "a.tif")
 WINDOW = Window(0, 0, 10, 10)
 WRITER = "arn:aws:iam::222222222222:role/writer"
 FOUND = Found([{"type": "Feature"}], [False], [0], {0})
@@ -65,7 +66,7 @@ def test_every_result_is_its_buckets_owners_and_each_output_has_its_role(asked, 
         return client
 
     outputs = (Output(bucket=RESULTS, role=WRITER), Output(bucket=SECOND))
-    results = Results(s3_of, JOB, "a.tif", outputs)
+    results = Results(s3_of, NAMES, outputs)
     results.save(0, WINDOW, 1, FOUND)
     results.publish(FOUND.features, regions=1, failed=())
     assert roles == [WRITER, None] * 2
@@ -95,7 +96,7 @@ def test_a_role_that_may_not_be_assumed_fails_the_job_and_is_named(use):
     def s3_of(role):
         raise NotPermitted("AccessDenied: not yours")
 
-    results = Results(s3_of, JOB, "a.tif", (Output(bucket=RESULTS, role=WRITER),))
+    results = Results(s3_of, NAMES, (Output(bucket=RESULTS, role=WRITER),))
     with pytest.raises(InvalidRequest) as caught:
         call(results, use)
     assert caught.value.field == "outputs"
@@ -108,7 +109,7 @@ def test_throttling_while_a_role_is_assumed_is_tried_again(use):
         raise Throttled("slow down")
 
     with pytest.raises(Throttled):
-        call(Results(s3_of, JOB, "a.tif", (Output(bucket=RESULTS, role=WRITER),)), use)
+        call(Results(s3_of, NAMES, (Output(bucket=RESULTS, role=WRITER),)), use)
 
 
 def call(results, use):

@@ -18,10 +18,14 @@ from trainmaster.images.service.resource_access import EVERYTHING, parse_access,
 VISION = Caller("arn:aws:sts::111122223333:assumed-role/vision/ann")
 OTHER = Caller("arn:aws:sts::111122223333:assumed-role/other/vision")
 ROLE = "arn:aws:iam::222222222222:role/images/reader"
+OTHER_ROLE = "arn:aws:iam::222222222222:role/admin"
+STREAM = "arn:aws:kinesis:us-east-1:111122223333:stream/"
+STREAMED = {"type": "Kinesis", "stream": "ships-1"}
 RULES = parse_access(
     "arn:aws:iam::111122223333:role/vision model:ships-* model:https://models.example.com/ships* "
     "role:arn:aws:iam::222222222222:role/images/* image:s3://scenes/vision/* image:https://images.example.com/vision/*;"
-    " arn:aws:sts::111122223333:assumed-role/vision output:s3://results/vision/*"
+    " arn:aws:sts::111122223333:assumed-role/vision output:s3://results/vision/* output:kinesis://ships-* "
+    f"output:{STREAM}ships-*"
 )
 
 
@@ -46,6 +50,8 @@ ALLOWED = [
     {"image": "https://images.example.com/vision/a.tif?X-Amz-Signature=1"},
     {"outputs": an_output("results", "/vision/")},
     {"outputs": an_output("results", "/vision/", role=ROLE)},
+    {"outputs": [*an_output("results", "vision"), STREAMED | {"assumedRole": ROLE}]},
+    {"outputs": [*an_output("results", "vision"), {"type": "Kinesis", "stream": f"{STREAM}ships-1"}]},
 ]
 REFUSED = [
     ("imageProcessor.name", {"imageProcessor": {"name": "planes"}}),
@@ -62,7 +68,10 @@ REFUSED = [
     ("outputs[0]", {"outputs": an_output("results", "visionary")}),
     ("outputs[0]", {"outputs": an_output("results", "vision/../other")}),
     ("outputs[0]", {"outputs": an_output("scenes", "vision")}),
-    ("outputs[0].role", {"outputs": an_output("results", "vision", role=f"{ROLE[:31]}admin")}),
+    ("outputs[1]", {"outputs": [*an_output("results", "vision"), {"type": "Kinesis", "stream": "planes"}]}),
+    ("outputs[1]", {"outputs": [*an_output("results", "vision"), {"type": "Kinesis", "stream": f"{STREAM}planes"}]}),
+    ("outputs[1].assumedRole", {"outputs": [*an_output("results", "vision"), STREAMED | {"assumedRole": OTHER_ROLE}]}),
+    ("outputs[0].role", {"outputs": an_output("results", "vision", role=OTHER_ROLE)}),
     ("outputs[1]", {"outputs": [*an_output("results", "vision"), *an_output("results", "other")]}),
 ]  # fmt: skip
 

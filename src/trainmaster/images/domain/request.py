@@ -23,6 +23,10 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,254}|arn:aws[a-z-]*:s3[a-z0-9
 
 _MAX_KEY_LENGTH = 600
 """Bytes of a model's URL as part of its pool's name: keys of the table stay within 1,024 bytes."""
+# PutRecords, `StreamName` and `StreamARN` (Kinesis API reference).
+_STREAM = re.compile(r"[a-zA-Z0-9_.-]{1,128}|arn:aws[a-z-]*:kinesis:[a-z0-9-]+:[0-9]{12}:stream/[a-zA-Z0-9_.-]{1,128}")
+MAX_BATCH = 500
+"""Maximum records of a PutRecords request."""
 MAX_OUTPUTS = 10
 """Each region's result is written to every output."""
 _MAX_PREFIX_LENGTH = 512
@@ -105,6 +109,21 @@ class Output:
     role: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOutput:
+    """A Kinesis data stream that receives the features of the image's result.
+
+    Attributes:
+        stream: its name, or its ARN.
+        batch_size: maximum records of a PutRecords request; it takes effect up to Kinesis' own maximum.
+        role: IAM role ARN under which records are sent; None for the queue's own role.
+    """
+
+    stream: str
+    batch_size: int = MAX_BATCH
+    role: str | None = None
+
+
 class ResultKey(StrEnum):
     """Keys of an image's result in its outputs (`trainmaster.resultKey`)."""
 
@@ -159,12 +178,22 @@ class ImageRequest:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     image_read_role: str | None = None
     region_of_interest: str | None = None
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[Output | StreamOutput, ...] = ()
     result_key: ResultKey = ResultKey.JOB
     feature_properties: tuple[Mapping[str, Any], ...] = ()
     distillation: Distillation = field(default_factory=Distillation)
     priority: int = 0
     share: str = "default"
+
+    @property
+    def buckets(self) -> tuple[Output, ...]:
+        """The outputs in S3."""
+        return tuple(each for each in self.outputs if isinstance(each, Output))
+
+    @property
+    def streams(self) -> tuple[StreamOutput, ...]:
+        """The outputs that are streams."""
+        return tuple(each for each in self.outputs if isinstance(each, StreamOutput))
 
     @property
     def target_variant(self) -> str | None:
@@ -197,6 +226,9 @@ def problems(request: ImageRequest) -> Iterator[Problem]:
     yield from _role_problems("imageReadRole", request.image_read_role)
     yield from _parameter_problems(request.parameters)
     yield from _output_problems(request.outputs)
+    if request.streams and not request.buckets:
+        wrong = "There is a stream and no bucket: the results of regions are kept in a bucket until they are merged."
+        yield Problem("outputs", wrong, "Add an output of type S3.")
     yield from _distillation_problems(request.distillation)
     for index, given in enumerate(request.feature_properties):
         for name in sorted(RESERVED & given.keys()):
@@ -219,18 +251,33 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(f"{path}.{name}", wrong, "Use printable ASCII, without line breaks.")
 
 
-def _output_problems(outputs: Sequence[Output]) -> Iterator[Problem]:
+def _output_problems(outputs: Sequence[Output | StreamOutput]) -> Iterator[Problem]:
     if len(outputs) > MAX_OUTPUTS:
         yield Problem("outputs", f"There are {len(outputs)} outputs.", f"Specify at most {MAX_OUTPUTS}.")
     for index, output in enumerate(outputs):
-        if not _BUCKET.fullmatch(output.bucket):
-            wrong = f"{shown(output.bucket)} is not a bucket name."
-            yield Problem(f"outputs[{index}].bucket", wrong, "Specify only the bucket here, and the rest as prefix.")
-        if len(output.prefix.encode()) > _MAX_PREFIX_LENGTH or any(ord(each) < ord(" ") for each in output.prefix):
-            wrong = f"{shown(output.prefix)} cannot begin a key."
-            hint = f"Specify at most {_MAX_PREFIX_LENGTH} bytes, without control characters."
-            yield Problem(f"outputs[{index}].prefix", wrong, hint)
-        yield from _role_problems(f"outputs[{index}].role", output.role)
+        path = f"outputs[{index}]"
+        yield from _bucket_problems(path, output) if isinstance(output, Output) else _stream_problems(path, output)
+
+
+def _bucket_problems(path: str, output: Output) -> Iterator[Problem]:
+    if not _BUCKET.fullmatch(output.bucket):
+        wrong = f"{shown(output.bucket)} is not a bucket name."
+        yield Problem(f"{path}.bucket", wrong, "Specify only the bucket here, and the rest as prefix.")
+    if len(output.prefix.encode()) > _MAX_PREFIX_LENGTH or any(ord(each) < ord(" ") for each in output.prefix):
+        wrong = f"{shown(output.prefix)} cannot begin a key."
+        hint = f"Specify at most {_MAX_PREFIX_LENGTH} bytes, without control characters."
+        yield Problem(f"{path}.prefix", wrong, hint)
+    yield from _role_problems(f"{path}.role", output.role)
+
+
+def _stream_problems(path: str, output: StreamOutput) -> Iterator[Problem]:
+    if not _STREAM.fullmatch(output.stream):
+        wrong = f"{shown(output.stream)} is neither the name nor the ARN of a stream."
+        yield Problem(f"{path}.stream", wrong, "Specify the name of a Kinesis data stream, or its ARN.")
+    if output.batch_size < 1:
+        wrong = f"Requests of {shown(output.batch_size)} records are not possible."
+        yield Problem(f"{path}.batchSize", wrong, f"Specify 1 or more; at most {MAX_BATCH} take effect.")
+    yield from _role_problems(f"{path}.assumedRole", output.role)
 
 
 def _name_problems(name: str) -> Iterator[Problem]:

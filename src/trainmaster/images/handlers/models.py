@@ -24,6 +24,7 @@ from trainmaster.handlers.api.errors import first_problem
 from trainmaster.handlers.api.paths import path_of
 from trainmaster.handlers.models.base import COMMON, RequestModel
 from trainmaster.images.domain.request import (
+    MAX_BATCH,
     Compression,
     Distillation,
     ImageRequest,
@@ -31,6 +32,7 @@ from trainmaster.images.domain.request import (
     Processor,
     ProcessorType,
     ResultKey,
+    StreamOutput,
     Suppression,
     TileFormat,
     problems,
@@ -39,7 +41,8 @@ from trainmaster.images.domain.request import (
 _SILENT = frozenset({"jobName", "jobArn"})
 """Members that ModelRunner's own clients send and that its code does not read either."""
 _NO_OUTPUT = "The request names no outputs, so the features that the model finds are not stored."
-_OUTPUT_HINT = 'Specify an output of type S3: {"type": "S3", "bucket": "...", "prefix": "..."}.'
+_OF_OTHERS = {"S3": ("stream", "batchSize", "assumedRole"), "Kinesis": ("bucket", "prefix", "role")}
+"""Members of outputs by a type that does not have them; ModelRunner ignores them there, too."""
 _DISTILLATION = Distillation()
 _WKT = re.compile(r"\s*[A-Za-z]+(\s+[A-Za-z]+)?\s*\([-+0-9eE.,()\s]+\)\s*")
 """A kind of geometry, perhaps with its dimensions, and its coordinates."""
@@ -106,6 +109,9 @@ class _Output(_Given):
     bucket: str | None = None
     prefix: str = ""
     role: str | None = None
+    stream: str | None = None
+    batch_size: _Whole = MAX_BATCH
+    assumed_role: str | None = None
 
 
 class _Algorithm(_Given):
@@ -219,17 +225,23 @@ def _interest(text: str | None) -> str | None:
     return text or None
 
 
-def _outputs(given: _Body) -> Iterator[Output]:
+def _outputs(given: _Body) -> Iterator[Output | StreamOutput]:
     for index, output in enumerate(given.outputs):
-        if output.type != "S3":
-            wrong = f"Results cannot be sent to {output.type}."
-            raise InvalidRequest(wrong, field=f"outputs[{index}].type", hint=_OUTPUT_HINT)
-        if not output.bucket:
-            field = f"outputs[{index}].bucket"
-            raise InvalidRequest(f"{field} is missing.", field=field, hint="Specify the bucket for the results.")
-        yield Output(bucket=output.bucket, prefix=output.prefix, role=output.role or None)
+        path = f"outputs[{index}]"
+        if output.type == "S3":
+            bucket = _present(output.bucket, f"{path}.bucket", "Specify the bucket for the results.")
+            yield Output(bucket=bucket, prefix=output.prefix, role=output.role or None)
+        else:
+            stream = _present(output.stream, f"{path}.stream", "Specify the name or the ARN of the stream.")
+            yield StreamOutput(stream=stream, batch_size=output.batch_size, role=output.assumed_role or None)
     if not given.outputs and given.output_bucket:
         yield Output(bucket=given.output_bucket, prefix=given.output_prefix)
+
+
+def _present(value: str | None, field: str, hint: str) -> str:
+    if not value:
+        raise InvalidRequest(f"{field} is missing.", field=field, hint=hint)
+    return value
 
 
 def _distillation(steps: Sequence[_Step]) -> Distillation:
@@ -256,6 +268,10 @@ def _share(name: str) -> str:
 def _warnings(given: _Body) -> Iterator[str]:
     for where in _unknown(given, ()):
         yield f"{path_of(where)} has no effect here and is ignored."
+    for index, output in enumerate(given.outputs):
+        named = output.model_dump(by_alias=True, exclude_unset=True)
+        for name in filter(named.__contains__, _OF_OTHERS[output.type]):
+            yield f"outputs[{index}].{name} has no effect in an output of type {output.type} and is ignored."
     if given.outputs and given.output_bucket:
         yield "outputBucket is ignored, since there are outputs."
     if not given.outputs and not given.output_bucket:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import boto3
@@ -14,7 +14,8 @@ from botocore.config import Config
 
 from trainmaster.adapters.sts import Roles
 from trainmaster.images.domain.urls import listed_addresses
-from trainmaster.images.pixels.features.results import Results
+from trainmaster.images.pixels.features.results import ResultNames, Results
+from trainmaster.images.pixels.features.streams import FeatureStream
 from trainmaster.images.pixels.http.url_policy import check_model, image_location, is_loopback
 from trainmaster.images.pixels.reading.access import Access
 from trainmaster.images.pixels.reading.encoding import CONTENT_TYPES
@@ -87,8 +88,11 @@ class Imaging:
     def results(self, task: Task) -> Results:
         """Return the store of the job's results; see `worker.WorkerFactory`."""
         request = task.request
-        name = image_location(request.image_url, loopback=True).name
-        return Results(self._s3_of(task.submitter), request.job_id, name, request.outputs, request.result_key)
+        image = image_location(request.image_url, loopback=True).name
+        names = ResultNames(request.job_id, image, request.result_key)
+        s3, kinesis = _clients_of(self._s3_clients, task), _clients_of(self._kinesis_clients, task)
+        streams = [FeatureStream(kinesis, request.job_id, each, self._clock.sleep) for each in request.streams]
+        return Results(s3, names, request.buckets, streams)
 
     def _plain_model(self, task: Task) -> Model:
         request = task.request
@@ -106,7 +110,8 @@ class Imaging:
 
     def close(self) -> None:
         """Close all connections; the object cannot be used afterwards."""
-        for each in (self._s3_clients, self._runtimes, self._sts, self._http, self._models_http):
+        clients = (self._s3_clients, self._kinesis_clients, self._runtimes, self._sts)
+        for each in (*clients, self._http, self._models_http):
             each.close()
 
     @cached_property
@@ -126,10 +131,6 @@ class Imaging:
         patience = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=2, read_timeout=10)
         return self._session.client("sts", config=patience)
 
-    def _s3_of(self, submitter: str) -> Callable[[str | None], S3Client]:
-        """Return a function that returns the S3 client of a role for a principal's job."""
-        return lambda role: self._s3_clients.client(role, submitter)
-
     @property
     def _s3(self) -> S3Client:
         client: S3Client = self._s3_clients.client(None)
@@ -146,6 +147,12 @@ class Imaging:
         return RoleClients(self._roles, "s3", patience)
 
     @cached_property
+    def _kinesis_clients(self) -> RoleClients:
+        # All tries together are shorter than the silence after which another worker takes the merge over.
+        patience = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=5, read_timeout=15)
+        return RoleClients(self._roles, "kinesis", patience)
+
+    @cached_property
     def _http(self) -> httpx.Client:
         return http_client(loopback=self._loopback)
 
@@ -156,3 +163,8 @@ class Imaging:
     @property
     def _loopback(self) -> bool:
         return is_loopback(urlsplit(self._s3.meta.endpoint_url).hostname)
+
+
+def _clients_of(clients: RoleClients, task: Task) -> Callable[[str | None], Any]:
+    """Return a function that returns the client of a role for a job."""
+    return lambda role: clients.client(role, task.submitter)

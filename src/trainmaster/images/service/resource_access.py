@@ -5,7 +5,7 @@ The image functions act with permissions of their own, so without a rule every c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -107,18 +107,31 @@ def _names(request: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
         yield "role", request["imageReadRole"], "imageReadRole"
     for number, url in enumerate(request["imageUrls"]):
         yield "image", without_secrets(url), f"imageUrls[{number}]"
-    for number, (bucket, prefix, role) in enumerate(_outputs(request)):
-        yield "output", f"s3://{bucket}/{prefix}/" if prefix else f"s3://{bucket}/", f"outputs[{number}]"
-        if role:
-            yield "role", role, f"outputs[{number}].role"
+    for number, output in enumerate(_outputs(request)):
+        to_stream = output["type"] == "Kinesis"
+        yield "output", (_stream if to_stream else _folder)(output), f"outputs[{number}]"
+        role = "assumedRole" if to_stream else "role"
+        if output.get(role):
+            yield "role", output[role], f"outputs[{number}].{role}"
 
 
-def _outputs(request: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield bucket, prefix and role of each output; ModelRunner's older form has one output."""
+def _outputs(request: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the outputs; ModelRunner's older form has one."""
     if outputs := request.get("outputs"):
-        yield from ((each["bucket"], (each.get("prefix") or "").strip("/"), each.get("role")) for each in outputs)
-    elif bucket := request.get("outputBucket"):
-        yield bucket, (request.get("outputPrefix") or "").strip("/"), None
+        return list(outputs)
+    if bucket := request.get("outputBucket"):
+        return [{"type": "S3", "bucket": bucket, "prefix": request.get("outputPrefix")}]
+    return []
+
+
+def _folder(output: Mapping[str, Any]) -> str:
+    bucket, prefix = output["bucket"], (output.get("prefix") or "").strip("/")
+    return f"s3://{bucket}/{prefix}/" if prefix else f"s3://{bucket}/"
+
+
+def _stream(output: Mapping[str, Any]) -> str:
+    stream: str = output["stream"]
+    return stream if stream.startswith("arn:") else f"kinesis://{stream}"
 
 
 def _climbs(resource: Resource) -> bool:

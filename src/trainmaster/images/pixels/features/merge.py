@@ -58,7 +58,7 @@ class Merging:
             sources += [(record.region.number, tile) for tile in found.tiles]
         whole = suppressed(features, clipped, self._task.request.distillation, sources)
         self._keep_alive()
-        self._results.publish(whole, regions=len(records), failed=failed)
+        self._results.publish(whole, regions=len(records), failed=failed, keep_alive=self._keep_alive)
         return len(whole)
 
     def _read(self, records: Sequence[RegionRecord]) -> Iterator[Found]:

@@ -20,6 +20,7 @@ from trainmaster.domain.errors import InvalidRequest, NotPermitted, RequestRefus
 from trainmaster.images.domain.request import Output, ResultKey
 from trainmaster.images.domain.tiling import Window
 from trainmaster.images.pixels.features.features import Feature
+from trainmaster.images.pixels.features.streams import FeatureStream, records_of
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -55,30 +56,51 @@ class Found:
         self.done.add(tile)
 
 
+@dataclass(frozen=True, slots=True)
+class ResultNames:
+    """Keys of a job's results behind the prefix of an output.
+
+    Attributes:
+        job: the job's name.
+        image: the image's name.
+        key: place of the image's result.
+    """
+
+    job: str
+    image: str
+    key: ResultKey = ResultKey.JOB
+
+    def of_image(self) -> str:
+        """Return the key of the image's result."""
+        name = f"{self.image}.geojson"
+        return name if self.key is ResultKey.IMAGE else f"{self.job}/{name}"
+
+    def of_region(self, number: int) -> str:
+        """Return the key of a region's result."""
+        return f"{self.job}/regions/{number:05}.geojson"
+
+
 class Results:
     """The store of a job's results.
 
     Args:
         s3: returns the boto3 S3 client of a role, the queue's own for None; raises as `RoleClients.client` does.
-        job: the job's name.
-        image: the image's name.
+        names: keys of the results.
         outputs: the destinations; the first is read again. Without any, nothing is kept.
-        result_key: of the image's result.
+        streams: receive the features of the image's result.
     """
 
     def __init__(
         self,
         s3: Callable[[str | None], S3Client],
-        job: str,
-        image: str,
+        names: ResultNames,
         outputs: Sequence[Output],
-        result_key: ResultKey = ResultKey.JOB,
+        streams: Sequence[FeatureStream] = (),
     ) -> None:
         self._s3 = s3
-        self._job = job
-        self._image = image
+        self._names = names
         self._outputs = outputs
-        self._result_key = result_key
+        self._streams = streams
 
     @property
     def kept(self) -> bool:
@@ -91,7 +113,7 @@ class Results:
         Raises `Throttled`, `Unavailable`.
         """
         metadata = {
-            "job": self._job,
+            "job": self._names.job,
             "region": number,
             "window": [window.column, window.row, window.width, window.height],
             "tiles": tiles,
@@ -99,36 +121,51 @@ class Results:
             "clipped": [index for index, cut in enumerate(found.clipped) if cut],
             "tileOf": found.tiles,
         }
-        self._put(self._region_name(number), found.features, metadata)
+        self._put(self._names.of_region(number), found.features, metadata)
 
     def load(self, number: int, window: Window, tiles: int) -> Found:
         """Return the saved result of a region; empty without one, or if the image was divided otherwise.
 
         Raises `Throttled`, `Unavailable`.
         """
-        content = self._get(self._region_name(number))
+        content = self._get(self._names.of_region(number))
         metadata = content.get("trainmaster") or {}
         expected = [window.column, window.row, window.width, window.height]
-        if metadata.get("window") != expected or metadata.get("tiles") != tiles or metadata.get("job") != self._job:
+        if (
+            metadata.get("window") != expected
+            or metadata.get("tiles") != tiles
+            or metadata.get("job") != self._names.job
+        ):
             return Found()
         cut = set(metadata["clipped"])
         features = content["features"]
         clipped = [index in cut for index in range(len(features))]
         return Found(features, clipped, metadata["tileOf"], set(metadata["tilesDone"]))
 
-    def publish(self, features: Sequence[Feature], *, regions: int, failed: Sequence[int]) -> None:
-        """Write the image's result.
+    def publish(
+        self,
+        features: Sequence[Feature],
+        *,
+        regions: int,
+        failed: Sequence[int],
+        keep_alive: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Write the image's result, then send its features to the streams.
 
         Args:
             features: without duplicates.
             regions: number of regions.
             failed: regions whose features are missing.
+            keep_alive: called before each request to a stream; whatever it raises ends the sending.
 
-        Raises `InvalidRequest` for a bucket that cannot be written to, `Throttled`, `Unavailable`.
+        Raises `InvalidRequest` for a bucket or stream that cannot be written to, `Throttled`, `Unavailable`.
         """
-        metadata = {"job": self._job, "regions": regions, "failedRegions": list(failed)}
-        folder = "" if self._result_key is ResultKey.IMAGE else f"{self._job}/"
-        self._put(f"{folder}{self._image}.geojson", features, metadata)
+        metadata = {"job": self._names.job, "regions": regions, "failedRegions": list(failed)}
+        self._put(self._names.of_image(), features, metadata)
+        if self._streams:
+            records = records_of(features, metadata)
+            for each in self._streams:
+                each.send(records, keep_alive)
 
     def _put(self, name: str, features: Sequence[Feature], metadata: dict[str, Any]) -> None:
         """Write to all outputs. `trainmaster` is a foreign member, as RFC 7946 (6.1) allows."""
@@ -160,9 +197,6 @@ class Results:
         except NotPermitted as error:
             raise _refused(error, output) from error
         return content
-
-    def _region_name(self, number: int) -> str:
-        return f"{self._job}/regions/{number:05}.geojson"
 
 
 def _key(output: Output, name: str) -> str:
