@@ -192,7 +192,7 @@ class Counted:
         chip = image.read(Window(0, 0, 10, 10))
         image.close()
         self._image = SimpleNamespace(
-            read=lambda _: chip, bytes_of=image.bytes_of, driver=image.driver, georeference=None, close=int
+            read=lambda _: chip, bytes_of=image.bytes_of, driver=image.driver, source={}, georeference=None, close=int
         )
         self.now = self.most = self.asked = 0
         self.stats = RequestStats()

@@ -36,6 +36,7 @@ class Origin:
         job: the job's name.
         url: of the image; results do not include its secrets.
         format_: of the image, such as GTiff.
+        source: further members of `sourceMetadata`.
         time: of processing, ISO 8601.
         properties: added to each feature (`featureProperties`).
     """
@@ -43,6 +44,7 @@ class Origin:
     job: str
     url: str
     format_: str = ""
+    source: Mapping[str, Any] = field(default_factory=dict)
     time: str = ""
     properties: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
@@ -124,7 +126,7 @@ def _metadata(origin: Origin) -> Callable[[], dict[str, Any]]:
     return lambda: {
         "image_id": f"{origin.job}:{url}",
         "inferenceMetadata": {"jobId": origin.job, "inferenceDT": origin.time},
-        "sourceMetadata": [{"location": url, "format": origin.format_}],
+        "sourceMetadata": [{"location": url, "format": origin.format_, **origin.source}],
         **more,
     }
 

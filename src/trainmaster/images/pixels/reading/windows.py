@@ -30,6 +30,7 @@ from trainmaster.images.pixels.reading.georeference import (
     has_model,
     has_transform,
 )
+from trainmaster.images.pixels.reading.source_metadata import source_metadata
 from trainmaster.images.pixels.reading.stretch import EIGHT_BITS, Scale, measured, scale_of
 
 Pixels = NDArray[Any]
@@ -91,6 +92,7 @@ class Image:
             with self._handle() as image:
                 self.width, self.height = int(image.width), int(image.height)
                 self.driver = str(image.driver)
+                self.source = source_metadata(image)
                 check_blocks(image)
                 self.georeference: Georeference | None = georeference_of(image)
                 self._palette = palette_of(image)

@@ -169,6 +169,7 @@ class RegionWork:
             job=request.job_id,
             url=request.image_url,
             format_=self._tools.image.driver,
+            source=self._tools.image.source,
             time=_written(self._queue.clock.now()),
             properties=request.feature_properties,
         )
