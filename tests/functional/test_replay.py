@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trainmaster.domain.jobs.run_times import History
-from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.domain.policy.settings import Order, Policy, Share
 from trainmaster.domain.records import Records
 from trainmaster.local.memory.store import MemoryStore
 from trainmaster.local.replay.__main__ import main
@@ -23,7 +23,7 @@ from trainmaster.local.replay.queue import Replay, ReplaySettings
 from trainmaster.local.replay.reference_policies import run_reference
 from trainmaster.local.replay.report.results import usage_over_time
 from trainmaster.local.replay.runs import POLICIES
-from trainmaster.local.replay.trace.requests import index_of
+from trainmaster.local.replay.trace.requests import POOL, index_of
 from trainmaster.local.replay.trace.trace import TraceJob, read_trace
 from trainmaster.local.replay.virtual_queue import ReplayFailed
 
@@ -169,6 +169,16 @@ class EveryPass(Replay):
 @given(jobs=days())
 def test_passes_that_are_skipped_would_have_changed_nothing(order, jobs):
     terms = ReplaySettings(cap=CAP, policy=Policy(order=order))
+    assert Replay(jobs, terms).run() == EveryPass(jobs, terms).run()
+
+
+@settings(deadline=None, max_examples=20)
+@example(jobs=[job(0, 200, CAP), job(10, 5, 1)])
+@given(jobs=days())
+def test_no_pass_is_skipped_where_shares_take_back_what_they_lent(jobs):
+    shares = {name: Share(name=name, nominal={POOL: CAP // 2}) for name in ("a", "b")}
+    terms = ReplaySettings(cap=CAP, policy=Policy(shares=shares))
+    jobs = [replace(each, share="ab"[number % 2]) for number, each in enumerate(jobs)]
     assert Replay(jobs, terms).run() == EveryPass(jobs, terms).run()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -64,6 +65,8 @@ def test_units_are_called_what_they_are():
 
 class OneImageWaits:
     """A table, as boto3's session and client, in which nothing is but one waiting image job."""
+
+    meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
 
     def client(self, *_, **__):
         return self

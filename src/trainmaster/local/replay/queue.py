@@ -126,8 +126,9 @@ class Replay(VirtualQueue):
         return self._arrived > first
 
     def may_act(self) -> bool:
-        """Return False while the pool is full, unless equals preempt each other: all jobs of a trace are equals."""
-        if self._policy.order.preempts_equals:
+        """Return False while the pool is full, unless a job can take units of equals: all jobs of a trace are equals."""
+        policy = self._policy
+        if policy.order.preempts_equals or policy.resizes.shrink_equals or policy.shares:
             return True
         return self.store.held_units(POOL) < self._pools[POOL].cap
 
