@@ -38,7 +38,7 @@ help: ## Show this list
 install: .venv/.stamp ## Make .venv, the environment to develop in
 
 .PHONY: install-all
-install-all: $(STACK) $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-jax/.stamp ## Make every environment that demo and test use
+install-all: $(STACK) $(DYNOXIDE) $(IAM_SIMULATE) $(PYTHON310) .venv-sdk2/.stamp .venv-sdk3/.stamp .venv-torch/.stamp .venv-torch-newest/.stamp .venv-jax/.stamp ## Make every environment that demo and test use
 
 .PHONY: install-demo
 install-demo: $(STACK) .venv-sdk2/.stamp ## Make the environments that the demo uses
@@ -104,6 +104,10 @@ WHEELS = $(or $(PIP_FIND_LINKS),$(shell $(PYTHON) -m pip config get global.find-
 .venv-torch/.stamp: pyproject.toml | .venv/.stamp
 	@echo "Setting up .venv-torch, elastic torch with Trainmaster beside it"
 	$(call environment,.venv-torch,$(addprefix --find-links ,$(WHEELS)) --editable . --group torch)
+
+.venv-torch-newest/.stamp: pyproject.toml | .venv/.stamp
+	@echo "Setting up .venv-torch-newest, the same with the newest release"
+	$(call environment,.venv-torch-newest,$(addprefix --find-links ,$(WHEELS)) --editable . --group torch-newest)
 
 .venv-jax/.stamp: pyproject.toml | .venv/.stamp
 	@echo "Setting up .venv-jax, JAX with Trainmaster beside it"
@@ -233,7 +237,7 @@ bench-rendezvous: .venv/.stamp .venv-torch/.stamp $(DYNOXIDE) ## Measure pauses 
 test: install-all ## Run the tests
 	@# The stack's tests mostly wait, as those of the SDKs do: side by side they take the time of one. All are one list, so
 	@# that nobody waits for the longest; the lines of two are mixed, so that something is seen for ten minutes.
-	$(MAKE) --jobs=3 --keep-going test-unit test-stack test-sdk2 test-sdk3 test-torch test-jax
+	$(MAKE) --jobs=3 --keep-going test-unit test-stack test-sdk2 test-sdk3 test-torch test-torch-newest test-jax
 
 .PHONY: test-all
 test-all: ## Run the tests and the longer proofs
@@ -266,6 +270,10 @@ test-sdk3: .venv-sdk3/.stamp ## Run the tests of the client beside SageMaker SDK
 .PHONY: test-torch
 test-torch: .venv-torch/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below elastic torch
 	.venv-torch/bin/python -m pytest -n 2 --dist worksteal $(MARKED) tests/torch $(ARGS)
+
+.PHONY: test-torch-newest
+test-torch-newest: .venv-torch-newest/.stamp $(DYNOXIDE) ## Run the same tests below the newest release of torch
+	.venv-torch-newest/bin/python -m pytest -n 2 --dist worksteal $(MARKED) tests/torch $(ARGS)
 
 .PHONY: test-jax
 test-jax: .venv-jax/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below JAX

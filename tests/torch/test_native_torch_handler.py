@@ -46,6 +46,7 @@ def handlers(client, table):
     def make(number, min_nodes, max_nodes):
         backend = DynamoDBRendezvousBackend(DynamoStateStore(client, table, Run("bert", "secret")))
         quick = {"last_call_timeout": 1, "keep_alive_interval": 1, "keep_alive_max_attempt": 3}
+        quick["cas_backoff_max_seconds"] = 0.05  # torch 2.15 pauses so after a write that another came before
         parameters = RendezvousParameters("dynamodb", table, "bert", min_nodes, max_nodes, f"127.0.0.{number}", **quick)
         made.append(create_handler(store, backend, parameters))
         return made[-1]

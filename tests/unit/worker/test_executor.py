@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from views import SETTINGS, Row, Ticking, executor, key, working
@@ -97,6 +98,17 @@ def test_who_loses_twice_in_a_row_steps_back_and_reads_again(row, clock):
     assert node.step(join(clock)).action is Action.ADD_TO_PARTICIPANTS
     assert node.step(join(clock)).action is Action.SYNC
     assert key("a") in decode(row.data).nodes
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.001])
+def test_the_pause_after_lost_writes_is_at_most_the_one_that_is_set(row, clock, limit):
+    node = executor(row, clock, "a", replace(SETTINGS, cas_backoff_max_seconds=limit))
+    row.conflicts, pauses = True, []
+    for _ in range(40):
+        step = node.step(join(clock))
+        pauses += [step.pause] if step.action is Action.SYNC else []
+    assert pauses, "it never stepped back"
+    assert max(pauses) <= limit
 
 
 class TestATableThatDoesNotAnswer:

@@ -41,6 +41,12 @@ def test_a_grace_of_the_options_is_also_how_long_stragglers_are_waited_for():
         ({"min_nodes": "1"}, "min_nodes"),
         ({"keep_alive_interval": "soon"}, "keep_alive_interval"),
         ({"keep_alive_max_attempt": "2.5"}, "keep_alive_max_attempt"),
+        ({"keep_alive_max_attempt": "1"}, "keep_alive_max_attempt"),
+        ({"join_poll_interval": "0"}, "join_poll_interval"),
+        ({"close_timeout": "0"}, "close_timeout"),
+        ({"straggler_timeout": "-1"}, "straggler_timeout"),
+        ({"cas_backoff_max_seconds": "-0.1"}, "cas_backoff_max_seconds"),
+        ({"cas_backoff_max_seconds": "inf"}, "cas_backoff_max_seconds"),
     ],
 )
 def test_an_option_that_means_nothing_is_refused_by_its_name(configuration, field):

@@ -126,7 +126,7 @@ class Replay(VirtualQueue):
         return self._arrived > first
 
     def may_act(self) -> bool:
-        """Return False while the pool is full, unless a job can take units of equals: all jobs of a trace are equals."""
+        """Return False while the pool is full, unless a job can take units of equals, which all jobs of a trace are."""
         policy = self._policy
         if policy.order.preempts_equals or policy.resizes.shrink_equals or policy.shares:
             return True

@@ -57,7 +57,6 @@ _INITIAL_BACKOFF = 0.2
 _MAX_CONSECUTIVE_CONFLICTS = 2
 """Writes that may fail in a row before the node pauses: a failed write returns the current state for another try."""
 _INITIAL_CONFLICT_BACKOFF = 0.05
-_MAX_CONFLICT_BACKOFF = 1.0
 _MIN_PAUSE = 0.01
 """Minimum pause between two reads, since clocks differ in the last digits."""
 _LEAD_SECONDS = 0.7
@@ -466,8 +465,8 @@ class Executor:
 
     def _conflict_pause(self) -> float:
         """Return the seconds to wait after conflicts: nodes that arrive together would otherwise block each other."""
-        max_pause = min(_INITIAL_CONFLICT_BACKOFF * 2.0 ** min(self._conflicts, 30), _MAX_CONFLICT_BACKOFF)
-        return self.clocks.rng.uniform(0.0, max_pause)
+        pause = _INITIAL_CONFLICT_BACKOFF * 2.0 ** min(self._conflicts, 30)
+        return self.clocks.rng.uniform(0.0, min(pause, self.settings.cas_backoff_max_seconds))
 
 
 def _read_endpoint(text: str | None) -> Endpoint | None:

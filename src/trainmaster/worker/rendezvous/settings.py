@@ -15,6 +15,25 @@ from trainmaster.worker.rendezvous.control import Control
 
 _STOP_SECONDS = 45.0
 """Time that workers can need after the grace: torchrun allows 30 s between SIGTERM and SIGKILL."""
+_INTERVALS = {
+    "keep_alive_interval": 0,
+    "keep_alive_max_attempt": 1,
+    "poll_interval": 0,
+    "join_poll_interval": 0,
+    "max_backoff": 0,
+    "join_timeout": 0,
+    "close_timeout": 0,
+}
+"""Numbers that have to be above a limit, with the limit."""
+_WAITS = (
+    "last_call_timeout",
+    "scale_up_delay",
+    "faulty_scale_down_timeout",
+    "straggler_timeout",
+    "cas_backoff_max_seconds",
+    "grace",
+)
+"""Durations that may be 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +56,7 @@ class Settings:
         close_timeout: how long leaving and closing are retried.
         max_backoff: maximum pause between retries while the table does not respond. Keep it well below
             `keep_alive_timeout`: after an outage, the last node to retry must not be dead to the first.
+        cas_backoff_max_seconds: maximum random pause after another node's write came first.
     """
 
     min_nodes: int
@@ -54,30 +74,25 @@ class Settings:
     join_timeout: float = 600.0
     close_timeout: float = 30.0
     max_backoff: float = 1.0
+    cas_backoff_max_seconds: float = 1.0
 
     def __post_init__(self) -> None:
         """Raise `InvalidRequest` for settings with which no world can form or a wait is not valid."""
         if not 1 <= self.min_nodes <= self.max_nodes or self.default_control().expected_size() == 0:
             bounds = f"{self.min_nodes} to {self.max_nodes} nodes"
             raise InvalidRequest(f"no world can have {bounds}", field="TRAINMASTER_MIN")
-        self._check_intervals()
-        self._check_timeouts()
+        self._check_positive()
+        self._check_waits()
 
-    def _check_intervals(self) -> None:
-        intervals = (self.keep_alive_interval, self.poll_interval, self.join_poll_interval, self.max_backoff)
-        if not all(0 < value < inf for value in (*intervals, self.keep_alive_max_attempt - 1)):
-            raise InvalidRequest(
-                "keep_alive_interval, poll_interval, join_poll_interval and max_backoff must be greater than 0, and"
-                " keep_alive_max_attempt greater than 1",
-                field="keep_alive_interval",
-            )
+    def _check_positive(self) -> None:
+        for name, limit in _INTERVALS.items():
+            if not limit < getattr(self, name) < inf:
+                raise InvalidRequest(f"{name} must be a number greater than {limit}", field=name)
 
-    def _check_timeouts(self) -> None:
-        waits = (self.last_call_timeout, self.scale_up_delay, self.faulty_scale_down_timeout, self.straggler_timeout)
-        if not all(0 <= seconds < inf for seconds in (*waits, self.grace)):
-            raise InvalidRequest("a timeout must be a number of seconds and not negative", field="last_call_timeout")
-        if not all(0 < seconds < inf for seconds in (self.join_timeout, self.close_timeout)):
-            raise InvalidRequest("join_timeout and close_timeout must be greater than 0", field="join_timeout")
+    def _check_waits(self) -> None:
+        for name in _WAITS:
+            if not 0 <= getattr(self, name) < inf:
+                raise InvalidRequest(f"{name} must be a number of seconds and not negative", field=name)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
