@@ -26,7 +26,7 @@ from trainmaster.service.capacity import expansion, warm_pools
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.events import feasibility
 from trainmaster.service.faults import isolate_fault
-from trainmaster.service.launch import confirm_launch, create_training_job, launch, stop
+from trainmaster.service.launch import confirm_launch, create_training_job, launch, stop, will_report
 from trainmaster.service.reconcile import resume
 
 log = logging.getLogger(__name__)
@@ -264,13 +264,13 @@ class _Decisions:
         return [] if stored is None else [stored]
 
     def _launch_several(self, jobs: Sequence[Job]) -> list[Job]:
-        """Launch several jobs and confirm all new ones in one transaction; return those stored in another way."""
+        """Launch several jobs and confirm the new ones that will not report; return those stored in another way."""
         requests = self._requests_of([job for job in jobs if job.work is None])
         results = [
             (job, self._act(job, lambda context, job: create_training_job(replace(context, requests=requests), job)))
             for job in jobs
         ]
-        new = [job for job, result in results if result is CreateResult.NEW]
+        new = [job for job, result in results if result is CreateResult.NEW and not will_report(job)]
         unconfirmed = [] if self._confirm_together(new) else [(job, CreateResult.NEW) for job in new]
         unconfirmed += [(job, result) for job, result in results if result is CreateResult.ALREADY_THERE]
         confirmed = [self._act(job, partial(confirm_launch, created=result)) for job, result in unconfirmed]

@@ -50,7 +50,18 @@ def launch(context: ManagerContext, job: Job, *, retry: bool = False) -> Job:
         retry: whether an earlier pass may have called SageMaker for it.
     """
     created = create_training_job(context, job, retry=retry)
-    return created if isinstance(created, Job) else confirm_launch(context, job, created)
+    if isinstance(created, Job):
+        return created
+    reports = created is CreateResult.NEW and will_report(job) and not retry
+    return job if reports else confirm_launch(context, job, created)
+
+
+def will_report(job: Job) -> bool:
+    """Return whether the first report of the attempt confirms its launch, so that no write of its own has to.
+
+    Runs of other kinds report their beginning. A launch without a report is repeated and then confirmed (`reconcile`).
+    """
+    return job.work is not None
 
 
 def create_training_job(context: ManagerContext, job: Job, *, retry: bool = False) -> CreateResult | Job:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from operator import is_
 
 from trainmaster.domain.capacity.resolve import resolve
@@ -25,7 +26,7 @@ from trainmaster.service.capacity.ownership import OURS, find_creator
 from trainmaster.service.capacity.refresh import record_checkpoints, refresh_training_plans, update_reclaim_times
 from trainmaster.service.context import ManagerContext, commit, for_each_job
 from trainmaster.service.faults import error_types, record_fault
-from trainmaster.service.launch import launch, stop, stop_unconfirmed
+from trainmaster.service.launch import launch, stop, stop_unconfirmed, will_report
 from trainmaster.service.observe import poll_training_job
 from trainmaster.service.resizing import advance
 from trainmaster.service.resizing.speed import record_speeds
@@ -34,6 +35,8 @@ MAX_CHECKS = 100
 """Approximate limit of DescribeTrainingJob calls in one tick; AWS does not publish the rate limit."""
 POLLED_AFTER_REPORT = timedelta(minutes=15)
 """For this time after an unconfirmed report of a job's end, every tick polls the job."""
+REPORTED_WITHIN = timedelta(minutes=1)
+"""For this time after a run's start, its report that it has begun is awaited; then its launch is repeated."""
 _RUNNING_MINUTES = 10
 _OTHER_MINUTES = 2
 
@@ -48,7 +51,8 @@ def reconcile(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Sna
     snapshot = snapshot if pools is snapshot.pools else replace(snapshot, pools=pools)
     if tick:
         snapshot = replace(snapshot, external=find_external_jobs(context, snapshot))
-    snapshot = _with_jobs(snapshot, for_each_job(context, snapshot.active, resume, which=_is_under_way))
+    under_way = partial(_is_under_way, now=context.clock.now())
+    snapshot = _with_jobs(snapshot, for_each_job(context, snapshot.active, resume, which=under_way))
     if tick:
         snapshot = _with_jobs(snapshot, update_reclaim_times(context, snapshot))
         snapshot = _with_jobs(snapshot, poll_due_jobs(context, snapshot.active))
@@ -114,10 +118,12 @@ def poll_due_jobs(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job
     return for_each_job(context, active, lambda c, job: _poll(c, job) if _is_due(job, now, rounds) else job)
 
 
-def _is_under_way(job: Job) -> bool:
+def _is_under_way(job: Job, now: datetime) -> bool:
     """Return False for a job for which `resume` has nothing to do, as for nearly all."""
     attempt = job.attempt
-    return job.elastic is not None or attempt is None or not attempt.launched or attempt.stop_asked_at is not None
+    if job.elastic is not None or attempt is None or attempt.stop_asked_at is not None:
+        return True
+    return not attempt.launched and not (will_report(job) and now < attempt.created_at + REPORTED_WITHIN)
 
 
 def resume(context: ManagerContext, job: Job, *, retry: bool = True) -> Job:

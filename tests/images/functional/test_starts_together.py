@@ -1,4 +1,4 @@
-"""Image jobs that start in one pass are committed together, and noted together as launched; all else is as before."""
+"""Image jobs that start in one pass are committed together, and their launches by their first reports alone."""
 
 from __future__ import annotations
 
@@ -54,15 +54,18 @@ def carried(world, before=lambda: None):
     return report
 
 
-def test_they_start_by_two_transactions_up_to_ten():
+def test_up_to_ten_start_by_one_transaction_and_their_launches_are_confirmed_by_their_reports():
     world = ImageRunsWorld(takes=4 * (MAX_BATCH + 2))
     names = [f"image{number:02}" for number in range(MAX_BATCH + 2)]
     for name in names:
         world.enter(name)
     assert carried(world).started == names
-    assert world.faults.calls.count("transition") == 2 * 2
+    assert world.faults.calls.count("transition") == 2
     jobs = [world.job(name) for name in names]
-    assert all(job.state is JobState.STARTING and job.attempt.launched for job in jobs)
+    assert all(job.state is JobState.STARTING and not job.attempt.launched for job in jobs)
+    world.run(5)
+    jobs = [world.job(name) for name in names]
+    assert all(job.state is JobState.RUNNING and job.attempt.launched for job in jobs)
 
 
 def test_one_that_has_changed_meanwhile_keeps_no_other_from_starting():
@@ -73,7 +76,44 @@ def test_one_that_has_changed_meanwhile_keeps_no_other_from_starting():
     # They have come at once, so that they start by name.
     assert (report.started, report.conflicts) == (["four", "three"], 1)
     assert not world.job("one").attempts
-    assert all(world.job(name).attempt.launched for name in report.started)
+    assert {job for job, _, _ in world.regions.messages} == set(report.started)
+
+
+class IdleWorld(ImageRunsWorld):
+    """A world whose workers take no message: as many as there may be are busy."""
+
+    def work(self):
+        """Do nothing."""
+
+
+def passes_for(world, seconds):
+    """Have the manager woken every ten seconds; return its calls."""
+    world.faults.calls.clear()
+    for _ in range(seconds // 10):
+        world.run(10)
+        world.queue.wake(world.api_context.store.read_snapshot().pass_number)
+    return world.faults.calls
+
+
+def test_a_launch_is_repeated_and_confirmed_after_a_minute_without_a_report_and_not_before():
+    world = IdleWorld(takes=TAKES)
+    world.enter("one")
+    world.run(5)
+    assert passes_for(world, 40).count("create") == 0
+    assert not world.job("one").attempt.launched
+    assert passes_for(world, 90).count("create") == 1
+    assert world.job("one").attempt.launched
+    assert passes_for(world, 40).count("create") == 0
+
+
+def test_a_job_that_is_stopped_before_its_run_reports_ends_without_a_worker():
+    world = IdleWorld(takes=TAKES)
+    world.enter("one")
+    world.run(5)
+    cancel(world.api_context, ADA, "one")
+    world.run(20)
+    assert world.job("one").state is JobState.STOPPED
+    assert world.runs.run("one") is None
 
 
 @pytest.mark.parametrize("fault", ["kill_after", "overtake_after"])

@@ -76,6 +76,7 @@ def _apply_report(job: Job, attempt: Attempt, seen: Observation, now: datetime, 
         # Its end may be its first report, since earlier ones may have been lost.
         known = replace(
             attempt,
+            launched=attempt.launched or seen.progress is not None,
             started_at=attempt.started_at or seen.started_at,
             interruptions=_interruptions(job, seen),
             instance_type=_chosen_type_changes(attempt, seen).get("instance_type", attempt.instance_type),
