@@ -197,6 +197,13 @@ FAILED = Observation(training_job_name="launched", status=Status.FAILED, failure
     cuts={1},
     lagging={"growing", "running"},
 )
+@example(
+    truth=dict.fromkeys(NAMES),
+    creator=Creator.ATTEMPT,
+    events=[replace(COMPLETED, training_job_name=MEMBER, job_name="growing")],
+    cuts=set(),
+    lagging={"growing"},
+)
 def test_a_batch_leaves_what_its_events_leave_one_by_one(truth, creator, events, cuts, lagging):
     """Also if the batch's read is behind; then its reports are applied alone, after those of other jobs.
 

@@ -86,6 +86,12 @@ def _concerns_active(job: Job, seen: Observation) -> bool:
     return bool(job.units) and not _may_be_orphan(job, seen) and not _may_be_external(job, seen)
 
 
+def _has_attempt(job: Job, seen: Observation) -> bool:
+    """Return whether the job's attempt has the training job of a report; a read that is behind may lack a member."""
+    attempt = job.attempt
+    return job.work is not None or (attempt is not None and seen.training_job_name in attempt.training_job_names)
+
+
 def _report_on(context: ManagerContext, job: Job, seen: Observation) -> tuple[Observation | None, Job]:
     """Return what a report tells of an active job, as SageMaker confirms it, and the job after it, not yet committed.
 
@@ -301,7 +307,7 @@ def _change(context: ManagerContext, job: Job, reports: Sequence[Observation], p
         if not _concerns_active(before, reports[place]):
             break
         told, after = _report_on(context, before, reports[place])
-        if after is before and told is None:
+        if after is before and (told is None or not _has_attempt(before, reports[place])):
             break
         if after is not before and before is not job and not _may_be_one(job, before, after):
             break
