@@ -14,8 +14,9 @@ TRAINING_SCRIPT = Path(__file__).with_name("count_steps.py")
 
 
 def main() -> None:
-    """Submit a job for each line, and print its name once the queue has accepted it."""
+    """Print `ready`, submit a job for each line, and print its name once the queue has accepted it."""
     session = QueueSession()
+    print("ready", flush=True)
     for line in sys.stdin:
         name, priority, steps = line.split()
         estimator = Estimator(

@@ -68,7 +68,7 @@ def marked(mark):
 
 def test_the_demo_shows_the_articles_tables_and_each_jobs_attempts(checkout):
     with started(checkout, "whole") as demo:
-        shown, said = demo.communicate(timeout=240)
+        shown, said = demo.communicate(timeout=900)
     assert demo.returncode == 0, said
     tables, _, attempts = shown.partition("\nAll attempts, and the steps that each counted\n")
     assert tables == TABLES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 INSTANCES = {"ml.p5.48xlarge": 2}
 """The article's two instances."""
@@ -30,8 +30,12 @@ class Scene:
     submitted: tuple[Submission, ...]
     states: Mapping[str, str]
 
+    def slowed(self, factor: float) -> Scene:
+        """Return the scene with jobs that take `factor` times as long."""
+        return replace(self, submitted=tuple(replace(job, steps=round(job.steps * factor)) for job in self.submitted))
 
-# job2 ends first, then job4, long enough apart to show each table on a slow machine.
+
+# job2 ends first, then job4, long enough apart to show each table; a busy machine gets longer jobs (`Scene.slowed`).
 JOB1 = Submission("job1", priority=1, steps=90)
 JOB2 = Submission("job2", priority=2, steps=100)
 JOB3 = Submission("job3", priority=1, steps=25)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ class Submitter:
 
     def __init__(self, checkout: Checkout, address: StackAddress, logs: Path) -> None:
         self._log = logs / "submit.log"
+        self._began = time.monotonic()
         environment = {**clean_environment(os.environ), **address.environment()}
         with self._log.open("wb") as errors:
             self._process = subprocess.Popen(
@@ -41,16 +43,22 @@ class Submitter:
                 text=True,
             )
 
+    def wait_until_ready(self) -> float:
+        """Return the seconds from the start of the script to its session. Raises StartFailed if the script fails."""
+        self._wait_for("ready", "importing the SageMaker SDK")
+        return time.monotonic() - self._began
+
     def submit(self, job: Submission) -> None:
         """Submit a job, and return when the queue has accepted it. Raises StartFailed if the script fails."""
-        if self._process.stdin is None or self._process.stdout is None:
-            raise StartFailed("the submitting script has no pipes")
+        if self._process.stdin is None:
+            raise StartFailed("the submitting script has no input")
         self._process.stdin.write(f"{job.name} {job.priority} {job.steps}\n")
         self._process.stdin.flush()
-        for line in self._process.stdout:
-            if line == f"submitted {job.name}\n":
-                return
-        raise StartFailed(f"submitting {job.name} failed:\n{last_lines(self._log)}")
+        self._wait_for(f"submitted {job.name}", f"submitting {job.name}")
+
+    def _wait_for(self, line: str, doing: str) -> None:
+        if line not in (printed.rstrip("\n") for printed in self._process.stdout or ()):
+            raise StartFailed(f"{doing} failed:\n{last_lines(self._log)}")
 
     def __enter__(self) -> Self:
         """Return the submitter, whose script runs already."""
