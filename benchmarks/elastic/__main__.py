@@ -3,6 +3,7 @@
     python -m benchmarks.elastic                                         every trace, curve, cost and hook
     python -m benchmarks.elastic --trace ee9e8c --curve linear --cost 5  some of it
     python -m benchmarks.elastic --policy pollux-style --json some.json  some policies; write the figures
+    python -m benchmarks.elastic --resume runs.jsonl                     continue after Ctrl-C, without these runs
     python -m benchmarks.elastic --save                                  save the figures, and write the pages
 
 Each core replays one trace with one policy, curve and cost at a time.
@@ -15,6 +16,7 @@ import os
 import sys
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -24,7 +26,18 @@ from benchmarks.common.pages import ELASTIC_MARKS
 from benchmarks.common.progress import ProgressBars
 from benchmarks.common.results import RESULTS, add_output_options, report, rewrite_pages
 from benchmarks.elastic.pictures import draw
-from benchmarks.elastic.runs import ORDERS, PAPER_POLICIES, POLICIES, SHIPPED, TRACES, Task, measured, trace
+from benchmarks.elastic.runs import (
+    ORDERS,
+    PAPER_POLICIES,
+    POLICIES,
+    SHIPPED,
+    TRACES,
+    Task,
+    measured,
+    save_run,
+    saved_runs,
+    trace,
+)
 from benchmarks.elastic.tables import make_tables
 from benchmarks.elastic.workload import CURVES
 from trainmaster.domain.elastic.sizes import Hook
@@ -55,14 +68,15 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
 
 
 def run_all(options: argparse.Namespace, progress: ProgressBars) -> list[dict[str, Any]]:
-    """Run every task, in parallel."""
-    ordered = list(tasks(options))
+    """Run every task, in parallel; runs in the file `options.resume` are skipped."""
+    ordered, runs = list(tasks(options)), dict(saved_runs(options.resume))
     progress.begin("elastic")
-    found = []
-    for one in progress.over_cores(measured, ordered, options.processes):
+    left = [task for task in ordered if task not in runs]
+    for task, one in zip(left, progress.over_cores(measured, left, options.processes), strict=True):
         progress.update(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
-        found.append(one)
-    return sorted(found, key=_place)
+        runs[task] = one
+        save_run(options.resume, task, one)
+    return sorted((runs[task] for task in ordered), key=_place)
 
 
 def _place(one: dict[str, Any]) -> tuple[str, int, str, float, str]:
@@ -101,6 +115,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--limit", type=int, help="only the first so many jobs of a trace")
     parser.add_argument("--hook", action="append", choices=HOOKS, help="how the queue resizes jobs")
     parser.add_argument("--no-reports", dest="reports", action="store_false", help="workers report no speeds")
+    parser.add_argument("--resume", type=Path, help="append each run to this file, and skip the runs that it has")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
     add_output_options(parser)
     options = parser.parse_args(arguments)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from benchmarks import ROOT
@@ -70,6 +72,21 @@ def measured(task: Task) -> dict[str, Any]:
     names["hook"] = task.hook and task.hook.value
     found = names | figures(results, task.cap) | {"wall_s": round(time.perf_counter() - began, 3)}
     return found | {"timeline": timeline(results)}
+
+
+def saved_runs(path: Path | None) -> Iterator[tuple[Task, dict[str, Any]]]:
+    """Yield the runs of a file, one a line."""
+    if path is not None and path.exists():
+        for line in path.read_text().splitlines():
+            task, found = json.loads(line)
+            yield Task(**task | {"hook": task["hook"] and Hook(task["hook"])}), found
+
+
+def save_run(path: Path | None, task: Task, found: dict[str, Any]) -> None:
+    """Append a run to a file, if there is one."""
+    if path is not None:
+        with path.open("a") as file:
+            file.write(json.dumps([asdict(task), found]) + "\n")
 
 
 def run_replay(  # noqa: PLR0913 -- what a run varies

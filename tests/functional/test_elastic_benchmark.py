@@ -10,7 +10,17 @@ from benchmarks.elastic.__main__ import _options, tasks
 from benchmarks.elastic.pictures import draw
 from benchmarks.elastic.pool_simulation import PoolSettings, PoolSimulation
 from benchmarks.elastic.results import JobResult, Span, figures, timeline
-from benchmarks.elastic.runs import ELASTICFLOW, ORDERS, POLICIES, POLLUX, SHIPPED, run_replay
+from benchmarks.elastic.runs import (
+    ELASTICFLOW,
+    ORDERS,
+    POLICIES,
+    POLLUX,
+    SHIPPED,
+    Task,
+    run_replay,
+    save_run,
+    saved_runs,
+)
 from benchmarks.elastic.tables import make_tables
 from benchmarks.elastic.workload import amdahl, linear, workload
 from sized_jobs import ScriptedAllocator, a_job, rigid, spans, terms
@@ -231,3 +241,15 @@ def test_an_order_without_elastic_jobs_is_played_once_for_all_curves_and_costs()
     assert Counter(task.policy for task in wanted) == {
         policy: 1 if policy in ORDERS else 8 if policy in SHIPPED else 4 for policy in POLICIES
     }
+
+
+def test_runs_that_a_file_has_are_not_made_again(tmp_path):
+    file = tmp_path / "runs.jsonl"
+    made = list(tasks(_options(["--trace", "ee9e8c", "--cost", "5"])))
+    assert dict(saved_runs(None)) == dict(saved_runs(file)) == {}
+    for number, task in enumerate(made):
+        save_run(None, task, {})
+        save_run(file, task, {"wall_s": number})
+    runs = dict(saved_runs(file))
+    assert list(runs) == made
+    assert all(isinstance(task, Task) and runs[task] == {"wall_s": number} for number, task in enumerate(made))
