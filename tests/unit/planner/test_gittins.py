@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from builders import P5, a_job, a_pool, a_preempted_job, a_running_job, a_snapshot, at, pools_of
 from instant_sim import InstantSim
 from trainmaster.domain.document import value_of, written
+from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.jobs.run_times import History, RestartCost
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Gittins, Order, Policy, Share
@@ -110,6 +111,24 @@ def test_priority_dominates():
 
 def test_a_new_job_displaces_one_that_has_outlived_the_short_ones():
     assert victims(at(3 * HOUR), running("old"), a_job("new", entry_time=at(2 * HOUR)), cap=1) == ["old"]
+
+
+def test_an_elastic_job_is_compared_with_jobs_of_its_sizes_and_not_with_those_of_its_minimum():
+    """Ten hours on eight units are eighty on one, which no job of one unit tells."""
+    bounds = Elastic(min_instances=1, max_instances=8)
+    records = SKEWED
+    for number in range(20):
+        past = a_running_job(f"wide{number}", now=at(0), entry_time=at(0), elastic=bounds, units={P5: 1})
+        ended = replace(past.attempt, units={P5: 8}, ended_at=at(10 * HOUR))
+        past = replace(past, attempt=ended, state="completed", ended_at=at(10 * HOUR))
+        records = replace(records, history=replace(records.history.after(past, 8), restarts=NO_RESTARTS))
+    fixed, grows = a_job("fixed", entry_time=at(9)), a_job("grows", entry_time=at(0), elastic=bounds)
+    assert fixed.equivalence_key != grows.equivalence_key
+    assert records.history.run_time(fixed, 0.0, 0.5) < HOUR
+    assert records.history.run_time(grows, 0.0, 0.5) > 50 * HOUR
+    waits = [a_job(f"w{number}", entry_time=at(9), units={P5: 64}) for number in range(9)]
+    ranks = ranking(at(10), fixed, grows, *waits, records=records)
+    assert ranks.rank(fixed) > ranks.rank(grows)
 
 
 def test_an_attempt_is_pinned_for_the_shortest_attempt():

@@ -243,17 +243,22 @@ class Job:
         if lacked or self.reservation is not None or self.retry_at is not None or self.group is not None:
             return None
         who = (self.share, self.submitted_by, self.preemptible, self.preemption_overrides)
+        kind = (self.container_image, self.most_instances)
         # One string, once: planners compare it for every job of a deep queue.
-        return sys.intern(
-            repr((self.demand.equivalence_key, who, self.container_image, self.checkpointed, self.max_runtime))
-        )
+        return sys.intern(repr((self.demand.equivalence_key, who, kind, self.checkpointed, self.max_runtime)))
+
+    @cached_property
+    def most_instances(self) -> int | None:
+        """The most instances of an elastic job; None for a job of one size."""
+        most = None if self.elastic is None else self.elastic.max_instances
+        return most if most is None or most > self.demand.size else None
 
     @cached_property
     def run_time_classes(self) -> tuple[str, ...]:
         """The classes of jobs with similar run times, narrowest first; other kinds of jobs have none in common."""
         if self.work is not None:
             return self.work.run_time_classes
-        return classes_of(self.share, self.container_image, self.demand.types, self.demand.size)
+        return classes_of(self.share, self.container_image, self.demand.types, self.demand.size, self.most_instances)
 
     @cached_property
     def served(self) -> float:

@@ -10,16 +10,20 @@ ALL = "*"
 
 
 @lru_cache(maxsize=4096)
-def classes_of(share: str, image: str, types: str, count: int) -> tuple[str, ...]:
+def classes_of(share: str, image: str, types: str, count: int, most: int | None = None) -> tuple[str, ...]:
     """Return the classes of a training job, narrowest first.
 
     Args:
         share: its share.
         image: its image.
         types: its instance types as text (`Demand.types`).
-        count: its instances.
+        count: its instances; of an elastic job, the fewest.
+        most: the most instances of an elastic job. It has more work than a job that always has its fewest.
     """
-    return (f"{share}|{_short(image)}|{types}|{count}", f"|{types}|{count.bit_length()}", ALL)
+    sizes, width = f"{count}", f"{count.bit_length()}"
+    if most is not None:
+        sizes, width = f"{sizes}-{most}", f"{width}-{most.bit_length()}"
+    return (f"{share}|{_short(image)}|{types}|{sizes}", f"|{types}|{width}", ALL)
 
 
 def _short(name: str) -> str:

@@ -1,8 +1,9 @@
 """Run-time statistics by class of jobs, of bounded size, and estimates from them.
 
-A class is a share, an image, instance types and a count. Each keeps a histogram over log-spaced run times in which old
-jobs slowly fade. Classes with few jobs are complemented by wider classes. Work of an elastic job counts as if done at
-its smallest size, for longer (see `Job.worked`). Only ended jobs are counted.
+A class is a share, an image, instance types and a count, of elastic jobs the fewest and the most. Each keeps a
+histogram over log-spaced run times in which old jobs slowly fade. Classes with few jobs are complemented by wider
+classes. Work of an elastic job counts as if done at its smallest size, for longer (see `Job.worked`). Only ended jobs
+are counted.
 """
 
 from __future__ import annotations

@@ -151,8 +151,7 @@ class ScaleUp:
         """Return how elastic jobs use the idle units; commits what they take to the state."""
         changed = self._changed_jobs()
         unchanged = (job for job in self.state.elastic_jobs if job.name not in changed)
-        able = [(job, *found) for job in unchanged if can_grow(job) and (found := elastic_of(job)) is not None]
-        able.sort(key=lambda item: self._sort_key(*item))
+        able = self._sorted((job, *found) for job in unchanged if can_grow(job) and (found := elastic_of(job)))
         for job, elastic, attempt in able:
             self._repair(job, elastic, attempt)
         whole = [item for item in able if item[2].faulty_since is None and item[2].size in item[0].sizes]
@@ -170,12 +169,22 @@ class ScaleUp:
         found = (decision for decision in self.decisions if isinstance(decision, Preempt))
         return {job.name for p in found for job in (*p.victims, *(shrink.job for shrink in p.shrinks))}
 
-    def _sort_key(self, job: Job, elastic: Elastic, attempt: Attempt) -> tuple[object, ...]:
-        """Return rank down, gain of each further instance down, name."""
+    def _sorted(self, jobs: Iterable[_Running]) -> list[_Running]:
+        """Return the jobs by rank down, then by the gain of each further instance down, then by name."""
+        by_rank: dict[PreemptionRank, list[_Running]] = {}
+        for each in jobs:
+            by_rank.setdefault(self.state.ranking.rank(each[0]), []).append(each)
+        equals = (by_rank[rank] for rank in sorted(by_rank, reverse=True))
+        # Nearly all jobs have a rank of their own, so that no gain is needed.
+        ordered = (sorted(run, key=lambda each: self._gain_key(*each)) if len(run) > 1 else run for run in equals)
+        return [each for run in ordered for each in run]
+
+    def _gain_key(self, job: Job, elastic: Elastic, attempt: Attempt) -> tuple[float, str]:
+        """Return the gain of each further instance down, and the name."""
         sizes = larger_sizes(elastic, attempt.size)
         gain, cost = self._gain(job, sizes[0]) if sizes else (0.0, 0.0)
         brings = (gain - cost) / (sizes[0] - attempt.size) if sizes else 0.0
-        return (*(-part for part in self.state.ranking.rank(job)), -brings, job.name)
+        return -brings, job.name
 
     def _repair(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
         """Bring a job into its bounds, or replace a lost member: without a replacement in time, it gets smaller."""

@@ -54,7 +54,8 @@ class ExpectedEnds:
         if job.attempt is not None:
             return self._run_time(job)
         similar = None if job.work is None else job.work.similarity
-        kind = (job.share, job.container_image, job.demand.lane, job.demand.size, job.max_runtime, similar)
+        sizes = (job.demand.size, job.most_instances)
+        kind = (job.share, job.container_image, job.demand.lane, sizes, job.max_runtime, similar)
         found = self._new_run_times.get(kind)
         if found is None:
             found = self._new_run_times[kind] = self._run_time(job)

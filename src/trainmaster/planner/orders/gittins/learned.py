@@ -25,8 +25,9 @@ _NONE: _Weights = (0.0,) * BUCKETS
 class LearnedLifetimes:
     """Lifetimes by class; each is computed when it is first asked for.
 
-    A class is a width class: the pools, and the power of two of the units. All jobs are its prior. A narrower kind
-    (share, image, count) counts once it has shown enough; then its width class is its prior.
+    A class is a width class: the pools, and the power of two of the units; of elastic jobs, of the fewest and the most.
+    All jobs are its prior. A narrower kind (share, image, count) counts once it has shown enough; then its width class
+    is its prior.
     """
 
     kinds: Mapping[str, Sketch]
