@@ -120,6 +120,8 @@ class Functions:
         return found
 
     def manage(self, *bodies):
+        if not bodies:
+            return
         records = [{"messageId": f"m{number}", "body": json.dumps(body)} for number, body in enumerate(bodies)]
         answer = self._run(manager, "ManagerRole", records)
         assert answer == {"batchItemFailures": []}
@@ -129,6 +131,7 @@ class Functions:
         records = [{"messageId": f"m{number}", "body": json.dumps(body)} for number, body in enumerate(bodies)]
         answer = self._run(regions, "RegionRole", records)
         assert answer == {"batchItemFailures": []}
+        self.manage(*self._reports())
 
     def state(self, job):
         return self.api("GET", f"/jobs/{job}").body["jobState"]
