@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -23,6 +23,7 @@ class Echo:
 
     runs = None
     reporters = (REPORTER,)
+    recipients: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self) -> None:
         self.heard: list[Mapping[str, Any]] = []

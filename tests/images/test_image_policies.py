@@ -19,6 +19,7 @@ PARAMETERS = {
     "ImageEndpointArns": f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:endpoint/ships-*",
     "ImageRoleArns": f"arn:aws:iam::{ACCOUNT}:role/images/*",
     "ImageKmsKeyArns": KEY,
+    "ImageStatusTopicArn": f"arn:aws:sns:us-east-1:{ACCOUNT}:image-status",
 }
 DOCUMENT = document_of("images/template.yaml")
 CORE = core_stack()
@@ -93,6 +94,7 @@ QUEUE_NEEDS = {
         *on_queue(PROGRESS, *CONSUME),
         *(Request(f"sagemaker:{each}", SHIPS) for each in ("DescribeEndpoint", "ListTags")),
         Request("cloudwatch:GetMetricData"),
+        Request("sns:Publish", f"arn:aws:sns:us-east-1:{ACCOUNT}:image-status"),
         on_table("PutItem", "AUDIT#2026-11"),
         Request("sts:AssumeRole", IMAGE_ROLE),
         Request("sts:SetSourceIdentity", IMAGE_ROLE),

@@ -68,6 +68,7 @@ def test_the_queues_functions_have_the_same_settings_as_those_of_image_jobs():
     queues |= {f"{bootstrap.PREFIX}REGION_QUEUE_URL"}
     assert len(queues) == 4
     queues |= {f"{bootstrap.PREFIX}MODEL_HOSTS"}
+    assert settings.pop("STATUS_TOPIC") == "${ImageStatusTopicArn}"
     assert settings.pop("REPORTERS") == ",".join(f"${{{role}.RoleId}}" for role in OURS)
     assert settings == {
         name.removeprefix(bootstrap.PREFIX): f"${{{VARIABLES_OF_FUNCTIONS[name]['Ref']}}}"
@@ -159,6 +160,7 @@ def test_policies_attached_to_the_queues_roles_are_those_of_image_jobs():
         "ApiPolicy": [{"Ref": "ApiRole"}],
         "ManagerPolicy": [{"Ref": "ManagerRole"}],
         "ManagerImageRolesPolicy": [{"Ref": "ManagerRole"}],
+        "StatusTopicPolicy": [{"Ref": "ManagerRole"}],
     }
     (own,) = [each for each in statements("ApiRole", images=True) if each not in list(statements("ApiRole"))]
     assert own["Resource"] == {"Fn::GetAtt": ["ImageQueue", "Arn"]}

@@ -146,7 +146,10 @@ class Application:
     @cached_property
     def publication(self) -> Publication:
         """The events and notifications that the deployment publishes."""
-        return Publication(self.settings.events, notifies=bool(self.settings.notification_topic))
+        kinds = {
+            kind: {name: each.types for name, each in made.recipients.items()} for kind, made in self.kinds.items()
+        }
+        return Publication(self.settings.events, notifies=bool(self.settings.notification_topic), kinds=kinds)
 
     @cached_property
     def outbox(self) -> Outbox:
@@ -157,7 +160,8 @@ class Application:
         settings = self.settings
         bus = EventBus(lambda: self.clients.of("events"), settings.event_bus, settings.training_jobs)
         topic = NotificationTopic(lambda: self.clients.of("sns"), settings.notification_topic)
-        return Outbox(self.store, {BUS: bus, TOPIC: topic, **self.ends}, self.queue)
+        of_kinds = {name: each.deliverer for kind in self.kinds.values() for name, each in kind.recipients.items()}
+        return Outbox(self.store, {BUS: bus, TOPIC: topic, **self.ends, **of_kinds}, self.queue)
 
     @cached_property
     def ends(self) -> Mapping[str, Deliverer]:

@@ -13,6 +13,7 @@ from trainmaster.images.settings import ImageSettings
 if TYPE_CHECKING:
     from trainmaster.bootstrap import Application
     from trainmaster.images.adapters.endpoint_rows import DynamoEndpoints
+    from trainmaster.images.adapters.sns_status import StatusTopic
     from trainmaster.images.pixels.wiring import Imaging
     from trainmaster.images.pixels.work.task import Queue as WorkerQueue
     from trainmaster.images.ports import Endpoints, ImageIntake, Refusals, RegionQueue, Runs, Submissions
@@ -178,6 +179,13 @@ class ImageParts:
         from trainmaster.images.adapters.sagemaker_endpoints import SageMakerEndpoints
 
         return SageMakerEndpoints(self.application.clients.under("sagemaker"))
+
+    @cached_property
+    def status_topic(self) -> StatusTopic:
+        """The SNS topic of status messages."""
+        from trainmaster.images.adapters.sns_status import StatusTopic
+
+        return StatusTopic(lambda: self.application.clients.of("sns"), self.settings.status_topic, lambda: self.store)
 
     @cached_property
     def meter(self) -> Meter:

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster import bootstrap
 from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.events.types import EventType
 from trainmaster.images.bootstrap import ImageParts
 from trainmaster.images.domain.work import ImageWork, is_run
 from trainmaster.images.handlers.metrics import tell_errors, tell_figures
+from trainmaster.images.service.status import STATUS, STATUSES
 from trainmaster.images.service.submissions import MEMBER
 from trainmaster.images.service.variants import settle_variants
 from trainmaster.images.settings import ImageSettings, split_environment
+from trainmaster.ports.events import Recipient
 from trainmaster.service.wake import wake
 
 if TYPE_CHECKING:
@@ -43,6 +46,12 @@ class ImageKind:
     def reporters(self) -> tuple[str, ...]:
         """Unique IDs of the roles of the intake and of the workers."""
         return self.parts.settings.reporters
+
+    @property
+    def recipients(self) -> Mapping[str, Recipient]:
+        """The topic of status messages; without one, what an earlier deployment with a topic has left is dropped."""
+        wanted = STATUSES if self.parts.settings.status_topic else frozenset[EventType]()
+        return {STATUS: Recipient(wanted, self.parts.status_topic)}
 
     def discover(self) -> PoolDiscovery:
         """Return the discovery of endpoints' pools."""

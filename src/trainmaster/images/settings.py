@@ -14,7 +14,7 @@ from trainmaster.images.service.resource_access import ACCESS_SETTING, EVERYTHIN
 from trainmaster.images.service.senders import SENDERS_SETTING, Senders, parse_senders
 
 PREFIX = "TRAINMASTER_"
-NAMES = ("IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID")
+NAMES = ("IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID", "STATUS_TOPIC")
 ROLES = ("REPORTERS", "REGION_SENDERS")
 _PARSED = (HOSTS_SETTING, ACCESS_SETTING, SENDERS_SETTING)
 """The settings besides those of `Limits`; as environment variables they may begin with `PREFIX`.
@@ -32,6 +32,7 @@ class ImageSettings:
         image_dead_letter_queue_url: the SQS queue for requests that are refused, and for those of failed jobs.
         region_queue_url: the SQS queue of regions to process; "" in a function without access to it.
         api_role_id: unique id of the API's IAM role; the intake believes only this role about the caller of a request.
+        status_topic: ARN of the SNS topic for status messages of image jobs; "" for none.
         reporters: IDs of the roles whose reports about runs the manager believes: those of the image functions.
         region_senders: IDs of the roles whose messages about regions the workers obey; empty if the deployment does
             not tell senders, as a simulator does not.
@@ -45,6 +46,7 @@ class ImageSettings:
     image_dead_letter_queue_url: str = ""
     region_queue_url: str = ""
     api_role_id: str = ""
+    status_topic: str = ""
     reporters: tuple[str, ...] = ()
     region_senders: tuple[str, ...] = ()
     model_hosts: frozenset[str] = frozenset()

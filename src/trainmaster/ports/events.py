@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
+
+from trainmaster.domain.events.types import EventType
 
 Detail = Mapping[str, Any]
 """An event as JSON values; docs/reference/events.md describes it."""
@@ -18,3 +21,16 @@ class Deliverer(Protocol):
         Raises `Throttled`, `Unavailable`, `NotPermitted`: then any of them may have been delivered.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """A recipient of the events of one kind of jobs.
+
+    Attributes:
+        types: of the events that it gets.
+        deliverer: delivers them.
+    """
+
+    types: frozenset[EventType]
+    deliverer: Deliverer

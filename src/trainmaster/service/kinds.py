@@ -12,6 +12,7 @@ from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation
 from trainmaster.domain.jobs.work import kind_of_run
+from trainmaster.ports.events import Recipient
 from trainmaster.ports.kinds import PoolDiscovery, Runs
 from trainmaster.ports.sagemaker import CreateResult, Creator, Launcher, OpenJob, OpenJobsPage, StopResult
 from trainmaster.ports.store import Request
@@ -31,6 +32,11 @@ class JobKind(Protocol):
     @property
     def reporters(self) -> Collection[str]:
         """Unique IDs of the IAM roles that may report about runs of this kind, and may wake the manager."""
+        ...
+
+    @property
+    def recipients(self) -> Mapping[str, Recipient]:
+        """The recipients that only events of this kind's jobs have, by the names that the outbox stores."""
         ...
 
     def discover(self) -> PoolDiscovery:

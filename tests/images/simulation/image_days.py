@@ -1,4 +1,7 @@
-"""Days of `simulation` on which image jobs run beside training jobs: acts of their own, workers, and what must hold."""
+"""Days of `simulation` on which image jobs run beside training jobs: acts of their own, workers, and what must hold.
+
+The endpoint is updated, rolled back and out of service for a while, and another queue calls it, too.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from datetime import timedelta
 from io import StringIO
 from typing import Any
 
+from shared_endpoint import BROKEN, DONE, ROLLED_BACK, SharedEndpoint
+
 from image_runs_world import CUT, QUEUES, WORKERS, Regions, Workers
 from image_stores import MemoryImageStore
 from simulation import acts
@@ -21,18 +26,24 @@ from simulation.story import Story, draw
 from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 from trainmaster.bootstrap import Application
 from trainmaster.domain.jobs.job import ENDED, Job, JobState
-from trainmaster.images.domain.endpoint import Endpoint, Variant, pool_name
+from trainmaster.images.domain.capacity import NO_OTHERS, NOT_THROTTLED, others_at, throttled_at
+from trainmaster.images.domain.endpoint import Endpoint, pool_name
 from trainmaster.images.domain.tiling import Window
-from trainmaster.images.domain.work import MERGE, run_of, work_of
+from trainmaster.images.domain.work import MERGE, Claim, run_of, work_of
 from trainmaster.images.kind import image_parts
+from trainmaster.images.ports import amend
+from trainmaster.images.service.endpoints import Refresher
+from trainmaster.images.service.external_load import ExternalLoadMonitor
 from trainmaster.service.kinds import KindLauncher
-from world import EPOCH, QUEUE
+from world import QUEUE
 
 POOL = pool_name("ships", "blue")
 BEAT = timedelta(seconds=20)
 """Time between a worker's heartbeats."""
 KNOWN_AFTER = timedelta(minutes=20)
 """A smaller concurrency of the endpoint holds after this time: ticks describe it, and regions at work end."""
+NOTICED_AFTER = timedelta(minutes=12)
+"""An endpoint out of service gets no starts after this time: a description holds five minutes, and ticks get lost."""
 TAKES = (4, 8, 12)
 ROOMY = 24
 STATUSES = ("Completed", "Stopped", "Failed", "Stopping")
@@ -52,6 +63,23 @@ class Takes(acts.Act):
     """The endpoint takes another number of requests at once."""
 
     count: int = 8
+
+
+@dataclass(frozen=True, repr=False)
+class UpdateEndpoint(acts.Act):
+    """The endpoint is updated to take another number of requests; it ends updated, rolled back or out of service."""
+
+    count: int = 8
+    seconds: int = 600
+    ends: str = DONE
+
+
+@dataclass(frozen=True, repr=False)
+class OtherQueue(acts.Act):
+    """Another queue makes so many requests at the same endpoint for a while."""
+
+    count: int = 2
+    seconds: int = 1200
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,8 +104,26 @@ def draw_images(seed: int) -> Story:
         told.append(SubmitImage(at, name, rng.choice((1, 2, 2, 3, 4, 8)), rng.choice((0, 0, -1, 5))))
         told += _meddling(rng, name, at)
     told += [Takes(round(start + rng.uniform(0, 2 * span), 1), rng.choice(TAKES)) for _ in range(rng.randint(0, 2))]
+    told += _endpoint_acts(random.Random(f"endpoint {seed}"), start, span)
     merged = tuple(sorted((*story.acts, *told), key=lambda act: act.at))
     return replace(story, acts=merged)
+
+
+def _endpoint_acts(rng: random.Random, start: float, span: float) -> list[acts.Act]:
+    """Return updates of the endpoint and calls of another queue, in half of the stories each."""
+    when = lambda: round(start + rng.uniform(0, 2 * span), 1)  # noqa: E731 -- one line of glue
+    told: list[acts.Act] = []
+    if rng.random() < 0.5:
+        ends = (DONE, DONE, ROLLED_BACK, ROLLED_BACK, BROKEN)
+        told += [
+            UpdateEndpoint(when(), rng.choice(TAKES), rng.choice((240, 900, 2400)), rng.choice(ends))
+            for _ in range(rng.randint(1, 3))
+        ]
+    if rng.random() < 0.5:
+        told += [
+            OtherQueue(when(), rng.choice((1, 2, 4)), rng.choice((300, 1800, 5400))) for _ in range(rng.randint(1, 3))
+        ]
+    return told
 
 
 def _meddling(rng: random.Random, name: str, at: float) -> list[acts.Act]:
@@ -133,8 +179,8 @@ class ImageDay(Workers, Day):
         self.regions.rng = self.luck
         self.images: dict[str, int] = {}
         self.deaths: Counter[str] = Counter()
-        self.limits = [(EPOCH, takes)]
-        self.stores[0].remember(Endpoint(key="ships", variants=(Variant(name="blue", max_concurrency=takes),)), None)
+        self.endpoints = SharedEndpoint(takes, self.now, has_instances=self.luck.random() < 0.5)
+        self.stores[0].remember(self.endpoints.describe("ships"), None)
 
     def job(self, name: str) -> Job:
         """Return a job as stored."""
@@ -174,17 +220,48 @@ class ImageDay(Workers, Day):
         """Have all workers go on, and judge what they do."""
         super().work()
         self.oracle.now = self.now()
+        self.endpoints.sample(self.load())
+        self._check_others()
         if self.load() > self._limit():
             self._find("endpoint", f"{self.load()} requests at once, it takes {self._limit()}")
         for (name, number), count in self.finished.items():
             if count > 1:
                 self._find("region", f"region {number} of {name} was finished {count} times")
 
+    def _end(self, claim: Claim) -> None:
+        """Give the region back if the endpoint is out of service, or serves others and ours more than it takes."""
+        overloaded = self.load() + self.endpoints.others() > self.endpoints.takes_now()
+        refused = not self.endpoints.serves() or (overloaded and self._happens(0.5))
+        if claim.number == MERGE or not refused:
+            super()._end(claim)
+            return
+        self.result.faults["refused requests"] += 1
+        run = self.runs.run(claim.job)
+        records = () if run is None else run.records
+        pauses = next((each.pauses for each in records if each.region.number == claim.number), 0)
+        self._told(claim, self.runs.leave(claim, self.now(), reason="throttled", final=False, pauses=pauses + 1))
+        amend(self.stores[0], "ships", self._throttled, self._endpoint())
+
+    def _throttled(self, endpoint: Endpoint | None) -> Endpoint | None:
+        """Return the endpoint as a worker stores it that was throttled."""
+        if endpoint is None:
+            return None
+        before = endpoint.pressure.get("blue", NOT_THROTTLED)
+        return replace(endpoint, pressure={**endpoint.pressure, "blue": throttled_at(before, self.now())})
+
+    def _endpoint(self) -> Endpoint:
+        return self.stores[0].known(["ships"])["ships"]
+
+    def _check_others(self) -> None:
+        """Judge what is left to the other queue: never more than it has used in these minutes."""
+        left = others_at(self._endpoint().others.get("blue", NO_OTHERS), self.now())
+        used = self.endpoints.max_others(KNOWN_AFTER)
+        if left > used and not self.endpoints.has_changed(KNOWN_AFTER):
+            self._find("others", f"{left} requests are left to another queue that made {used}")
+
     def _limit(self) -> int:
         """Return the largest number of requests that the endpoint took in the last minutes."""
-        since = self.now() - KNOWN_AFTER
-        before = [count for at, count in self.limits if at <= since][-1:]
-        return max([*before, *(count for at, count in self.limits if at > since)])
+        return self.endpoints.max_taken(KNOWN_AFTER)
 
     def _find(self, kind: str, text: str) -> None:
         """Add a finding once."""
@@ -226,6 +303,11 @@ class ImageDay(Workers, Day):
             "image_queue": FaultyStore(self.aside, self.calls),
             "endpoints": FaultyStore(self.endpoints, self.calls),
         }
+        parts, figures = image_parts(application), FaultyStore(self.endpoints, self.calls)
+        monitor = ExternalLoadMonitor(parts.known_endpoints, figures, parts.clock)
+        parts.__dict__["refresher"] = Refresher(
+            parts.known_endpoints, parts.endpoints, parts.clock, parts.settings.limits, monitor
+        )
         training = SageMakerLauncher(self.sagemaker, QUEUE)
         application.__dict__["launcher"] = KindLauncher(training, application.runs)
         return application
@@ -241,8 +323,13 @@ class ImageDay(Workers, Day):
         self.next_tick = min(self.next_tick, self.now() + timedelta(seconds=60))
 
     def _act_Takes(self, act: Takes) -> None:  # noqa: N802
-        self.endpoints.takes = act.count
-        self.limits.append((self.now(), act.count))
+        self.endpoints.scale(act.count)
+
+    def _act_UpdateEndpoint(self, act: UpdateEndpoint) -> None:  # noqa: N802
+        self.endpoints.update(act.count, act.seconds, act.ends)
+
+    def _act_OtherQueue(self, act: OtherQueue) -> None:  # noqa: N802
+        self.endpoints.call(act.count, act.seconds)
 
     def _act_ForgeRun(self, act: ForgeRun) -> None:  # noqa: N802
         run = run_of(act.name, act.attempt)
@@ -263,7 +350,7 @@ class ImageDay(Workers, Day):
     # -- the end ------------------------------------------------------------------------------------------------------
     def _end_hostility(self) -> None:
         super()._end_hostility()
-        self._act_Takes(Takes(0.0, ROOMY))
+        self.endpoints.rest(ROOMY)
         for name in self.images:
             job = self.job(name)
             if job.held_by is not None and job.state not in ENDED:
@@ -287,6 +374,9 @@ class ImageDay(Workers, Day):
     def _wrong_image(self, name: str, regions: int) -> str | None:
         """Return what is wrong with the end of an image job."""
         job = self.job(name)
+        for attempt in job.attempts:
+            if self.endpoints.is_long_out(attempt.created_at, NOTICED_AFTER):
+                return f"attempt {attempt.number} started long after the endpoint had gone out of service"
         done = {number for (each, number), count in self.finished.items() if each == name and count}
         if job.state not in ENDED:
             return "long after hostility ended"

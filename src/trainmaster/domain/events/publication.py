@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainmaster.domain.access.audit import AuditAction, AuditEntry
@@ -30,15 +30,21 @@ class Publication:
     Attributes:
         events: types of the events that go to the event bus.
         notifies: whether there is a topic for what jobs ask to be notified of.
+        kinds: types of the events that go to further recipients, by kind of job and recipient.
     """
 
     events: frozenset[EventType] = frozenset()
     notifies: bool = False
+    kinds: Mapping[str, Mapping[str, frozenset[EventType]]] = field(default_factory=dict)
 
     @property
     def enabled(self) -> bool:
         """True if there is a subscription."""
-        return bool(self.events) or self.notifies
+        return (
+            bool(self.events)
+            or self.notifies
+            or any(types for others in self.kinds.values() for types in others.values())
+        )
 
     @property
     def may_tell_feasibility(self) -> bool:
@@ -61,9 +67,11 @@ class Publication:
 
     def _entries(self, before: Job | None, after: Job) -> Iterator[Entry]:
         notified = {NOTIFIED[word] for word in after.notify if word in NOTIFIED} if self.notifies else set()
+        others = self.kinds.get(after.kind, {})
         for detail in job_events(before, after):
             to = [BUS] if detail["type"] in self.events else []
             to += [TOPIC] if detail["type"] in notified else []
+            to += [name for name, types in others.items() if detail["type"] in types]
             to += [after.callback] if after.callback and detail["type"] == EventType.ENDED else []
             if to:
                 yield Entry(tuple(to), detail)
