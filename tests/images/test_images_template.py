@@ -55,7 +55,7 @@ def test_the_functions_are_told_settings_that_the_code_reads():
         told |= set(resource.get("Properties", {}).get("Environment", {}).get("Variables", {}))
     names = {"QUEUE", "TABLE", "WAKE_QUEUE_URL", "REGION_SENDERS"}
     names |= {"IMAGE_QUEUE_URL", "IMAGE_DEAD_LETTER_QUEUE_URL", "REGION_QUEUE_URL", "API_ROLE_ID"}
-    names |= {"MODEL_HOSTS", "IMAGE_ACCESS", "IMAGE_SENDERS", "AUDIT_RETENTION_DAYS"}
+    names |= {"MODEL_HOSTS", "IMAGE_ACCESS", "IMAGE_SENDERS", "AUDIT_RETENTION_DAYS", "SENSOR_MODELS", "ELEVATION"}
     assert {name for name in told if name.startswith(bootstrap.PREFIX)} == {bootstrap.PREFIX + name for name in names}
 
 

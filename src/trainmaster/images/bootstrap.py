@@ -225,4 +225,12 @@ class ImageParts:
         """Reads images, invokes models, writes results; needs the layer with GDAL (ADR 17)."""
         from trainmaster.images.pixels.wiring import Imaging
 
-        return Imaging(self.application.clients.session, self.clock, self.queue, hosts=self.settings.model_hosts)
+        settings = self.settings
+        return Imaging(
+            self.application.clients.session,
+            self.clock,
+            self.queue,
+            hosts=settings.model_hosts,
+            sensor_models=settings.sensor_models,
+            elevation=settings.elevation,
+        )

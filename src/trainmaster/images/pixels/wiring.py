@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -18,8 +18,10 @@ from trainmaster.images.pixels.features.results import ResultNames, Results
 from trainmaster.images.pixels.features.streams import FeatureStream
 from trainmaster.images.pixels.http.url_policy import check_model, image_location, is_loopback
 from trainmaster.images.pixels.reading.access import Access
+from trainmaster.images.pixels.reading.elevation import LocalSource, RasterElevation
 from trainmaster.images.pixels.reading.encoding import CONTENT_TYPES
 from trainmaster.images.pixels.reading.headers import RasterHeaders
+from trainmaster.images.pixels.reading.sensors import Elevation, Sensors, load, load_factories
 from trainmaster.images.pixels.reading.windows import Image
 from trainmaster.images.pixels.role_clients import RoleClients
 from trainmaster.images.pixels.work.models import (
@@ -32,6 +34,7 @@ from trainmaster.images.pixels.work.models import (
     runtime_config,
 )
 from trainmaster.images.pixels.work.task import Task
+from trainmaster.images.service.plugins import S3, is_raster
 from trainmaster.ports.runtime import Clock
 
 if TYPE_CHECKING:
@@ -50,9 +53,11 @@ class Imaging:
         queue: the queue's name, the external ID under which roles are assumed.
         rng: spreads retries.
         hosts: hosts with ports whose models may be called by URL.
+        sensor_models: plug-ins with sensor models (`ImageSettings.sensor_models`).
+        elevation: heights of the ground (`ImageSettings.elevation`).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- settings of a deployment
         self,
         session: boto3.Session,
         clock: Clock,
@@ -60,7 +65,10 @@ class Imaging:
         rng: random.Random | None = None,
         *,
         hosts: Collection[str] = frozenset(),
+        sensor_models: Sequence[str] = (),
+        elevation: str = "",
     ) -> None:
+        self._sensor_models, self._elevation = sensor_models, elevation
         self._session = session
         self._hosts = hosts
         self._clock = clock
@@ -120,7 +128,24 @@ class Imaging:
 
     @cached_property
     def _access(self) -> Access:
-        return Access(self._s3_clients, http=self._http)
+        return Access(self._s3_clients, http=self._http, sensors=self._sensors)
+
+    @cached_property
+    def _sensors(self) -> Sensors:
+        """The deployment's plug-ins. Raises `Unavailable` if one cannot be loaded: messages come again."""
+        return Sensors(load_factories(self._sensor_models), self._elevation_of(self._elevation))
+
+    def _elevation_of(self, setting: str) -> Elevation | None:
+        if not setting:
+            return None
+        if not is_raster(setting):
+            made: Elevation = load(setting)()
+            return made
+        if not setting.startswith(S3):
+            return RasterElevation(lambda: LocalSource(setting), setting)
+        place = image_location(setting, loopback=True)
+        # An Access of its own: it must not need the elevation that it reads.
+        return RasterElevation(lambda: Access(self._s3_clients, http=self._http).source(place, None), setting)
 
     @cached_property
     def _roles(self) -> Roles:

@@ -26,6 +26,7 @@ from trainmaster.images.pixels.http.range_file import Ranges
 from trainmaster.images.pixels.http.url_policy import ImageLocation
 from trainmaster.images.pixels.reading.registered_file import RegisteredFile
 from trainmaster.images.pixels.reading.s3_parts import S3Parts
+from trainmaster.images.pixels.reading.sensors import NO_SENSORS, Sensors
 from trainmaster.images.pixels.role_clients import RoleClients
 
 # Once per process: many images have no georeference, and restoring warning filters is not safe for threads.
@@ -123,9 +124,18 @@ class Access:
         s3: clients of S3 under roles, which retry by themselves.
         http: reads images behind HTTP; see `HttpParts`.
         options: of GDAL, overriding those of this module.
+        sensors: the deployment's sensor models, and the elevation.
     """
 
-    def __init__(self, s3: RoleClients, *, http: httpx.Client, options: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        s3: RoleClients,
+        *,
+        http: httpx.Client,
+        options: dict[str, str] | None = None,
+        sensors: Sensors = NO_SENSORS,
+    ) -> None:
+        self.sensors = sensors
         self._s3 = s3
         self._http = http
         self._options = OPTIONS | (options or {})

@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from typing import Any
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, Protocol
 
 import numpy as np
 import shapely
-from numpy.typing import NDArray
 from rasterio.crs import CRS
 from rasterio.io import DatasetReader
 from rasterio.rpc import RPC
@@ -20,14 +21,21 @@ from rasterio.transform import GCPTransformer, RPCTransformer
 from rasterio.warp import transform as reproject
 from shapely.geometry.base import BaseGeometry
 
-from trainmaster.domain.errors import InvalidRequest
+from trainmaster.domain.errors import InvalidRequest, ServiceError
 from trainmaster.images.domain.tiling import Window
 from trainmaster.images.pixels.reading.environment import computing
+from trainmaster.images.pixels.reading.sensors import (
+    NO_SENSORS,
+    Elevation,
+    Numbers,
+    SensorModel,
+    Sensors,
+    calling,
+)
 
 log = logging.getLogger(__name__)
 
 WGS84 = CRS.from_epsg(4326)
-Numbers = NDArray[np.float64]
 MAX_INTEREST_LENGTH = 100_000
 """Maximum characters of a region of interest."""
 _INTEREST = "regionOfInterest"
@@ -35,27 +43,34 @@ _POINTS_PER_SIDE = 32
 """Minimum points per side of a region of interest: a straight line on the map is curved in the image."""
 
 
+class PixelModel(Protocol):
+    """Positions of pixels in a system of coordinates."""
+
+    @property
+    def crs(self) -> CRS:
+        """The system of the coordinates."""
+        ...
+
+    def ground(self, columns: Numbers, rows: Numbers) -> tuple[Any, Any]:
+        """Return the coordinates of pixels."""
+        ...
+
+    def pixels(self, xs: Numbers, ys: Numbers) -> tuple[Any, Any]:
+        """Return columns and rows of coordinates."""
+        ...
+
+
 class Georeference:
     """The positions of an image's pixels; safe for several threads.
 
     Args:
         image: an open image with georeference; see `georeference_of`.
-        by_model: whether its sensor model is used, or else its transform or control points.
+        model: the positions of its pixels.
     """
 
-    def __init__(self, image: DatasetReader, *, by_model: bool) -> None:
-        self._lock = threading.Lock()
-        self._affine: Any = None
-        self._model: Any = None
-        gcps, gcps_crs = image.gcps
-        if by_model:
-            row, column = chip_offset(image) or (0.0, 0.0)
-            self._model, self._crs = _sensor_model(moved(image.rpcs, row, column)), WGS84
-        elif has_transform(image):
-            self._affine, self._crs = image.transform, image.crs
-        else:
-            self._model, self._crs = GCPTransformer(gcps), gcps_crs
-        if not (self._crs.is_geographic or self._crs.is_projected):
+    def __init__(self, image: DatasetReader, model: PixelModel) -> None:
+        self._model = model
+        if not (model.crs.is_geographic or model.crs.is_projected):
             raise ValueError("its coordinates are not on a map")
         middle = self.world(np.array([[image.width / 2, image.height / 2]]))
         self._middle = float(middle[0, 0])
@@ -65,26 +80,18 @@ class Georeference:
     def world(self, points: Numbers) -> Numbers:
         """Return longitude and latitude of points (n x 2) of the image in degrees; NaN for points without."""
         with computing():
-            if self._affine is not None:
-                xs, ys = applied(self._affine, points[:, 0], points[:, 1])
-            else:
-                with self._lock:
-                    xs, ys = self._model.xy(points[:, 1], points[:, 0], offset="ul")
-            return self._reprojected(xs, ys, self._crs, WGS84)
+            xs, ys = self._model.ground(points[:, 0], points[:, 1])
+            return self._reprojected(xs, ys, self._model.crs, WGS84)
 
     def image(self, points: Numbers) -> Numbers:
         """Return the image's points (n x 2) at longitudes and latitudes in degrees."""
         longitudes = points[:, 0]
-        if self._crs.is_geographic:
+        if self._model.crs.is_geographic:
             # An image across the antimeridian has all its longitudes on one side of it, even beyond 180.
             longitudes = self._middle + wrapped(longitudes - self._middle)
         with computing():
-            there = self._reprojected(longitudes, points[:, 1], WGS84, self._crs)
-            if self._affine is not None:
-                columns, rows = applied(~self._affine, there[:, 0], there[:, 1])
-            else:
-                with self._lock:
-                    rows, columns = self._model.rowcol(there[:, 0], there[:, 1], op=_as_it_is)
+            there = self._reprojected(longitudes, points[:, 1], WGS84, self._model.crs)
+            columns, rows = self._model.pixels(there[:, 0], there[:, 1])
         return np.column_stack([np.asarray(columns, dtype=float), np.asarray(rows, dtype=float)])
 
     @staticmethod
@@ -130,17 +137,114 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _sensor_model(rpcs: RPC) -> RPCTransformer:
-    """Return a sensor model at its reference height (`HEIGHT_OFF`), metres above the ellipsoid.
+class OnMap:
+    """Pixels by an affine transform."""
 
-    There is no elevation data, and GDAL's default is the ellipsoid itself, kilometres away from high ground in an
-    oblique view. QGIS chooses the same height (its pull request 36385).
+    def __init__(self, affine: Any, crs: CRS) -> None:
+        self._affine, self.crs = affine, crs
+
+    def ground(self, columns: Numbers, rows: Numbers) -> tuple[Any, Any]:
+        """Return coordinates; see `PixelModel`."""
+        return applied(self._affine, columns, rows)
+
+    def pixels(self, xs: Numbers, ys: Numbers) -> tuple[Any, Any]:
+        """Return columns and rows; see `PixelModel`."""
+        return applied(~self._affine, xs, ys)
+
+
+class ByControlPoints:
+    """Pixels by ground control points."""
+
+    def __init__(self, gcps: Any, crs: CRS) -> None:
+        self._transformer, self._lock, self.crs = GCPTransformer(gcps), threading.Lock(), crs
+
+    def ground(self, columns: Numbers, rows: Numbers) -> tuple[Any, Any]:
+        """Return coordinates; see `PixelModel`."""
+        with self._lock:
+            xs, ys = self._transformer.xy(rows, columns, offset="ul")
+        return xs, ys
+
+    def pixels(self, xs: Numbers, ys: Numbers) -> tuple[Any, Any]:
+        """Return columns and rows; see `PixelModel`."""
+        with self._lock:
+            rows, columns = self._transformer.rowcol(xs, ys, op=_as_it_is)
+        return columns, rows
+
+
+class Rpc:
+    """A sensor model of GDAL's (RPC); see `sensors.SensorModel`.
+
+    Its reference height is `HEIGHT_OFF`, metres above the ellipsoid. GDAL's default is the ellipsoid itself, kilometres
+    away from high ground in an oblique view. QGIS chooses the same height (its pull request 36385).
     """
-    return RPCTransformer(rpcs, RPC_HEIGHT=rpcs.height_off, RPC_PIXEL_ERROR_THRESHOLD=_TIGHT)
+
+    def __init__(self, rpcs: RPC) -> None:
+        self.reference_height = float(rpcs.height_off)
+        options = {"RPC_HEIGHT": rpcs.height_off, "RPC_PIXEL_ERROR_THRESHOLD": _TIGHT}
+        self._transformer, self._lock = RPCTransformer(rpcs, **options), threading.Lock()
+
+    def to_ground(self, columns: Numbers, rows: Numbers, heights: Numbers) -> tuple[Any, Any]:
+        """Return longitudes and latitudes; see `sensors.SensorModel`."""
+        with self._lock:
+            xs, ys = self._transformer.xy(rows, columns, zs=heights - self.reference_height, offset="ul")
+        return np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
+
+    def to_image(self, longitudes: Numbers, latitudes: Numbers, heights: Numbers) -> tuple[Any, Any]:
+        """Return columns and rows; see `sensors.SensorModel`."""
+        zs = heights - self.reference_height
+        with self._lock:
+            rows, columns = self._transformer.rowcol(longitudes, latitudes, zs=zs, op=_as_it_is)
+        return np.asarray(columns, dtype=float), np.asarray(rows, dtype=float)
 
 
 _TIGHT = 1e-3
 """Maximum error in pixels of a conversion and its inverse; GDAL's default of 0.1 would show in the results."""
+
+
+class BySensor:
+    """Pixels by a sensor model, at the height of the ground where it is known, elsewhere at the reference height.
+
+    Args:
+        model: the sensor model.
+        elevation: heights of the ground; None to use the reference height everywhere.
+        name: of the plug-in; "" for GDAL's own.
+    """
+
+    crs = WGS84
+
+    def __init__(self, model: SensorModel, elevation: Elevation | None, name: str = "") -> None:
+        self._model, self._elevation, self._name = model, elevation, name
+
+    def ground(self, columns: Numbers, rows: Numbers) -> tuple[Any, Any]:
+        """Return coordinates; see `PixelModel`."""
+        with calling(self._name) if self._name else nullcontext():
+            heights = np.full(len(columns), float(self._model.reference_height))
+            found = self._model.to_ground(columns, rows, heights)
+            for round_ in range(_MAX_ROUNDS if self._elevation is not None else 0):
+                seen = self._heights(*found)
+                if not (np.abs(seen - heights) > _CLOSE).any():
+                    break
+                # In steep ground the line of sight may find two heights in turn; the mean of them leads on.
+                heights = seen if round_ < _DAMPED_AFTER else (heights + seen) / 2
+                found = self._model.to_ground(columns, rows, heights)
+            return found
+
+    def pixels(self, xs: Numbers, ys: Numbers) -> tuple[Any, Any]:
+        """Return columns and rows; see `PixelModel`."""
+        with calling(self._name) if self._name else nullcontext():
+            return self._model.to_image(xs, ys, self._heights(xs, ys))
+
+    def _heights(self, longitudes: Numbers, latitudes: Numbers) -> Numbers:
+        reference = float(self._model.reference_height)
+        if self._elevation is None:
+            return np.full(len(longitudes), reference)
+        found = np.asarray(self._elevation.heights(longitudes, latitudes), dtype=float)
+        return np.where(np.isfinite(found), found, reference)
+
+
+_MAX_ROUNDS, _DAMPED_AFTER = 30, 5
+_CLOSE = 0.01
+"""Metres."""
 
 
 def moved(rpcs: RPC, row: float, column: float) -> RPC:
@@ -200,21 +304,43 @@ def has_better_model(image: DatasetReader) -> bool:
     return image.driver == "NITF" and has_model(image)
 
 
-def georeference_of(image: DatasetReader) -> Georeference | None:
-    """Return an image's georeference; None if it has none, or an invalid one."""
-    for by_model in _choices(image):
+def georeference_of(image: DatasetReader, sensors: Sensors = NO_SENSORS) -> Georeference | None:
+    """Return an image's georeference; None if it has none, or an invalid one.
+
+    Raises `InvalidRequest` if a plug-in fails; `Unavailable`, `Throttled` if the elevation cannot be read.
+    """
+    own = sensors.model_of(image)
+    if own is not None:
+        return _by_plugin(image, *own, sensors)
+    for choice in _choices(image):
         try:
-            return Georeference(image, by_model=by_model)
+            return Georeference(image, choice(image, sensors))
+        except (InvalidRequest, ServiceError):
+            raise
         except Exception as error:  # noqa: BLE001 - what GDAL and PROJ raise here shares no public class
             log.warning("the image's georeference cannot be used", extra={"cause": str(error)[:500]})
     return None
 
 
-def _choices(image: DatasetReader) -> list[bool]:
-    """Return whether to use the sensor model, best choice first."""
-    on_map = [False] if has_transform(image) or has_gcps(image) else []
-    model = [True] if has_model(image) else []
-    return model + on_map if has_better_model(image) else on_map + model
+def _by_plugin(image: DatasetReader, name: str, model: SensorModel, sensors: Sensors) -> Georeference:
+    with calling(name):
+        return Georeference(image, BySensor(model, sensors.elevation, name))
+
+
+def _choices(image: DatasetReader) -> list[Callable[[DatasetReader, Sensors], PixelModel]]:
+    """Return the functions that make the pixel model, best choice first."""
+    on_map = [_on_map] if has_transform(image) or has_gcps(image) else []
+    model = [_by_rpc] if has_model(image) else []
+    return [*model, *on_map] if has_better_model(image) else [*on_map, *model]
+
+
+def _on_map(image: DatasetReader, _: Sensors) -> PixelModel:
+    return OnMap(image.transform, image.crs) if has_transform(image) else ByControlPoints(*image.gcps)
+
+
+def _by_rpc(image: DatasetReader, sensors: Sensors) -> PixelModel:
+    row, column = chip_offset(image) or (0.0, 0.0)
+    return BySensor(Rpc(moved(image.rpcs, row, column)), sensors.elevation)
 
 
 def interest_window(interest: str, where: Georeference, width: int, height: int) -> Window:

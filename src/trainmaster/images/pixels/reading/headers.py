@@ -35,7 +35,7 @@ class RasterHeaders:
             if not image.count:
                 raise InvalidRequest(f"{place.shown} has no bands", field="imageUrls")
             check_blocks(image)
-            where = georeference_of(image)
+            where = georeference_of(image, self._access.sensors)
             part = Window(0, 0, image.width, image.height)
             if where is not None and interest is not None:
                 part = interest_window(interest, where, image.width, image.height)

@@ -94,7 +94,7 @@ class Image:
                 self.driver = str(image.driver)
                 self.source = source_metadata(image)
                 check_blocks(image)
-                self.georeference: Georeference | None = georeference_of(image)
+                self.georeference: Georeference | None = georeference_of(image, access.sensors)
                 self._palette = palette_of(image)
                 self._pixel_bytes = _pixel_bytes(image)
                 self._header_scale = EIGHT_BITS if self._palette is not None else scale_of(image)
