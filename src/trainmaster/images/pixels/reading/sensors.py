@@ -23,7 +23,7 @@ _HINT = "Add its package to the layer ImagePluginLayerArn, or remove it from the
 
 
 class ImageDescription:
-    """What a plug-in learns of an image.
+    """Describes an image to a plug-in.
 
     Args:
         image: open image; nothing of it may be used later.
