@@ -60,6 +60,7 @@ def train() -> None:
         loss.backward()
         descend(net, momenta)
         log_step(step, mean(loss), world, rank)
+        training.progress(step)  # the queue learns how much faster the job is on more instances
         requested = training.checkpoint_requested()
         if requested or step == STEPS or step % SAVE_EVERY == 0:
             save(saved, step, net, momenta, rank)

@@ -143,6 +143,7 @@ def train() -> None:
         loss, *slope = total(np.array([loss, *slope])) / BATCH
         weights = weights - 0.1 * np.array(slope)
         log_step(step, float(loss), world, rank)
+        training.progress(step, instances=world)  # the queue learns how much faster the job is on more instances
         requested = training.checkpoint_requested()
         if rank == 0 and (requested or step == STEPS or step % SAVE_EVERY == 0):
             with saved.writing(step) as directory:  # fails if a newer world has formed meanwhile

@@ -19,7 +19,7 @@ def describe() -> dict[str, Any]:
     """Return processor, memory, versions, and the current load."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": _output("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"),
+        "commit": commit(),
         "cores": os.cpu_count(),
         "processor": _processor(),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
@@ -29,6 +29,11 @@ def describe() -> dict[str, Any]:
         "engine": _output(str(BINARY), "--version"),
         "load": load(),
     }
+
+
+def commit() -> str:
+    """Return the short hash of the commit that is checked out."""
+    return _output("git", "-C", str(ROOT), "rev-parse", "--short", "HEAD")
 
 
 def load() -> float:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import ROOT
+from benchmarks.common.machine import commit
 from benchmarks.elastic.elasticflow import ElasticFlow, deadlines
 from benchmarks.elastic.pollux import Pollux
 from benchmarks.elastic.pool_simulation import PoolSettings, PoolSimulation
@@ -70,7 +71,7 @@ def measured(task: Task) -> dict[str, Any]:
     results = run_replay(task.policy, sized, settings, task.seed, hook, reports=task.reports)
     names = {"vc": task.share, "policy": task.policy, "curve": task.curve, "resize_cost": task.resize_cost}
     names["hook"] = task.hook and task.hook.value
-    found = names | figures(results, task.cap) | {"wall_s": round(time.perf_counter() - began, 3)}
+    found = names | figures(results, task.cap) | {"wall_s": round(time.perf_counter() - began, 3), "commit": commit()}
     return found | {"timeline": timeline(results)}
 
 

@@ -27,7 +27,7 @@ EXPECTED = {
     "runs": (
         "Utilization is the GPU time held until the last submission, relative to the total; useful counts nominal "
         "work only, up to the last end: with Amdahl's curve a large job holds more GPU time than it uses well, a "
-        "small one less."
+        "small one less. The commit is that of the queue in this run; files of `--resume` may have runs of several."
     ),
 }
 
@@ -41,7 +41,7 @@ def make_tables(found: Figures) -> list[ReportTable]:
     )
     every = (
         *("trace", "curve", "resize", "hook", "policy", "avg JCT", "vs. not elastic", "elastic jobs", "other jobs"),
-        *("p99 JCT", "utilization", "useful", "resizes a job", "preemptions a job", "lost"),
+        *("p99 JCT", "utilization", "useful", "resizes a job", "preemptions a job", "lost", "commit"),
     )
     traces = list(dict.fromkeys(case[0] for case in cases))
     goals = ("policy", "curve", "hook", "resize", *traces, "goal", "met")
@@ -125,6 +125,7 @@ def _runs(cases: dict[Case, dict[str, Figures]]) -> Iterator[Sequence[str]]:
                 f"{one['resizes_per_elastic_job']:.2f}",
                 f"{one['preemptions_per_job']:.2f}",
                 f"{one['lost_fraction']:.2%}",
+                one.get("commit") or "-",
             )
 
 

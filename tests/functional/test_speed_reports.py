@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
+import boto3
+import httpx
 import pytest
 
 import builders as b
+from api_fuzz import as_wsgi
 from api_world import ApiWorld
 from builders import ADA, P5
+from cli_terminal import Terminal
 from elastic_world import EAGER, ElasticWorld
+from trainmaster.client.api.client import ApiClient
+from trainmaster.client.api.errors import NotFound, Refused
 from trainmaster.domain.elastic.scaling import MAX_REPORTS, ScalingCurve, Speed
 from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, Throttled
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.observation import Status
+from trainmaster.service.explain.scaling import believed_scaling
 from trainmaster.service.resizing.speed import report_speed
 from world import BRISK
 
@@ -147,6 +155,38 @@ class _With:
         return self._verbs.get(name) or getattr(self._inner, name)
 
 
+class TestTerminal:
+    """Another program reports through the client; the commands say what the queue believes."""
+
+    @pytest.fixture
+    def run(self, world):
+        session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+        with ApiClient(
+            "https://api", session=session, transport=httpx.WSGITransport(app=as_wsgi(world)), environ={}
+        ) as api:
+            yield Terminal(api)
+
+    def test_show_and_plan_say_how_a_job_scales(self, run, world, tmp_path):
+        curve, request = ScalingCurve(0.05), tmp_path / "request.json"
+        world.seed(b.a_running_job("job3", units={P5: 2}, elastic=replace(BOUNDS, hook=Hook.RESTART)))
+        request.write_text(json.dumps(b.a_request("new", options={"max-instances": "8"})))
+        assert "times as fast" not in run("show", "job3").stdout + run("plan", str(request)).stdout
+        for size in (1, 2, 4) * 4:
+            run.api.report_speed("job3", instances=size, per_second=100 * curve.speedup(size))
+        lines = [" ".join(line.split()) for line in run("show", "job3").stdout.splitlines()]
+        assert "Scaling 2 instances run 1.9 times as fast as 1, 4 would run 3.5 times as fast" in lines
+        running = world.memory.find("job3")
+        ended = lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(900))
+        assert world.memory.transition([(running, ended)])
+        assert "8 instances run 5.9 times as fast as 1." in " ".join(run("plan", str(request)).stdout.split())
+
+    def test_the_client_says_what_is_wrong_with_a_report(self, run):
+        with pytest.raises(Refused, match="instances is 5, not between 1 and 4"):
+            run.api.report_speed("job1", instances=5, per_second=2)
+        with pytest.raises(NotFound):
+            run.api.report_speed("job2", instances=1, per_second=2)
+
+
 @pytest.mark.usefixtures("quiet")
 class TestNodes:
     CURVE = ScalingCurve(0.2)
@@ -169,6 +209,8 @@ class TestNodes:
         assert world.job("elastic").state is JobState.RUNNING
         history = world.api_context.store.records().history
         assert history.curve(world.job("elastic")).speedup(4) == pytest.approx(self.CURVE.speedup(4), rel=0.1)
+        message = believed_scaling(world.job("elastic"), history).message
+        assert re.fullmatch(r"4 instances run 2\.[456] times as fast as 1", message)
 
     @pytest.mark.parametrize("text", ["", "{", '{"instances":99,"perSecond":1}', '{"instances":2,"perSecond":1e300}'])
     def test_what_nodes_write_wrongly_changes_nothing(self, text):
