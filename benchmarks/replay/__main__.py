@@ -3,10 +3,12 @@
     python -m benchmarks.replay                                       every trace, 128 and 64 GPUs, and a small pool
     python -m benchmarks.replay --policy backfill --trace ee9e8c      some of them; the references always run
     python -m benchmarks.replay --cap 96 --restart-cost 120           other settings
+    python -m benchmarks.replay --resume runs.jsonl                   continue after Ctrl-C; skip the runs in the file
     python -m benchmarks.replay --json figures.json                   write the figures
     python -m benchmarks.replay --save                                save the figures, and write the pages
 
-Each core replays one trace under one policy at a time.
+Each core replays one trace under one policy at a time. Each run names its commit, since a file of `--resume` can have
+runs of several. The replay of 15,000 jobs is not among them: it is about time.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from rich.console import Console
 
@@ -23,7 +26,19 @@ from benchmarks.common import machine
 from benchmarks.common.pages import REPLAY_MARKS
 from benchmarks.common.progress import ProgressBars
 from benchmarks.common.results import add_output_options, report, rewrite_pages
-from benchmarks.replay.runs import CAP, SMALLER_CAP, TRACES, WIDTH, Figures, Task, measured, small_pool, trace
+from benchmarks.replay.runs import (
+    CAP,
+    SMALLER_CAP,
+    TRACES,
+    WIDTH,
+    Figures,
+    Task,
+    measured,
+    save_run,
+    saved_runs,
+    small_pool,
+    trace,
+)
 from benchmarks.replay.tables import REFERENCES, make_tables
 from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES
 from trainmaster.local.replay.runs import POLICIES
@@ -54,11 +69,14 @@ def run_all(options: argparse.Namespace, progress: ProgressBars) -> list[Figures
         tasks(options), key=lambda task: (task.policy.startswith("baseline"), -size[task.file, task.share])
     )
     progress.begin("traces")
-    found = []
-    for one in progress.over_cores(measured, ordered, options.processes):
+    found = dict(saved_runs(options.resume))
+    left = [task for task in ordered if task not in found]
+    for task, one in zip(left, progress.over_cores(measured, left, options.processes), strict=True):
         progress.update(f"{one['vc']} {one['policy']} {one['wall_s']:.0f} s")
-        found.append(one)
-    return sorted(found, key=lambda one: (-one["cap"], one["trace"], one["vc"], POLICIES.index(one["policy"])))
+        found[task] = one
+        save_run(options.resume, task, one)
+    runs = [found[task] for task in ordered]
+    return sorted(runs, key=lambda one: (-one["cap"], one["trace"], one["vc"], POLICIES.index(one["policy"])))
 
 
 def _places(options: argparse.Namespace) -> set[tuple[str, str | None]]:
@@ -98,6 +116,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--restart-cost", type=float, default=RESTART_SECONDS, help="seconds")
     parser.add_argument("--eta", type=int, default=QUESTIONS, help="number of jobs whose estimated start is recorded")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="how many at once")
+    parser.add_argument("--resume", type=Path, help="append each run to this file, and skip the runs that it has")
     parser.add_argument("--no-speed", action="store_true", help="omit the replay of 15,000 jobs")
     add_output_options(parser)
     options = parser.parse_args(arguments)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from benchmarks import ROOT
+from benchmarks.common.machine import commit
 from trainmaster.local.replay.runs import run_replay
 from trainmaster.local.replay.trace.trace import TraceJob, read_trace, select_jobs
 
@@ -57,7 +60,22 @@ def measured(task: Task) -> Figures:
     asked = sum(job.gpus * job.duration for job in jobs)
     load = asked / (task.cap * (end - begin))
     vc = task.share if task.longest is None else f"{task.share}, {task.longest} longest"
-    return {"trace": task.file, "vc": vc, "load": round(load, 3), **run.figures()}
+    return {"trace": task.file, "vc": vc, "load": round(load, 3), **run.figures(), "commit": commit()}
+
+
+def saved_runs(path: Path | None) -> Iterator[tuple[Task, Figures]]:
+    """Yield the runs of the file, one a line."""
+    if path is not None and path.exists():
+        for line in path.read_text().splitlines():
+            task, figures = json.loads(line)
+            yield Task(**task), figures
+
+
+def save_run(path: Path | None, task: Task, figures: Figures) -> None:
+    """Append a run to the file."""
+    if path is not None:
+        with path.open("a") as file:
+            file.write(json.dumps([asdict(task), figures]) + "\n")
 
 
 def _longest(jobs: Sequence[TraceJob], count: int | None) -> list[TraceJob]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 import builders as b
+from trainmaster.domain.capacity.read_limits import FIRST
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, Change, JobState, ParentRule
 from trainmaster.domain.jobs.listing import Filter
@@ -226,6 +227,16 @@ class LaneContract:
         longer = store.find("first")
         assert longer.lane not in (served.lane, second.lane)
         assert names(store, Filter()) == ["first", "second"]
+
+    def test_a_pass_reads_a_fresh_job_behind_more_served_ones_than_it_reads_of_a_lane(self, store):
+        served = stored(store, *(b.a_job(f"served{n:02}", entry_time=b.at(n)) for n in range(FIRST + 8)))
+        for job in served:
+            for before, after in worked(job, 100, 5_000):
+                moved(store, before, after)
+        (fresh,) = stored(store, b.a_job("fresh", entry_time=b.at(1_000)))
+        waiting = store.begin_pass().waiting
+        assert len(waiting) == FIRST + 1
+        assert waiting[-1] == fresh
 
     def test_a_changed_priority_follows_into_the_lane_of_those_that_have_run(self, store):
         (job,) = stored(store, b.a_job("job1", priority=3))

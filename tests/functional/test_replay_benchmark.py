@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 from benchmarks.replay import estimates
-from benchmarks.replay.__main__ import _options, tasks
-from benchmarks.replay.runs import CAP, Task, measured
+from benchmarks.replay.__main__ import _options, main, tasks
+from benchmarks.replay.runs import CAP, Task, measured, save_run, saved_runs
 from benchmarks.replay.tables import BUSY, REFERENCES, make_tables
 
 from trainmaster.local.replay.runs import POLICIES
@@ -34,6 +35,7 @@ def figures(vc, policy, **changed):
     return one | changed
 
 
+SMALL = ["--trace", "7f04ca", "--policy", "gittins", "--cap", "64", "--no-speed", "--processes", "1"]
 JUST_WITHIN = {
     "worst5_wait_large_s": 920_000.0,
     "eta_asked": 20,
@@ -91,6 +93,33 @@ def test_few_estimates_are_not_judged_and_a_wait_of_a_day_and_a_half_is_short():
         one["worst5_wait_large_s"] = 3_600.0
     met = goals(make_tables(runs))
     assert {word for name, word in met.items() if name.startswith("gittins")} == {"yes"}
+
+
+@pytest.mark.parametrize("policy", ["backfill", "gittins"])
+def test_estimates_are_judged_under_every_order_on_every_trace(policy):
+    one = figures("a", policy, **JUST_WITHIN | {"eta_inside": 0.79})
+    met = goals(make_tables({"runs": [*(figures("a", each) for each in REFERENCES), one], "speed": []}))
+    assert met[f"{policy}, a: starts within the estimated range (at least)"] == "NO"
+
+
+def test_runs_in_the_file_are_not_run_again(tmp_path, capsys):
+    file, figures_of = tmp_path / "runs.jsonl", tmp_path / "figures.json"
+    for task in tasks(_options(SMALL)):
+        save_run(file, task, figures("7f04ca", task.policy, avg_jct_s=1234.5))
+    assert main([*SMALL, "--resume", str(file), "--json", str(figures_of)]) == 0
+    assert [one["avg_jct_s"] for one in json.loads(figures_of.read_text())["runs"]] == [1234.5] * 4
+    assert "1.000" in capsys.readouterr().out
+    assert len(file.read_text().splitlines()) == 4, "nothing was appended"
+
+
+def test_a_run_is_appended_and_read_again(tmp_path):
+    file = tmp_path / "runs.jsonl"
+    assert list(saved_runs(file)) == list(saved_runs(None)) == []
+    every = list(tasks(_options(["--trace", "0e4a51"])))
+    for number, task in enumerate(every):
+        save_run(file, task, {"number": number})
+    save_run(None, every[0], {})
+    assert dict(saved_runs(file)) == {task: {"number": number} for number, task in enumerate(every)}
 
 
 def test_a_minute_is_a_minute():

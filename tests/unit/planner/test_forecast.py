@@ -188,6 +188,24 @@ class TestTheRange:
         (range_,) = ranges(active=[running], waiting=[a_job("a")], cap=1, records=learned(9, 9, job=running)).values()
         assert range_.high == range_.expected == NOW + 2 * HOUR
 
+    @pytest.mark.parametrize("order", [Order.BACKFILL, Order.GITTINS])
+    def test_it_reaches_a_year_ahead_where_the_slow_course_does_not_get_to_the_job(self, order):
+        waiting = [a_job(f"w{n:02}", entry_time=at(n), max_runtime=28 * DAY) for n in range(60)]
+        queue = {"active": [a_running_job("r", now=NOW)], "waiting": waiting, "cap": 1, "policy": Policy(order=order)}
+        one_ended = Records(History({kind: Sketch({bucket_of(4 * 86_400): 1.0}) for kind in a_job().run_time_classes}))
+        found = ranges(**queue, wanted=["w40"], records=one_ended)["w40"]
+        assert found.expected < NOW + 300 * DAY
+        assert found.high >= NOW + HORIZON
+
+    @given(st.integers(1, 50))
+    def test_the_fewer_jobs_have_ended_the_wider_it_is_around_the_same_start(self, count):
+        def known(weight):
+            return Records(History({kind: Sketch({9: float(weight)}) for kind in a_job().run_time_classes}))
+
+        queue = {"active": [a_running_job("r", now=NOW)], "waiting": [a_job("w")], "cap": 1}
+        few, more = (ranges(**queue, records=known(weight))["w"] for weight in (count, 2 * count))
+        assert few.low <= more.low <= few.expected == more.expected <= more.high <= few.high
+
     def test_where_nothing_is_known_any_part_of_the_limit_may_be_used(self):
         running = a_running_job("r", now=NOW, max_runtime=20 * HOUR)
         (range_,) = ranges(active=[running], waiting=[a_job("a")], cap=1).values()

@@ -42,6 +42,7 @@ RESTARTS_FADE = 0.999
 
 MAX_OTHER_KINDS = 16
 """The same of other kinds of jobs as `MAX_KINDS`."""
+MEDIAN = 0.5
 _WIDEST = frozenset({ALL, OTHER_KINDS})
 
 
@@ -180,8 +181,9 @@ class History:
     def run_time(self, job: Job, elapsed: float, quantile: float) -> float | None:
         """Return the job's total run time in seconds at this quantile, given that it has run `elapsed` seconds.
 
-        None if nothing has been learned, except of other kinds of jobs. Where it outlived all that is known: twice what
-        it ran so far.
+        None if nothing has been learned, except of other kinds of jobs. The fewer jobs are known that ran for longer,
+        the further other quantiles are from the median (`_widened`). Where the job outlived all that is known, the
+        median is twice what it ran so far.
         """
         if job.work is not None:
             return self._time_of_work(job, job.work, elapsed, quantile)
@@ -204,9 +206,13 @@ class History:
 
     def _run_time(self, kinds: tuple[str, ...], elapsed: float, quantile: float) -> float | None:
         first = bucket_of(elapsed)
-        parts, given = self._mixture(kinds, elapsed, first)
+        parts, given, known = self._mixture(kinds, elapsed, first)
         if not parts:
-            return None if not self.kinds else 2 * elapsed
+            return None if not self.kinds else elapsed / (1 - quantile)
+        if quantile != MEDIAN:
+            quantile, beyond = _widened(quantile, known)
+            if beyond:
+                return _longest(parts) * beyond
         left = given * (1 - quantile)
         bucket, before, after = _bucket_at(parts, left, first, given)
         lower, upper = EDGES[bucket], EDGES[bucket + 1]
@@ -217,10 +223,13 @@ class History:
         """Return the expected start-up time of the job in seconds; 0 if unknown."""
         return self.startups.get(job.demand.types, 0.0)
 
-    def _mixture(self, kinds: tuple[str, ...], elapsed: float, first: int) -> tuple[_Parts, float]:
-        """Return the weights beyond `elapsed` and their sum; wider classes count less the more the narrow ones hold."""
+    def _mixture(self, kinds: tuple[str, ...], elapsed: float, first: int) -> tuple[_Parts, float, float]:
+        """Return the weights beyond `elapsed`, their sum, and how many jobs they are of.
+
+        Wider classes count less the more the narrow ones hold.
+        """
         parts: _Parts = []
-        trust, after = 1.0, first + 1
+        trust, known, after = 1.0, 0.0, first + 1
         lower, upper = EDGES[first], EDGES[after]
         share = min(max((upper - elapsed) / (upper - lower), 0.0), 1.0)
         for tail, enough in self._tails.get(kinds) or self._tails_of(kinds):
@@ -230,7 +239,8 @@ class History:
                 own = trust * (total / (total + enough))
                 parts.append((own / total, tail))
                 trust -= own
-        return parts, 1.0 - trust
+                known = max(known, total)
+        return parts, 1.0 - trust, known
 
     def _tails_of(self, kinds: tuple[str, ...]) -> _Tails:
         """Return the tails of the known classes and the weight that each needs; cached."""
@@ -312,6 +322,30 @@ def _bucket_at(parts: _Parts, left: float, first: int, given: float) -> tuple[in
         else:
             first, before = middle + 1, weight
     return first, before, after
+
+
+def _longest(parts: _Parts) -> float:
+    """Return the upper edge of the last bucket with a weight."""
+    return max(EDGES[bucket + 1] for _, tail in parts for bucket in range(BUCKETS) if tail[bucket] > 0)
+
+
+def _widened(quantile: float, known: float) -> tuple[float, float]:
+    """Return which quantile of the known jobs is this one of a job to come, as far as so few jobs can tell.
+
+    Two more jobs are imagined: one that ends at once, and one that outlives all (Laplace's rule of succession, at both
+    ends). The median stays as it is. Beyond the longest known run time, whatever is twice as long is half as likely.
+
+    Args:
+        quantile: of a job to come.
+        known: number of jobs that ran for longer than this one so far.
+
+    Returns:
+        The quantile and 0; or 1, and how many times the longest known run time is exceeded.
+    """
+    imagined = 1 / (known + 2)
+    if 1 - quantile < imagined:
+        return 1.0, imagined / (1 - quantile)
+    return max(quantile - imagined, 0.0) / (1 - 2 * imagined), 0.0
 
 
 def given_units(job: Job) -> int:

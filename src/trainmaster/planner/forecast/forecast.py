@@ -54,6 +54,8 @@ def estimate(
 ) -> Mapping[str, Estimate]:
     """Return estimated starts of wanted jobs; jobs without an estimate are missing.
 
+    The range of a job that does not start before the end of the slow simulation alone reaches to that end.
+
     Args:
         snapshot: the queue as read.
         now: UTC.
@@ -62,12 +64,13 @@ def estimate(
         wanted: names of waiting jobs.
     """
     request = ForecastRequest.of(snapshot, now, rng, schedule, wanted)
-    expected, high = request.answer(EXPECTED), request.answer(HIGH)
+    expected = request.answer(EXPECTED)
+    high = dict.fromkeys(expected, request.horizon) | request.answer(HIGH)
     if request.anytime:
-        jobs = [job for job in snapshot.waiting if job.name in expected.keys() & high.keys()]
+        jobs = [job for job in snapshot.waiting if job.name in expected]
         return {job.name: request.at_any_time(job, expected[job.name], high[job.name]) for job in jobs}
     low = request.answer(LOW)
-    found = expected.keys() & low.keys() & high.keys()
+    found = expected.keys() & low.keys()
     return {name: range_of(low[name], expected[name], high[name]) for name in found}
 
 

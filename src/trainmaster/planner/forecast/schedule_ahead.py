@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -60,14 +60,14 @@ def schedule_ahead(  # noqa: PLR0913, PLR0917 -- as `estimate`, and the end
         if (begun := [each for each in held if each.since < until])
     }
     started, horizon = wanted & expected.keys(), request.horizon
-    others = [request.course(quantile, started, horizon) for quantile in (LOW, HIGH)]
+    quick, slow = (request.course(quantile, started, horizon) for quantile in (LOW, HIGH))
     alone = _without_influence(snapshot, now, expected)
     intervals = [
         ExpectedInterval(
             each.job, each.units, name not in wanted and number == 0, *_ranges(each, number, same, soonest)
         )
         for name, held in expected.items()
-        for same in [[other.get(name, []) for other in others]]
+        for same in [[quick.get(name, []), slow.get(name) or [replace(held[0], since=horizon, until=horizon)]]]
         for number, each in enumerate(held)
         for soonest in [now if request.anytime and name in wanted and number == 0 else each.since]
     ]
