@@ -128,7 +128,7 @@ def containers(client, table, tmp_path, script):
         "SM_HP_CHECKPOINTS": str(tmp_path / "checkpoints"),
         "SM_HP_SAVE_EVERY": "1000000",
         "SM_HP_STEPS": "1000000",
-        "SM_HP_SECONDS": "0.02",
+        "SM_HP_SECONDS": "0.05",
         "OMP_NUM_THREADS": "1",
     }
 
@@ -155,7 +155,12 @@ def alone(script, steps, tmp_path):
     """Output of the script when one process runs it by hand."""
     answer = subprocess.run(
         [sys.executable, str(script)],
-        env={**os.environ, "SM_HP_STEPS": str(steps), "SM_HP_CHECKPOINTS": str(tmp_path / "alone")},
+        env={
+            **os.environ,
+            "SM_HP_STEPS": str(steps),
+            "SM_HP_CHECKPOINTS": str(tmp_path / "alone"),
+            "OMP_NUM_THREADS": "1",  # threads that wait for each other need all cores
+        },
         capture_output=True,
         text=True,
         check=True,

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from agents import eventually
@@ -25,9 +25,12 @@ QUICK = {
     "keep_alive_max_attempt": 6,
     "poll_interval": 0.2,
     "last_call_timeout": 0.5,
+    "scale_up_delay": 0.2,
     "straggler_timeout": 10,
     "max_backoff": 0.5,
 }
+ANNOUNCED = "loss.json"
+"""File of the loss that the next first rank takes."""
 CALLS = 5
 """Points of the exchange at which the first rank can be lost: before each of its four calls, and after them."""
 
@@ -56,7 +59,7 @@ class FatalStore:
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """The loss of the first rank of the first world: before which call of the exchange of ranks, and by which signal.
+    """The loss of the first rank of a world: before which call of the exchange of ranks, and by which signal.
 
     SIGKILL ends its connections, SIGSTOP keeps them open.
     """
@@ -66,27 +69,28 @@ class Loss:
 
 
 class ReportingAgent(LocalElasticAgent):
-    """Torch's agent, which reports each world, and can be lost as the first rank of its first one."""
+    """Torch's agent, which reports each world, and is lost as a first rank if its play says so."""
 
-    def prepare(self, loss, output):
-        self._loss, self._output = loss, output
+    def prepare(self, output):
+        self._output = output
 
     def _assign_worker_ranks(self, store, group_rank, group_world_size, spec):
-        loss, self._loss = self._loss, None
-        if group_rank > 0 or loss is None or not self._is_first_loss():
+        loss = self._taken_loss() if group_rank == 0 else None
+        if loss is None:
             return super()._assign_worker_ranks(store, group_rank, group_world_size, spec)
         fatal = FatalStore(store, loss.at, loss.signal_number)
         workers = super()._assign_worker_ranks(fatal, group_rank, group_world_size, spec)
         fatal.pass_call()
         return workers
 
-    def _is_first_loss(self):
-        """Return whether no other agent was lost: one that came late has its first ranks in the second world."""
+    def _taken_loss(self):
+        """Return the loss that the play has announced, if no other agent has taken it."""
+        taken = self._output.with_suffix(".loss")
         try:
-            self._output.with_name("lost").touch(exist_ok=False)
-        except FileExistsError:
-            return False
-        return True
+            self._output.with_name(ANNOUNCED).rename(taken)
+        except FileNotFoundError:
+            return None
+        return Loss(**json.loads(taken.read_text()))
 
     def _start_workers(self, worker_group):
         started = super()._start_workers(worker_group)
@@ -104,7 +108,7 @@ class ReportingAgent(LocalElasticAgent):
         return started
 
 
-def run_agent(number, where, loss, output, settings):
+def run_agent(number, where, output, worker, settings):
     """Run one agent to its end, in a process of its own."""
     table, environ = where
     os.environ.update(environ)
@@ -115,13 +119,13 @@ def run_agent(number, where, loss, output, settings):
         role="default",
         local_world_size=1,
         rdzv_handler=handler,
-        entrypoint="sleep",
-        args=("1000",),
+        entrypoint=worker[0],
+        args=worker[1:],
         max_restarts=100,
         monitor_interval=0.1,
     )
     agent = ReportingAgent(spec, DefaultLogsSpecs())
-    agent.prepare(loss, output)
+    agent.prepare(output)
     try:
         agent.run()
     finally:
@@ -135,26 +139,44 @@ class Play:
         client, table: where they meet.
         folder: for what they report.
         loss: how the first rank is lost; None if it is not.
+        worker: the command of the agents' workers.
         settings: of the rendezvous, besides `QUICK`.
     """
 
-    def __init__(self, client, table, folder, loss=None, **settings):
+    def __init__(self, client, table, folder, loss=None, worker=("sleep", "1000"), **settings):
         environ = {
             "AWS_ENDPOINT_URL_DYNAMODB": client.meta.endpoint_url,
             "AWS_ACCESS_KEY_ID": "testing",
             "AWS_SECRET_ACCESS_KEY": "testing",
             "AWS_DEFAULT_REGION": "us-east-1",
+            "TRAINMASTER_RUN": RUN_OF_NODES.name,
+            "TRAINMASTER_RENDEZVOUS_TABLE": table,
             "TRAINMASTER_RENDEZVOUS_ROLE": ROLE,
             "TRAINMASTER_RENDEZVOUS_KEY": KEY,
         }
+        self._where, self._worker, self._settings, self._folder = (table, environ), worker, settings, folder
+        self.outputs, self.processes, self.losses = [], [], 0
         folder.mkdir(parents=True, exist_ok=True)
-        self.outputs = [folder / f"{number}.jsonl" for number in (1, 2, 3)]
-        self.processes = []
-        for number, output in enumerate(self.outputs, start=1):
-            output.touch()
-            args = (number, (table, environ), loss, output, settings)
-            self.processes.append(CONTEXT.Process(target=run_agent, args=args))
-            self.processes[-1].start()
+        if loss is not None:
+            self.lose(loss)
+        for _ in range(3):
+            self.start()
+
+    def start(self):
+        """Start another agent."""
+        number = len(self.processes) + 1
+        self.outputs.append(self._folder / f"{number}.jsonl")
+        self.outputs[-1].touch()
+        args = (number, self._where, self.outputs[-1], self._worker, self._settings)
+        self.processes.append(CONTEXT.Process(target=run_agent, args=args))
+        self.processes[-1].start()
+
+    def lose(self, loss):
+        """Lose the next first rank."""
+        self.losses += 1
+        written = self._folder / "written"
+        written.write_text(json.dumps(asdict(loss)))
+        written.rename(self._folder / ANNOUNCED)
 
     def worlds(self):
         """Return the newest report of each agent that runs."""
@@ -165,14 +187,15 @@ class Play:
     def is_one_world(self, size):
         """Return whether all agents that run work in one world of this size; fail if one has ended that must not."""
         dead = [process for process in self.processes if not works(process)]
-        assert len(dead) <= 1, f"agents ended: {[process.exitcode for process in dead]}"
+        assert len(dead) <= max(self.losses, 1), f"agents ended: {[process.exitcode for process in dead]}"
         found = self.worlds()
         same = len({tuple(world["master"]) for world in found}) == 1
-        return same and [(world["rank"], world["size"]) for world in found] == [(rank, size) for rank in range(size)]
+        there = [(world["rank"], world["size"]) for world in found] == [(rank, size) for rank in range(size)]
+        return same and there and len(self.processes) - len(dead) == size
 
-    def check(self, size):
+    def check(self, size, patience=120):
         """Wait until this number of agents work in one world, and check the ranks of their workers."""
-        eventually(lambda: self.is_one_world(size), timeout=60)
+        eventually(lambda: self.is_one_world(size), timeout=patience)
         assert [world["worker"] for world in self.worlds()] == [[rank, size] for rank in range(size)]
 
     def close(self):
@@ -189,4 +212,7 @@ def works(process):
     """Return whether a process runs, and is not suspended."""
     if process.exitcode is not None:
         return False
-    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] not in "TZX"
+    try:
+        return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] not in "TZX"
+    except FileNotFoundError:  # the fork server knows of its end first
+        return False

@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import uuid
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
-from agent_processes import CALLS, Loss, Play
-from tests.contract.engines import make_table
+from losses import LOSSES, play, play_all
 
-LOSSES = [Loss(at=at, signal_number=each) for at in range(CALLS) for each in (signal.SIGKILL, signal.SIGSTOP)]
-"""A host can end with its connections, or fall silent."""
-RUNS = 1_000
-AT_ONCE = 4
+PLAYS, AT_ONCE = 100, 4
 
 
-@pytest.fixture
-def play(client, tmp_path):
-    """Return a function that plays one loss."""
-
-    def one(number, loss):
-        table = f"lost-{os.getpid()}-{uuid.uuid4()}"
-        make_table(client, table)
-        played = Play(client, table, tmp_path / str(number), loss)
-        try:
-            played.check(2)
-        finally:
-            played.close()
-
-    return one
-
-
-@pytest.mark.parametrize("loss", LOSSES[::3], ids=str)
-def test_no_agent_dies_when_the_first_rank_is_lost_while_ranks_are_assigned(play, loss):
-    play(0, loss)
+def test_no_agent_dies_when_first_ranks_are_lost_while_ranks_are_assigned(client, tmp_path):
+    assert play(client, tmp_path, LOSSES[::3]) == len(LOSSES[::3])
 
 
 @pytest.mark.slow
-def test_no_agent_dies_in_a_thousand_losses(play):
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        runs = [pool.submit(play, number, LOSSES[number % len(LOSSES)]) for number in range(RUNS)]
-        failed = {number: run.exception() for number, run in enumerate(runs) if run.exception() is not None}
-    assert not failed
+def test_no_agent_dies_in_a_thousand_losses(client, tmp_path):
+    played = play_all(lambda number, losses: play(client, tmp_path / str(number), losses), PLAYS, AT_ONCE)
+    assert sum(each.result() for each in played) == PLAYS * len(LOSSES)
