@@ -23,8 +23,9 @@ SLOW_TO_NOTICE = f"--rdzv-conf=keep_alive_interval=15,keep_alive_max_attempt=6,{
 def test_a_job_grows_and_shrinks_without_losing_a_step_and_with_the_losses_of_one_process(
     containers, groups, script, tmp_path
 ):
-    base = containers(1, ONE, QUICK)
+    base = containers(1, ONE, QUICK, "--preload", "torch")
     until(lambda: len(base.steps) > 20)
+    assert has_warm_worker(base), "it forks from a process that has imported torch"
     member = containers(2, ONE, QUICK)
     until(lambda: base.steps[-1]["world"] == 2)
     grown = len(base.steps)
@@ -40,6 +41,17 @@ def test_a_job_grows_and_shrinks_without_losing_a_step_and_with_the_losses_of_on
     expected = alone(script, len(base.steps), tmp_path)
     worst = max(abs(one["loss"] - other["loss"]) for one, other in zip(base.steps, expected, strict=True))
     assert worst < 1e-6, "the batches are the same in every world"
+
+
+def has_warm_worker(container):
+    """Return whether a worker of this container is a child of the server of its agent."""
+    (agent,) = children_of(container.process.pid)
+    servers = [pid for pid in children_of(agent) if b"trainmaster.worker.warm.server" in command_of(pid)]
+    return any(children_of(pid) for pid in servers)
+
+
+def command_of(pid):
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from trainmaster.worker.checkpoints.notices import Notices
 from trainmaster.worker.container.container import Container, ElasticJob, Hook
 from trainmaster.worker.container.run import build_command, environment, make_parser, report
 from trainmaster.worker.container.supervise import CommandResult, StopTimeouts
+from trainmaster.worker.warm import start as warm_start
 
 HERE = Container(base=Path("/opt/ml"), training_job_name="bert", host="algo-1", hosts=("algo-1",), address="10.0.0.7")
 MEMBERS = ElasticJob(hook=Hook.MEMBERS, run="bert", table="queue", min_nodes=2, max_nodes=8)
@@ -151,6 +152,22 @@ def test_the_workers_of_a_node_may_be_given_as_torchrun_takes_them():
 def test_a_program_that_is_no_script_is_run_by_torchrun_as_such():
     assert command("./train", job=MEMBERS)[-2:] == ["--no-python", "./train"]
     assert command("-m", "package.train", job=MEMBERS)[-2:] == ["--module", "package.train"]
+
+
+@pytest.mark.parametrize("given", [("--preload", "torch"), ()])
+def test_workers_of_a_job_with_members_may_start_from_what_is_preloaded(given):
+    environ = {} if given else {"TRAINMASTER_PRELOAD": "torch"}
+    made = command(*given, "train.py", "--lr", "1", job=MEMBERS, environ=environ)
+    assert made[-4:] == [warm_start.__file__, "train.py", "--lr", "1"]
+    module = command(*given, "-m", "package.train", job=MEMBERS, environ=environ)
+    assert module[-3:] == [warm_start.__file__, "-m", "package.train"]
+
+
+def test_only_python_below_torchrun_in_a_rendezvous_is_preloaded():
+    assert command("--preload", "torch", "./train", job=MEMBERS)[-2:] == ["--no-python", "./train"]
+    assert command("--preload", "torch", "--launcher", "none", "train.py", job=MEMBERS)[1:] == ["train.py"]
+    assert command("--preload", "torch", "--launcher", "torchrun", "train.py")[-1:] == ["train.py"]
+    assert warm_start.__file__ not in command("--preload", "torch", "--launcher", "torchrun", "train.py")
 
 
 def test_a_job_with_members_may_do_without_torchrun():

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from trainmaster.worker.warm import start
-from trainmaster.worker.warm.server import PRELOAD, start_server
-from trainmaster.worker.warm.start import SOCKET
+from trainmaster.worker.warm.server import start_server
+from trainmaster.worker.warm.start import PRELOAD, SOCKET
 
 AGENT = """
 import os, subprocess, sys

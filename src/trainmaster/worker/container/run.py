@@ -23,6 +23,8 @@ from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, Notices
 from trainmaster.worker.container.container import ROUND, Container, ElasticJob, Hook, attempt_number
 from trainmaster.worker.container.processes import exit_code_of, signals_blocked
 from trainmaster.worker.container.supervise import HANDLED_SIGNALS, CommandResult, StopTimeouts, Supervisor
+from trainmaster.worker.warm import start as warm_start
+from trainmaster.worker.warm.start import PRELOAD
 
 UNLIMITED_RESTARTS = 1_000_000
 """Restarts that torchrun allows; the restart budget of the whole job decides instead."""
@@ -55,6 +57,10 @@ def make_parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     parser.add_argument("--launcher", choices=("torchrun", "none"), help="default: torchrun for jobs with members")
     parser.add_argument("--nproc-per-node", default=workers, help="torchrun's: workers on each node (default: auto)")
     parser.add_argument("--rdzv-conf", default="", help="torchrun's: settings of the rendezvous, as name=value,...")
+    preload = environ.get(PRELOAD, "")
+    parser.add_argument(
+        "--preload", default=preload, help="modules that workers below torchrun have imported already: torch"
+    )
     parser.add_argument("--stop-seconds", type=float, default=120.0, help="from SIGTERM until all processes are killed")
     parser.add_argument("-m", "--module", action="store_true", help="the command is the name of a Python module")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="a Python script or another program, with arguments")
@@ -72,7 +78,7 @@ def build_command(args: argparse.Namespace, container: Container, job: ElasticJo
         raise SystemExit("trainmaster-run: no command is given")
     launcher = args.launcher or ("torchrun" if job.hook is Hook.MEMBERS else "none")
     if launcher == "torchrun":
-        return [*_torchrun_command(args, container, job), *_script_options(args, command), *command]
+        return [*_torchrun_command(args, container, job), *_script(args, command, job)]
     if args.module:
         return [sys.executable, "-m", *command]
     return [sys.executable, *command] if command[0].endswith(".py") else command
@@ -95,10 +101,14 @@ def _torchrun_command(args: argparse.Namespace, container: Container, job: Elast
     ]
 
 
-def _script_options(args: argparse.Namespace, command: Sequence[str]) -> list[str]:
+def _script(args: argparse.Namespace, command: Sequence[str], job: ElasticJob) -> list[str]:
+    """Return torchrun's arguments for the script, module or program that it starts."""
+    is_python = args.module or command[0].endswith(".py")
+    if args.preload and is_python and job.hook is Hook.MEMBERS:
+        return [warm_start.__file__, *(["-m"] if args.module else []), *command]
     if args.module:
-        return ["--module"]
-    return [] if command[0].endswith(".py") else ["--no-python"]
+        return ["--module", *command]
+    return list(command) if is_python else ["--no-python", *command]
 
 
 def _run(args: argparse.Namespace, command: Sequence[str], container: Container, job: ElasticJob) -> int:
@@ -107,7 +117,8 @@ def _run(args: argparse.Namespace, command: Sequence[str], container: Container,
     notices = Notices.create()
     try:
         with speed_reports(container, notices):
-            result = Supervisor(command, environment(os.environ, notices, timeouts), notices, timeouts).run()
+            environ = environment(os.environ, notices, timeouts) | ({PRELOAD: args.preload} if args.preload else {})
+            result = Supervisor(command, environ, notices, timeouts).run()
         if members and result.returncode != 0:
             leave_rendezvous(container, job)
         return report(result, notices, container.failure_file)

@@ -54,6 +54,7 @@ from trainmaster.worker.rendezvous.world import World
 from trainmaster.worker.torch.backend import NAME
 from trainmaster.worker.torch.torchrun import make_identity, make_settings
 from trainmaster.worker.torch.world_store import WorldStore
+from trainmaster.worker.warm.server import start_server
 
 _log = logging.getLogger(__name__)
 _handlers: weakref.WeakSet[DynamoDBRendezvousHandler] = weakref.WeakSet()
@@ -334,6 +335,10 @@ def make_handler(parameters: RendezvousParameters, environ: MutableMapping[str, 
         dynamodb_client(where.region, config=ENGINE_CLIENT_CONFIG), where.table, Run.from_environment(environ, run)
     )
     clocks = Clocks(monotonic=time.monotonic, wall=time.time, rng=rng)
+    try:
+        start_server(environ)
+    except OSError as error:
+        _log.warning("workers start without preloaded modules: %s", error)
     for earlier in tuple(_handlers):
         earlier.leave_if_forgotten(run, identity.addr)
     handler = DynamoDBRendezvousHandler(

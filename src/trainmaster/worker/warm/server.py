@@ -31,10 +31,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from trainmaster.worker.warm.start import SOCKET
+from trainmaster.worker.warm.start import PRELOAD, SOCKET
 
-PRELOAD = "TRAINMASTER_PRELOAD"
-"""Variable with the modules to import, separated by commas."""
 PR_SET_PDEATHSIG = 1
 _NUMBER_BYTES = 8
 _STREAMS = 3

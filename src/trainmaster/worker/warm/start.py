@@ -13,6 +13,8 @@ import socket
 import sys
 from contextlib import suppress
 
+PRELOAD = "TRAINMASTER_PRELOAD"
+"""Variable with the modules that the server imports, separated by commas."""
 SOCKET = "TRAINMASTER_WARM_SOCKET"
 """Variable with the path of the server's socket."""
 FORWARDED = (
