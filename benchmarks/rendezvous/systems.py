@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks import ROOT
+from trainmaster.worker.warm import start
+from trainmaster.worker.warm.start import PRELOAD
 
 PYTHON = ROOT / ".venv-torch" / "bin" / "python"
 HERE = Path(__file__).parent
@@ -26,10 +28,12 @@ class System:
         ours: True if it meets in DynamoDB.
         settings: for `--rdzv-conf`; others are the engine's defaults.
         environ: environment variables of its agents.
+        preload: modules that its workers have imported already.
     """
 
     name: str
     ours: bool = False
+    preload: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict)
 
@@ -37,10 +41,11 @@ class System:
 _OWN_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 _OUR_DEFAULTS = {"keep_alive_interval": "1", "keep_alive_max_attempt": "5", "last_call_timeout": "5"}
 TRAINMASTER = System("trainmaster", ours=True)
+PRELOADED = System("trainmaster, torch preloaded", ours=True, preload="torch")
 C10D = System("c10d")
 C10D_OWN = System("c10d, own store", environ=_OWN_STORE)
 C10D_EQUAL = System("c10d, own store, our settings", settings=_OUR_DEFAULTS, environ=_OWN_STORE)
-SYSTEMS = (TRAINMASTER, C10D, C10D_OWN, C10D_EQUAL)
+SYSTEMS = (TRAINMASTER, PRELOADED, C10D, C10D_OWN, C10D_EQUAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +97,7 @@ def command(system: System, place: Place, number: int) -> list[str]:
         f"--rdzv-conf={given}",
         f"--local-addr={address(number)}",
         f"--max-restarts={RESTARTS}",
+        *([start.__file__] if system.preload else []),
         str(HERE / "worker.py"),
     ]
 
@@ -115,6 +121,7 @@ def environ(system: System, place: Place, output: Path, gate: Path) -> dict[str,
         "BENCH_OUTPUT": str(output),
         "BENCH_GATE": str(gate),
         "TRAINMASTER_RENDEZVOUS_KEY": KEY,
+        **({PRELOAD: system.preload} if system.preload else {}),
         **system.environ,
     }
 

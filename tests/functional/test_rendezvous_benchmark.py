@@ -11,8 +11,10 @@ from benchmarks.rendezvous.__main__ import _options, schedule
 from benchmarks.rendezvous.cases import CASES, CHAINS, DRAIN, HOST, KILL
 from benchmarks.rendezvous.pauses import longest_gap, overlapped, pause, worlds_with_steps
 from benchmarks.rendezvous.proxy import Operations, Proxy
-from benchmarks.rendezvous.systems import C10D, C10D_EQUAL, C10D_OWN, TRAINMASTER, Place, command, environ
+from benchmarks.rendezvous.systems import C10D, C10D_EQUAL, C10D_OWN, PRELOADED, TRAINMASTER, Place, command, environ
 from benchmarks.rendezvous.tables import make_tables
+
+from trainmaster.worker.warm import start
 
 # -- what workers say ------------------------------------------------------------------------------------------------
 
@@ -125,11 +127,21 @@ def test_defaults_are_each_engines_own_and_equal_settings_are_ours(tmp_path):
     assert environ(C10D_OWN, PLACE, tmp_path, tmp_path)["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] == "1"
 
 
+def test_preloaded_workers_are_started_by_their_launcher_and_are_otherwise_the_same(tmp_path):
+    plain, preloaded = command(TRAINMASTER, PLACE, 2), command(PRELOADED, PLACE, 2)
+    assert [argument for argument in preloaded if argument != start.__file__] == plain
+    assert preloaded[-2] == start.__file__
+    assert environ(PRELOADED, PLACE, tmp_path, tmp_path) == {
+        **environ(TRAINMASTER, PLACE, tmp_path, tmp_path),
+        "TRAINMASTER_PRELOAD": "torch",
+    }
+
+
 def test_the_engines_take_turns_and_each_is_first_as_often():
     options = _options(["--only", "host,term"])
     order = list(schedule(options.only, options.system, 3))
-    assert [name for _, name, _ in order[:6]] == ["host"] * 4 + ["term"] * 2
-    assert {system.name for _, name, system in order[::8]} == {TRAINMASTER.name, C10D.name, C10D_OWN.name}
+    assert [name for _, name, _ in order[:7]] == ["host"] * 5 + ["term"] * 2
+    assert [system.name for _, _, system in order[::10]] == [TRAINMASTER.name, PRELOADED.name, C10D.name]
     assert {name for _, name, _ in schedule(list(CHAINS), [TRAINMASTER.name], 1)} == set(CHAINS)
 
 
@@ -155,6 +167,18 @@ def test_the_worst_case_decides_and_the_better_store_is_compared():
     assert found["no slower than c10d anywhere, default settings of each"] == (f"0.50 x ({DRAIN})", "NO")
     assert found["faster on loss at default settings, import included"] == (f"2.90 x ({KILL})", "NO")
     assert found["a drained node exits cleanly, and no restart is charged"] == ("exit 0, 0 charged", "yes")
+    preloaded = verdicts(*runs, went_on(KILL, PRELOADED, 9.0))
+    assert preloaded["faster on loss at default settings, import included"] == (f"2.90 x ({KILL})", "NO")
+    assert preloaded["faster on loss at default settings, import included, torch preloaded"] == (
+        f"3.22 x ({KILL})",
+        "yes",
+    )
+
+
+def test_only_engines_with_figures_have_a_column():
+    columns = make_tables({"runs": [went_on(KILL, TRAINMASTER, 10.0), went_on(KILL, C10D, 42.0)]})[1].columns
+    assert columns[1:3] == (TRAINMASTER.name, C10D.name)
+    assert PRELOADED.name not in columns
 
 
 def test_no_median_without_completed_runs():
