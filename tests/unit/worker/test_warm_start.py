@@ -208,7 +208,7 @@ signal.signal(signal.SIGTERM, lambda *_: (print("saved", flush=True), os._exit(4
 child = os.fork()
 if child == 0:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-print(os.getpid(), flush=True)
+os.write(1, f"{os.getpid()}\\n".encode())
 time.sleep(600)
 """
 

@@ -87,7 +87,7 @@ class Server:
         """Return what to run, in a worker; or None, once the agent has ended."""
         while True:
             commands = {connection.fileno(): pid for pid, connection in self._workers.items()}
-            ready, _, _ = select.select([self._agent, self._wake, self._listener, *commands], [], [])
+            ready, _, _ = select.select([self._agent, self._wake, self._listener.fileno(), *commands], [], [])
             if self._agent in ready:
                 self._kill(*self._workers)
                 return None
@@ -96,7 +96,7 @@ class Server:
             self._report_ended()
             # A command says nothing more, unless it ends.
             self._kill(*(commands[each] for each in ready if commands.get(each) in self._workers))
-            if self._listener in ready and (request := self._accept()) is not None:
+            if self._listener.fileno() in ready and (request := self._accept()) is not None:
                 return request
 
     def _accept(self) -> dict[str, Any] | None:
