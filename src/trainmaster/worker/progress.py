@@ -127,10 +127,17 @@ class SpeedReporter:
         self._meter = SpeedMeter() if meter is None else meter
         self._start = _in_thread if start is None else start
         self._busy = threading.Lock()
+        self._refused = False
 
     def count(self, done: float, instances: int) -> None:
-        """Report the speed if it is time; at most one report is under way."""
-        rate = self._meter.count(done)
+        """Report the speed if it is time; at most one report is under way. A count that is no number is logged once."""
+        try:
+            rate = self._meter.count(float(done))
+        except (TypeError, ValueError, OverflowError) as error:
+            if not self._refused:
+                log.warning("trainmaster: training.progress(%.99r) counts nothing: %s", done, error)
+            self._refused = True
+            return
         if rate is not None and self._busy.acquire(blocking=False):
             self._start(lambda: self._report(instances, rate))
 

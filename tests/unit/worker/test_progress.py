@@ -121,6 +121,18 @@ class TestReporter:
         reporter.count(clock.now + 2_000_000, 4)
         assert len(pending) == 1
 
+    def test_a_count_that_is_no_number_is_logged_once_and_stops_no_training(self, caplog):
+        clock, written = Clock(), Written()
+        reporter = SpeedReporter(lambda: written, SpeedMeter(clock), lambda function: function())
+        for wrong in (None, "many", 10**400, [], "x" * 10_000):
+            reporter.count(wrong, 4)
+        assert len(caplog.records) == 1
+        assert len(caplog.text) < 300
+        for _ in range(200):
+            reporter.count(2.0 * clock.now, 4)
+            clock.now += 1
+        assert written == [(4, pytest.approx(2.0))]
+
     def test_by_default_it_writes_in_a_thread(self):
         clock, done = Clock(), threading.Event()
 
