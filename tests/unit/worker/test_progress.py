@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trainmaster.worker import training
 from trainmaster.worker.checkpoints.checkpoints import MANIFEST, CheckpointId
 from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, Notices
-from trainmaster.worker.container.checkpoint_speed import CheckpointSpeed, watch
+from trainmaster.worker.container.checkpoint_speed import TRAINER_STATE, CheckpointSpeed, watch
 from trainmaster.worker.progress import (
     FIRST_SECONDS,
     LONGEST_SECONDS,
@@ -260,6 +260,23 @@ class TestCheckpoints:
         self.publish(tmp_path, 200, 2_000, attempt=1)
         self.publish(tmp_path, 500, 3_000, attempt=1)
         assert speed.measure() is None
+
+    def test_the_steps_of_the_trainer_of_hugging_face_count_where_an_attempt_has_one_world(self, tmp_path):
+        def publish(step, at):
+            path = tmp_path / f"checkpoint-{step}"
+            path.mkdir()
+            (path / TRAINER_STATE).write_text("{}")
+            os.utime(path / TRAINER_STATE, (at, at))
+
+        publish(100, 500)  # of an earlier attempt, copied here before the command started
+        speed, members = CheckpointSpeed(tmp_path, 2, one_world=True), CheckpointSpeed(tmp_path, 2)
+        for name in ("checkpoint-", "checkpoint-x", "checkpoint-9" * 4, "checkpoint-150"):
+            (tmp_path / name).mkdir()
+        publish(200, 1_000)
+        assert speed.measure() is None
+        publish(500, 1_600)
+        assert speed.measure() == (CheckpointId(2, 0, 500), 0.5)
+        assert members.measure() is None
 
     def test_a_directory_that_does_not_exist_has_none(self, tmp_path):
         assert CheckpointSpeed(tmp_path / "none", 1).measure() is None

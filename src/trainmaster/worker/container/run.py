@@ -140,7 +140,8 @@ def speed_reports(container: Container, notices: Notices) -> Iterator[None]:
         return
     stop = threading.Event()
     root = Path(os.environ.get("SM_CHECKPOINT_DIR") or container.base / "checkpoints")
-    speed = CheckpointSpeed(root, attempt_number(os.environ["TRAINMASTER_RUN"]))
+    one_world = os.environ.get("TRAINMASTER_HOOK") == Hook.RESTART
+    speed = CheckpointSpeed(root, attempt_number(os.environ["TRAINMASTER_RUN"]), one_world)
     reports = CheckpointReports(os.environ)
     # The thread inherits the blocked signals, which the main thread waits for.
     threading.Thread(target=watch, args=(speed, notices, reports.report, stop), daemon=True).start()
