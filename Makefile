@@ -275,6 +275,10 @@ test-torch: .venv-torch/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous be
 test-torch-newest: .venv-torch-newest/.stamp $(DYNOXIDE) ## Run the same tests below the newest release of torch
 	.venv-torch-newest/bin/python -m pytest -n 2 --dist worksteal $(MARKED) tests/torch $(ARGS)
 
+.PHONY: lose-first-ranks
+lose-first-ranks: .venv-torch/.stamp $(DYNOXIDE) ## Lose the first rank of torch's agents a thousand times while ranks are assigned; ARGS="--losses 100 --at-once 2"
+	.venv-torch/bin/python tests/torch/losses.py $(ARGS)
+
 .PHONY: test-jax
 test-jax: .venv-jax/.stamp $(DYNOXIDE) ## Run the tests of the rendezvous below JAX
 	.venv-jax/bin/python -m pytest $(MARKED) tests/jax $(ARGS)
