@@ -57,6 +57,12 @@ EXPECTED = {
         "(computed); dollars are those of both queues' units on demand. Stock, a start costs half of one here, "
         "where writes are nearly the whole price. Only with a table of some 120 rows does it cost more."
     ),
+    "cpu": (
+        "Processor time of the scheduler's own process, not of the engine, which both use; a pass is part of its starts. "
+        "ModelRunner is its own code, run from a checkout: the median of ten cycles, each of which starts one image "
+        "and reads all requests in its table; its units are computed. Stock, it sees at most "
+        f"{scanning.LOOK_AHEAD}."
+    ),
     "turn": (
         "The manager receives the end of each image in batches of ten from SQS, runs a pass, ends the job and "
         "deletes its regions; one pass follows each batch and starts as many others. The workers' own calls are not "
@@ -94,7 +100,34 @@ def sheets(found: Figures) -> list[ReportTable]:
             list(_turns(sizes)),
             EXPECTED["turn"],
         ),
+        *_cpu_sheets(found),
     ]
+
+
+def _cpu_sheets(found: Figures) -> list[ReportTable]:
+    """Return the table of single starts and of processor time; none for figures saved before these were measured."""
+    if "lone" not in found:
+        return []
+    columns = ("scheduler", "requests that it sees", "a start", "CPU ms a start", "starts a CPU second")
+    return [ReportTable("Image jobs: a start, and its processor time", columns, list(_cpu(found)), EXPECTED["cpu"])]
+
+
+def _cpu(found: Figures) -> Iterator[Sequence[str]]:
+    waiting = f"{found['sizes'][0]['outstanding']:,} over 1 endpoint"
+    yield _ours("this queue, alone in its pass", waiting, found["lone"])
+    for one in found["sizes"]:
+        where = f"{one['outstanding']:,} over {one['endpoints']} endpoint{'s' * (one['endpoints'] > 1)}"
+        yield _ours("this queue, with 99 others", where, one["starts"])
+    for one in found.get("modelrunner", ()):
+        cost, rate = scanning.start(one["rows"]), 1000 / one["cpu_ms"]
+        where = f"{one['rows']:,} over 10 endpoints"
+        yield "ModelRunner", where, f"{cost.reads:g} R, {cost.writes:g} W", f"{one['cpu_ms']:.1f}", f"{rate:.0f}"
+
+
+def _ours(scheduler: str, where: str, starts: Figures) -> Sequence[str]:
+    rate = starts["per_processor_s"]
+    units = f"{starts['read_units']:g} R, {starts['write_units']:g} W"
+    return scheduler, where, units, f"{1000 / rate:.1f}", f"{rate:.0f}"
 
 
 def goals(sizes: Sequence[Figures]) -> Iterator[Sequence[str]]:
