@@ -58,7 +58,7 @@ EXPECTED = {
         "where writes are nearly the whole price. Only with a table of some 120 rows does it cost more."
     ),
     "cpu": (
-        "Processor time of the scheduler's own process, not of the engine, which both use; a pass is part of its starts. "
+        "Processor time of the scheduler's own process, not of the engine, which both use; a pass is part of a start. "
         "ModelRunner is its own code, run from a checkout: the median of ten cycles, each of which starts one image "
         "and reads all requests in its table; its units are computed. Stock, it sees at most "
         f"{scanning.LOOK_AHEAD}."
