@@ -35,6 +35,7 @@ from trainmaster.images.pixels.features.results import ResultNames, Results
 from trainmaster.images.pixels.http.url_policy import ImageLocation
 from trainmaster.images.pixels.reading.access import OPTIONS, Source
 from trainmaster.images.pixels.reading.encoding import encode
+from trainmaster.images.pixels.reading.sensors import NO_SENSORS
 from trainmaster.images.pixels.reading.windows import Image
 from trainmaster.images.pixels.work.models import features_of
 from trainmaster.images.pixels.work.region_outcome import Outcome
@@ -83,6 +84,8 @@ class Workshop:
         path: of the image.
         count: features of a tile.
     """
+
+    sensors = NO_SENSORS
 
     def __init__(self, path: Path, count: int) -> None:
         self._path = path
