@@ -140,6 +140,8 @@ class PlanState:
 
     def release(self, job: Job) -> None:
         """Remove what is kept for a job: the plan decides about it now."""
+        if job.reservation is None and job.name not in self.ledger.claims:
+            return
         if (end := self._hold_ends.pop(job.name, None)) is not None:
             self.reservations.remove_running(self.ledger.claims[job.name].units, end)
         self.ledger.release_claim(job.name)
@@ -279,8 +281,11 @@ class JobView(NamedTuple):
     def missing(self, units: Units) -> Units:
         """Return what must be freed for the job: what pools lack, or what its share holds beyond a limit."""
         excess = self.state.shares.excess(self.job, units) or {}
-        missing = {pool: max(n - self.available_soon(pool), excess.get(pool, 0)) for pool, n in units.items()}
-        return {pool: count for pool, count in missing.items() if count > 0}
+        return {
+            pool: lacking
+            for pool, count in units.items()
+            if (lacking := max(count - self.available_soon(pool), excess.get(pool, 0))) > 0
+        }
 
     # -- rules -------------------------------------------------------------------------------------------------------
 

@@ -187,7 +187,7 @@ class _Decisions:
             self._act(after, partial(resume, retry=False), of_stop=decision.size < lifecycle.current(decision.job).size)
 
     def _start_all(self, starts: Iterable[Start]) -> None:
-        """Start jobs in the plan's order; throttling ends the round, a full pool only skips its own starts."""
+        """Start jobs, in each pool in the plan's order; throttling ends the round, a full pool skips its own starts."""
         for batch in _batches(starts):
             if self.report.throttled:
                 return
@@ -349,30 +349,36 @@ def _shrinks_and_growths(resizes: Iterable[Resize]) -> tuple[list[Resize], list[
 
 
 def _batches(starts: Iterable[Start]) -> Iterator[Sequence[Start]]:
-    """Yield the starts in order, in the batches that are committed together."""
-    batch: list[Start] = []
+    """Yield the starts in the batches that are committed together; those in the same pool keep their order."""
+    left = list(starts)
     tried: Counter[str] = Counter()
-    for start in starts:
-        if batch and not _joins(start, batch, tried):
-            yield batch
-            tried.update(pool for each in batch for pool in each.units)
-            batch = []
-        batch.append(start)
-    if batch:
+    while left:
+        batch, later, passed = list[Start](), list[Start](), set[str]()
+        for start in left:
+            if passed.isdisjoint(start.units) and _joins(start, batch, tried):
+                batch.append(start)
+            else:
+                later.append(start)
+                passed.update(start.units)
         yield batch
+        tried.update(pool for each in batch for pool in each.units)
+        left = later
 
 
 def _joins(start: Start, batch: Sequence[Start], tried: Mapping[str, int]) -> bool:
     """Return whether a start is committed with those of a batch.
 
-    Training jobs are, if as many were tried in their pools before: if SageMaker has no capacity, later starts there are
-    not tried. Services do not refuse jobs, since the queue knows how many requests each takes.
+    Of each pool, as many training jobs are as were tried there before, or one if none was: if SageMaker has no capacity
+    in a pool, later starts there are not tried. Services do not refuse jobs, since the queue knows how many requests
+    each takes.
     """
+    if not batch:
+        return True
     if len(batch) == MAX_BATCH or _starts_alone(start) or _starts_alone(batch[0]):
         return False
     if start.job.work is not None:
         return True
-    return all(sum(pool in other.units for other in batch) < tried.get(pool, 0) for pool in start.units)
+    return all(sum(pool in other.units for other in batch) < max(tried.get(pool, 0), 1) for pool in start.units)
 
 
 def _starts_alone(start: Start) -> bool:

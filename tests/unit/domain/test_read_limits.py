@@ -6,7 +6,8 @@ import pytest
 
 from builders import P5, a_job, a_pool, a_preempting_job, a_running_job, pools_of
 from trainmaster.domain.capacity.catalogue import Catalogue
-from trainmaster.domain.capacity.read_limits import FIRST, SPARE, ReadLimits
+from trainmaster.domain.capacity.read_limits import FIRST, SPARE, ReadLimits, first_guess
+from trainmaster.domain.policy.settings import Order
 
 CAP = 80
 
@@ -45,3 +46,11 @@ def test_units_of_equal_and_higher_jobs_are_not_counted(active):
 
 def test_external_units_are_not_available():
     assert wanted(external=CAP - 40) == 40 + SPARE
+
+
+def test_the_guess_before_a_lane_is_read_is_what_its_first_job_will_ask_for_at_least():
+    stopping = [a_preempting_job("stopping", units={P5: 1})]
+    for active in ([], running(30), running(30) + stopping, running(CAP)):
+        guess = first_guess(pools_of(a_pool(P5, CAP)), active, {P5: 4}, Order.BACKFILL)
+        assert guess(a_job("head").lane) == wanted(*active, external=4)
+        assert guess("team/several ml.g5.2xlarge") == FIRST

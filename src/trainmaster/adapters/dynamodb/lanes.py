@@ -6,12 +6,15 @@ capacity, not to the number of waiting jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 
 from trainmaster.adapters.dynamodb.reading import ReadJobs, readable_jobs
 from trainmaster.adapters.dynamodb.rows import WAIT, Row, lane_end, lane_of, waiting_key
 from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.domain.capacity.read_limits import MAX_JOBS_READ
 from trainmaster.domain.jobs.job import Job
 
 _MAX_PAGE_SIZE = 250
@@ -38,14 +41,57 @@ class Lane:
         return waiting_key(self.key, self.jobs[-1].order)
 
 
-def read_heads(
-    table: Table, first: Callable[[str], int], *, consistent: bool = True, jobs_of: ReadJobs = readable_jobs
-) -> list[Lane]:
-    """Return the first jobs of every lane; `first` gives their number for a lane's name.
+@dataclass(frozen=True, slots=True)
+class KnownLanes:
+    """The lanes of the last read: the next one reads most lanes with one query each, because it knows their names.
 
-    Rows that cannot be read are left out.
+    Attributes:
+        keys: first parts of their rows' sort keys, in order.
+        sizes: their numbers of jobs; only of lanes that were read to their ends.
     """
-    lanes = _read_first(table, first, jobs_of, consistent=consistent)
+
+    keys: Sequence[str] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, lanes: Sequence[Lane]) -> KnownLanes:
+        """Return the names and sizes of these lanes."""
+        return cls([lane.key for lane in lanes], {lane.key: len(lane.jobs) for lane in lanes if not lane.cut})
+
+    def page_size(self, after: str, first: Callable[[str], int], before: str = "") -> int:
+        """Return how many rows to read after a sort key.
+
+        Args:
+            after: the sort key.
+            first: returns the number of jobs to read of a lane.
+            before: the lane before, which an unknown one probably resembles.
+        """
+        place, usual = bisect_left(self.keys, after), first("")
+        if place == len(self.keys):
+            return min(first(before), usual) + 1
+        # A larger page than the lane would contain rows of the next one.
+        lane = self.keys[place]
+        return min(first(lane), max(self.sizes.get(lane, MAX_JOBS_READ), usual)) + 1
+
+
+def read_heads(
+    table: Table,
+    first: Callable[[str], int],
+    known: KnownLanes = KnownLanes(),
+    *,
+    consistent: bool = True,
+    jobs_of: ReadJobs = readable_jobs,
+) -> list[Lane]:
+    """Return the first jobs of every lane. Rows that cannot be read are left out.
+
+    Args:
+        table: the table.
+        first: returns the number of jobs for a lane's name.
+        known: the lanes of an earlier read.
+        consistent: True for a strongly consistent read.
+        jobs_of: returns the jobs of rows.
+    """
+    lanes = _read_first(table, first, known, jobs_of, consistent=consistent)
     return [Lane(key, jobs[: first(key) or 1], len(jobs) > first(key)) for key, jobs in lanes if jobs]
 
 
@@ -94,23 +140,24 @@ def growing_pages(
 
 
 def _read_first(
-    table: Table, first: Callable[[str], int], jobs_of: ReadJobs, *, consistent: bool
+    table: Table, first: Callable[[str], int], known: KnownLanes, jobs_of: ReadJobs, *, consistent: bool
 ) -> list[tuple[str, list[Job]]]:
     """Read at least one job more than `first` of every longer lane, and skip the rest of each.
 
-    The next lane's name is unknown until it is read, so the page size follows the lane before.
+    The next lane's name is unknown until it is read, so the page size is that for the next known one.
     """
     lanes: dict[str, list[Job]] = {}
-    after, room, more = "", first("") + 1, True
+    after, more = "", True
+    room = known.page_size(after, first)
     while more:
         rows, more = table.query(WAIT, after=after, limit=room, consistent=consistent)
-        for row in rows:
-            lanes.setdefault(lane_of(row), []).extend(jobs_of([row]))
+        for lane, together in groupby(rows, key=lane_of):
+            lanes.setdefault(lane, []).extend(jobs_of(together))
         if rows:
             lane = lane_of(rows[-1])
             room = first(lane) + 1 - len(lanes[lane])
             after = rows[-1]["sk"]["S"] if room > 0 else lane_end(lane)
-            room = room if room > 0 else first(lane) + 1
+            room = room if room > 0 else known.page_size(after, first, lane)
     return list(lanes.items())
 
 

@@ -31,7 +31,7 @@ from trainmaster.adapters.dynamodb.events.callbacks import (
 )
 from trainmaster.adapters.dynamodb.events.outbox import outbox_actions, read_outbox, settle_outbox
 from trainmaster.adapters.dynamodb.finding import find
-from trainmaster.adapters.dynamodb.lanes import read_heads, resize_heads
+from trainmaster.adapters.dynamodb.lanes import KnownLanes, read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs, parents_among
 from trainmaster.adapters.dynamodb.reading import KnownJobs, read, read_or, readable, readable_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of, threshold_actions
@@ -119,6 +119,7 @@ class DynamoStore:
         self._deployed = Deployed(dict(default_pools), parameter, policy or Policy())
         self._paused: bool | None = None
         self._known = KnownJobs()
+        self._known_lanes = KnownLanes()
 
     def submit(
         self, job: Job, request: Request, *, audit: AuditEntry | None = None, callback: Callback | None = None
@@ -402,8 +403,9 @@ class DynamoStore:
         jobs_of = self._known.reader(report)
         active = list(jobs_of(_beginning(rows, ACTIVE_ROWS)))
         services = self._discover()
-        guess = first_guess(services.of(active), active, settings.policy.order) if deciding else first_of
-        lanes = read_heads(self._table, guess, consistent=deciding, jobs_of=jobs_of)
+        pools = {**settings.pools, **services.of(active)}
+        guess = first_guess(pools, active, external, settings.policy.order) if deciding else first_of
+        lanes = read_heads(self._table, guess, self._known_lanes, consistent=deciding, jobs_of=jobs_of)
         first = {lane.key: lane.jobs[0] for lane in lanes}
         # All jobs of a lane need the same pools, which its key names.
         asking = [job for job in first.values() if job.work is not None]
@@ -418,6 +420,7 @@ class DynamoStore:
             consistent=deciding,
             jobs_of=jobs_of,
         )
+        self._known_lanes = KnownLanes.of(lanes)
         waiting = [job for lane in lanes for job in lane.jobs]
         return Snapshot(
             pass_number=pass_number,

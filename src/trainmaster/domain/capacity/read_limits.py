@@ -41,22 +41,27 @@ def first_of(lane: str, *, sparing: bool = False) -> int:
     return FIRST_OF_FULL if sparing else FIRST_OF_SERVICE
 
 
-def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) -> Callable[[str], int]:
+def first_guess(
+    pools: Mapping[str, Pool], active: Iterable[Job], external: Units, order: Order
+) -> Callable[[str], int]:
     """Return a function that guesses, from a lane's name, how many of its jobs a pass will need.
 
-    The guess avoids reading lanes twice; `ReadLimits` decides.
+    The guess avoids reading lanes twice; `ReadLimits` decides. For lanes of training jobs it is never more than that.
 
     Args:
         pools: the known pools.
         active: the jobs that hold units of them.
+        external: units that others hold.
         order: the queue's order.
     """
-    held: Counter[str] = Counter()
+    held: Counter[str] = Counter(external)
     standings: dict[str, set[tuple[str, int]]] = {}
     yielding: set[str] = set()
     for job in active:
-        if job.work is not None and not job.stopping:
-            held.update(job.units)
+        if job.stopping:
+            continue
+        held.update(job.units)
+        if job.work is not None:
             standings.setdefault(job.work.pool, set()).add((job.share, job.priority))
             if job.preemptible and order in EQUALS_YIELD:
                 yielding.add(job.work.pool)
@@ -66,6 +71,8 @@ def first_guess(pools: Mapping[str, Pool], active: Iterable[Job], order: Order) 
         pool = pools.get(parts.pools) if parts else None
         if parts is None or pool is None:
             return first_of(lane)
+        if not is_service_pool(pool.name):
+            return max(FIRST, min(MAX_JOBS_READ, pool.cap - held[pool.name] + SPARE))
         # More may be needed if active jobs could be preempted, which depends on the lane's first job.
         mixed = len(standings.get(pool.name, ())) > 1 or pool.name in yielding
         full = pool.cap - held[pool.name] < min(1 << parts.size, pool.cap)

@@ -243,7 +243,10 @@ def total(parts: Iterable[Units]) -> dict[str, int]:
 
 def covers(available: Units, asked: Units) -> bool:
     """Return whether `available` has at least the units of `asked` in every pool."""
-    return all(available.get(name, 0) >= count for name, count in asked.items())
+    for name, count in asked.items():  # noqa: SIM110 -- a hot path, where a generator triples the time
+        if available.get(name, 0) < count:
+            return False
+    return True
 
 
 def worst_case(alternatives: Iterable[Units]) -> dict[str, int]:

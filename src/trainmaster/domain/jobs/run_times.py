@@ -205,10 +205,12 @@ class History:
         return self._fresh[kinds, quantile]
 
     def _run_time(self, kinds: tuple[str, ...], elapsed: float, quantile: float) -> float | None:
+        if not self.kinds:
+            return None
         first = bucket_of(elapsed)
         parts, given, known = self._mixture(kinds, elapsed, first)
         if not parts:
-            return None if not self.kinds else elapsed / (1 - quantile)
+            return elapsed / (1 - quantile)
         if quantile != MEDIAN:
             quantile, beyond = _widened(quantile, known)
             if beyond:

@@ -78,6 +78,7 @@ class Entitlements:
     pools: Mapping[str, Pool]
     external: Units = field(default_factory=dict)
     _known: dict[str, Entitlement] = field(default_factory=dict)
+    _keepers: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._known = {name: Entitlement(share, share.nominal) for name, share in self.policy.shares.items()}
@@ -91,8 +92,10 @@ class Entitlements:
         return self._known[share]
 
     def keepers(self, pool: str) -> tuple[str, ...]:
-        """Return the shares that reserve units of a pool."""
-        return tuple(name for name, entitlement in self._known.items() if entitlement.kept(pool) > 0)
+        """Return the shares that reserve units of a pool; those without settings own none that they could reserve."""
+        if pool not in self._keepers:
+            self._keepers[pool] = tuple(name for name, known in self._known.items() if known.kept(pool) > 0)
+        return self._keepers[pool]
 
     def max_units(self, share: str, pool: str) -> int:
         """Return the units of a pool that one job of a share may hold if all lent units are idle."""

@@ -150,15 +150,20 @@ class Ledger:
             rank: its preemption rank.
             beside: units that later jobs may take nevertheless, by pool.
         """
-        possible = (units for units in job.demand.alternatives if self.fits_when_empty(units))
-        for pool in {name for units in possible for name in units}:
-            barriers, room = self._barriers.setdefault(pool, {}), beside.get(pool, 0)
-            found = barriers.setdefault(job.share, _Barrier(rank, job, room))
-            if rank < found.rank:
-                found.rank, found.job = rank, job
-            found.beside = min(found.beside, room)
-            if job.group is not None:
-                found.groups.add((job.share, job.group))
+        for units in job.demand.alternatives:
+            for pool in units if self.fits_when_empty(units) else ():
+                self._add_barrier_on(pool, job, rank, beside.get(pool, 0))
+
+    def _add_barrier_on(self, pool: str, job: Job, rank: PreemptionRank, room: int) -> None:
+        barriers = self._barriers.setdefault(pool, {})
+        found = barriers.get(job.share)
+        if found is None:
+            found = barriers[job.share] = _Barrier(rank, job, room)
+        elif rank < found.rank:
+            found.rank, found.job = rank, job
+        found.beside = min(found.beside, room)
+        if job.group is not None:
+            found.groups.add((job.share, job.group))
 
     def barrier(self, job: Job, rank: PreemptionRank, units: Units, *, owner: bool = False) -> tuple[str, Job] | None:
         """Return the pool and the blocked job that a job may not pass on these units; None if there is none.

@@ -6,8 +6,9 @@ They count against the caps until SageMaker reports that they are gone.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Kind, Pool, Units, total
 from trainmaster.domain.capacity.warm_pools import WarmPool, counting
@@ -20,8 +21,7 @@ MARGIN = timedelta(seconds=60)
 """A warm pool that ends sooner than this may be gone when the request reaches SageMaker."""
 
 
-@dataclass(frozen=True, slots=True)
-class WarmPoolsToEnd:
+class WarmPoolsToEnd(NamedTuple):
     """Warm pools to end for a job, and what it would still lack after that.
 
     Attributes:
@@ -29,8 +29,8 @@ class WarmPoolsToEnd:
         missing: units that would still have to be freed, by pool name.
     """
 
-    pools: tuple[WarmPool, ...] = ()
-    missing: Units = field(default_factory=dict)
+    pools: tuple[WarmPool, ...]
+    missing: Units
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
@@ -25,9 +26,8 @@ EligiblePart = tuple[CandidateBucket, PreemptionRank]
 """A bucket, and the rank up to which the preemptor may have its candidates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preemptor:
-    """A job for which others are to be preempted.
+class Preemptor(NamedTuple):
+    """A job for which others are to be preempted. A tuple, since a plan makes one for each blocked job.
 
     Attributes:
         share: its share.

@@ -6,7 +6,8 @@ No job is preempted if shrinking suffices, and none shrinks unless the blocked j
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.elastic.sizes import Hook
@@ -23,13 +24,12 @@ from trainmaster.planner.elastic.scale_down import (
     remaining,
 )
 from trainmaster.planner.placement.warm_pools import WarmPoolsToEnd
-from trainmaster.planner.preemption.preempt import Candidates, VictimChoice, protected_until
+from trainmaster.planner.preemption.preempt import NO_VICTIMS, Candidates, VictimChoice, protected_until
 from trainmaster.planner.state import JobView, PlanState
 
 
-@dataclass(frozen=True, slots=True)
-class ReclaimOption:
-    """One way to get units for a blocked job.
+class ReclaimOption(NamedTuple):
+    """One way to get units for a blocked job. A tuple, since a plan makes one for each blocked job.
 
     Attributes:
         units: what the job is to start on.
@@ -40,7 +40,7 @@ class ReclaimOption:
 
     units: Units
     warm: WarmPoolsToEnd
-    choice: VictimChoice = field(default_factory=VictimChoice)
+    choice: VictimChoice = NO_VICTIMS
     shrinks: tuple[ShrinkChoice, ...] = ()
 
     @property
@@ -69,7 +69,7 @@ class ReclaimOptions:
         """Return how a job could get these units; not `sufficient` if it could not."""
         state, job = self.state, view.job
         missing = view.missing(units)
-        warm = state.warm.pools_to_end(job, missing) if state.snapshot.warm else WarmPoolsToEnd(missing=missing)
+        warm = state.warm.pools_to_end(job, missing) if state.snapshot.warm else WarmPoolsToEnd((), missing)
         if not warm.missing:
             return ReclaimOption(units, warm)
         if state.elastic_jobs and state.snapshot.policy.resizes.enabled:
@@ -125,14 +125,14 @@ class ReclaimOptions:
         if not left:
             fewer = _drop_redundant(taken, missing)
             allowed = permits is None or _permitted(fewer, permits)
-            return replace(option, shrinks=tuple(fewer if allowed else taken))
+            return option._replace(shrinks=tuple(fewer if allowed else taken))
         if not taken:
-            return replace(option, choice=view.victims(option.units, missing))
+            return option._replace(choice=view.victims(option.units, missing))
         choice = self._victims_besides(view, option.units, left, taken)
         if not choice.victims:
-            return replace(option, choice=choice)
+            return option._replace(choice=choice)
         shrinks = self._shrinks_besides(view, option, taken, choice.victims)
-        return replace(option, choice=choice, shrinks=tuple(shrinks))
+        return option._replace(choice=choice, shrinks=tuple(shrinks))
 
     def _shrinks_besides(
         self, view: JobView, option: ReclaimOption, taken: Sequence[ShrinkChoice], victims: Sequence[Job]

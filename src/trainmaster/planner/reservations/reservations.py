@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import groupby
-from operator import itemgetter
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
@@ -179,12 +177,16 @@ class Reservations:
         candidates = since if free >= count else None
         # In place, since the next reservation of the pool finds nearly all of them sorted.
         changes.sort()
-        for when, steps in groupby(changes, key=itemgetter(0)):
-            if candidates is not None and when >= candidates + duration:
+        until = since + duration
+        for place, (when, change) in enumerate(changes, 1):
+            if candidates is not None and when >= until:
                 return candidates
-            free += sum(change for _, change in steps)
+            free += change
+            if place < len(changes) and changes[place][0] == when:
+                continue
             if free < count:
                 candidates = None
             elif candidates is None:
                 candidates = max(when, since)
+                until = candidates + duration
         return candidates

@@ -54,6 +54,8 @@ class Limits:
 
         Units that are kept for the job itself do not count.
         """
+        if job.group is None and not self.snapshot.policy.shares:
+            return None
         own = self._taken.get(job.name)
         return self._budget_spent(job.share) or self._group_full(job, own) or self._user_full(job, units, own or {})
 

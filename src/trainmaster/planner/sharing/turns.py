@@ -54,6 +54,8 @@ class _ShareJobs:
         head: the first job that has not had its turn.
         owner: where to look for the first job, from `head` on, that keeps the share within its nominal units.
         stamp: the number of the valid heap entry.
+        dominant: the dominant share with the first job, the same for the rest of its run while holdings do not change.
+        dominant_at: the version of the holdings for which it holds, and the end of the run.
     """
 
     share: str
@@ -63,6 +65,8 @@ class _ShareJobs:
     head: int = 0
     owner: int = 0
     stamp: int = 0
+    dominant: float = 0.0
+    dominant_at: tuple[int, int] = (-1, -1)
 
 
 @dataclass(slots=True)
@@ -120,8 +124,15 @@ class ShareQueue:
             return (claim, -job.priority, self._patient(job), *self._usage_key(share_jobs, self.usage))
         if claim != BORROWER:
             return (claim, place)
-        dominant = self.shares.dominant_share(job)
-        return (claim, self._patient(job), *_weighted(dominant, share_jobs.weight), place)
+        return (claim, self._patient(job), *_weighted(self._dominant(share_jobs), share_jobs.weight), place)
+
+    def _dominant(self, share_jobs: _ShareJobs) -> float:
+        """Return the dominant share with the first job."""
+        at = (self.shares.version, share_jobs.run_ends[share_jobs.head])
+        if share_jobs.dominant_at != at:
+            _, job = share_jobs.jobs[share_jobs.head]
+            share_jobs.dominant, share_jobs.dominant_at = self.shares.dominant_share(job), at
+        return share_jobs.dominant
 
     def _claim(self, share_jobs: _ShareJobs, lead: int) -> int:
         """Return the claim of a share on its nominal units, of which the smallest goes first."""

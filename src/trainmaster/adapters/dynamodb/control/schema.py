@@ -37,6 +37,8 @@ class Schema:
 
         Raises `UnsupportedSchema`.
         """
+        if row.get(ATTRIBUTE) == {"N": str(self.version)}:
+            return row
         try:
             return self._upgraded(row)
         except UnsupportedSchema:
