@@ -50,10 +50,11 @@ EXPECTED = {
     ),
     "starts": (
         "Ten starts need one transaction for the jobs' state changes with their fence, and a write for each of their "
-        "runs with up to 20 regions: 5.2 write units for each start. The read units of a start are its share of the one pass that starts 100. The rate by the manager's own CPU time excludes waiting for the "
-        "engine and for other processes on the machine. ModelRunner's start is one write and a scan of its own "
-        "(computed); dollars are those of both queues' units on demand. Stock, a start costs half of one here, "
-        "where writes are nearly the whole price. Only with a table of some 120 rows does it cost more."
+        "runs with up to 20 regions: 5.2 write units for each start. The read units of a start are its share of the "
+        "one pass that starts 100. The rate by the manager's own CPU time excludes waiting for the engine and for "
+        "other processes on the machine. ModelRunner's start is one write and a scan of its own (computed); dollars "
+        "are those of both queues' units on demand. Stock, a start costs half of one here, where writes are nearly "
+        "the whole price. Only with a table of some 120 rows does it cost more."
     ),
     "cpu": (
         "Processor time of the scheduler's own process, not of the engine, which both use; a pass is part of a start. "
