@@ -214,5 +214,5 @@ def works(process):
         return False
     try:
         return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] not in "TZX"
-    except FileNotFoundError:  # the fork server knows of its end first
+    except (FileNotFoundError, ProcessLookupError):  # the fork server knows of its end first
         return False
