@@ -141,10 +141,7 @@ def _images(folders: list[Path]) -> Iterator[Path]:
 
 def main(arguments: list[str]) -> int:
     """Check all images of some folders; return 1 if one is placed wrong."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.images.placement", description=__doc__)
-    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
-    parser.add_argument("--tolerance", type=float, default=0.2, help="in pixels of the image")
-    options = parser.parse_args(arguments)
+    options = _options(arguments)
     found = [check(path, options.tolerance) for path in _images(options.folders)]
     for one in (one for one in found if one.said == "WRONG" or (one.pixels is not None and one.pixels > 0.05)):
         sys.stdout.write(f"{one.said} {one.pixels:.3f} pixels {one.path} {one.note}\n")
@@ -154,6 +151,13 @@ def main(arguments: list[str]) -> int:
     for one in (one for one in found if one.said == "left out"):
         sys.stdout.write(f"  left out: {one.path.name}: {one.note}\n")
     return int(any(one.said == "WRONG" for one in found))
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.images.placement", description=__doc__)
+    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
+    parser.add_argument("--tolerance", type=float, default=0.2, help="in pixels of the image")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

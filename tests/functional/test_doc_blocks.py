@@ -238,6 +238,7 @@ def check_aws(text: str) -> None:
             "output",
             "profile",
             "cli-input-json",
+            "zip-file",
         }
         assert {name.removeprefix("no-") for name in re.findall(r"(?<!\w)--([a-z-]+)", rest)} <= known
     assert set(re.findall("OutputKey=='(\\w+)'", text)) <= section_of_templates("Outputs")
