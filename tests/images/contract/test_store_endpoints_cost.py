@@ -50,6 +50,7 @@ def test_w15_a_pass_costs_the_same_however_many_images_wait(meter):
     costs = []
     for number in range(150):
         store.submit(an_image_job(f"image{number:03}", 8), {})
-        if number in (49, 149):
+        if number in (0, 49, 149):
             costs.append(cost_of_a_pass(meter, store))
-    assert costs[0] == costs[1]
+    # The first of these passes tells the store of the lane.
+    assert costs[1] == costs[2]
