@@ -27,7 +27,7 @@ from trainmaster.adapters.eventbridge import EventBus
 from trainmaster.adapters.sagemaker.launcher import SageMakerLauncher
 from trainmaster.adapters.sagemaker.pipelines import PipelineSteps
 from trainmaster.adapters.sagemaker.request_model import problems
-from trainmaster.adapters.sns import NotificationTopic
+from trainmaster.adapters.sns import Topic, notification_message
 from trainmaster.adapters.stepfunctions import StepFunctions
 from trainmaster.bootstrap import Application, Settings, parse_pools
 from trainmaster.domain.errors import Throttled, Unavailable
@@ -452,7 +452,10 @@ class World:
         return application
 
     def outbox_of(self, application: Application) -> Outbox:
-        recipients = {BUS: EventBus(lambda: self.bus), TOPIC: NotificationTopic(lambda: self.topic, TOPIC_ARN)}
+        recipients = {
+            BUS: EventBus(lambda: self.bus),
+            TOPIC: Topic(lambda: self.topic, TOPIC_ARN, notification_message),
+        }
         return Outbox(application.store, {**recipients, **application.ends}, QUEUE)
 
     def check_events(self, *names: str) -> None:

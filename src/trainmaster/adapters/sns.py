@@ -1,10 +1,10 @@
-"""Notifications on an SNS topic, as `ports.Deliverer`: text for e-mail, JSON for chat programs and others."""
+"""SNS topics as `ports.Deliverer`: notifications as text for e-mail, and as JSON for chat programs and others."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trainmaster.adapters.aws_errors import translate_errors
@@ -15,44 +15,55 @@ from trainmaster.ports.events import Detail
 log = logging.getLogger(__name__)
 
 
-class NotificationTopic:
-    """Publishes notifications (`sns:Publish`); see `ports.Deliverer`.
+class Topic:
+    """Publishes a message for each detail (`sns:Publish`); see `ports.Deliverer`.
 
     Args:
         new_client: makes a boto3 SNS client; called for each delivery.
         topic: ARN of the topic; "" drops what an earlier deployment with a topic has left.
+        message: returns the call's further arguments for a detail; may raise `ServiceError`.
     """
 
-    def __init__(self, new_client: Callable[[], Any], topic: str) -> None:
-        self._new_client, self._topic = new_client, topic
+    def __init__(
+        self, new_client: Callable[[], Any], topic: str, message: Callable[[Detail], Mapping[str, Any]]
+    ) -> None:
+        self._new_client, self._topic, self._message = new_client, topic, message
 
     def deliver(self, details: Sequence[Detail]) -> list[bool]:
-        """Publish the notifications one by one; see `ports.Deliverer.deliver`. Throttling ends the round."""
+        """Publish the messages one by one; see `ports.Deliverer.deliver`. Throttling ends the round."""
         if not self._topic:
             return [True] * len(details)
         client, accepted = self._new_client(), list[bool]()
         for detail in details:
             try:
-                with translate_errors():
-                    client.publish(TopicArn=self._topic, **_message(detail))
+                self._publish(client, detail)
             except Throttled:
                 break
             except ServiceError as error:
-                log.warning("a notification is not published", extra={"cause": str(error)})
+                extra = {"topic": self._topic, "job": detail.get("jobName"), "cause": str(error)}
+                log.warning("a message is not published; the next tick tries again", extra=extra)
                 accepted.append(False)
             else:
                 accepted.append(True)
         return accepted + [False] * (len(details) - len(accepted))
 
+    def _publish(self, client: Any, detail: Detail) -> None:
+        message = self._message(detail)
+        with translate_errors():
+            client.publish(TopicArn=self._topic, **message)
 
-def _message(detail: Detail) -> dict[str, Any]:
-    """Return the arguments of the call: each protocol gets its own text, and subscriptions filter by the attributes."""
+
+def text_attributes(values: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
+    """Return a message's attributes, by which subscriptions filter."""
+    return {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
+
+
+def notification_message(detail: Detail) -> dict[str, Any]:
+    """Return the message of a notification: each protocol gets its own text."""
     texts = {"default": chat_message(detail), "email": email_text(detail), "sms": subject(detail)}
     return {
         "Subject": subject(detail).encode("ascii", "replace").decode(),
         "Message": json.dumps(texts),
         "MessageStructure": "json",
-        "MessageAttributes": {
-            name: {"DataType": "String", "StringValue": value} for name, value in attributes(detail).items()
-        },
+        "MessageAttributes": text_attributes(attributes(detail)),
     }

@@ -155,11 +155,11 @@ class Application:
     def outbox(self) -> Outbox:
         """Events and notifications that are to be delivered, and their recipients; clients are made on first use."""
         from trainmaster.adapters.eventbridge import EventBus
-        from trainmaster.adapters.sns import NotificationTopic
+        from trainmaster.adapters.sns import Topic, notification_message
 
         settings = self.settings
         bus = EventBus(lambda: self.clients.of("events"), settings.event_bus, settings.training_jobs)
-        topic = NotificationTopic(lambda: self.clients.of("sns"), settings.notification_topic)
+        topic = Topic(lambda: self.clients.of("sns"), settings.notification_topic, notification_message)
         of_kinds = {name: each.deliverer for kind in self.kinds.values() for name, each in kind.recipients.items()}
         return Outbox(self.store, {BUS: bus, TOPIC: topic, **self.ends, **of_kinds}, self.queue)
 

@@ -11,9 +11,9 @@ from trainmaster.images.service.metrics import Meter
 from trainmaster.images.settings import ImageSettings
 
 if TYPE_CHECKING:
+    from trainmaster.adapters.sns import Topic
     from trainmaster.bootstrap import Application
     from trainmaster.images.adapters.endpoint_rows import DynamoEndpoints
-    from trainmaster.images.adapters.sns_status import StatusTopic
     from trainmaster.images.pixels.wiring import Imaging
     from trainmaster.images.pixels.work.task import Queue as WorkerQueue
     from trainmaster.images.ports import Endpoints, ImageIntake, Refusals, RegionQueue, Runs, Submissions
@@ -181,11 +181,11 @@ class ImageParts:
         return SageMakerEndpoints(self.application.clients.under("sagemaker"))
 
     @cached_property
-    def status_topic(self) -> StatusTopic:
+    def status_topic(self) -> Topic:
         """The SNS topic of status messages."""
-        from trainmaster.images.adapters.sns_status import StatusTopic
+        from trainmaster.images.adapters.sns_status import status_topic
 
-        return StatusTopic(lambda: self.application.clients.of("sns"), self.settings.status_topic, lambda: self.store)
+        return status_topic(lambda: self.application.clients.of("sns"), self.settings.status_topic, lambda: self.store)
 
     @cached_property
     def meter(self) -> Meter:

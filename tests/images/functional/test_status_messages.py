@@ -13,7 +13,7 @@ from builders import ADA
 from image_runs_world import ImageRunsWorld
 from trainmaster.domain.events.publication import Publication
 from trainmaster.domain.events.types import EventType
-from trainmaster.images.adapters.sns_status import StatusTopic
+from trainmaster.images.adapters.sns_status import status_topic
 from trainmaster.images.service.status import STATUS, STATUSES
 from trainmaster.service.change import cancel
 
@@ -52,7 +52,7 @@ class StatusWorld(ImageRunsWorld):
 
     def outbox_of(self, application):
         usual = super().outbox_of(application)
-        topic = StatusTopic(lambda: self.sns, ARN, lambda: application.store)
+        topic = status_topic(lambda: self.sns, ARN, lambda: application.store)
         return replace(usual, deliverers={**usual.deliverers, STATUS: topic})
 
     def told(self, name):

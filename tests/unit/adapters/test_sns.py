@@ -8,7 +8,7 @@ import pytest
 from botocore.stub import Stubber
 
 from aws_clients import aws_client
-from trainmaster.adapters.sns import NotificationTopic
+from trainmaster.adapters.sns import Topic, notification_message
 from trainmaster.domain.errors import NotPermitted, Throttled
 
 TOPIC = "arn:aws:sns:us-east-1:111122223333:training-jobs"
@@ -49,7 +49,7 @@ def texts(message):
 
 def test_people_get_a_text_and_chat_programs_their_format():
     sns = Sns()
-    assert NotificationTopic(lambda: sns, TOPIC).deliver([DETAIL]) == [True]
+    assert Topic(lambda: sns, TOPIC, notification_message).deliver([DETAIL]) == [True]
     (message,) = sns.sent
     assert message["Subject"] == "job1 was preempted (queue sagemaker-queue)"
     assert "Work lost:    1 h 13 min" in texts(message)["email"]
@@ -71,9 +71,9 @@ def test_botocore_accepts_the_message():
     client = aws_client("sns")
     with Stubber(client) as script:
         sns = Sns()
-        NotificationTopic(lambda: sns, TOPIC).deliver([DETAIL])
+        Topic(lambda: sns, TOPIC, notification_message).deliver([DETAIL])
         script.add_response("publish", {"MessageId": "1"}, sns.sent[0])
-        assert NotificationTopic(lambda: client, TOPIC).deliver([DETAIL]) == [True]
+        assert Topic(lambda: client, TOPIC, notification_message).deliver([DETAIL]) == [True]
 
 
 @pytest.mark.parametrize(
@@ -84,16 +84,16 @@ def test_botocore_accepts_the_message():
     ],
 )
 def test_what_is_not_accepted_is_told(errors, accepted):
-    assert NotificationTopic(lambda: Sns(*errors), TOPIC).deliver([DETAIL] * 3) == accepted
+    assert Topic(lambda: Sns(*errors), TOPIC, notification_message).deliver([DETAIL] * 3) == accepted
 
 
 def test_a_deployment_without_a_topic_drops_what_is_left_of_an_earlier_one():
-    assert NotificationTopic(lambda: Sns(NotPermitted("no")), "").deliver([DETAIL]) == [True]
+    assert Topic(lambda: Sns(NotPermitted("no")), "", notification_message).deliver([DETAIL]) == [True]
 
 
 def test_a_subject_is_ascii_and_short():
     sns = Sns()
-    NotificationTopic(lambda: sns, TOPIC).deliver([{**DETAIL, "jobName": "j" * 200, "queue": "größe"}])
+    Topic(lambda: sns, TOPIC, notification_message).deliver([{**DETAIL, "jobName": "j" * 200, "queue": "größe"}])
     subject = sns.sent[0]["Subject"]
     assert subject.isascii()
     assert len(subject) <= 100
