@@ -13,6 +13,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ PREPARED = {
 """Commands that the reader of a page has run before each block."""
 MANIFEST = "website/static/samples/pytorch_job_gpu.yaml"
 """A public manifest, for pages that submit one."""
+OPENAPI = ROOT / "docs" / "reference" / "openapi.json"
 
 
 def of(language: str, mark: str = "") -> list[Any]:
@@ -244,6 +246,7 @@ def check_aws(text: str) -> None:
     assert set(re.findall("OutputKey=='(\\w+)'", text)) <= section_of_templates("Outputs")
 
 
+@lru_cache(maxsize=2)
 def section_of_templates(name: str) -> set[str]:
     """Return the names in a section of all templates."""
     paths = [ROOT / "template.yaml", *ROOT.glob("*/template.yaml")]
@@ -286,7 +289,7 @@ def document(  # noqa: C901 -- a case for each kind of document
     world: ApiWorld, value: dict[str, Any]
 ) -> None:
     """Give a document to what takes it, which its members tell."""
-    schemas = world.get("/openapi.json").body["components"]["schemas"]
+    schemas = json.loads(OPENAPI.read_text())["components"]["schemas"]
     if "TrainingJobName" in value:
         resources = {"Key": "trainmaster:resources", "Value": "accelerators=8"}
         assert world.post("/plan", value | {"Tags": [resources]}).status == 200
