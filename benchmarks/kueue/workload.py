@@ -50,13 +50,13 @@ class Arrival:
 
 
 def arrivals(jobs: int) -> list[Arrival]:
-    """Return the first jobs of every class and share, this many in total, in order of submission."""
+    """Return the first jobs of every class and share, about this many in total, at least one of each, as submitted."""
     part = jobs / JOBS
     found = [
         Arrival(round(number * job_class.every, 3), f"{share}-{job_class.name}-{number:03d}", share, pool, job_class)
         for pool, share in _shares()
         for job_class in CLASSES
-        for number in range(round(job_class.count * part))
+        for number in range(max(round(job_class.count * part), 1))
     ]
     return sorted(found, key=lambda arrival: (arrival.at, arrival.name))
 

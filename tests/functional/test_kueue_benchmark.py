@@ -32,6 +32,10 @@ def test_it_submits_what_kueues_baseline_does():
     }
 
 
+def test_fewer_jobs_are_still_of_every_class_and_share():
+    assert set(Counter((arrival.share, arrival.job_class.name) for arrival in arrivals(30)).values()) == {1}
+
+
 def play(*, timed):
     coming = arrivals(FEW)
     run = Run(coming, MemoryStore(default_pools=pools(), policy=policy()), timed=timed, on_progress=lambda _: None)
