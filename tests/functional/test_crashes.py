@@ -28,6 +28,9 @@ CHUNKS = 8
 CAPS = {P5: 2, G5: 4}
 SOME = {0, 5}
 """Chunks that the usual run has of a proof whose other ones are slow: of even and of odd calls."""
+some_chunks = pytest.mark.parametrize(
+    "chunk", [pytest.param(chunk, marks=[] if chunk in SOME else [pytest.mark.slow]) for chunk in range(CHUNKS)]
+)
 
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -123,7 +126,7 @@ def calls_of(scenario: Scenario) -> list[str]:
         return world.faults.calls
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@some_chunks
 @pytest.mark.parametrize("reads", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["change", "read"])
 @pytest.mark.parametrize("scenario", [ARTICLE, pytest.param(CROWD, marks=pytest.mark.slow)], ids=lambda s: s.name)
 def test_a_manager_killed_after_any_aws_call_loses_nothing(scenario, reads, chunk):
@@ -172,9 +175,7 @@ def test_a_preemption_that_was_decided_is_carried_out_whatever_call_the_manager_
 ACTS = {"TransactWriteItems", "PutItem", "CreateTrainingJob", "StopTrainingJob"}
 
 
-@pytest.mark.parametrize(
-    "chunk", [pytest.param(chunk, marks=[] if chunk in SOME else [pytest.mark.slow]) for chunk in range(CHUNKS)]
-)
+@some_chunks
 def test_a_manager_overtaken_by_another_before_or_after_any_act_does_no_harm(chunk):
     calls = calls_of(ARTICLE)
     around = [n for n in range(1, len(calls)) if ACTS & set(calls[n - 1 : n + 1])]

@@ -25,7 +25,7 @@ from trainmaster.domain.policy.settings import Expansion, Share
 from trainmaster.domain.reasons.capacity import Infeasible
 from trainmaster.service.explain.explain import explain
 from trainmaster.service.run_pass import run_pass
-from world import BRISK, Faults, World, a_request
+from world import BRISK, Faults, World, a_request, in_chunks
 
 G5 = "ml.g5.2xlarge"
 G6 = "ml.g6.2xlarge"
@@ -248,7 +248,7 @@ def test_a_concurrent_change_of_pools_wins_and_no_job_starts_in_an_uncreated_poo
     assert (False, "pending") in seen, "no change came before the pool was made"
 
 
-@pytest.mark.parametrize("chunk", range(4))
+@in_chunks(4)
 def test_a_manager_killed_after_any_call_loses_nothing_and_makes_one_pool(quiet, chunk):
     for number in itertools.count(chunk + 1, 4):
         with on_dynamodb(faults=Faults(kill_after=number)) as world:
@@ -260,7 +260,7 @@ def test_a_manager_killed_after_any_call_loses_nothing_and_makes_one_pool(quiet,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", range(4))
+@in_chunks(4)
 @pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
 def test_any_call_may_fail_and_one_pool_is_made(quiet, chunk, code):
     for number in itertools.count(chunk + 1, 4):
@@ -272,7 +272,7 @@ def test_any_call_may_fail_and_one_pool_is_made(quiet, chunk, code):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", range(4))
+@in_chunks(4)
 def test_two_managers_never_make_two_pools_for_one_demand(quiet, chunk):
     for number in itertools.count(chunk + 1, 4):
         with on_dynamodb(faults=Faults(overtake_after=number)) as world:

@@ -27,7 +27,7 @@ from trainmaster.service import dependencies
 from trainmaster.service.change import cancel, change
 from trainmaster.service.submit import plan
 from trainmaster.service.submit import submit as submit_to
-from world import EPOCH, Faults, Killed, World, a_request, kills
+from world import EPOCH, Faults, Killed, World, a_request, in_chunks, kills
 
 BRISK = Profile(
     requesting_seconds=1, starting_seconds=5, downloading_seconds=2, uploading_seconds=2, stopping_seconds=5
@@ -465,9 +465,9 @@ def calls_of(story: str) -> list[str]:
     return told(story).faults.calls
 
 
-CHUNKS = 8
+CHUNKS = 6
 both = pytest.mark.parametrize("story", ["short", pytest.param("long", marks=pytest.mark.slow)])
-in_parts = pytest.mark.parametrize("chunk", range(CHUNKS))
+in_parts = in_chunks(CHUNKS)
 
 
 @both

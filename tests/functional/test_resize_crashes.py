@@ -31,7 +31,7 @@ from world import BRISK
 CAP = 4
 HOOKS = ("restart", "members", "custom")
 CHUNKS = 4
-SAMPLE = 28
+SAMPLE = 56
 """The usual run tries one call of so many."""
 
 

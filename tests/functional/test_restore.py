@@ -25,11 +25,11 @@ from trainmaster.local.memory.table import MemoryTable
 from trainmaster.service.auditing.listing import AuditQuery, list_audit
 from trainmaster.service.change import cancel
 from trainmaster.service.restoring.maintenance import ask_restore, manager_status, resume
-from world import BRISK, TABLE, Faults, World, kills
+from world import BRISK, TABLE, Faults, World, in_chunks, kills
 
 HOUR = 3_600
 PAUSED = {"S": "table restore"}
-CHUNKS = 6
+CHUNKS = 12
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -266,11 +266,6 @@ def finish(world: World) -> None:
     assert [n for n in world.opened if n not in opened and n.partition("-qstamp-")[0] in completed] == []
 
 
-def chunks_of(count: int, *, usual: int) -> list[Any]:
-    """The numbers of the chunks of a proof; all but the first ones are slow."""
-    return [pytest.param(number, marks=[pytest.mark.slow] if number >= usual else []) for number in range(count)]
-
-
 @cache
 def calls_of_restore() -> list[str]:
     """The manager's AWS calls from the request on, in an untouched run, up to the end of the adoption."""
@@ -294,20 +289,20 @@ def broken_runs(numbers: list[int], **faults: Any) -> None:
             finish(world)
 
 
-@pytest.mark.parametrize("chunk", chunks_of(CHUNKS, usual=2))
+@in_chunks(CHUNKS)
 @pytest.mark.parametrize("reads", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["change", "read"])
 def test_a_manager_killed_after_any_call_of_a_restore_loses_nothing_and_repeats_it(reads, chunk):
     broken_runs(kills(calls_of_restore(), reads=reads)[chunk::CHUNKS], kill_after=lambda number: number)
 
 
-@pytest.mark.parametrize("chunk", chunks_of(4 * CHUNKS, usual=1))
+@in_chunks(2 * CHUNKS)
 @pytest.mark.parametrize("code", ["ThrottlingException", pytest.param("InternalServerError", marks=pytest.mark.slow)])
 def test_any_call_of_a_restore_may_fail(code, chunk):
-    numbers = list(range(1, len(calls_of_restore()) + 1))[chunk :: 4 * CHUNKS]
+    numbers = list(range(1, len(calls_of_restore()) + 1))[chunk :: 2 * CHUNKS]
     broken_runs(numbers, fail=lambda number: {number: code})
 
 
-@pytest.mark.parametrize("chunk", chunks_of(CHUNKS, usual=1))
+@in_chunks(CHUNKS)
 def test_the_answer_of_any_call_of_a_restore_may_be_lost(chunk):
     numbers = kills(calls_of_restore(), reads=False)[chunk::CHUNKS]
     broken_runs(numbers, lose=lambda number: frozenset({number}))

@@ -20,7 +20,7 @@ from trainmaster.images.domain.work import MERGE
 from trainmaster.service.change import cancel
 from world import Faults
 
-CHUNKS = 5
+CHUNKS = 10
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
