@@ -113,6 +113,6 @@ def test_plain_boto3_is_served_as_well() -> None:
     )
     waiter = sagemaker.get_waiter("training_job_completed_or_stopped")
     waiter.wait(TrainingJobName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
-    assert queue.job(name)["jobState"] == "completed"
+    until(lambda: queue.job(name)["jobState"] == "completed")  # SageMaker's event reaches the queue after its answer
     unroute(session)
     assert sagemaker.describe_training_job(TrainingJobName=name)["TrainingJobStatus"] == "Completed"
