@@ -19,6 +19,8 @@ SPREAD, REST = 10.0, 20.0
 MAX_SECONDS_TO_MEET, MAX_SECONDS_OF_A_LOSS = 5.0, 10.0
 MAX_WRITES, MAX_READS = 1.2, 2.0
 """Units a second for each node at rest."""
+MAX_SMALL_READS, MAX_SECONDS_OF_A_SMALL_LOSS = 4.2, 6.0
+"""In a group in which every node watches."""
 
 
 class Quick(Node):
@@ -127,6 +129,18 @@ def test_a_node_that_writes_too_much_would_be_throttled_here():
     with pytest.raises(Unreachable, match="throttled"):
         store.announce(1, "x", "text")
     assert group.table.throttle.used["throttled"] == throttled + 1
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_a_small_group_sees_a_loss_soon_after_the_expiry(count, seed):
+    """Half a second later at most than the last heartbeat's expiry, and the others' reads."""
+    group = Large(seed, count)
+    group.meet()
+    writes, reads = group.rest()
+    assert writes <= MAX_WRITES
+    assert reads <= MAX_SMALL_READS
+    assert group.lose({group.live()[-1].name}) <= MAX_SECONDS_OF_A_SMALL_LOSS
 
 
 @pytest.mark.parametrize("seed", range(4))

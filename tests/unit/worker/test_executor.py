@@ -6,13 +6,13 @@ import json
 from dataclasses import replace
 
 import pytest
-from views import SETTINGS, Row, Ticking, executor, key, working
+from views import SETTINGS, Row, Ticking, executor, key, presence, working
 
 from trainmaster.worker.rendezvous.actions import Action, Payload
 from trainmaster.worker.rendezvous.errors import Closed, Corrupt, Drained, TimedOut, Unreachable
 from trainmaster.worker.rendezvous.operators import CloseOp, ExitOp, JoinOp, KeepAliveOp
 from trainmaster.worker.rendezvous.state import State, decode, encode
-from trainmaster.worker.rendezvous.watching.presence import Want
+from trainmaster.worker.rendezvous.watching.presence import Want, encode_presence
 
 LOST = Unreachable("no answer")
 WATCH = KeepAliveOp(deadline=1e9)
@@ -152,15 +152,38 @@ class TestATableThatDoesNotAnswer:
 
 
 class TestReading:
-    def test_a_cached_step_reads_once_a_second(self, row, clock):
+    @pytest.mark.parametrize(("shards", "seconds"), [(0, 0.5), (1, 1.0)])
+    def test_a_cached_step_reads_twice_in_an_interval_in_a_large_group_once(self, row, clock, shards, seconds):
+        row.data, row.token = encode(working("a", "b", shards=shards)), 1
         node = executor(row, clock)
         for _ in range(5):
             node.step(WATCH, cached=True)
-            clock.sleep(0.1)
+            clock.sleep(0.09)
         assert row.calls == ["get"]
-        clock.sleep(SETTINGS.poll_interval)
+        clock.sleep(seconds * SETTINGS.poll_interval - 5 * 0.09)
         node.step(WATCH, cached=True)
         assert row.calls == ["get", "get"]
+
+    def test_a_node_announces_itself_before_it_reads_so_that_simultaneous_ones_see_each_other(self, row, clock):
+        row.data, row.token = encode(working("a", "b")), 1
+        node, seen = executor(row, clock), []
+        node.declare(Want.WORK, 3)
+        row.answering = lambda: seen.append(row.beats().get(key("a")))
+        for _ in range(3):
+            node.step(WATCH)
+            clock.sleep(SETTINGS.keep_alive_interval)
+        assert seen == [None, 2, 3]
+
+    def test_a_silent_node_is_read_again_when_it_can_be_found_dead(self, row, clock):
+        row.data, row.token = encode(working("a", "b")), 1
+        row.announce(0, key("b"), encode_presence(presence("b")))
+        node, began = executor(row, clock), clock.now
+        node.step(WATCH)
+        clock.sleep(0.3 * SETTINGS.poll_interval)
+        node.step(WATCH)
+        while node.step(WATCH, cached=True).action is Action.FINISH:
+            clock.sleep(node.next_read_at - clock.now)
+        assert clock.now - began == pytest.approx(SETTINGS.keep_alive_timeout, abs=1e-6)
 
     def test_what_is_no_state_is_refused(self, row, clock):
         row.data, row.token = b"\x80\x04.", 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from trainmaster.worker.rendezvous.watching.liveness import LivenessMonitor, Timer
 
 INTERVAL, EXPIRY = 2.0, 8.0
@@ -41,6 +43,17 @@ def test_after_an_outage_or_a_pause_of_the_reader_no_node_is_dead():
 
 def test_a_clock_that_jumps_back_makes_no_node_dead():
     assert not watching(still(1000, 1002, 5, 7)).dead_nodes()
+
+
+def test_the_next_death_is_that_of_the_node_that_has_been_silent_longest():
+    watch = watching([(0, {"x": 7, "y": 1, "z": 3}), (2, {"x": 7, "y": 2, "z": 4}), (4, {"x": 7, "y": 2, "z": 5})])
+    assert watch.seconds_to_next_death(own="z") == EXPIRY - 4
+    assert watch.seconds_to_next_death(own="x") == EXPIRY - 2
+    watch.observe({"x": 7, "y": 2}, 6)
+    watch.observe({"x": 7, "y": 2}, 8)
+    assert watch.dead_nodes() == {"x"}
+    assert watch.seconds_to_next_death(own="z") == 2.0, "x is dead already"
+    assert watch.seconds_to_next_death(own="y") == inf
 
 
 def test_who_went_and_came_again_is_a_newcomer():

@@ -181,7 +181,9 @@ class Engine:
     # ------------------------------------------------------------ calls that do not wait
 
     def status(self) -> WorldStatus:
-        """Return the status of this node, from at most one read per `poll_interval`; the last one if a read fails.
+        """Return the status of this node, from one read per `poll_interval` at most; the last one if a read fails.
+
+        If a silent node can be found dead before, the next read is then.
 
         A resize is announced in the table before it is returned, so everything that breaks because of it counts as a
         resize.
@@ -200,6 +202,7 @@ class Engine:
         if step.view is not None and step.pause == 0.0 and step.action is not None:
             step = self._executor.step(KeepAliveOp(deadline=self._now()), cached=True)
         if step.view is not None:
+            self._next_read_at = self._executor.next_read_at
             self._update_status(step.view)
         return self._status
 

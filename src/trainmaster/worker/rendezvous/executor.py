@@ -57,12 +57,14 @@ _INITIAL_BACKOFF = 0.2
 _MAX_CONSECUTIVE_CONFLICTS = 2
 """Writes that may fail in a row before the node pauses: a failed write returns the current state for another try."""
 _INITIAL_CONFLICT_BACKOFF = 0.05
-_MIN_PAUSE = 0.01
-"""Minimum pause between two reads, since clocks differ in the last digits."""
+_MIN_PAUSE = 0.02
+"""Minimum pause between two reads, since clocks differ in the last digits, and responses take unequally long."""
 _LEAD_SECONDS = 0.7
 """The second watcher acts once the first has changed nothing for this long, the third after twice as long."""
 _LEADER_POLL_FACTOR, _FOLLOWER_POLL_FACTOR = 2.5, 5.0
 """Reads of a large group while a world forms, in `join_poll_interval`."""
+_SMALL_GROUP_POLL_FACTOR = 0.5
+"""Reads of a small group at rest, in `poll_interval`: a heartbeat is seen half an interval late at most."""
 _STATE_READS_PER_SECOND = 1_000.0
 """Reads of the state of a large group by all followers together: of the 3,000 units a second of a partition, each
 takes two to three with a thousand nodes."""
@@ -159,6 +161,17 @@ class Executor:
     def state(self) -> State:
         """The state as last read or written; a follower adds what the watchers have seen since."""
         return projected(self._state, self._summary) if self._follows and self._summary is not None else self._state
+
+    @property
+    def next_read_at(self) -> float:
+        """This node's clock at which to read again while nothing changes: earlier if a node can be found dead then."""
+        return -inf if self._read_at is None else self._read_at + self._read_interval
+
+    @property
+    def _read_interval(self) -> float:
+        left = self._monitor.seconds_to_next_death(tag(self.identity.name))
+        interval = self.settings.poll_interval * (1.0 if self.state.shards else _SMALL_GROUP_POLL_FACTOR)
+        return min(interval, max(left, _MIN_PAUSE))
 
     def declare(self, want: Want | None, after: int) -> None:
         """Set what this node announces with its next step.
@@ -259,13 +272,15 @@ class Executor:
     def _sync(self, *, cached: bool) -> None:
         """Write the pending change, or read; and announce this node."""
         dirty, self._dirty = self._dirty, None
-        now = self.clocks.monotonic()
-        if dirty is None and cached and self._read_at is not None and now - self._read_at < self.settings.poll_interval:
+        if dirty is None and cached and self.clocks.monotonic() < self.next_read_at:
             return
         self._conflicted = False
         if dirty is not None:
             self._load(self._write(dirty))
         else:
+            # Heartbeats before reads: nodes that do both at the same time otherwise see each other's an interval late.
+            if self._read_at is not None:
+                self._announce()
             self._read()
         self._announce()
 
@@ -450,9 +465,9 @@ class Executor:
         interval = self.settings.join_poll_interval
         if view.state.shards:
             interval *= _LEADER_POLL_FACTOR if view.leads else _FOLLOWER_POLL_FACTOR
-        interval = self.settings.poll_interval if self._waits_beside_world(view.state) else interval
+        interval = self._read_interval if self._waits_beside_world(view.state) else interval
         due = self._state_due - view.now if self._state_due is not None else view.seconds_to_next_timeout
-        return min(interval, self.settings.poll_interval, max(min(due, view.seconds_to_next_timeout), _MIN_PAUSE))
+        return min(interval, self._read_interval, max(min(due, view.seconds_to_next_timeout), _MIN_PAUSE))
 
     def _waits_beside_world(self, state: State) -> bool:
         node = state.nodes.get(self.identity.name)

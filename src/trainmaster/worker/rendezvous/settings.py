@@ -45,9 +45,10 @@ class Settings:
         grace: time to save a checkpoint before a resize, until the scheduler sets another.
         keep_alive_interval: interval of a node's heartbeats.
         keep_alive_max_attempt: a node is dead once its heartbeat count has not changed for this many intervals.
-        poll_interval: interval of reads by a node that waits while a world works, and the minimum for members of one.
+        poll_interval: interval of reads by a node that waits while a world works, and the minimum for members of one;
+            half of it in a small group, and less if a silent node can be found dead before.
         join_poll_interval: interval of reads while a node waits for a round to complete or for its endpoint, in a
-            small group; at most `poll_interval`.
+            small group; at most the interval of other reads.
         last_call_timeout: how long a world of a legal size waits for more nodes, unless the expected number is there.
         scale_up_delay: how long new nodes wait for others before a working world is interrupted to include them.
         faulty_scale_down_timeout: after a loss, how long a smaller world waits for a replacement.

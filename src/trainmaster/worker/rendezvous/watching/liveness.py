@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from math import inf
 
 NO_ROW = -1
 """Count of a node without a row."""
@@ -74,6 +75,12 @@ class LivenessMonitor:
         """Return the nodes whose heartbeat count has not changed for the timeout."""
         limit = self._observed_seconds - self.timeout
         return frozenset(name for name, known in self._heartbeats.items() if known.seen_at <= limit)
+
+    def seconds_to_next_death(self, own: str) -> float:
+        """Return the seconds until a node other than `own` is dead if its count does not change; infinite for none."""
+        limit = self._observed_seconds - self.timeout
+        left = (known.seen_at - limit for name, known in self._heartbeats.items() if name != own)
+        return min((seconds for seconds in left if seconds > 0), default=inf)
 
     def has_beaten(self, name: str) -> bool:
         """Return whether a change of this node's count has been observed."""
