@@ -181,9 +181,7 @@ class Engine:
     # ------------------------------------------------------------ calls that do not wait
 
     def status(self) -> WorldStatus:
-        """Return the status of this node, from one read per `poll_interval` at most; the last one if a read fails.
-
-        If a silent node can be found dead before, the next read is then.
+        """Return the status of this node, which reads only if a read is due (`settings`); the last one if it fails.
 
         A resize is announced in the table before it is returned, so everything that breaks because of it counts as a
         resize.
