@@ -207,7 +207,7 @@ class Executor:
 
         Args:
             operator: the goal.
-            cached: read nothing if the last read is younger than `poll_interval`.
+            cached: read nothing before `next_read_at`.
 
         Raises:
             Corrupt: the stored row is not valid.
@@ -465,9 +465,10 @@ class Executor:
         interval = self.settings.join_poll_interval
         if view.state.shards:
             interval *= _LEADER_POLL_FACTOR if view.leads else _FOLLOWER_POLL_FACTOR
-        interval = self._read_interval if self._waits_beside_world(view.state) else interval
+        at_rest = self._read_interval
+        interval = at_rest if self._waits_beside_world(view.state) else min(interval, at_rest)
         due = self._state_due - view.now if self._state_due is not None else view.seconds_to_next_timeout
-        return min(interval, self._read_interval, max(min(due, view.seconds_to_next_timeout), _MIN_PAUSE))
+        return min(interval, max(min(due, view.seconds_to_next_timeout), _MIN_PAUSE))
 
     def _waits_beside_world(self, state: State) -> bool:
         node = state.nodes.get(self.identity.name)

@@ -148,12 +148,13 @@ class Rendezvous:
                 continue
 
     def status(self) -> WorldStatus:
-        """Return the status of this node, from at most one read a second."""
+        """Return the status of this node, from about two reads a second at most."""
         return self._engine.status()
 
     def changed(self) -> bool:
-        """Return whether this world is over: if so, save a checkpoint, then call `next`. At most one read a second.
+        """Return whether this world is over: if so, save a checkpoint, then call `next`.
 
+        About two reads a second at most.
         Also true if a node has closed the rendezvous because the job cannot continue; `next` then raises the reason.
         """
         status = self._engine.status()
