@@ -62,6 +62,15 @@ class ReadingContract:
         assert snapshot.waiting == tuple(jobs)
         assert not snapshot.cut_lanes
 
+    def test_an_answer_reads_lanes_as_deep_as_it_asks(self, store):
+        jobs, short = fill(store, in_lane(90)), fill(store, in_lane(40, prefix="short", share="b"))
+        snapshot = store.read_snapshot(depth=50)
+        assert {job.name for job in snapshot.waiting} == {job.name for job in (*jobs[:50], *short)}
+        assert snapshot.cut_lanes == {jobs[0].lane}
+        assert not store.read_snapshot(depth=90).cut_lanes
+        assert len(store.read_snapshot(depth=1).waiting) == len(store.read_snapshot().waiting) == 64
+        assert len(store.begin_pass().waiting) == 64
+
     def test_a_lane_is_read_as_far_as_jobs_could_start(self, engine):
         store = engine.open(pools=[b.a_pool(cap=50)], parameter="fifty")
         fill(store, in_lane(4, prefix="run-", state=b.JobState.RUNNING, attempt=b.an_attempt(), priority=9))

@@ -18,7 +18,7 @@ from builders import (
     at,
     pools_of,
 )
-from trainmaster.service.explain.explain import MAX_OF_A_LANE
+from trainmaster.service.explain.explain import MAX_DEEP_JOBS
 
 DEEP = 80
 READ_OF_A_LANE = 32
@@ -62,14 +62,14 @@ def test_a_page_reads_the_queue_once_whatever_is_on_it(deep):
     for path in ("/queue", "/jobs"):
         deep.store.calls.clear()
         assert len(deep.get(path, limit="100").body["jobs"]) > DEEP
-        assert deep.store.calls["read_snapshot"] == 1
-        assert deep.store.calls["list_jobs"] == 2
+        assert deep.store.calls["read_snapshot"] == 2
+        assert deep.store.calls["list_jobs"] == 1
         assert deep.store.calls["find"] == 0
 
 
 def test_a_page_of_jobs_that_a_pass_reads_is_told_without_reading_deeper(deep):
     assert names(deep.get("/queue", limit="10").body["jobs"])[-1] == "deep-009"
-    assert deep.store.calls["list_jobs"] == 1
+    assert deep.store.calls["read_snapshot"] == 1
 
 
 def test_a_page_without_waiting_jobs_reads_no_queue_but_the_records_for_expected_ends(deep):
@@ -136,17 +136,27 @@ def deepest():
     """A lane so deep that not even an answer reads all of it."""
     world = ApiWorld(pools=pools_of(a_pool(P5, 1), a_pool(G5, 1)))
     world.seed(a_running_job("running", priority=9))
-    world.seed(*(a_job(f"deep-{n:04}", priority=5, entry_time=at(n)) for n in range(MAX_OF_A_LANE + 50)))
+    world.seed(*(a_job(f"deep-{n:04}", priority=5, entry_time=at(n)) for n in range(MAX_DEEP_JOBS + 50)))
     world.seed(*(a_job(f"low-{n}", priority=1, units={G5: 1}, entry_time=at(n)) for n in range(2)))
     return world
 
 
-@pytest.mark.parametrize("name", [f"deep-{MAX_OF_A_LANE + 49:04}", "low-1"])
+@pytest.mark.parametrize("name", [f"deep-{MAX_DEEP_JOBS + 49:04}", "low-1"])
 def test_a_job_deeper_than_that_is_told_the_least_that_its_position_can_be(deepest, name):
     job = deepest.get(f"/jobs/{name}").body
     assert job["position"] is None
-    assert job["positionAtLeast"] > MAX_OF_A_LANE
+    assert job["positionAtLeast"] > MAX_DEEP_JOBS
     assert job["estimatedStart"] is None
+
+
+def test_what_short_lanes_leave_unread_is_read_of_longer_ones():
+    world = ApiWorld(pools=pools_of(a_pool(P5, 2)))
+    world.seed(a_running_job("running", priority=9))
+    of_share = {"short": 40, "long": MAX_DEEP_JOBS - 50}
+    for share, count in of_share.items():
+        world.seed(*(a_job(f"{share}-{n:04}", share=share, units={P5: 2}, entry_time=at(n)) for n in range(count)))
+    last = world.get(f"/jobs/long-{of_share['long'] - 1:04}").body
+    assert (last["position"], last["positionAtLeast"]) == (sum(of_share.values()), None)
 
 
 def test_a_submission_into_a_deep_lane_is_told_no_position_that_is_not_sure(deep):

@@ -125,10 +125,13 @@ class Store(CatalogueStore, Protocol):
         """
         ...
 
-    def read_snapshot(self) -> Snapshot:
+    def read_snapshot(self, *, depth: int = 0) -> Snapshot:
         """Read a snapshot without a fence, for answers and dry runs.
 
         Eventually consistent, except for `pass_number`, which is read last and strongly consistent.
+
+        Args:
+            depth: how many waiting jobs to read of each lane that has them, where a pass would read fewer.
         """
         ...
 

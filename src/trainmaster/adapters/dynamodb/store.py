@@ -157,13 +157,13 @@ class DynamoStore:
                 raise Paused(f"The manager is paused: {pause.reason}.")
         raise Throttled("other callers keep pausing and resuming the manager")
 
-    def read_snapshot(self) -> Snapshot:
+    def read_snapshot(self, *, depth: int = 0) -> Snapshot:
         """Return a snapshot without a fence; see `ports.Store`.
 
         It costs half as much, because only the pass number needs strong consistency: a caller that writes, then reads
         number n, knows that pass n + 1 sees the write.
         """
-        snapshot = self._read(0, deciding=False)
+        snapshot = self._read(0, deciding=False, depth=depth)
         return replace(snapshot, pass_number=self.current_pass())
 
     def current_pass(self) -> int:
@@ -391,8 +391,11 @@ class DynamoStore:
                 known[name] = job
         return known
 
-    def _read(self, pass_number: int, *, deciding: bool) -> Snapshot:
-        """Return a snapshot; to decide upon it, read strongly consistent and no more of each lane than a pass needs."""
+    def _read(self, pass_number: int, *, deciding: bool, depth: int = 0) -> Snapshot:
+        """Return a snapshot; to decide upon it, read strongly consistent and no more of each lane than a pass needs.
+
+        `depth`: how many jobs to read of each lane otherwise, where that is more.
+        """
         rows = {_key(row): row for row in self._table.all_rows(STATE, consistent=deciding)}
         settings = self._deployed.in_force(rows.get(SETTINGS))
         unreadable: list[str] = []
@@ -416,7 +419,7 @@ class DynamoStore:
             self._table,
             lanes,
             lambda lane: first_of(lane, sparing=deciding),
-            lambda lane: wanted(first[lane.key]),
+            lambda lane: max(wanted(first[lane.key]), depth),
             consistent=deciding,
             jobs_of=jobs_of,
         )

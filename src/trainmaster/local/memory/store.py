@@ -113,9 +113,9 @@ class MemoryStore:
             self._table.passes += 1
             return self._read(sparing=True)
 
-    def read_snapshot(self) -> Snapshot:
+    def read_snapshot(self, *, depth: int = 0) -> Snapshot:
         """Read the same snapshot without a fence; see `ports.Store`."""
-        return self._read(sparing=False)
+        return self._read(sparing=False, depth=depth)
 
     def current_pass(self) -> int:
         """Return the number of the pass that began last; see `ports.Store`."""
@@ -164,7 +164,7 @@ class MemoryStore:
         with self._lock:
             return sum(self._table.jobs[name].units.get(pool, 0) for name in self._table.active)
 
-    def _read(self, *, sparing: bool) -> Snapshot:
+    def _read(self, *, sparing: bool, depth: int = 0) -> Snapshot:
         with self._lock:
             table = self._table
             settings = self.settings()
@@ -179,7 +179,8 @@ class MemoryStore:
                 wanted = first_of(lane, sparing=sparing)
                 if len(places) > wanted:
                     head = table.jobs[places.first(1)[0][2]]
-                    wanted = limits.for_pass(head, settings.policy.order) if sparing else limits.for_query(head)
+                    reach = limits.for_pass(head, settings.policy.order) if sparing else limits.for_query(head)
+                    wanted = max(reach, depth)
                 heads += places.first(wanted)
                 if len(places) > wanted:
                     cut.add(lane)

@@ -129,7 +129,7 @@ class ApproximateSimulation:
         """Return the starts of wanted jobs, going from end to end until all have started or time is up."""
         for queue in self.queues.values():
             self._start_what_fits(queue)
-        while self.held and self.held[0][0] <= until and wanted - self.starts.keys():
+        while self.held and self.held[0][0] <= until and not wanted <= self.starts.keys():
             freed = self._end_due_jobs()
             for pools, queue in self.queues.items():
                 if not freed.isdisjoint(pools):
@@ -176,10 +176,10 @@ class ApproximateSimulation:
                 heapq.heappush(turns, (equals.jobs[index][0], index, key, equals))
 
     def _fits(self, job: Job, units: Units) -> bool:
-        withheld = self.bounds.withheld
-        return all(self.free.get(pool, 0) - withheld(job, pool) >= count for pool, count in units.items()) and (
-            self.bounds.allows(job, units)
-        )
+        for pool, count in units.items():
+            if self.free.get(pool, 0) - self.bounds.withheld(job, pool) < count:
+                return False
+        return self.bounds.allows(job, units)
 
     def _start(self, job: Job, units: Units) -> None:
         until = self.moment + self.run_time(job)

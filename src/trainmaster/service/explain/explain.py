@@ -11,8 +11,7 @@ from datetime import datetime
 
 from trainmaster.domain.capacity.resolve import resolve
 from trainmaster.domain.jobs.deadline import Outlook, outlook
-from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job
-from trainmaster.domain.jobs.listing import Filter
+from trainmaster.domain.jobs.job import ACTIVE, Job
 from trainmaster.domain.plan import Estimate, Plan, Snapshot, Start, Wait
 from trainmaster.domain.reasons.capacity import Preempts
 from trainmaster.domain.reasons.reason import Reason
@@ -27,9 +26,8 @@ from trainmaster.ports.store import Store
 from trainmaster.service.context import pass_rng
 from trainmaster.service.explain.scaling import BelievedScaling, believed_scaling
 
-MAX_ROWS = 4_000
-"""Approximate number of waiting jobs to read if some lie deeper in their lanes than a pass reads."""
-MIN_OF_A_LANE, MAX_OF_A_LANE = 100, 1_000
+MAX_DEEP_JOBS = 4_000
+"""Maximum number of jobs to read of all lanes together that a pass does not read to their ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +189,21 @@ def _last_read(snapshot: Snapshot) -> dict[str, Job]:
 
 
 def _read_deeper(store: Store, snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with more waiting jobs; lanes with even more stay marked as cut."""
-    lanes = len({job.lane for job in snapshot.waiting}) or 1
-    limit = min(max(MAX_ROWS // lanes, MIN_OF_A_LANE), MAX_OF_A_LANE)
-    page = store.list_jobs(Filter(states=WAITING), limit=limit)
+    """Return the snapshot with more jobs of its cut lanes, the same number of each; even longer ones stay cut."""
+    deeper = store.read_snapshot(depth=(depth := MAX_DEEP_JOBS // len(snapshot.cut_lanes)))
+    # A second read gives the longest lanes what shorter ones have left.
+    if (more := _depth_left(snapshot, deeper)) > depth:
+        deeper = store.read_snapshot(depth=more)
     active = {job.name for job in snapshot.active}
-    deeper = with_jobs(snapshot, (job for job in page.jobs if job.name not in active))
-    return replace(deeper, cut_lanes=frozenset()) if page.cursor is None else deeper
+    waiting = (job for job in deeper.waiting if job.name not in active)
+    return replace(with_jobs(snapshot, waiting), cut_lanes=deeper.cut_lanes)
+
+
+def _depth_left(snapshot: Snapshot, deeper: Snapshot) -> int:
+    """Return how many jobs of each lane that is still cut may be read, given those that are not any more; 0 if none."""
+    complete = snapshot.cut_lanes - deeper.cut_lanes
+    left = MAX_DEEP_JOBS - sum(job.lane in complete for job in deeper.waiting)
+    return left // len(deeper.cut_lanes) if deeper.cut_lanes else 0
 
 
 def _considered(whole: Snapshot, plan: Plan, now: datetime) -> Sequence[Job]:
