@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import accumulate
 from typing import TypeVar
 
@@ -80,6 +81,7 @@ class Sketch:
 _NOTHING = 0.005
 
 
+@lru_cache(maxsize=4096)  # each pass asks for the same run times of all jobs that were put aside
 def bucket_of(seconds: float) -> int:
     """Return the bucket of a run time."""
     if seconds <= FIRST_EDGE:

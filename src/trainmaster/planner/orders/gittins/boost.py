@@ -8,7 +8,6 @@ Optimizing Tail Latency", 2025). The horizon of the boost grows with the work in
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 SHORTEST_HORIZON = 300.0
 """Seconds: the horizon of an empty queue."""
@@ -23,7 +22,6 @@ def horizon(average_weight: float, drain: float) -> float:
     return max(SHORTEST_HORIZON, average_weight * drain)
 
 
-@lru_cache(maxsize=4096)
 def boost(work: float, horizon: float) -> float:
     """Return by how many seconds a job counts as arrived earlier.
 

@@ -24,12 +24,14 @@ class Competitions:
     _capacity: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, pools: Mapping[str, Pool], external: Units, jobs: Iterable[Job]) -> Competitions:
+    def of(
+        cls, pools: Mapping[str, Pool], external: Units, active: Iterable[Job], waiting: Iterable[Job] = ()
+    ) -> Competitions:
         """Return the groups that these jobs make."""
         found = cls(pools, external)
         # Waiting jobs with an equal key run in the same pools; a deep queue has few keys.
-        alike = {job.equivalence_key or job.name if not job.units else job.name: job for job in jobs}
-        for names in {_pools_of(job) for job in alike.values()}:
+        alike = {job.equivalence_key or job.name: job for job in waiting}
+        for names in {_pools_of(job) for job in (*active, *alike.values())}:
             for name in names[1:]:
                 found._parents[found._root(name)] = found._root(names[0])
         return found

@@ -39,8 +39,8 @@ class LearnedLifetimes:
     def of(cls, snapshot: Snapshot, now: datetime) -> LearnedLifetimes:
         """Return the lifetimes that the snapshot's history shows, given the jobs that have run and not ended."""
         ages: dict[_Kinds, list[float]] = {}
-        for job in (*snapshot.active, *(job for job in snapshot.waiting if job.attempt is not None)):
-            age = job.worked_by(now)
+        aside = [(job, job.worked) for job in snapshot.waiting if job.attempt is not None]
+        for job, age in (*((job, job.worked_by(now)) for job in snapshot.active), *aside):
             if age > 0:
                 kinds, scaled = job.run_time_classes, age if job.work is None else age / scale_of(job)
                 counts = ages.get(kinds) or ages.setdefault(kinds, [0.0] * BUCKETS)

@@ -1,0 +1,176 @@
+"""The jobs of a snapshot by those that they compete with, and what is expected of each by its class and age."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
+
+from trainmaster.domain.capacity.read_limits import first_of
+from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.plan import Snapshot
+from trainmaster.planner.orders.gittins.competition import Competitions
+from trainmaster.planner.orders.gittins.learned import LearnedLifetimes, scale_of
+from trainmaster.planner.orders.gittins.lifetimes import Lifetimes, unknown
+
+Expected = tuple[float, float]
+"""The Gittins index and the mean residual life of a job, in seconds."""
+
+
+class JobClass(NamedTuple):
+    """The common properties of all jobs of one class.
+
+    Attributes:
+        group: the pools in which they compete.
+        capacity: accelerators of these pools.
+        width: accelerators of the job.
+        expected: returns what is expected of a job that has worked so many seconds.
+        never_run: the same of a job that has never run.
+        rivals: the jobs that compete in these pools, by priority.
+    """
+
+    group: str
+    capacity: int
+    width: int
+    expected: Callable[[float], Expected]
+    never_run: Expected
+    rivals: dict[int, Rivals]
+
+    def rivals_at(self, priority: int) -> Rivals:
+        """Return the jobs that jobs of this class and priority compete with."""
+        found = self.rivals.get(priority)
+        if found is None:
+            found = self.rivals[priority] = Rivals(self.group, priority)
+        return found
+
+
+def _expected_of(lifetimes: Lifetimes | None, scale: float) -> Callable[[float], Expected]:
+    """Return what is expected of the jobs of a class that take `scale` times as long as its lifetimes tell."""
+    if lifetimes is None:
+        return lambda age: (unknown(age), unknown(age))
+    if scale == 1:
+        return lifetimes.expected
+
+    def scaled(age: float) -> Expected:
+        index, residual = lifetimes.expected(age / scale)
+        return index * scale, residual * scale
+
+    return scaled
+
+
+Rival = tuple[Job, JobClass, float]
+"""A job, its class, and its Gittins index in seconds. A plain tuple, since each pass needs one for every job."""
+
+
+@dataclass(slots=True)
+class Rivals:
+    """The jobs of one priority that compete in one group of pools.
+
+    Attributes:
+        group: the group of pools.
+        priority: of all of them.
+        active: those that hold units.
+        waiting: the others.
+        read_drain: seconds that the pools need for them and the jobs of higher priority. Of each lane only those jobs
+            count that every pass reads, so that it is the same for passes and for estimates, which read deeper.
+        drain: the same, with all jobs that were read.
+    """
+
+    group: str
+    priority: int
+    active: list[Rival] = field(default_factory=list)
+    waiting: list[Rival] = field(default_factory=list)
+    read_drain: float = 0.0
+    drain: float = 0.0
+
+
+@dataclass(slots=True)
+class AllRivals:
+    """The jobs of a snapshot by priority and group of pools; classes are computed when they are first asked for.
+
+    Attributes:
+        snapshot: what the pass read.
+        now: the time of the pass, UTC.
+    """
+
+    snapshot: Snapshot
+    now: datetime
+    _learned: LearnedLifetimes
+    _competitions: Competitions
+    _classes: dict[str, JobClass] = field(default_factory=dict)
+    _by_group: dict[str, dict[int, Rivals]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, now: datetime) -> AllRivals:
+        """Return the jobs of a snapshot, sorted by what they compete for."""
+        competitions = Competitions.of(snapshot.pools, snapshot.external, snapshot.active, snapshot.waiting)
+        found = cls(snapshot, now, LearnedLifetimes.of(snapshot, now), competitions)
+        found._add_active()
+        found._add_waiting()
+        found._add_drains()
+        return found
+
+    def by_priority(self) -> list[Rivals]:
+        """Return all of them, those of the highest priority first."""
+        found = [rivals for group in self._by_group.values() for rivals in group.values()]
+        return sorted(found, key=attrgetter("priority"), reverse=True)
+
+    def drain(self, job: Job) -> float:
+        """Return the seconds that the pools need for all jobs of its priority and of higher ones."""
+        return self.class_of(job).rivals_at(job.priority).drain
+
+    def capacity(self, group: str) -> int:
+        """Return the accelerators of a group of pools, at least 1."""
+        return self._competitions.capacity(group)
+
+    def class_of(self, job: Job) -> JobClass:
+        """Return the job's class, computed once for jobs with equal `equivalence_key`."""
+        key = job.equivalence_key or job.name
+        found = self._classes.get(key)
+        if found is None:
+            group, width = self._competitions.group(job), self._competitions.width(job)
+            expected = _expected_of(self._learned.lifetimes(job), scale_of(job))
+            rivals = self._by_group.setdefault(group, {})
+            found = JobClass(group, self.capacity(group), width, expected, expected(0.0), rivals)
+            self._classes[key] = found
+        return found
+
+    def _add_active(self) -> None:
+        for job in self.snapshot.active:
+            kind = self.class_of(job)
+            index, residual = kind.expected(job.worked_by(self.now))
+            rivals, drain = kind.rivals_at(job.priority), residual * kind.width / kind.capacity
+            rivals.active.append((job, kind, index))
+            rivals.drain += drain
+            rivals.read_drain += drain
+
+    def _add_waiting(self) -> None:
+        unread = _Unread()
+        for job in self.snapshot.waiting:
+            kind = self.class_of(job)
+            _, capacity, width, expected, never_run, _ = kind
+            index, residual = never_run if job.attempt is None else expected(job.worked)
+            rivals, drain = kind.rivals_at(job.priority), residual * width / capacity
+            rivals.waiting.append((job, kind, index))
+            rivals.drain += drain
+            unread[job.lane] = left = unread[job.lane] - 1
+            if left >= 0:
+                rivals.read_drain += drain
+
+    def _add_drains(self) -> None:
+        """Add to the drain of each the drains of those of higher priority."""
+        before: dict[str, Rivals] = {}
+        for rivals in self.by_priority():
+            if (higher := before.get(rivals.group)) is not None:
+                rivals.drain += higher.drain
+                rivals.read_drain += higher.read_drain
+            before[rivals.group] = rivals
+
+
+class _Unread(dict[str, int]):
+    """How many more jobs of each lane every pass reads; negative beyond those."""
+
+    def __missing__(self, lane: str) -> int:
+        return first_of(lane)
