@@ -53,6 +53,7 @@ class Sketch:
 
     weights: Mapping[int, float] = field(default_factory=dict)
     _tail: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+    _all: list[tuple[float, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def tail(self) -> list[float]:
@@ -61,6 +62,13 @@ class Sketch:
             weights = (self.weights.get(bucket, 0.0) for bucket in range(BUCKETS, -1, -1))
             self._tail.extend(reversed(list(accumulate(weights))))
         return self._tail
+
+    @property
+    def by_bucket(self) -> tuple[float, ...]:
+        """The weights of all buckets; computed at first use."""
+        if not self._all:
+            self._all.append(tuple([self.weights.get(bucket, 0.0) for bucket in range(BUCKETS)]))
+        return self._all[0]
 
     @property
     def total(self) -> float:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from itertools import repeat
 from operator import add
 
 from trainmaster.domain.jobs.job import Job
@@ -87,7 +86,7 @@ class LearnedLifetimes:
 
     def _own(self, kind: str) -> _Weights:
         sketch = self.kinds.get(kind)
-        return _NONE if sketch is None else tuple(map(sketch.weights.get, range(BUCKETS), repeat(0.0)))
+        return _NONE if sketch is None else sketch.by_bucket
 
 
 # Most passes find the weights and ages of most classes as an earlier pass did.

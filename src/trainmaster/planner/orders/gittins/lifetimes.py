@@ -7,7 +7,6 @@ Sources: Gittins, 1979; Aalto, Ayesta and Righter, "On the Gittins index in the 
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -103,12 +102,11 @@ class Lifetimes:
         age, left = edges[place], alive[place]
         if place >= self._known or left < _RARE:
             return unknown(age), unknown(age)
-        best, spent, before = math.inf, 0.0, left
-        for edge in range(place + 1, self._known + 1):
-            after, upper = alive[edge], edges[edge]
-            spent += (before - after) * (0.5 * (edges[edge - 1] + upper) - age)
+        spent, before, beyond, ratios = 0.0, left, slice(place + 1, self._known + 1), list[float]()
+        for lower, upper, after in zip(edges[place : self._known], edges[beyond], alive[beyond], strict=True):
+            spent += (before - after) * (0.5 * (lower + upper) - age)
             if after < left:
-                best = min(best, (spent + after * (upper - age)) / (left - after))
+                ratios.append((spent + after * (upper - age)) / (left - after))
             before = after
         # Those that outlive all data are expected to live as long again.
-        return best, (spent + before * (2 * edges[self._known] - age)) / left
+        return min(ratios), (spent + before * (2 * edges[self._known] - age)) / left
