@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
-from typing import NamedTuple
 
 from trainmaster.domain.capacity.read_limits import first_of
 from trainmaster.domain.jobs.job import Job
@@ -19,7 +18,8 @@ Expected = tuple[float, float]
 """The Gittins index and the mean residual life of a job, in seconds."""
 
 
-class JobClass(NamedTuple):
+@dataclass(slots=True)
+class JobClass:
     """The common properties of all jobs of one class.
 
     Attributes:
@@ -27,7 +27,6 @@ class JobClass(NamedTuple):
         capacity: accelerators of these pools.
         width: accelerators of the job.
         expected: returns what is expected of a job that has worked so many seconds.
-        never_run: the same of a job that has never run.
         rivals: the jobs that compete in these pools, by priority.
     """
 
@@ -35,8 +34,14 @@ class JobClass(NamedTuple):
     capacity: int
     width: int
     expected: Callable[[float], Expected]
-    never_run: Expected
     rivals: dict[int, Rivals]
+    _never_run: Expected | None = None
+
+    def expected_of_new(self) -> Expected:
+        """Return what is expected of a job that has never run, computed once."""
+        if self._never_run is None:
+            self._never_run = self.expected(0.0)
+        return self._never_run
 
     def rivals_at(self, priority: int) -> Rivals:
         """Return the jobs that jobs of this class and priority compete with."""
@@ -133,8 +138,7 @@ class AllRivals:
             group, width = self._competitions.group(job), self._competitions.width(job)
             expected = _expected_of(self._learned.lifetimes(job), scale_of(job))
             rivals = self._by_group.setdefault(group, {})
-            found = JobClass(group, self.capacity(group), width, expected, expected(0.0), rivals)
-            self._classes[key] = found
+            found = self._classes[key] = JobClass(group, self.capacity(group), width, expected, rivals)
         return found
 
     def _add_active(self) -> None:
@@ -150,9 +154,8 @@ class AllRivals:
         unread = _Unread()
         for job in self.snapshot.waiting:
             kind = self.class_of(job)
-            _, capacity, width, expected, never_run, _ = kind
-            index, residual = never_run if job.attempt is None else expected(job.worked)
-            rivals, drain = kind.rivals_at(job.priority), residual * width / capacity
+            index, residual = kind.expected_of_new() if job.attempt is None else kind.expected(job.worked)
+            rivals, drain = kind.rivals_at(job.priority), residual * kind.width / kind.capacity
             rivals.waiting.append((job, kind, index))
             rivals.drain += drain
             unread[job.lane] = left = unread[job.lane] - 1
