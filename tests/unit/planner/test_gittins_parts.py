@@ -18,7 +18,9 @@ from trainmaster.planner.orders.gittins.competition import Competitions
 from trainmaster.planner.orders.gittins.filling import server_filling
 from trainmaster.planner.orders.gittins.guaranteed_lane import WIDE, LaneCandidate, guaranteed
 from trainmaster.planner.orders.gittins.learned import LearnedLifetimes
+from trainmaster.planner.orders.gittins.lifetimes import unknown
 from trainmaster.planner.orders.gittins.patient_jobs import PatientJob, go_first
+from trainmaster.planner.orders.gittins.rivals import AllRivals
 
 seconds = st.floats(1.0, 1e7)
 widths = st.lists(st.integers(1, 64), max_size=12)
@@ -84,6 +86,23 @@ def test_with_widths_of_powers_of_two_no_unit_of_such_a_pool_stays_idle(found):
 @given(widths)
 def test_jobs_that_all_fit_stay_in_order(found):
     assert server_filling(found, sum(found)) == list(range(len(found)))
+
+
+# -- rivals -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=12))
+def test_a_priority_waits_for_all_work_of_its_own_and_of_higher_ones_in_its_pools(found):
+    jobs = [
+        a_job(f"j{n}", entry_time=at(n), priority=priority, units={(P5, G5)[n % 2]: units})
+        for n, (priority, units) in enumerate(found)
+    ]
+    pools = [replace(a_pool(name, cap=8), accelerators_per_unit=1) for name in (P5, G5)]
+    rivals = AllRivals.of(a_snapshot(pools=pools, waiting=jobs), at(60))
+    for job in jobs:
+        ahead = [other for other in jobs if other.priority >= job.priority and other.demand.pools == job.demand.pools]
+        work_ahead = sum(unknown(0.0) * other.demand.size / 8 for other in ahead)
+        assert rivals.drain(job) == pytest.approx(work_ahead)
 
 
 # -- restart budget ---------------------------------------------------------------------------------------------------

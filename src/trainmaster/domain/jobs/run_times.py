@@ -53,7 +53,7 @@ class Sketch:
 
     weights: Mapping[int, float] = field(default_factory=dict)
     _tail: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
-    _all: list[tuple[float, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _by_bucket: list[tuple[float, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def tail(self) -> list[float]:
@@ -66,9 +66,9 @@ class Sketch:
     @property
     def by_bucket(self) -> tuple[float, ...]:
         """The weights of all buckets; computed at first use."""
-        if not self._all:
-            self._all.append(tuple([self.weights.get(bucket, 0.0) for bucket in range(BUCKETS)]))
-        return self._all[0]
+        if not self._by_bucket:
+            self._by_bucket.append(tuple([self.weights.get(bucket, 0.0) for bucket in range(BUCKETS)]))
+        return self._by_bucket[0]
 
     @property
     def total(self) -> float:

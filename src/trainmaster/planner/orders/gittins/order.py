@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import ClassVar, NamedTuple
 
 from trainmaster.domain.capacity.units import Units
@@ -29,8 +29,6 @@ PINNED, PATIENT, GUARANTEED, USUAL = 3, 2, 1, 0
 any other job."""
 _BY_ARRIVAL = frozenset({PATIENT, GUARANTEED})
 """Levels whose jobs are served in order of arrival."""
-
-
 _Entry = tuple[float, str, int, Job]
 """The key of a job, its name, its accelerators, and the job; sorted in the order in which jobs are given units."""
 
@@ -142,8 +140,8 @@ class GittinsRanking(Ranking):
         active = {job.name for job in self.snapshot.active}
         first: dict[tuple[str, int], tuple[int, bool, float]] = {}
         for run in self._sorted():
-            waiting = (key for key, name, _, _ in run.entries if name not in active)
-            for key in islice(waiting, 1):
+            key = next((key for key, name, _, _ in run.entries if name not in active), None)
+            if key is not None:
                 first.setdefault((run.group, run.priority_down), (run.level_down, run.displaced, key))
         for run in self._sorted():
             ahead = first.get((run.group, run.priority_down)) if run.level_down == -PINNED else None
