@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builders import a_job, a_running_job
-from trainmaster.adapters.dynamodb.reading import KnownJobs
+from trainmaster.adapters.dynamodb.reading import KEPT_READS, KnownJobs
 from trainmaster.adapters.dynamodb.rows import row_of
 
 
@@ -27,10 +27,15 @@ def test_a_changed_row_is_read_again():
         assert read(known, row_of(changed)) == ([changed], [])
 
 
-def test_only_the_last_read_is_kept():
+def test_a_job_that_no_row_has_is_forgotten_after_a_few_reads():
     known, job = KnownJobs(), a_job("job")
     ((first,), _) = read(known, row_of(job))
-    read(known)
+    for _ in range(KEPT_READS - 1):
+        read(known)
+    ((kept,), _) = read(known, row_of(job))
+    assert kept is first
+    for _ in range(KEPT_READS):
+        read(known)
     ((again,), _) = read(known, row_of(job))
     assert again == first
     assert again is not first

@@ -18,6 +18,8 @@ from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.value_types import check_fields, is_time
 
 log = logging.getLogger(__name__)
+KEPT_READS = 4
+"""Reads of the queue for which a job is known after the last one that met its row."""
 _MAX_CAUSE = 200
 _T = TypeVar("_T")
 ReadJobs: TypeAlias = Callable[[Iterable[Row]], Iterator[Job]]
@@ -60,29 +62,31 @@ def readable_jobs(rows: Iterable[Row], report: Callable[[str], object] | None = 
 
 
 class KnownJobs:
-    """The jobs of the rows of the last read, so that rows that have not changed are not read again.
+    """The jobs of the rows of the last few reads, so that rows that have not changed are not read again.
 
-    Nearly all jobs of a deep queue are the same in the next pass; a job is a value, so both may share it.
+    Nearly all jobs of a deep queue are the same in the next pass; a job is a value, so both may share it. Of one read
+    alone, a pass that finds its pools full would forget most: it reads fewer jobs than one that finds them free.
     """
 
     def __init__(self) -> None:
-        self._before: Mapping[str, tuple[Row, Job]] = {}
+        self._reads = 0
+        self._jobs: dict[str, tuple[int, Row, Job]] = {}
 
     def reader(self, report: Callable[[str], object]) -> ReadJobs:
         """Return the function for one read of the queue: `readable_jobs`, and the known jobs of unchanged rows."""
-        before, now = self._before, dict[str, tuple[Row, Job]]()
-        self._before = now
+        self._reads = number = self._reads + 1
+        jobs = self._jobs = {key: known for key, known in self._jobs.items() if number - known[0] <= KEPT_READS}
 
         def read_rows(rows: Iterable[Row]) -> Iterator[Job]:
             for row in rows:
                 key = row["sk"]["S"]
-                known = before.get(key)
-                if known is not None and known[0] == row:
-                    now[key] = known
-                    yield known[1]
+                known = jobs.get(key)
+                if known is not None and known[1] == row:
+                    jobs[key] = (number, *known[1:])
+                    yield known[2]
                     continue
                 for job in readable_jobs([row], report):
-                    now[key] = (row, job)
+                    jobs[key] = (number, row, job)
                     yield job
 
         return read_rows
