@@ -13,7 +13,7 @@ import boto3
 from botocore.config import Config
 
 from benchmarks import ROOT
-from trainmaster.adapters.dynamodb.encoding.answers import take_rows_as_they_are
+from trainmaster.adapters.dynamodb.encoding.plain_values import take_values_as_they_are
 from trainmaster.bootstrap.clients import config_of
 from trainmaster.local.stack.processes import GuardedProcess, free_port, listening
 
@@ -44,4 +44,4 @@ def _client(port: int) -> Any:
         aws_secret_access_key="bench",
         config=config_of("dynamodb", tries=1).merge(Config(read_timeout=600)),
     )
-    return take_rows_as_they_are(client)
+    return take_values_as_they_are(client)

@@ -17,9 +17,10 @@ from typing import Any, ClassVar, Protocol
 
 import boto3
 from botocore.config import Config
+from botocore.validate import ParamValidator
 
 from builders import a_pool, pools_of
-from trainmaster.adapters.dynamodb.encoding.answers import take_rows_as_they_are
+from trainmaster.adapters.dynamodb.encoding.plain_values import take_values_as_they_are
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.capacity.units import Pool
@@ -129,17 +130,18 @@ class Dynoxide:
         raise RuntimeError(f"Dynoxide ended with code {self._process.wait()}")
 
     def client(self, **config: Any) -> Any:
-        """A client of its own, with the retries that the Lambdas have."""
-        patience = {"retries": {"mode": "standard", "total_max_attempts": 3}, "max_pool_connections": 32}
+        """A client of its own, with the retries that the Lambdas have, whose arguments are compared with the model."""
+        usual = {"retries": {"mode": "standard", "total_max_attempts": 3}, "max_pool_connections": 32}
         client = self._session.client(
             "dynamodb",
             endpoint_url=f"http://127.0.0.1:{self._port}",
             region_name="us-east-1",
             aws_access_key_id="test",
             aws_secret_access_key="test",
-            config=Config(**(patience | config)),
+            config=Config(**(usual | config), parameter_validation=False),
         )
-        return take_rows_as_they_are(client)
+        client.meta.events.register_first("provide-client-params.dynamodb", _validate)
+        return take_values_as_they_are(client)
 
     def close(self) -> None:
         self._process.terminate()
@@ -165,6 +167,11 @@ def make_table(client: Any, name: str) -> None:
             }
         ],
     )
+
+
+def _validate(params: dict[str, Any], model: Any, **_: Any) -> None:
+    report = ParamValidator().validate(params, model.input_shape)
+    assert not report.has_errors(), report.generate_report()
 
 
 def _binary() -> Path:

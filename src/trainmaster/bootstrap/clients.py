@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.adapters.dynamodb.encoding.answers import take_rows_as_they_are
+from trainmaster.adapters.dynamodb.encoding.plain_values import take_values_as_they_are
 from trainmaster.domain.release import VERSION
 from trainmaster.ports.runtime import Clock
 
@@ -66,7 +66,7 @@ class Clients:
         """Return a client that tries three times and gives up early: callers can repeat each use case as a whole."""
         given = session or self.session
         client = given.client(service, region_name=region, config=config_of(service, tries))  # type: ignore[call-overload]
-        return take_rows_as_they_are(client) if service == "dynamodb" else client
+        return take_values_as_they_are(client) if service == "dynamodb" else client
 
     def under(self, service: str, *, tries: int = 3) -> Callable[[str | None], Any]:
         """Return a service's clients by role, None for our own; each is kept while its role's credentials last."""
