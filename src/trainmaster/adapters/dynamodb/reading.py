@@ -7,7 +7,7 @@ checked against the types of the fields, because the planner would meet a wrong 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
 from trainmaster.adapters.dynamodb.rows import WAIT, Key, Row, finished_at, job_of, lane_of, place, waiting_key
