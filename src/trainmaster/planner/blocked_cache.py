@@ -22,8 +22,8 @@ from trainmaster.domain.reasons.capacity import (
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import BudgetSpent, ShareFull, UserFull
 
-_BLOCKED = WaitsForCapacity | ReservedForOther | Behind | BehindBackingOff
-_SHARED = _BLOCKED | Infeasible | QuotaTooSmall | ShareFull | UserFull | BudgetSpent
+_BLOCKED = frozenset({WaitsForCapacity, ReservedForOther, Behind, BehindBackingOff})
+_SHARED = _BLOCKED | {Infeasible, QuotaTooSmall, ShareFull, UserFull, BudgetSpent}
 """Reasons that equivalent jobs have in common."""
 
 
@@ -46,8 +46,8 @@ class BlockedReasonCache:
         self.reason = self._reasons.get
 
     def note(self, key: Hashable, reason: Reason | None) -> None:
-        """Record why a job with this key waits."""
-        if key is not None and isinstance(reason, _SHARED):
+        """Record why a job with this key waits; None if it starts."""
+        if key is not None and reason is not None and type(reason) in _SHARED:
             self._reasons[key] = reason
 
     def clear(self) -> None:

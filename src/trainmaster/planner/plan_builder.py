@@ -6,7 +6,7 @@ lacks from warm pools, elastic jobs or victims, or gets a reservation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -96,12 +96,11 @@ class PlanBuilder:
         elif backing_off(job, self.now):
             self._decide_backing_off(view, possible)
         else:
-            refused = [view.refusal(units) for units in possible]
-            allowed = [units for units, reason in zip(possible, refused, strict=True) if reason is None]
-            if allowed:
+            allowed, refusal = _without(possible, view.refusal)
+            if refusal is None or allowed:
                 self._decide_allowed(view, allowed)
             else:
-                self._decide_refused(view, possible, next(reason for reason in refused if reason is not None))
+                self._decide_refused(view, possible, refusal)
 
     def _decide_backing_off(self, view: JobView, possible: list[Units]) -> None:
         """Decide about a job in back-off: where it would fit, jobs of lower priority wait for it.
@@ -135,16 +134,15 @@ class PlanBuilder:
         """Decide about a job that no rule refuses."""
         if self.snapshot.warm and self._start_on_warm_pool(view, allowed):
             return
-        obstacles = [view.yields_to(units) for units in allowed]
-        passing = [units for units, reason in zip(allowed, obstacles, strict=True) if reason is None]
+        passing, obstacle = _without(allowed, view.yields_to)
         if not passing:
-            self._block(view, allowed, next(reason for reason in obstacles if reason is not None))
-        elif fitting := [units for units in passing if view.fits_now(units)]:
-            self._start(view, fitting)
-        elif soon := [units for units in passing if view.fits_soon(units)]:
-            self._wait_for_release(view, self.selector.order_for_wait(view.job, soon)[0])
-        else:
+            self._block(view, allowed, obstacle)
+        elif not (soon := [units for units in passing if view.fits_soon(units)]):
             self._reclaim_or_block(view, passing)
+        elif fitting := [units for units in soon if view.fits_now(units)]:
+            self._start(view, fitting)
+        else:
+            self._wait_for_release(view, self.selector.order_for_wait(view.job, soon)[0])
 
     def _start_on_warm_pool(self, view: JobView, allowed: list[Units]) -> bool:
         """Start the job on a matching warm pool, which takes no units from other jobs; return True if it started."""
@@ -209,11 +207,7 @@ class PlanBuilder:
         """Have other jobs give way if they may; otherwise the job is blocked, or waits for `otherwise`."""
         allowed = self.selector.order_for_wait(view.job, allowed)
         options = [self.reclaim.option(view, units) for units in allowed]
-        able = [
-            (option.choice.highest_rank, option.cost, index)
-            for index, option in enumerate(options)
-            if option.sufficient
-        ]
+        able = [option for option in options if option.sufficient]
         if not able and otherwise is not None:
             self._wait(view.job, otherwise)
         elif not able:
@@ -224,7 +218,7 @@ class PlanBuilder:
             self.state.block(view.job, self.state.ranking.rank(view.job))
             self._wait(view.job, NextPass())
         else:
-            self._reclaim(view.job, options[min(able)[2]])
+            self._reclaim(view.job, min(able, key=lambda option: (option.choice.highest_rank, option.cost)))
 
     def _wait_for_protected(self, view: JobView, allowed: list[Units], option: ReclaimOption | None) -> None:
         """Have the job wait for victims that are protected now; reserve the time at which their protection ends."""
@@ -304,10 +298,25 @@ class PlanBuilder:
 
     def limit_reached(self) -> bool:
         """Return True if this pass has made as many actions as the policy allows."""
-        return self.actions_left() <= 0
+        return self.actions >= self.snapshot.policy.max_actions
 
     def _hold_until(self) -> datetime:
         return self.now + self.snapshot.policy.reservation_timeout
+
+
+def _without(
+    alternatives: Iterable[Units], reason_against: Callable[[Units], Reason | None]
+) -> tuple[list[Units], Reason | None]:
+    """Return the alternatives that no reason speaks against, and the reason against the first of the others."""
+    left: list[Units] = []
+    first: Reason | None = None
+    for units in alternatives:
+        reason = reason_against(units)
+        if reason is None:
+            left.append(units)
+        elif first is None:
+            first = reason
+    return left, first
 
 
 def _reclaim_reason(option: ReclaimOption, until: datetime) -> Reason:

@@ -280,12 +280,12 @@ class JobView(NamedTuple):
 
     def missing(self, units: Units) -> Units:
         """Return what must be freed for the job: what pools lack, or what its share holds beyond a limit."""
-        excess = self.state.shares.excess(self.job, units) or {}
-        return {
-            pool: lacking
-            for pool, count in units.items()
-            if (lacking := max(count - self.available_soon(pool), excess.get(pool, 0))) > 0
-        }
+        shares, missing = self.state.shares, {}
+        excess = (shares.excess(self.job, units) if shares.enabled else None) or {}
+        for pool, count in units.items():
+            if (lacking := max(count - self.available_soon(pool), excess.get(pool, 0))) > 0:
+                missing[pool] = lacking
+        return missing
 
     # -- rules -------------------------------------------------------------------------------------------------------
 
@@ -358,9 +358,11 @@ class JobView(NamedTuple):
 
     def victims(self, units: Units, missing: Units) -> VictimChoice:
         """Return the jobs to preempt so that the job, to start on `units`, gets what is missing."""
-        shares = self.state.shares
-        key = (self.job.share, shares.version, *sorted(units.items())) if shares.enabled else None
-        return self.state.candidates.victims(self.job, missing, self.permits(units, missing), key)
+        shares, candidates = self.state.shares, self.state.candidates
+        if not shares.enabled:
+            return candidates.victims(self.job, missing)
+        key = (self.job.share, shares.version, *sorted(units.items()))
+        return candidates.victims(self.job, missing, self.permits(units, missing), key)
 
     def permits(self, units: Units, missing: Units, before: Sequence[Job] = ()) -> Permits | None:
         """Return the rule of which jobs this job may preempt; None if rank alone decides.

@@ -24,9 +24,12 @@ BucketKey = tuple[str, tuple[tuple[str, int], ...]]
 """A share, and the units that each of its jobs in the bucket holds."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Candidate:
-    """A job that may be preempted, now or from `until` on, at a cost in GPU-seconds."""
+    """A job that may be preempted, now or from `until` on, at a cost in GPU-seconds.
+
+    Not frozen, which would triple the time to make one, and a plan makes one for each active job.
+    """
 
     job: Job
     units: Units
@@ -65,14 +68,16 @@ class CumulativeUnits:
 
     def add(self, rank: PreemptionRank, count: int) -> None:
         """Add units at a rank; a negative count removes them."""
-        if rank not in self.totals:
-            self.totals[rank] = 0
+        totals = self.totals
+        if rank in totals:
+            totals[rank] += count
+            if self._sums:
+                del self._sums[bisect_left(self._ranks, rank) :]
+        else:
+            totals[rank] = count
             self._ranks.append(rank)
             self._is_sorted = False
             self._sums.clear()
-        elif self._sums:
-            del self._sums[bisect_left(self._ranks, rank) :]
-        self.totals[rank] += count
 
     def up_to(self, rank: PreemptionRank) -> int:
         """Return the units at this rank and below."""
@@ -121,8 +126,12 @@ class CandidateBucket:
 
     def add(self, candidate: Candidate, count: int) -> None:
         """Add a candidate behind those of its rank."""
-        self.units_by_rank.add(candidate.rank, count)
-        self.by_rank.setdefault(candidate.rank, []).append(candidate)
+        rank = candidate.rank
+        self.units_by_rank.add(rank, count)
+        if rank in self.by_rank:
+            self.by_rank[rank].append(candidate)
+        else:
+            self.by_rank[rank] = [candidate]
         self._in_reclaim_order = None
 
     def drop(self, candidate: Candidate, count: int) -> None:

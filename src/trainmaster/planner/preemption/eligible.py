@@ -90,6 +90,7 @@ class CandidateIndex:
     units_by_rank: dict[str, CumulativeUnits] = field(default_factory=dict)
     _buckets: dict[str, dict[BucketKey, CandidateBucket]] | None = None
     _parts_of_others: dict[Hashable, list[EligiblePart]] = field(default_factory=dict)
+    _cutoffs: dict[Hashable, PreemptionRank | None] = field(default_factory=dict)
     _eligible: dict[Hashable, EligibleCandidates | None] = field(default_factory=dict)
 
     @classmethod
@@ -121,6 +122,7 @@ class CandidateIndex:
     def drop(self, candidate: Candidate) -> None:
         """Remove a candidate."""
         self._parts_of_others.clear()
+        self._cutoffs.clear()
         self._eligible.clear()
         buckets = self.buckets
         for pool, count in candidate.units.items():
@@ -132,17 +134,17 @@ class CandidateIndex:
 
         Preemptors with the same eligible candidates get the same object, until a candidate is removed.
         """
-        missing = preemptor.missing
-        cutoff = self._cutoff(missing)
+        missing, permits = preemptor.missing, preemptor.permits
+        key = tuple(missing.items())
+        if key not in self._cutoffs:
+            self._cutoffs[key] = self._cutoff(missing)
+        cutoff = self._cutoffs[key]
         if cutoff is None:
             return None
-        if preemptor.permits is not None:
-            return self._eligible_after(preemptor, preemptor.permits, ()) or self._after_own_share(
-                preemptor, preemptor.permits
-            )
+        if permits is not None:
+            return self._eligible_after(preemptor, permits, ()) or self._after_own_share(preemptor, permits)
         if cutoff >= preemptor.rank:
             return None
-        key = (cutoff, *sorted(missing.items()))
         if key not in self._eligible:
             index = [bucket for pool in missing for bucket in self.buckets[pool].values()]
             self._eligible[key] = EligibleCandidates(cutoff, [(bucket, cutoff) for bucket in index])

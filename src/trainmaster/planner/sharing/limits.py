@@ -61,9 +61,10 @@ class Limits:
 
     def take(self, job: Job, units: Units) -> None:
         """Count the units on which a job starts, or that are kept for it, instead of those counted before."""
-        self.release(job)
-        self._taken[job.name] = units
-        self._count(job, units)
+        if job.group is not None or self.snapshot.policy.shares:
+            self.release(job)
+            self._taken[job.name] = units
+            self._count(job, units)
 
     def add(self, job: Job, units: Units) -> None:
         """Count further units of a job that runs or starts."""

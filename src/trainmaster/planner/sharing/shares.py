@@ -43,6 +43,7 @@ class Shares:
             once their protection ends.
         rank: returns a job's rank, on which `preemptible` depends.
         enabled: whether the policy has any shares.
+        counted: whether anything depends on what shares hold.
         entitlements: what the policy gives each share.
         holdings: what each share holds.
     """
@@ -52,6 +53,7 @@ class Shares:
     preemptible: Callable[[Job, str], int] = _no_units
     rank: Callable[[Job], object] = attrgetter("priority")
     enabled: bool = field(init=False)
+    counted: bool = field(init=False)
     entitlements: Entitlements = field(init=False)
     holdings: Holdings = field(init=False)
     _reserved: dict[tuple[str, bool], tuple[int, dict[str, int], int]] = field(default_factory=dict)
@@ -65,8 +67,8 @@ class Shares:
         self.entitlements = Entitlements(snapshot.policy, snapshot.pools, snapshot.external)
         holds = ((job, held_for(job, self.now)) for job in snapshot.special if job.reservation is not None)
         # Without shares, only orders by usage look at what they hold.
-        counted = snapshot.active if self.enabled or order_of(snapshot.policy).by_usage else ()
-        self.holdings = Holdings.of(counted, ((job, units) for job, units in holds if units is not None))
+        self.counted = self.enabled or order_of(snapshot.policy).by_usage
+        self.holdings = Holdings.of(snapshot.active if self.counted else (), ((job, units) for job, units in holds if units is not None))
 
     @property
     def version(self) -> int:
@@ -190,11 +192,13 @@ class Shares:
 
     def take(self, job: Job, units: Units) -> None:
         """Count the units on which a job starts; replaces what was counted for the job before."""
-        self.holdings.take(job, units)
+        if self.counted:
+            self.holdings.take(job, units)
 
     def promise(self, job: Job, units: Units) -> None:
         """Count units that are kept or being released for a job as held by its share."""
-        self.holdings.promise(job, units)
+        if self.counted:
+            self.holdings.promise(job, units)
 
     def release(self, job: Job) -> None:
         """Remove what is kept for a job."""
