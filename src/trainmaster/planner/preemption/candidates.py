@@ -6,11 +6,22 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import IntEnum
 from heapq import nlargest
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.times import NEVER
 from trainmaster.planner.orders.ranking import PreemptionRank
+
+
+class Protection(IntEnum):
+    """How the rules protect a job from preemption; a job at its preemption limit is protected for good."""
+
+    NONE = 0
+    FOR_A_TIME = 1
+    FOR_GOOD = 2
+
 
 Permits = Callable[[Job, Sequence[Job]], bool]
 """A function that returns True if a victim may be taken after those taken before it.
@@ -41,6 +52,13 @@ class Candidate:
     def order(self) -> tuple[PreemptionRank, float, str]:
         """Sort key for listing and preempting candidates; total, since it contains the name."""
         return self.rank, self.cost, self.job.name
+
+    @property
+    def protection(self) -> Protection:
+        """Whether and how it is protected now."""
+        if self.until is None:
+            return Protection.NONE
+        return Protection.FOR_GOOD if self.until == NEVER else Protection.FOR_A_TIME
 
     @property
     def bucket_key(self) -> BucketKey:
@@ -74,10 +92,11 @@ class CumulativeUnits:
             if self._sums:
                 del self._sums[bisect_left(self._ranks, rank) :]
         else:
+            if self._ranks and rank < self._ranks[-1]:
+                self._is_sorted = False
+                self._sums.clear()
             totals[rank] = count
             self._ranks.append(rank)
-            self._is_sorted = False
-            self._sums.clear()
 
     def up_to(self, rank: PreemptionRank) -> int:
         """Return the units at this rank and below."""

@@ -19,8 +19,10 @@ from trainmaster.planner.preemption.candidates import (
     CandidateBucket,
     CumulativeUnits,
     Permits,
+    Protection,
     max_useful,
 )
+from trainmaster.planner.preemption.levels import CandidateLevels
 
 EligiblePart = tuple[CandidateBucket, PreemptionRank]
 """A bucket, and the rank up to which the preemptor may have its candidates."""
@@ -84,43 +86,44 @@ def _max_useful_of(bucket: CandidateBucket, missing: Units) -> int:
 
 @dataclass(slots=True)
 class CandidateIndex:
-    """Candidates by pool; one that holds units of several pools is in each of them."""
+    """Candidates by pool; one that holds units of several pools is in each of them.
 
-    candidates: list[Candidate]
+    It is filled from the lowest rank up, as far as preemptors need.
+
+    Attributes:
+        levels: where the candidates come from.
+        most_protected: which of them belong to this index: those protected like this or less.
+        units_by_rank: their units by pool.
+    """
+
+    levels: CandidateLevels
+    most_protected: Protection
     units_by_rank: dict[str, CumulativeUnits] = field(default_factory=dict)
-    _buckets: dict[str, dict[BucketKey, CandidateBucket]] | None = None
+    _filled: int = 0
+    _without_bucket: list[Candidate] = field(default_factory=list)
+    _buckets: dict[str, dict[BucketKey, CandidateBucket]] = field(default_factory=dict)
     _parts_of_others: dict[Hashable, list[EligiblePart]] = field(default_factory=dict)
-    _cutoffs: dict[Hashable, PreemptionRank | None] = field(default_factory=dict)
+    _cutoffs: dict[Hashable, PreemptionRank] = field(default_factory=dict)
     _eligible: dict[Hashable, EligibleCandidates | None] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, candidates: Iterable[Candidate]) -> CandidateIndex:
-        """Return an index of these candidates, in their order."""
-        index = cls(list(candidates))
-        units_by_rank = index.units_by_rank
-        for candidate in index.candidates:
-            for pool, count in candidate.units.items():
-                if pool not in units_by_rank:
-                    units_by_rank[pool] = CumulativeUnits()
-                units_by_rank[pool].add(candidate.rank, count)
-        return index
 
     @property
     def buckets(self) -> dict[str, dict[BucketKey, CandidateBucket]]:
         """Buckets by pool and key, built only when the sums do not already rule out enough candidates."""
-        if self._buckets is None:
-            self._buckets = {}
-            for candidate in self.candidates:
-                key = candidate.bucket_key
-                for pool, count in candidate.units.items():
-                    index = self._buckets.setdefault(pool, {})
-                    if key not in index:
-                        index[key] = CandidateBucket()
-                    index[key].add(candidate, count)
+        for candidate in self._without_bucket:
+            key = candidate.bucket_key
+            for pool, count in candidate.units.items():
+                index = self._buckets.setdefault(pool, {})
+                if key not in index:
+                    index[key] = CandidateBucket()
+                index[key].add(candidate, count)
+        self._without_bucket.clear()
         return self._buckets
 
     def drop(self, candidate: Candidate) -> None:
-        """Remove a candidate."""
+        """Remove a candidate that is no longer among the levels."""
+        is_filled = self._filled and candidate.rank <= self.levels.ranks[self._filled - 1]
+        if not is_filled or candidate.protection > self.most_protected:
+            return
         self._parts_of_others.clear()
         self._cutoffs.clear()
         self._eligible.clear()
@@ -135,14 +138,16 @@ class CandidateIndex:
         Preemptors with the same eligible candidates get the same object, until a candidate is removed.
         """
         missing, permits = preemptor.missing, preemptor.permits
+        if permits is not None:
+            self._fill()
+            if self._cutoff(missing) is None:
+                return None
+            return self._eligible_after(preemptor, permits, ()) or self._after_own_share(preemptor, permits)
         key = tuple(missing.items())
-        if key not in self._cutoffs:
-            self._cutoffs[key] = self._cutoff(missing)
-        cutoff = self._cutoffs[key]
+        cutoff = self._cutoffs.get(key) or self._cutoff(missing, preemptor.rank)
         if cutoff is None:
             return None
-        if permits is not None:
-            return self._eligible_after(preemptor, permits, ()) or self._after_own_share(preemptor, permits)
+        self._cutoffs[key] = cutoff
         if cutoff >= preemptor.rank:
             return None
         if key not in self._eligible:
@@ -192,15 +197,44 @@ class CandidateIndex:
         jobs = {c.job.name: c.job for buckets in own.values() for bucket in buckets for c in bucket.up_to(limit)}
         return self._eligible_after(preemptor, permits, list(jobs.values())) if jobs else None
 
-    def _cutoff(self, missing: Units) -> PreemptionRank | None:
-        """Return the lowest rank up to which all candidates together free `missing`; None if all are not enough."""
+    def _cutoff(self, missing: Units, limit: PreemptionRank | None = None) -> PreemptionRank | None:
+        """Return the lowest rank up to which all candidates together free `missing`.
+
+        None if all are not enough, or all below the limit.
+        """
         cutoff: PreemptionRank = ()
         for pool, count in missing.items():
-            reached = self.units_by_rank[pool].rank_reaching(count) if pool in self.units_by_rank else None
-            if reached is None:
-                return None
+            while (reached := self._rank_with(pool, count)) is None:
+                if not self._fill_next(limit):
+                    return None
             cutoff = max(cutoff, reached)
         return cutoff
+
+    def _rank_with(self, pool: str, count: int) -> PreemptionRank | None:
+        return self.units_by_rank[pool].rank_reaching(count) if pool in self.units_by_rank else None
+
+    def _fill(self) -> None:
+        """Add the candidates of all ranks."""
+        while self._fill_next():
+            pass
+
+    def _fill_next(self, limit: PreemptionRank | None = None) -> bool:
+        """Add the candidates of the next rank; return False if there is none, or none below the limit."""
+        ranks = self.levels.ranks
+        if self._filled == len(ranks) or (limit is not None and ranks[self._filled] >= limit):
+            return False
+        for candidate in self.levels.at(ranks[self._filled]).values():
+            if candidate.protection <= self.most_protected:
+                self._add(candidate)
+        self._filled += 1
+        return True
+
+    def _add(self, candidate: Candidate) -> None:
+        self._without_bucket.append(candidate)
+        for pool, count in candidate.units.items():
+            if pool not in self.units_by_rank:
+                self.units_by_rank[pool] = CumulativeUnits()
+            self.units_by_rank[pool].add(candidate.rank, count)
 
     def _permitted(
         self, pool: str, preemptor: Preemptor, permits: Permits, taken: Sequence[Job]

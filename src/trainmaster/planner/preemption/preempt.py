@@ -13,14 +13,14 @@ from functools import partial
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job, JobState
-from trainmaster.domain.jobs.priorities import MAX_PRIORITY
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import Preemption
 from trainmaster.domain.shares.usage import accelerators_of
 from trainmaster.domain.times import NEVER
 from trainmaster.planner.orders.ranking import PreemptionRank
-from trainmaster.planner.preemption.candidates import Candidate, CumulativeUnits, Permits
+from trainmaster.planner.preemption.candidates import Candidate, CumulativeUnits, Permits, Protection
 from trainmaster.planner.preemption.eligible import CandidateIndex, EligibleCandidates, Preemptor, below
+from trainmaster.planner.preemption.levels import CandidateLevels
 from trainmaster.planner.preemption.victims import best_set, drop_redundant, take_in_order
 
 
@@ -45,7 +45,6 @@ class VictimChoice:
 
 NO_VICTIMS = VictimChoice()
 _STOPPABLE = (JobState.STARTING, JobState.RUNNING, JobState.RESIZING)
-_ABOVE_ALL: PreemptionRank = (MAX_PRIORITY + 1,)
 
 
 def may_be_preempted(job: Job) -> bool:
@@ -118,11 +117,9 @@ class Candidates:
     snapshot: Snapshot
     now: datetime
     rank: Callable[[Job], PreemptionRank]
-    _lowest: PreemptionRank | None = None
+    _levels: CandidateLevels | None = None
     _held: dict[tuple[str, str], CumulativeUnits] | None = None
-    _by_name: dict[str, Candidate] | None = None
-    _preemptible_now: CandidateIndex | None = None
-    _with_protected: dict[bool, CandidateIndex | None] = field(default_factory=dict)
+    _indexes: dict[Protection, CandidateIndex] = field(default_factory=dict)
     _choices: dict[EligibleCandidates, VictimChoice | None] = field(default_factory=dict)
 
     @classmethod
@@ -131,23 +128,17 @@ class Candidates:
         return cls(snapshot, now, rank)
 
     @property
-    def by_name(self) -> dict[str, Candidate]:
-        """Candidates by name: those that may be preempted first come first, then the cheapest."""
-        if self._by_name is None:
-            now, able = self.now, filter(may_be_preempted, self.snapshot.active)
-            found = [_candidate(job, self.snapshot, now, self.rank(job)) for job in able]
-            found.sort(key=lambda c: (c.until or now, c.cost, c.job.name))
-            self._by_name = {candidate.job.name: candidate for candidate in found}
-        return self._by_name
+    def levels(self) -> CandidateLevels:
+        """Candidates by rank."""
+        if self._levels is None:
+            self._levels = CandidateLevels.of(self.snapshot.active, self.rank, self._candidate)
+        return self._levels
 
     @property
-    def preemptible_now(self) -> CandidateIndex:
-        """Candidates that may be preempted now."""
-        if self._preemptible_now is None:
-            self._preemptible_now = CandidateIndex.of(
-                candidate for candidate in self.by_name.values() if candidate.until is None
-            )
-        return self._preemptible_now
+    def by_name(self) -> dict[str, Candidate]:
+        """All candidates by name."""
+        levels = self.levels
+        return {name: candidate for rank in levels.ranks for name, candidate in levels.at(rank).items()}
 
     def victims(
         self, job: Job, missing: Units, permits: Permits | None = None, permit_key: Hashable = None
@@ -186,9 +177,8 @@ class Candidates:
 
     def _no_lower_rank(self, rank: PreemptionRank) -> bool:
         """Return True if no active job has a lower rank, so that no candidate need be looked at."""
-        if self._lowest is None:
-            self._lowest = min(map(self.rank, self.snapshot.active), default=_ABOVE_ALL)
-        return self._lowest >= rank
+        ranks = self.levels.ranks
+        return not ranks or ranks[0] >= rank
 
     def preemptible_by(self, job: Job, at: datetime) -> bool:
         """Return True if a waiting job, started now, would be past its protection by then."""
@@ -202,30 +192,23 @@ class Candidates:
     def remove(self, victims: Iterable[Job]) -> None:
         """Remove jobs that the plan preempts."""
         for victim in victims:
-            candidate = self.by_name.pop(victim.name, None)
+            candidate = self.levels.at(self.rank(victim)).pop(victim.name, None)
             if candidate is not None:
-                for index in self._indexes_of(candidate):
+                for index in self._indexes.values():
                     index.drop(candidate)
                 if self._held is not None:
                     self._count_held(self._held, candidate, -1)
         self._choices.clear()
 
-    def _indexes_of(self, candidate: Candidate) -> list[CandidateIndex]:
-        """Return the built indexes that hold this candidate; one that only shrinks may be missing from some."""
-        until = candidate.until
-        found = [self._preemptible_now] if until is None else []
-        found += [index for ever, index in self._with_protected.items() if ever or until != NEVER]
-        return [index for index in found if index is not None]
-
     def _choose(self, preemptor: Preemptor) -> VictimChoice | None:
-        eligible = self.preemptible_now.eligible(preemptor)
+        eligible = self._index(Protection.NONE).eligible(preemptor)
         return None if eligible is None else self._cached(eligible, lambda: _choice(best_set(eligible, preemptor)))
 
     def _protected(self, preemptor: Preemptor) -> VictimChoice | None:
         """Return the protected jobs that could be preempted later; else those at their preemption limit."""
-        for ever in (False, True):
-            index = self._index_with_protected(ever=ever)
-            eligible = None if index is None else index.eligible(preemptor)
+        for kind in (Protection.FOR_A_TIME, Protection.FOR_GOOD):
+            # Those that could be victims have all been looked at by now.
+            eligible = self._index(kind).eligible(preemptor) if kind in self.levels.protections else None
             if (
                 eligible is not None
                 and (choice := self._cached(eligible, partial(_protected_choice, eligible, preemptor))) is not None
@@ -239,24 +222,24 @@ class Candidates:
             self._choices[eligible] = answer()
         return self._choices[eligible]
 
-    def _index_with_protected(self, *, ever: bool) -> CandidateIndex | None:
-        """Return the candidates with those protected for a time, or with all; None if that adds no candidate."""
-        if ever not in self._with_protected:
-            among = [c for c in self.by_name.values() if ever or c.until != NEVER]
-            adds = any(c.until is not None and (c.until == NEVER) is ever for c in among)
-            self._with_protected[ever] = CandidateIndex.of(among) if adds else None
-        return self._with_protected[ever]
+    def _index(self, most_protected: Protection) -> CandidateIndex:
+        """Return the candidates that are protected like this or less."""
+        if most_protected not in self._indexes:
+            self._indexes[most_protected] = CandidateIndex(self.levels, most_protected)
+        return self._indexes[most_protected]
 
-
-def _candidate(job: Job, snapshot: Snapshot, now: datetime, rank: PreemptionRank) -> Candidate:
-    history = snapshot.records.history
-    startup = history.startup(job) if history.startups else 0.0
-    pools, attempt = snapshot.pools, job.attempt
-    units = job.units if attempt is None or attempt.resizing is None else job.staying
-    # Jobs of other kinds have no accelerators; those with the fewest requests are the cheapest.
-    accelerators = accelerators_of(units, pools) or sum(units.values())
-    until = protected_until(job, snapshot.policy.preemption, startup, now)
-    return Candidate(job, units, rank, lost_work(job, startup, now) * accelerators, until)
+    def _candidate(self, job: Job, rank: PreemptionRank) -> Candidate | None:
+        """Return an active job as a candidate; None if it may not be preempted."""
+        if not may_be_preempted(job):
+            return None
+        snapshot, now, attempt = self.snapshot, self.now, job.attempt
+        history = snapshot.records.history
+        startup = history.startup(job) if history.startups else 0.0
+        units = job.units if attempt is None or attempt.resizing is None else job.staying
+        # Jobs of other kinds have no accelerators; those with the fewest requests are the cheapest.
+        accelerators = accelerators_of(units, snapshot.pools) or sum(units.values())
+        until = protected_until(job, snapshot.policy.preemption, startup, now)
+        return Candidate(job, units, rank, lost_work(job, startup, now) * accelerators, until)
 
 
 def _choice(taken: Sequence[Candidate]) -> VictimChoice | None:

@@ -68,7 +68,9 @@ class Shares:
         holds = ((job, held_for(job, self.now)) for job in snapshot.special if job.reservation is not None)
         # Without shares, only orders by usage look at what they hold.
         self.counted = self.enabled or order_of(snapshot.policy).by_usage
-        self.holdings = Holdings.of(snapshot.active if self.counted else (), ((job, units) for job, units in holds if units is not None))
+        self.holdings = Holdings.of(
+            snapshot.active if self.counted else (), ((job, units) for job, units in holds if units is not None)
+        )
 
     @property
     def version(self) -> int:
