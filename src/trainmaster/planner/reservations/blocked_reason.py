@@ -70,8 +70,9 @@ def shortage_reason(
         free: returns the units of a pool that no job holds.
         claimant: returns the job that has a claim on a pool.
     """
-    pool = next((name for name, count in units.items() if count > now(name)), next(iter(units)))
-    needed, available = units[pool], max(now(pool), 0)
+    could_have = {name: now(name) for name in units}
+    pool = next((name for name, count in units.items() if count > could_have[name]), next(iter(units)))
+    needed, available = units[pool], max(could_have[pool], 0)
     kept = claimant(pool)
     if kept is not None and free(pool) >= needed:
         return ReservedForOther(kept[0], pool, kept[1], needed, available)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from operator import attrgetter
 
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
@@ -40,7 +39,7 @@ class ExpectedEnds:
     _ends: dict[str, datetime] = field(default_factory=dict)
     _new_run_times: dict[tuple[object, ...], timedelta] = field(default_factory=dict)
     _typical_run_times: dict[tuple[str, ...], float | None] = field(default_factory=dict)
-    _overdue_holders: dict[str, str | None] = field(default_factory=dict)
+    _overdue_holders: dict[str, str] | None = None
 
     def end(self, job: Job) -> datetime:
         """Return when an active job releases its units."""
@@ -62,12 +61,14 @@ class ExpectedEnds:
         return found
 
     def overdue_holder(self, pool: str) -> str | None:
-        """Return the first job on the pool that has run longer than expected; None if none has."""
-        if pool not in self._overdue_holders:
-            holders = sorted(self.snapshot.active, key=attrgetter("name"))
-            overdue = (job.name for job in holders if pool in job.units and not job.stopping and self.overdue(job))
-            self._overdue_holders[pool] = next(overdue, None)
-        return self._overdue_holders[pool]
+        """Return the first job by name on the pool that has run longer than expected; None if none has."""
+        if self._overdue_holders is None:
+            self._overdue_holders = {}
+            for job in self.snapshot.active:
+                if not job.stopping and self.overdue(job):
+                    for name in job.units:
+                        self._overdue_holders[name] = min(self._overdue_holders.get(name, job.name), job.name)
+        return self._overdue_holders.get(pool)
 
     def overdue(self, job: Job) -> bool:
         """Return True if an active job has run longer than was expected at its start."""

@@ -59,7 +59,7 @@ class Reservations:
 
     def any_on(self, units: Units) -> bool:
         """Return True if any of these pools has a reservation."""
-        return bool(self.made) and any(pool in self._by_pool for pool in units)
+        return not self._by_pool.keys().isdisjoint(units)
 
     def reservable(self, alternatives: Iterable[Units]) -> list[Units]:
         """Return the alternatives with a pool that has fewer reservations than it may have.
@@ -143,11 +143,17 @@ class Reservations:
         """Apply what is held, and all changes since the last reservation."""
         if not self._opened:
             self._opened = True
-            self._pending += [(units, end, 1) for units, end in self.running()]
+            for units, end in self.running():
+                self._add_change(units, end, 1)
         for units, end, sign in self._pending:
-            for pool, count in units.items():
-                self._changes.setdefault(pool, []).append((end, sign * count))
+            self._add_change(units, end, sign)
         self._pending.clear()
+
+    def _add_change(self, units: Units, end: datetime, sign: int) -> None:
+        for pool, count in units.items():
+            if pool not in self._changes:
+                self._changes[pool] = []
+            self._changes[pool].append((end, sign * count))
 
     def _expected_free(self, pool: str, at: datetime, available: Callable[[str], int]) -> int:
         """Return the units of a pool that are expected to be free at a time."""
