@@ -28,7 +28,9 @@ from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.policy.settings import Policy, Preemption, PreemptionOverrides
 from trainmaster.domain.records import Records
-from trainmaster.planner.preemption.candidates import Candidate
+from trainmaster.planner.preemption.candidates import Candidate, Protection
+from trainmaster.planner.preemption.eligible import CandidateIndex, Preemptor
+from trainmaster.planner.preemption.levels import CandidateLevels
 from trainmaster.planner.preemption.preempt import (
     Candidates,
     VictimChoice,
@@ -79,6 +81,28 @@ def test_the_lowest_standing_that_suffices_is_the_cutoff():
     """However little work the better one would lose."""
     active = [running("low", priority=1, ago=80_000), running("better", priority=2, ago=1)]
     assert names(candidates(*active).victims(new_job(), {P5: 1})) == ["low"]
+
+
+def test_only_ranks_that_are_needed_are_looked_at():
+    looked_at = []
+
+    def make(job, rank):
+        looked_at.append(job.name)
+        return Candidate(job, job.units, rank, 0.0)
+
+    active = [running(f"j{priority}", priority=priority) for priority in (3, 1, 2, 8)]
+    index = CandidateIndex(CandidateLevels.of(active, by_priority, make), Protection.NONE)
+    for count, expected in ((1, ["j1"]), (2, ["j1", "j2"]), (9, ["j1", "j2", "j3"])):
+        enough = index.eligible(Preemptor("default", (5,), {P5: count}))
+        assert (enough is not None) == (count < 9)
+        assert looked_at == expected
+
+
+def test_a_job_that_is_removed_before_its_rank_is_looked_at_is_no_candidate():
+    active = [running("low", priority=1), running("gone", priority=2), running("better", priority=3)]
+    found = candidates(*active)
+    found.remove([active[1]])
+    assert names(found.victims(new_job(), {P5: 2})) == ["low", "better"]
 
 
 def test_within_the_cutoff_the_least_work_is_lost_and_then_the_fewest_step_aside():
