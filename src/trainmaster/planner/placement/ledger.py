@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Units, covers, total
 from trainmaster.domain.capacity.warm_pools import counting
@@ -17,9 +18,11 @@ from trainmaster.domain.plan import Snapshot
 from trainmaster.planner.orders.ranking import PreemptionRank
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """Free or releasing units that are kept for a job of this preemption rank until a time."""
+class Claim(NamedTuple):
+    """Free or releasing units that are kept for a job of this preemption rank until a time.
+
+    A tuple, since a plan may make one for each waiting job.
+    """
 
     job: str
     units: Units
@@ -235,11 +238,11 @@ def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:
     caps = {name: 0 if pool.draining else pool.cap for name, pool in snapshot.pools.items()}
     free = {name: 0 if pool.draining else pool.cap - used.get(name, 0) for name, pool in snapshot.pools.items()}
     ledger = Ledger(caps=caps, free=free, releasing={}, release_by={})
-    held = [(job, job.attempt) for job in snapshot.active if job.attempt is not None]
     leaving = [
         (job.freeing, attempt.stop_asked_at or attempt.base_ended_at if under_way is None else under_way.asked_at)
-        for job, attempt in held
-        if (under_way := attempt.resizing) or attempt.stop_asked_at or attempt.base_ended_at
+        for job in snapshot.active
+        if (attempt := job.attempt) is not None
+        and ((under_way := attempt.resizing) or attempt.stop_asked_at or attempt.base_ended_at)
     ]
     for units, since in [*leaving, *((pool.units, pool.ending_since) for pool in warm)]:
         if since is not None and since + snapshot.policy.reservation_timeout > now:
