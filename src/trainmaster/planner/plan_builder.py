@@ -197,9 +197,9 @@ class PlanBuilder:
     def _wait_for_release(self, view: JobView, units: Units) -> None:
         """Have the job wait for units that are being released, and keep them for it."""
         release_by = self.state.ledger.release_by
-        short = (pool for pool, count in units.items() if count > view.available_now(pool))
-        pools = tuple(sorted(short)) or tuple(sorted(units))
-        until = min((release_by[pool] for pool in pools if pool in release_by), default=self._hold_until())
+        short = [pool for pool, count in units.items() if count > view.available_now(pool)]
+        pools = tuple(sorted(short or units))
+        until = min([release_by[pool] for pool in pools if pool in release_by], default=self._hold_until())
         self.state.claim(view.job, units, until)
         self._wait(view.job, WaitsForRelease(pools, until))
 

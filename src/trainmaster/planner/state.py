@@ -336,8 +336,11 @@ class JobView(NamedTuple):
 
     def holds_free_units(self, alternatives: Iterable[Units]) -> bool:
         """Return True if the order keeps all free units for this job while it is blocked."""
-        free = {pool: self.available_soon(pool) for pool in self.job.demand.pools}
-        return any(self.state.ranking.holds_free_units(self.job, units, free) for units in alternatives)
+        for units in alternatives:
+            free = {pool: self.available_soon(pool) for pool in units}
+            if self.state.ranking.holds_free_units(self.job, units, free):
+                return True
+        return False
 
     def _preemptible_for(self, reserved: PlannedReservation) -> bool:
         """Return True if the job with the reservation could preempt this job in time, and so loses nothing by it."""

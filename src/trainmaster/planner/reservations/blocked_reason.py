@@ -71,7 +71,8 @@ def shortage_reason(
         claimant: returns the job that has a claim on a pool.
     """
     could_have = {name: now(name) for name in units}
-    pool = next((name for name, count in units.items() if count > could_have[name]), next(iter(units)))
+    short = [name for name, count in units.items() if count > could_have[name]]
+    pool = short[0] if short else next(iter(units))
     needed, available = units[pool], max(could_have[pool], 0)
     kept = claimant(pool)
     if kept is not None and free(pool) >= needed:
