@@ -23,9 +23,9 @@ _GIVEN = "trainmaster_params"
 def take_values_as_they_are(client: DynamoDBClient) -> DynamoDBClient:
     """Return the client, which from now on leaves the types of arguments and of attributes that it reads unchecked.
 
-    A transaction needs its `ClientRequestToken` then.
+    The client must not validate parameters, and each transaction needs a `ClientRequestToken`.
     """
-    events = client.meta.events
+    events: Any = client.meta.events
     for operation in _OPERATIONS:
         events.register(f"provide-client-params.dynamodb.{operation}", _keep, unique_id=f"keep-{operation}")
         events.register(f"before-call.dynamodb.{operation}", _write, unique_id=f"write-{operation}")
