@@ -218,6 +218,22 @@ def test_the_next_pass_reads_each_lane_of_a_free_pool_with_one_query(dynoxide):
     assert second.read_units <= first.read_units
 
 
+def test_a_deep_answer_costs_half_a_unit_for_each_four_kilobytes(dynoxide):
+    client = dynoxide.client()
+    meter, store = Meter(client), DynamoEngine(client).open()
+    store.set_settings(pools=[b.a_pool(cap=1)])
+    for number in range(300):
+        store.submit(b.a_job(f"a{number:03}", entry_time=b.at(number)), {})
+    with meter.measured() as usual:
+        assert len(store.read_snapshot().waiting) == 32
+    with meter.measured() as deep:
+        assert len(store.read_snapshot(depth=280).waiting) == 280
+    client.close()
+    # Rows of waiting jobs have less than 300 bytes.
+    assert deep.read_units - usual.read_units <= (280 - 32) * 300 / 8_192 + 1
+    assert deep.calls == usual.calls + 1
+
+
 def test_a_lane_that_has_got_shorter_costs_no_rows_of_the_next(dynoxide):
     client = dynoxide.client()
     meter, store = Meter(client), DynamoEngine(client).open()
