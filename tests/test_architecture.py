@@ -7,6 +7,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -49,7 +50,12 @@ def layer(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imports(path: Path, *, at_run_time: bool = True) -> Iterator[str]:
+@cache
+def imports(path: Path, *, at_run_time: bool = True) -> list[str]:
+    return list(imports_of(path, at_run_time=at_run_time))
+
+
+def imports_of(path: Path, *, at_run_time: bool) -> Iterator[str]:
     tree = ast.parse(path.read_text())
     typing_only = {
         id(child)
@@ -193,7 +199,7 @@ def test_only_tests_of_image_jobs_import_them():
     helpers = {path.stem for path in own_folder.rglob("*.py")} - {"conftest"}
     for path in (ROOT / "tests").rglob("*.py"):
         if own_folder not in path.parents:
-            names = list(imports(path, at_run_time=False))
+            names = imports(path, at_run_time=False)
             assert not [name for name in names if own(name) == "images"], path
             assert not {name.split(".")[0] for name in names} & helpers, path
 
