@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from trainmaster.domain.capacity.reported_quotas import QuotaBound
-from trainmaster.domain.capacity.units import Units
+from trainmaster.domain.capacity.units import Units, covers
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.elastic.sizes import Cause
 from trainmaster.domain.jobs.job import Job, Reservation
@@ -88,7 +88,8 @@ class PlanBuilder:
         state = self.state
         state.release(job)
         view = state.view_for(job)
-        possible = [units for units in job.demand.alternatives if state.ledger.fits_when_empty(units)]
+        caps = state.ledger.caps
+        possible = [units for units in job.demand.alternatives if covers(caps, units)]
         if not possible:
             expansion = self.refused.get(job.name, "")
             reason = quota_reason(job, self.snapshot.pools, self.bounds)
@@ -96,7 +97,7 @@ class PlanBuilder:
         elif backing_off(job, self.now):
             self._decide_backing_off(view, possible)
         else:
-            allowed, refusal = _without(possible, view.refusal)
+            allowed, refusal = _without(possible, view.refusal) if view.has_rules else (possible, None)
             if refusal is None or allowed:
                 self._decide_allowed(view, allowed)
             else:
@@ -206,7 +207,7 @@ class PlanBuilder:
     def _reclaim_or_block(self, view: JobView, allowed: list[Units], otherwise: Reason | None = None) -> None:
         """Have other jobs give way if they may; otherwise the job is blocked, or waits for `otherwise`."""
         allowed = self.selector.order_for_wait(view.job, allowed)
-        options = [self.reclaim.option(view, units) for units in allowed]
+        options = [self.reclaim.option(view, units) for units in allowed] if self.reclaim.any_for(view.job) else []
         able = [option for option in options if option.sufficient]
         if not able and otherwise is not None:
             self._wait(view.job, otherwise)
@@ -278,7 +279,7 @@ class PlanBuilder:
         self._wait(job, reason or view.shortage(alternatives[0], reserved))
 
     def _wait(self, job: Job, reason: Reason) -> None:
-        if isinstance(reason, WaitsForCapacity) and (bound := self.bounds.get(reason.pool)) is not None:
+        if self.bounds and isinstance(reason, WaitsForCapacity) and (bound := self.bounds.get(reason.pool)) is not None:
             reason = replace(reason, quota=bound.quota.limit)
             self.recheck_times.append(bound.quota.until)
         self.decisions.append(Wait(job, reason))

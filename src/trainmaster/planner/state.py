@@ -6,7 +6,7 @@ each decision with one of its commit methods: `start`, `claim`, `preempt`, and s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -289,6 +289,12 @@ class JobView(NamedTuple):
 
     # -- rules -------------------------------------------------------------------------------------------------------
 
+    @property
+    def has_rules(self) -> bool:
+        """True if any rule could keep the job from idle units, which is so of few jobs without shares."""
+        state = self.state
+        return state.shares.enabled or state.has_training_plans or self.job.group is not None
+
     def refusal(self, units: Units) -> Reason | None:
         """Return the rule that keeps the job from these units even if they are idle; None if there is none."""
         state = self.state
@@ -313,19 +319,23 @@ class JobView(NamedTuple):
 
     def yields_to(self, units: Units) -> Reason | None:
         """Return why the job must leave these units to waiting jobs before it; None if it may have them."""
-        state, job = self.state, self.job
+        state, job, ledger = self.state, self.job, self.state.ledger
+        reserved_there = state.reservations.any_on(units)
+        if not (ledger.awaiting or ledger.barriers or reserved_there):
+            return None
         owner = state.shares.enabled and state.shares.within_nominal(job, units)
-        if (ahead := state.ledger.back_off(job, units, owner=owner)) is not None:
+        if (ahead := ledger.back_off(job, units, owner=owner)) is not None:
             first = ahead[1]
             tried_at = state.now if first.attempt is None else first.attempt.created_at
             return BehindBackingOff(first.name, ahead[0], first.retry_at or tried_at)
         hold = state.active_hold(job)
         if hold is not None and hold.units == units:
             return None
-        barrier = state.ledger.barrier(job, state.ranking.rank_when_running(job), units, owner=owner)
-        if barrier is not None and not state.ledger.fits_beside(job, units):
-            return Behind(barrier[1].name, barrier[0])
-        if not state.reservations.any_on(units):
+        if ledger.barriers:
+            barrier = ledger.barrier(job, state.ranking.rank_when_running(job), units, owner=owner)
+            if barrier is not None and not ledger.fits_beside(job, units):
+                return Behind(barrier[1].name, barrier[0])
+        if not reserved_there:
             return None
         found = state.reservations.conflict(units, state.expected_end(job), only=job.share if owner else None)
         if found is None or self._preemptible_for(found[1]):
@@ -336,9 +346,9 @@ class JobView(NamedTuple):
 
     def holds_free_units(self, alternatives: Iterable[Units]) -> bool:
         """Return True if the order keeps all free units for this job while it is blocked."""
-        for units in alternatives:
-            free = {pool: self.available_soon(pool) for pool in units}
-            if self.state.ranking.holds_free_units(self.job, units, free):
+        holds = self.state.ranking.holds_free_units
+        for units in alternatives:  # noqa: SIM110 -- a hot path
+            if holds(self.job, units, self.available_soon):
                 return True
         return False
 
@@ -391,8 +401,7 @@ class JobView(NamedTuple):
     def shortage(self, units: Units, reserved: PlannedReservation | None) -> Reason:
         """Return the shortage that blocks the job, with the time of its reservation if it has one."""
         ledger = self.state.ledger
-        free: Callable[[str], int] = lambda pool: ledger.free.get(pool, 0)  # noqa: E731 -- typed, one line
-        reason = shortage_reason(units, now=self.available_now, free=free, claimant=ledger.claimant)
+        reason = shortage_reason(units, self.available_now, ledger.free, ledger.claimant)
         if reserved is None or not isinstance(reason, WaitsForCapacity):
             return reason
         # A holder that runs longer than expected moves the reservation.

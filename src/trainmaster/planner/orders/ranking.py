@@ -6,7 +6,7 @@ deadline, then the queue's order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -89,8 +89,14 @@ class Ranking:
         """Return True if no job of its rank may pass the job while it is blocked."""
         return self.strict_order or self.out_of_patience(job)
 
-    def holds_free_units(self, job: Job, units: Units, free: Units) -> bool:  # noqa: ARG002 -- other orders use them
-        """Return True if all free units are kept for the blocked job against all others."""
+    def holds_free_units(self, job: Job, units: Units, free: Callable[[str], int]) -> bool:  # noqa: ARG002 -- see gittins
+        """Return True if all free units are kept for the blocked job against all others.
+
+        Args:
+            job: the blocked job.
+            units: what it waits for.
+            free: returns the units of a pool that it could have without preemption.
+        """
         return False
 
     def drain(self, job: Job) -> timedelta:  # noqa: ARG002 -- the same

@@ -59,6 +59,8 @@ class Ledger:
         release_by: when releasing units stop to count.
         claims: claims by job.
         holds: those of the claims that an earlier pass made and whose job this plan has not decided about yet.
+        barriers: by pool and share, the blocked jobs that others may not pass.
+        awaiting: by pool and share, the first of the jobs in back-off that would fit there.
     """
 
     caps: Mapping[str, int]
@@ -67,10 +69,10 @@ class Ledger:
     release_by: dict[str, datetime]
     claims: dict[str, Claim] = field(default_factory=dict)
     holds: dict[str, Claim] = field(default_factory=dict)
+    barriers: dict[str, dict[str, _Barrier]] = field(default_factory=dict)
+    awaiting: dict[str, dict[str, Job]] = field(default_factory=dict)
     _claims_on: dict[str, dict[str, Claim]] = field(default_factory=dict)
     _claimed: dict[str, int] = field(default_factory=dict)
-    _barriers: dict[str, dict[str, _Barrier]] = field(default_factory=dict)
-    _awaiting: dict[str, dict[str, Job]] = field(default_factory=dict)
 
     def available_now(self, pool: str, exempt: int = 0) -> int:
         """Return the free units of a pool that no claim keeps.
@@ -113,7 +115,8 @@ class Ledger:
         """Count free units as held."""
         for pool, count in units.items():
             self.free[pool] = self.free.get(pool, 0) - count
-        self._pass(units)
+        if self.barriers:
+            self._pass(units)
 
     def release_later(self, units: Units, until: datetime) -> None:
         """Count units as releasing until a time."""
@@ -123,12 +126,14 @@ class Ledger:
 
     def claim(self, claim: Claim) -> None:
         """Keep units for a job against all jobs that the plan decides about later."""
-        self.release_claim(claim.job)
+        if claim.job in self.claims:
+            self.release_claim(claim.job)
         self.claims[claim.job] = claim
         for pool, count in claim.units.items():
             self._claims_on.setdefault(pool, {})[claim.job] = claim
             self._claimed[pool] = self._claimed.get(pool, 0) + count
-        self._pass(claim.units)
+        if self.barriers:
+            self._pass(claim.units)
 
     def restore_reservation(self, claim: Claim) -> None:
         """Keep units that an earlier pass freed for a job that this plan has not decided about yet."""
@@ -158,7 +163,7 @@ class Ledger:
                 self._add_barrier_on(pool, job, rank, beside.get(pool, 0))
 
     def _add_barrier_on(self, pool: str, job: Job, rank: PreemptionRank, room: int) -> None:
-        barriers = self._barriers.setdefault(pool, {})
+        barriers = self.barriers.setdefault(pool, {})
         found = barriers.get(job.share)
         if found is None:
             found = barriers[job.share] = _Barrier(rank, job, room)
@@ -182,7 +187,7 @@ class Ledger:
             owner: whether it is an owner.
         """
         for pool in units:
-            for share, found in self._barriers.get(pool, {}).items():
+            for share, found in self.barriers.get(pool, {}).items():
                 if not (owner and share != job.share) and not (rank < found.rank and job.preemptible):
                     return pool, found.job
         return None
@@ -192,19 +197,19 @@ class Ledger:
         return all(
             count <= found.beside and (job.share, job.group) not in found.groups
             for pool, count in units.items()
-            for found in self._barriers.get(pool, {}).values()
+            for found in self.barriers.get(pool, {}).values()
         )
 
     def _pass(self, units: Units) -> None:
         """Count units of a job that passes the blocked ones."""
-        for pool, count in units.items() if self._barriers else ():
-            for found in self._barriers.get(pool, {}).values():
+        for pool, count in units.items():
+            for found in self.barriers.get(pool, {}).values():
                 found.beside -= count
 
     def add_back_off(self, job: Job, pools: Iterable[str]) -> None:
         """Keep jobs of lower priority out of pools in which a job in back-off would fit."""
         for pool in pools:
-            by_share = self._awaiting.setdefault(pool, {})
+            by_share = self.awaiting.setdefault(pool, {})
             if job.share not in by_share or job.priority > by_share[job.share].priority:
                 by_share[job.share] = job
 
@@ -214,8 +219,8 @@ class Ledger:
         No rank or preemptibility excuses a job: a job that backs off preempts no one, and the instances may be the ones
         that it waits for. An owner passes jobs of other shares, as it does with barriers.
         """
-        for pool in units if self._awaiting else ():
-            for share, first in self._awaiting.get(pool, {}).items():
+        for pool in units if self.awaiting else ():
+            for share, first in self.awaiting.get(pool, {}).items():
                 if first.priority > job.priority and not (owner and share != job.share):
                     return pool, first
         return None

@@ -59,7 +59,7 @@ def quota_reason(job: Job, pools: Mapping[str, Pool], bounds: Mapping[str, Quota
 def shortage_reason(
     units: Units,
     now: Callable[[str], int],
-    free: Callable[[str], int],
+    free: Units,
     claimant: Callable[[str], Claimant | None],
 ) -> Reason:
     """Return where units are missing.
@@ -67,14 +67,16 @@ def shortage_reason(
     Args:
         units: what the job needs.
         now: returns the units of a pool that it could have now.
-        free: returns the units of a pool that no job holds.
+        free: units that no job holds, by pool.
         claimant: returns the job that has a claim on a pool.
     """
-    could_have = {name: now(name) for name in units}
-    short = [name for name, count in units.items() if count > could_have[name]]
-    pool = short[0] if short else next(iter(units))
-    needed, available = units[pool], max(could_have[pool], 0)
-    kept = claimant(pool)
-    if kept is not None and free(pool) >= needed:
+    for pool, needed in units.items():
+        if needed > (could_have := now(pool)):
+            break
+    else:
+        pool, needed = next(iter(units.items()))
+        could_have = now(pool)
+    available = max(could_have, 0)
+    if free.get(pool, 0) >= needed and (kept := claimant(pool)) is not None:
         return ReservedForOther(kept[0], pool, kept[1], needed, available)
     return WaitsForCapacity(pool, needed, available)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate
@@ -101,7 +101,7 @@ class GittinsRanking(Ranking):
         """Return True if no job of its rank may pass the job while it is blocked."""
         return self.rank(job)[1] == PATIENT
 
-    def holds_free_units(self, job: Job, units: Units, free: Units) -> bool:
+    def holds_free_units(self, job: Job, units: Units, free: Callable[[str], int]) -> bool:
         """Return True if free units are held for a job that waits only for the first minutes of running jobs.
 
         For a patient job, or one in the guaranteed lane. Otherwise new jobs would keep starting on the free units, each
@@ -109,7 +109,7 @@ class GittinsRanking(Ranking):
         """
         if self.rank(job)[1] not in _BY_ARRIVAL:
             return False
-        return all(free.get(pool, 0) + self._preemptible_units(pool, job) >= count for pool, count in units.items())
+        return all(free(pool) + self._preemptible_units(pool, job) >= count for pool, count in units.items())
 
     def drain(self, job: Job) -> timedelta:
         """Return how long the pools need for all jobs of its priority and higher ones, by their mean residual lives."""
