@@ -112,8 +112,7 @@ class ExpectedEnds:
         limit = at_work + job.max_runtime
         before = job.worked
         total = history.run_time(job, before + so_far, self.quantile)
-        expected = limit if total is None else at_work + timedelta(seconds=total - before)
-        return self._in_future(min(expected, limit))
+        return self._in_future(limit if total is None else min(at_work + timedelta(seconds=total - before), limit))
 
     def _end_of_elastic(self, job: Job, smallest_size: int, attempt: Attempt) -> datetime:
         """Return the end of an elastic job at its current size; its run time counts at the minimum size."""

@@ -7,6 +7,7 @@ reservations again from current expectations, so a job that runs longer than exp
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -54,7 +55,7 @@ class Reservations:
     made: list[PlannedReservation] = field(default_factory=list)
     _opened: bool = False
     _pending: list[tuple[Units, datetime, int]] = field(default_factory=list)
-    _changes: dict[str, list[_Change]] = field(default_factory=dict)
+    _changes: defaultdict[str, list[_Change]] = field(default_factory=lambda: defaultdict(list))
     _by_pool: dict[str, list[PlannedReservation]] = field(default_factory=dict)
 
     def any_on(self, units: Units) -> bool:
@@ -96,7 +97,7 @@ class Reservations:
         self.made.append(reserved)
         for pool, count in units.items():
             self._by_pool.setdefault(pool, []).append(reserved)
-            self._changes.setdefault(pool, []).extend([(at, -count), (at + duration, count)])
+            self._changes[pool].extend([(at, -count), (at + duration, count)])
         return reserved
 
     def reserve_at(self, job: Job, units: Units, at: datetime, duration: timedelta) -> None:
@@ -144,19 +145,16 @@ class Reservations:
 
     def _load_running(self) -> None:
         """Apply what is held, and all changes since the last reservation."""
+        changes = self._changes
         if not self._opened:
             self._opened = True
             for units, end in self.running():
-                self._add_change(units, end, 1)
+                for pool, count in units.items():
+                    changes[pool].append((end, count))
         for units, end, sign in self._pending:
-            self._add_change(units, end, sign)
+            for pool, count in units.items():
+                changes[pool].append((end, sign * count))
         self._pending.clear()
-
-    def _add_change(self, units: Units, end: datetime, sign: int) -> None:
-        for pool, count in units.items():
-            if pool not in self._changes:
-                self._changes[pool] = []
-            self._changes[pool].append((end, sign * count))
 
     def _expected_free(self, pool: str, at: datetime, available: Callable[[str], int]) -> int:
         """Return the units of a pool that are expected to be free at a time."""
