@@ -207,7 +207,7 @@ class PlanBuilder:
     def _reclaim_or_block(self, view: JobView, allowed: list[Units], otherwise: Reason | None = None) -> None:
         """Have other jobs give way if they may; otherwise the job is blocked, or waits for `otherwise`."""
         allowed = self.selector.order_for_wait(view.job, allowed)
-        options = [self.reclaim.option(view, units) for units in allowed] if self.reclaim.any_for(view.job) else []
+        options = [self.reclaim.option(view, units) for units in allowed]
         able = [option for option in options if option.sufficient]
         if not able and otherwise is not None:
             self._wait(view.job, otherwise)

@@ -152,7 +152,7 @@ class Candidates:
             permit_key: with `permits`, equal for calls in which it answers alike, which are answered once.
         """
         rank = self.rank(job)
-        if permits is None and not self.any_below(rank):
+        if permits is None and self._no_lower_rank(rank):
             return NO_VICTIMS
         preemptor = Preemptor(job.share, rank, missing, permits, permit_key)
         return self._choose(preemptor) or self._protected(preemptor) or NO_VICTIMS
@@ -175,10 +175,10 @@ class Candidates:
         for pool, count in candidate.units.items() if candidate.until != NEVER else ():
             held.setdefault((candidate.job.share, pool), CumulativeUnits()).add(candidate.rank, sign * count)
 
-    def any_below(self, rank: PreemptionRank) -> bool:
-        """Return True if an active job has a lower rank; otherwise no candidate need be looked at."""
+    def _no_lower_rank(self, rank: PreemptionRank) -> bool:
+        """Return True if no active job has a lower rank, so that no candidate need be looked at."""
         ranks = self.levels.ranks
-        return bool(ranks) and ranks[0] < rank
+        return not ranks or ranks[0] >= rank
 
     def preemptible_by(self, job: Job, at: datetime) -> bool:
         """Return True if a waiting job, started now, would be past its protection by then."""

@@ -65,13 +65,6 @@ class ReclaimOptions:
     state: PlanState
     _shrinkable: dict[str, ShrinkCandidate] | None = None
 
-    def any_for(self, job: Job) -> bool:
-        """Return False if surely nothing can give way to a job: rank alone decides, and no active job is below it."""
-        state = self.state
-        if state.shares.enabled or state.elastic_jobs or state.snapshot.warm:
-            return True
-        return state.candidates.any_below(state.ranking.rank(job))
-
     def option(self, view: JobView, units: Units) -> ReclaimOption:
         """Return how a job could get these units; not `sufficient` if it could not."""
         state, job = self.state, view.job
