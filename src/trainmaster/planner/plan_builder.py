@@ -299,7 +299,7 @@ class PlanBuilder:
 
     def limit_reached(self) -> bool:
         """Return True if this pass has made as many actions as the policy allows."""
-        return self.actions >= self.snapshot.policy.max_actions
+        return self.actions_left() <= 0
 
     def _hold_until(self) -> datetime:
         return self.now + self.snapshot.policy.reservation_timeout

@@ -16,7 +16,7 @@ from trainmaster.planner.orders.ranking import PreemptionRank
 
 
 class Protection(IntEnum):
-    """How the rules protect a job from preemption; a job at its preemption limit is protected for good."""
+    """The protection of a job from preemption, the least first; a job at its preemption limit is protected for good."""
 
     NONE = 0
     FOR_A_TIME = 1
@@ -55,7 +55,7 @@ class Candidate:
 
     @property
     def protection(self) -> Protection:
-        """Whether and how it is protected now."""
+        """Its protection at the time of the plan."""
         if self.until is None:
             return Protection.NONE
         return Protection.FOR_GOOD if self.until == NEVER else Protection.FOR_A_TIME

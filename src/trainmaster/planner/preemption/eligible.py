@@ -92,7 +92,7 @@ class CandidateIndex:
 
     Attributes:
         levels: where the candidates come from.
-        most_protected: which of them belong to this index: those protected like this or less.
+        most_protected: the greatest protection of a candidate of this index.
         units_by_rank: their units by pool.
     """
 

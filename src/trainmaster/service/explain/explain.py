@@ -27,7 +27,7 @@ from trainmaster.service.context import pass_rng
 from trainmaster.service.explain.scaling import BelievedScaling, believed_scaling
 
 MAX_DEEP_JOBS = 4_000
-"""Maximum number of jobs to read of all lanes together that a pass does not read to their ends."""
+"""Maximum number of jobs in one read of all lanes together that a pass does not read to their ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,15 +151,15 @@ class AllRivals:
             rivals.read_drain += drain
 
     def _add_waiting(self) -> None:
-        unread = _Unread()
+        left_to_read = _LeftToRead()
         for job in self.snapshot.waiting:
             kind = self.class_of(job)
             index, residual = kind.expected_of_new() if job.attempt is None else kind.expected(job.worked)
             rivals, drain = kind.rivals_at(job.priority), residual * kind.width / kind.capacity
             rivals.waiting.append((job, kind, index))
             rivals.drain += drain
-            unread[job.lane] = left = unread[job.lane] - 1
-            if left >= 0:
+            left_to_read[job.lane] -= 1
+            if left_to_read[job.lane] >= 0:
                 rivals.read_drain += drain
 
     def _add_drains(self) -> None:
@@ -172,8 +172,8 @@ class AllRivals:
             before[rivals.group] = rivals
 
 
-class _Unread(dict[str, int]):
-    """How many more jobs of each lane every pass reads; negative beyond those."""
+class _LeftToRead(dict[str, int]):
+    """The number of jobs of each lane that every pass has still to read; negative beyond those."""
 
     def __missing__(self, lane: str) -> int:
         return first_of(lane)
