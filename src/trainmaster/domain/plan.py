@@ -5,7 +5,7 @@ Applying, explaining and forecasting read the same plan.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
@@ -66,6 +66,7 @@ class Snapshot:
     cursors: Cursors = field(default_factory=Cursors)
     unreadable: tuple[str, ...] = ()
     _special: list[tuple[Job, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _holders: dict[str, list[Job]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def special(self) -> tuple[Job, ...]:
@@ -73,6 +74,15 @@ class Snapshot:
         if not self._special:
             self._special.append(tuple([job for job in self.waiting if not job.plain]))
         return self._special[0]
+
+    @property
+    def holders(self) -> Mapping[str, Sequence[Job]]:
+        """The active jobs with units of each pool, found at first use: a stage looks at those of the pools in question."""
+        if not self._holders:
+            for job in self.active:
+                for pool in job.units:
+                    self._holders.setdefault(pool, []).append(job)
+        return self._holders
 
 
 @dataclass(frozen=True, slots=True)

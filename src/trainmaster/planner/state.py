@@ -81,8 +81,9 @@ class PlanState:
         ranking = order.ranking(snapshot, now)
         candidates = Candidates.of(snapshot, now, ranking.rank)
 
-        def running() -> Iterable[tuple[Units, datetime]]:
-            return ((units, expected_ends.end(job)) for job in snapshot.active if (units := job.staying))
+        def running(pool: str) -> Iterable[tuple[datetime, int]]:
+            holders = snapshot.holders.get(pool, ())
+            return ((expected_ends.end(job), count) for job in holders if (count := job.staying.get(pool, 0)))
 
         return cls(
             snapshot=snapshot,

@@ -91,11 +91,28 @@ def test_only_ranks_that_are_needed_are_looked_at():
         return Candidate(job, job.units, rank, 0.0)
 
     active = [running(f"j{priority}", priority=priority) for priority in (3, 1, 2, 8)]
-    index = CandidateIndex(CandidateLevels.of(active, by_priority, make), Protection.NONE)
+    index = CandidateIndex(CandidateLevels({P5: active}, by_priority, make), Protection.NONE)
     for count, expected in ((1, ["j1"]), (2, ["j1", "j2"]), (9, ["j1", "j2", "j3"])):
         enough = index.eligible(Preemptor("default", (5,), {P5: count}))
         assert (enough is not None) == (count < 9)
         assert looked_at == expected
+
+
+def test_only_jobs_of_the_missing_pools_are_looked_at_and_each_once():
+    looked_at = []
+
+    def make(job, rank):
+        looked_at.append(job.name)
+        return Candidate(job, job.units, rank, 0.0)
+
+    small, both, other = running("small"), running("both", units={P5: 1, G5: 1}), running("other", units={G5: 1})
+    levels = CandidateLevels({P5: [small, both], G5: [both, other]}, by_priority, make)
+    for protection in (Protection.NONE, Protection.FOR_A_TIME):
+        index = CandidateIndex(levels, protection)
+        assert index.eligible(Preemptor("default", (5,), {P5: 2})) is not None
+        assert looked_at == ["small", "both"]
+    assert index.eligible(Preemptor("default", (5,), {P5: 2, G5: 2})) is not None
+    assert looked_at == ["small", "both", "other"]
 
 
 def test_a_job_that_is_removed_before_its_rank_is_looked_at_is_no_candidate():

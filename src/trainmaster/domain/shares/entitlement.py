@@ -78,12 +78,16 @@ class Entitlements:
     pools: Mapping[str, Pool]
     external: Units = field(default_factory=dict)
     _known: dict[str, Entitlement] = field(default_factory=dict)
+    _owners: dict[str, list[str]] = field(default_factory=dict)
     _keepers: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._known = {name: Entitlement(share, share.nominal) for name, share in self.policy.shares.items()}
         if DEFAULT_SHARE not in self._known:
             self._known[DEFAULT_SHARE] = Entitlement(Share(name=DEFAULT_SHARE), self._rest())
+        for name, known in self._known.items():
+            for pool in known.nominal:
+                self._owners.setdefault(pool, []).append(name)
 
     def of(self, share: str) -> Entitlement:
         """Return the entitlement of a share."""
@@ -94,7 +98,8 @@ class Entitlements:
     def keepers(self, pool: str) -> tuple[str, ...]:
         """Return the shares that reserve units of a pool; those without settings own none that they could reserve."""
         if pool not in self._keepers:
-            self._keepers[pool] = tuple(name for name, known in self._known.items() if known.kept(pool) > 0)
+            owners = self._owners.get(pool, ())
+            self._keepers[pool] = tuple(name for name in owners if self._known[name].kept(pool) > 0)
         return self._keepers[pool]
 
     def max_units(self, share: str, pool: str) -> int:
@@ -107,7 +112,7 @@ class Entitlements:
 
     def overdrawn(self, pool: str) -> int:
         """Return by how much the shares' own units exceed a pool, whose cap was lowered or which others hold."""
-        owned = sum(entitlement.own(pool) for entitlement in self._known.values())
+        owned = sum(self._known[name].own(pool) for name in self._owners.get(pool, ()))
         return max(owned - self._usable(pool), 0)
 
     def _usable(self, pool: str) -> int:

@@ -88,7 +88,7 @@ def _max_useful_of(bucket: CandidateBucket, missing: Units) -> int:
 class CandidateIndex:
     """Candidates by pool; one that holds units of several pools is in each of them.
 
-    It is filled from the lowest rank up, as far as preemptors need.
+    Each pool is filled from the lowest rank up, as far as preemptors need.
 
     Attributes:
         levels: where the candidates come from.
@@ -99,38 +99,36 @@ class CandidateIndex:
     levels: CandidateLevels
     most_protected: Protection
     units_by_rank: dict[str, CumulativeUnits] = field(default_factory=dict)
-    _filled: int = 0
-    _without_bucket: list[Candidate] = field(default_factory=list)
+    _filled: dict[str, int] = field(default_factory=dict)
+    _without_bucket: dict[str, list[Candidate]] = field(default_factory=dict)
     _buckets: dict[str, dict[BucketKey, CandidateBucket]] = field(default_factory=dict)
     _parts_of_others: dict[Hashable, list[EligiblePart]] = field(default_factory=dict)
     _cutoffs: dict[Hashable, PreemptionRank] = field(default_factory=dict)
     _eligible: dict[Hashable, EligibleCandidates | None] = field(default_factory=dict)
 
-    @property
-    def buckets(self) -> dict[str, dict[BucketKey, CandidateBucket]]:
-        """Buckets by pool and key, built only when the sums do not already rule out enough candidates."""
-        for candidate in self._without_bucket:
+    def buckets(self, pool: str) -> dict[BucketKey, CandidateBucket]:
+        """Return the buckets of a pool, built only when the sums do not already rule out enough candidates."""
+        index, waiting = self._buckets.setdefault(pool, {}), self._without_bucket.setdefault(pool, [])
+        for candidate in waiting:
             key = candidate.bucket_key
-            for pool, count in candidate.units.items():
-                index = self._buckets.setdefault(pool, {})
-                if key not in index:
-                    index[key] = CandidateBucket()
-                index[key].add(candidate, count)
-        self._without_bucket.clear()
-        return self._buckets
+            if key not in index:
+                index[key] = CandidateBucket()
+            index[key].add(candidate, candidate.units[pool])
+        waiting.clear()
+        return index
 
     def drop(self, candidate: Candidate) -> None:
         """Remove a candidate that is no longer among the levels."""
-        is_filled = self._filled and candidate.rank <= self.levels.ranks[self._filled - 1]
-        if not is_filled or candidate.protection > self.most_protected:
+        if candidate.protection > self.most_protected:
             return
+        for pool, count in candidate.units.items():
+            filled = self._filled.get(pool, 0)
+            if filled and candidate.rank <= self.levels.ranks(pool)[filled - 1]:
+                self.units_by_rank[pool].add(candidate.rank, -count)
+                self.buckets(pool)[candidate.bucket_key].drop(candidate, count)
         self._parts_of_others.clear()
         self._cutoffs.clear()
         self._eligible.clear()
-        buckets = self.buckets
-        for pool, count in candidate.units.items():
-            self.units_by_rank[pool].add(candidate.rank, -count)
-            buckets[pool][candidate.bucket_key].drop(candidate, count)
 
     def eligible(self, preemptor: Preemptor) -> EligibleCandidates | None:
         """Return where the preemptor finds all that it lacks; None if all eligible candidates are not enough.
@@ -139,7 +137,7 @@ class CandidateIndex:
         """
         missing, permits = preemptor.missing, preemptor.permits
         if permits is not None:
-            self._fill()
+            self._fill(missing)
             if self._cutoff(missing) is None:
                 return None
             return self._eligible_after(preemptor, permits, ()) or self._after_own_share(preemptor, permits)
@@ -151,7 +149,8 @@ class CandidateIndex:
         if cutoff >= preemptor.rank:
             return None
         if key not in self._eligible:
-            index = [bucket for pool in missing for bucket in self.buckets[pool].values()]
+            self._fill(missing, cutoff)
+            index = [bucket for pool in missing for bucket in self.buckets(pool).values()]
             self._eligible[key] = EligibleCandidates(cutoff, [(bucket, cutoff) for bucket in index])
         return self._eligible[key]
 
@@ -187,7 +186,7 @@ class CandidateIndex:
         """
         limit = below(preemptor.rank)
         own = {
-            pool: [bucket for key, bucket in self.buckets[pool].items() if key[0] == preemptor.share]
+            pool: [bucket for key, bucket in self.buckets(pool).items() if key[0] == preemptor.share]
             for pool in preemptor.missing
         }
         if all(
@@ -205,7 +204,7 @@ class CandidateIndex:
         cutoff: PreemptionRank = ()
         for pool, count in missing.items():
             while (reached := self._rank_with(pool, count)) is None:
-                if not self._fill_next(limit):
+                if not self._fill_next(pool, limit):
                     return None
             cutoff = max(cutoff, reached)
         return cutoff
@@ -213,34 +212,35 @@ class CandidateIndex:
     def _rank_with(self, pool: str, count: int) -> PreemptionRank | None:
         return self.units_by_rank[pool].rank_reaching(count) if pool in self.units_by_rank else None
 
-    def _fill(self) -> None:
-        """Add the candidates of all ranks."""
-        while self._fill_next():
-            pass
+    def _fill(self, pools: Iterable[str], cutoff: PreemptionRank | None = None) -> None:
+        """Add the candidates of these pools of all ranks, or up to a cutoff."""
+        limit = None if cutoff is None else above(cutoff)
+        for pool in pools:
+            while self._fill_next(pool, limit):
+                pass
 
-    def _fill_next(self, limit: PreemptionRank | None = None) -> bool:
-        """Add the candidates of the next rank; return False if there is none, or none below the limit."""
-        ranks = self.levels.ranks
-        if self._filled == len(ranks) or (limit is not None and ranks[self._filled] >= limit):
+    def _fill_next(self, pool: str, limit: PreemptionRank | None = None) -> bool:
+        """Add the candidates of a pool's next rank; return False if there is none, or none below the limit."""
+        ranks, filled = self.levels.ranks(pool), self._filled.get(pool, 0)
+        if filled == len(ranks) or (limit is not None and ranks[filled] >= limit):
             return False
-        for candidate in self.levels.at(ranks[self._filled]).values():
+        for candidate in self.levels.at(pool, ranks[filled]):
             if candidate.protection <= self.most_protected:
-                self._add(candidate)
-        self._filled += 1
+                self._add(candidate, pool)
+        self._filled[pool] = filled + 1
         return True
 
-    def _add(self, candidate: Candidate) -> None:
-        self._without_bucket.append(candidate)
-        for pool, count in candidate.units.items():
-            if pool not in self.units_by_rank:
-                self.units_by_rank[pool] = CumulativeUnits()
-            self.units_by_rank[pool].add(candidate.rank, count)
+    def _add(self, candidate: Candidate, pool: str) -> None:
+        if pool not in self.units_by_rank:
+            self.units_by_rank[pool], self._without_bucket[pool] = CumulativeUnits(), []
+        self._without_bucket[pool].append(candidate)
+        self.units_by_rank[pool].add(candidate.rank, candidate.units[pool])
 
     def _permitted(
         self, pool: str, preemptor: Preemptor, permits: Permits, taken: Sequence[Job]
     ) -> Iterator[EligiblePart]:
         """Yield the buckets of a pool with candidates that the preemptor may have, each with its rank limit."""
-        for key, bucket in self.buckets[pool].items():
+        for key, bucket in self.buckets(pool).items():
             ends = bucket.rank_extremes() if key[0] == preemptor.share else None
             if ends is not None and permits(ends[0].job, ()):
                 yield bucket, ends[1].rank if permits(ends[1].job, ()) else below(preemptor.rank)
@@ -256,7 +256,7 @@ class CandidateIndex:
         self, pool: str, share: str, permits: Permits, taken: Sequence[Job]
     ) -> Iterator[EligiblePart]:
         """Yield the same for other shares; mostly one or two candidates of each bucket are checked."""
-        for key, bucket in self.buckets[pool].items():
+        for key, bucket in self.buckets(pool).items():
             ordered = bucket.in_reclaim_order() if key[0] != share else []
             if not ordered or not permits(ordered[0].job, taken):
                 continue
@@ -278,3 +278,8 @@ class CandidateIndex:
 def below(rank: PreemptionRank) -> PreemptionRank:
     """Return the rank next below."""
     return (*rank[:-1], rank[-1] - 1)
+
+
+def above(rank: PreemptionRank) -> PreemptionRank:
+    """Return the rank next above."""
+    return (*rank[:-1], rank[-1] + 1)

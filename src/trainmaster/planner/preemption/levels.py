@@ -1,11 +1,12 @@
-"""The preemption candidates of a plan by rank, each rank made when first asked for.
+"""The preemption candidates of a plan by pool and rank, made when they are first asked for.
 
-Victims have low ranks, so a plan mostly needs few of its active jobs as candidates.
+Victims hold units of the pools that a blocked job lacks, and have low ranks, so a plan mostly needs few of its active
+jobs as candidates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,46 +18,60 @@ from trainmaster.planner.preemption.candidates import Candidate, Protection
 
 @dataclass(slots=True)
 class CandidateLevels:
-    """Candidates by rank and name.
+    """Candidates by pool and rank; one that holds units of several pools is in the levels of each.
 
     Attributes:
-        ranks: the ranks of all active jobs, the lowest first.
+        holders: the active jobs with units of each pool.
+        rank: returns the rank of a job.
+        make: returns the candidate of a job and its rank; None if it may not be preempted.
         protections: how candidates that were made are protected.
     """
 
-    ranks: list[PreemptionRank]
+    holders: Mapping[str, Sequence[Job]]
+    rank: Callable[[Job], PreemptionRank]
+    make: Callable[[Job, PreemptionRank], Candidate | None]
     protections: set[Protection] = field(default_factory=set)
-    _jobs: Mapping[PreemptionRank, list[Job]] = field(kw_only=True)
-    _make: Callable[[Job, PreemptionRank], Candidate | None] = field(kw_only=True)
-    _made: dict[PreemptionRank, dict[str, Candidate]] = field(default_factory=dict)
+    _jobs: dict[str, dict[PreemptionRank, list[Job]]] = field(default_factory=dict)
+    _ranks: dict[str, list[PreemptionRank]] = field(default_factory=dict)
+    _made: dict[str, Candidate | None] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls,
-        active: Iterable[Job],
-        rank: Callable[[Job], PreemptionRank],
-        make: Callable[[Job, PreemptionRank], Candidate | None],
-    ) -> CandidateLevels:
-        """Return the levels of these jobs.
+    def ranks(self, pool: str) -> list[PreemptionRank]:
+        """Return the ranks of the jobs with units of a pool, the lowest first."""
+        if pool not in self._ranks:
+            jobs = self._jobs[pool] = {}
+            for job in self.holders.get(pool, ()):
+                jobs.setdefault(self.rank(job), []).append(job)
+            self._ranks[pool] = sorted(jobs)
+        return self._ranks[pool]
 
-        Args:
-            active: all active jobs.
-            rank: returns the rank of a job.
-            make: returns the candidate of a job and its rank; None if it may not be preempted.
+    def at(self, pool: str, rank: PreemptionRank) -> list[Candidate]:
+        """Return the candidates of a pool and one of its ranks, in the order in which they are preempted.
+
+        Those that may be preempted first come first, then the cheapest.
         """
-        jobs: dict[PreemptionRank, list[Job]] = {}
-        for job in active:
-            jobs.setdefault(rank(job), []).append(job)
-        return cls(sorted(jobs), _jobs=jobs, _make=make)
+        made = [self._candidate(job, rank) for job in self._jobs[pool][rank]]
+        return sorted((each for each in made if each is not None and pool in each.units), key=_order)
 
-    def at(self, rank: PreemptionRank) -> dict[str, Candidate]:
-        """Return the candidates of a rank by name: those that may be preempted first come first, then the cheapest."""
-        if rank not in self._made:
-            made = (self._make(job, rank) for job in self._jobs[rank])
-            found = sorted((each for each in made if each is not None), key=_order)
-            self._made[rank] = {candidate.job.name: candidate for candidate in found}
-            self.protections.update(candidate.protection for candidate in found)
-        return self._made[rank]
+    def of_pool(self, pool: str) -> list[Candidate]:
+        """Return all candidates of a pool, those of the lowest rank first."""
+        return [candidate for rank in self.ranks(pool) for candidate in self.at(pool, rank)]
+
+    def by_name(self) -> dict[str, Candidate]:
+        """Return the candidates of all pools by name."""
+        return {candidate.job.name: candidate for pool in self.holders for candidate in self.of_pool(pool)}
+
+    def remove(self, job: Job) -> Candidate | None:
+        """Remove a job from the levels; return its candidate if it was made."""
+        candidate, self._made[job.name] = self._made.get(job.name), None
+        return candidate
+
+    def _candidate(self, job: Job, rank: PreemptionRank) -> Candidate | None:
+        """Return the candidate of a job, made once, so that all pools have the same."""
+        if job.name not in self._made:
+            made = self._made[job.name] = self.make(job, rank)
+            if made is not None:
+                self.protections.add(made.protection)
+        return self._made[job.name]
 
 
 def _order(candidate: Candidate) -> tuple[bool, datetime, float, str]:

@@ -118,7 +118,7 @@ class Candidates:
     now: datetime
     rank: Callable[[Job], PreemptionRank]
     _levels: CandidateLevels | None = None
-    _held: dict[tuple[str, str], CumulativeUnits] | None = None
+    _held: dict[str, dict[str, CumulativeUnits]] = field(default_factory=dict)
     _indexes: dict[Protection, CandidateIndex] = field(default_factory=dict)
     _choices: dict[EligibleCandidates, VictimChoice | None] = field(default_factory=dict)
 
@@ -129,16 +129,15 @@ class Candidates:
 
     @property
     def levels(self) -> CandidateLevels:
-        """Candidates by rank."""
+        """Candidates by pool and rank."""
         if self._levels is None:
-            self._levels = CandidateLevels.of(self.snapshot.active, self.rank, self._candidate)
+            self._levels = CandidateLevels(self.snapshot.holders, self.rank, self._candidate)
         return self._levels
 
     @property
     def by_name(self) -> dict[str, Candidate]:
         """All candidates by name."""
-        levels = self.levels
-        return {name: candidate for rank in levels.ranks for name, candidate in levels.at(rank).items()}
+        return self.levels.by_name()
 
     def victims(
         self, job: Job, missing: Units, permits: Permits | None = None, permit_key: Hashable = None
@@ -152,33 +151,32 @@ class Candidates:
             permit_key: with `permits`, equal for calls in which it answers alike, which are answered once.
         """
         rank = self.rank(job)
-        if permits is None and self._no_lower_rank(rank):
+        if permits is None and self._no_lower_rank(rank, missing):
             return NO_VICTIMS
         preemptor = Preemptor(job.share, rank, missing, permits, permit_key)
         return self._choose(preemptor) or self._protected(preemptor) or NO_VICTIMS
 
     def units_below(self, job: Job, pool: str) -> int:
         """Return the units of a pool that running jobs of the job's share hold that it may preempt, now or later."""
-        held = self._held_by_share().get((job.share, pool))
+        held = self._held_by_share(pool).get(job.share)
         return 0 if held is None else held.up_to(below(self.rank(job)))
 
-    def _held_by_share(self) -> dict[tuple[str, str], CumulativeUnits]:
-        """Return the units of candidates below their preemption limit, by share and pool."""
-        if self._held is None:
-            self._held = {}
-            for candidate in self.by_name.values():
-                self._count_held(self._held, candidate, 1)
-        return self._held
+    def _held_by_share(self, pool: str) -> dict[str, CumulativeUnits]:
+        """Return the units of a pool that candidates below their preemption limit hold, by share."""
+        if pool not in self._held:
+            self._held[pool] = {}
+            for candidate in self.levels.of_pool(pool):
+                self._count_held(pool, candidate, 1)
+        return self._held[pool]
 
-    @staticmethod
-    def _count_held(held: dict[tuple[str, str], CumulativeUnits], candidate: Candidate, sign: int) -> None:
-        for pool, count in candidate.units.items() if candidate.until != NEVER else ():
-            held.setdefault((candidate.job.share, pool), CumulativeUnits()).add(candidate.rank, sign * count)
+    def _count_held(self, pool: str, candidate: Candidate, sign: int) -> None:
+        if candidate.until != NEVER:
+            held = self._held[pool].setdefault(candidate.job.share, CumulativeUnits())
+            held.add(candidate.rank, sign * candidate.units[pool])
 
-    def _no_lower_rank(self, rank: PreemptionRank) -> bool:
-        """Return True if no active job has a lower rank, so that no candidate need be looked at."""
-        ranks = self.levels.ranks
-        return not ranks or ranks[0] >= rank
+    def _no_lower_rank(self, rank: PreemptionRank, missing: Units) -> bool:
+        """Return True if no job has a lower rank in one of these pools, so that no candidate need be looked at."""
+        return any(not (ranks := self.levels.ranks(pool)) or ranks[0] >= rank for pool in missing)
 
     def preemptible_by(self, job: Job, at: datetime) -> bool:
         """Return True if a waiting job, started now, would be past its protection by then."""
@@ -192,12 +190,12 @@ class Candidates:
     def remove(self, victims: Iterable[Job]) -> None:
         """Remove jobs that the plan preempts."""
         for victim in victims:
-            candidate = self.levels.at(self.rank(victim)).pop(victim.name, None)
+            candidate = self.levels.remove(victim)
             if candidate is not None:
                 for index in self._indexes.values():
                     index.drop(candidate)
-                if self._held is not None:
-                    self._count_held(self._held, candidate, -1)
+                for pool in candidate.units.keys() & self._held.keys():
+                    self._count_held(pool, candidate, -1)
         self._choices.clear()
 
     def _choose(self, preemptor: Preemptor) -> VictimChoice | None:

@@ -39,7 +39,7 @@ class ExpectedEnds:
     _ends: dict[str, datetime] = field(default_factory=dict)
     _new_run_times: dict[tuple[object, ...], timedelta] = field(default_factory=dict)
     _typical_run_times: dict[tuple[str, ...], float | None] = field(default_factory=dict)
-    _overdue_holders: dict[str, str] | None = None
+    _overdue_holders: dict[str, str | None] = field(default_factory=dict)
 
     def end(self, job: Job) -> datetime:
         """Return when an active job releases its units."""
@@ -62,13 +62,11 @@ class ExpectedEnds:
 
     def overdue_holder(self, pool: str) -> str | None:
         """Return the first job by name on the pool that has run longer than expected; None if none has."""
-        if self._overdue_holders is None:
-            self._overdue_holders = {}
-            for job in self.snapshot.active:
-                if not job.stopping and self.overdue(job):
-                    for name in job.units:
-                        self._overdue_holders[name] = min(self._overdue_holders.get(name, job.name), job.name)
-        return self._overdue_holders.get(pool)
+        if pool not in self._overdue_holders:
+            holders = self.snapshot.holders.get(pool, ())
+            late = (job.name for job in holders if not job.stopping and self.overdue(job))
+            self._overdue_holders[pool] = min(late, default=None)
+        return self._overdue_holders[pool]
 
     def overdue(self, job: Job) -> bool:
         """Return True if an active job has run longer than was expected at its start."""

@@ -45,15 +45,15 @@ class Reservations:
     Attributes:
         now: UTC.
         depth: blocked jobs with a reservation in each pool.
-        running: returns held units and until when they are held; called at the first reservation.
+        running: returns until when units of a pool are held, and how many; called at the pool's first reservation.
         made: the reservations, in the order in which they were made.
     """
 
     now: datetime
     depth: int
-    running: Callable[[], Iterable[tuple[Units, datetime]]]
+    running: Callable[[str], Iterable[_Change]]
     made: list[PlannedReservation] = field(default_factory=list)
-    _opened: bool = False
+    _loaded: set[str] = field(default_factory=set)
     _pending: list[tuple[Units, datetime, int]] = field(default_factory=list)
     _changes: defaultdict[str, list[_Change]] = field(default_factory=lambda: defaultdict(list))
     _by_pool: dict[str, list[PlannedReservation]] = field(default_factory=dict)
@@ -85,9 +85,10 @@ class Reservations:
             duration: how long it is expected to hold the units.
             available: returns the units of a pool that are free or releasing, for this job.
         """
-        self._load_running()
+        options = list(alternatives)
+        self._load_running(pool for units in options for pool in units)
         candidates = [
-            (at, units) for units in alternatives if (at := self._earliest(units, duration, available)) is not None
+            (at, units) for units in options if (at := self._earliest(units, duration, available)) is not None
         ]
         if not candidates:
             return None
@@ -143,14 +144,13 @@ class Reservations:
         """Remove units that would have been held until a time; a preempted job's units count as releasing already."""
         self._pending.append((units, end, -1))
 
-    def _load_running(self) -> None:
-        """Apply what is held, and all changes since the last reservation."""
+    def _load_running(self, pools: Iterable[str]) -> None:
+        """Apply what is held of these pools, and all changes since the last reservation."""
         changes = self._changes
-        if not self._opened:
-            self._opened = True
-            for units, end in self.running():
-                for pool, count in units.items():
-                    changes[pool].append((end, count))
+        for pool in pools:
+            if pool not in self._loaded:
+                self._loaded.add(pool)
+                changes[pool].extend(self.running(pool))
         for units, end, sign in self._pending:
             for pool, count in units.items():
                 changes[pool].append((end, sign * count))
