@@ -6,8 +6,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "client"))
 
-from client_sdk_fixtures import deployed, installed_sdk, moto, stage
+from client_sdk_fixtures import check_schemas_once, deployed, installed_sdk, moto, stage
 
 __all__ = ["deployed", "moto", "stage"]
 
 collect_ignore_glob = [] if installed_sdk() == "3" else ["test_*.py"]
+
+if not collect_ignore_glob:
+    check_schemas_once()

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import boto3
 import client_deployed
@@ -51,3 +52,22 @@ def only(monkeypatch: pytest.MonkeyPatch, wanted: Mapping[str, str]) -> None:
         monkeypatch.delenv(name)
     for name, value in wanted.items():
         monkeypatch.setenv(name, value)
+
+
+def check_schemas_once() -> None:
+    """Have jsonschema check each schema once.
+
+    Both SDKs have the constant schema of their configuration checked whenever they look something up there, which is
+    most of the processor time of a test.
+    """
+    from jsonschema.validators import Draft202012Validator
+
+    checked: list[Any] = []
+    check = Draft202012Validator.check_schema
+
+    def check_new(schema: Any, *arguments: Any, **options: Any) -> None:
+        if not any(schema is known for known in checked):
+            check(schema, *arguments, **options)
+            checked.append(schema)
+
+    Draft202012Validator.check_schema = check_new
