@@ -3,20 +3,7 @@
 import json
 import re
 
-from benchmarks.common.meter import Cost
-from benchmarks.common.prices import dollars
-from benchmarks.days.day import (
-    DAY_SECONDS,
-    LOG_GB,
-    PER_API_CALL,
-    PER_GB_SECOND,
-    PER_INVOCATION,
-    PER_LOG_GB,
-    PER_SQS_REQUEST,
-    SQS_REQUESTS,
-    Day,
-    measure,
-)
+from benchmarks.days.day import DAY_SECONDS, Day, measure
 from benchmarks.days.tables import LIMITS, PARTITION_WRITES, tables
 
 from doc_blocks import ROOT
@@ -43,12 +30,12 @@ def test_the_page_of_costs_has_the_figures_of_the_days_that_were_run():
     (file,) = (ROOT / "benchmarks" / "results").glob("*-days.json")
     days = json.loads(file.read_text())["days"]
     page = (ROOT / "docs/explanation/cost.md").read_text()
-    cells = r"([\d,]+) \| (\d+) \| ([\d.]+) \(most: (\d+)\) \| ([\d.]+) \| (\d+) % .*\| ([\d.]+)"
+    cells = r"([\d,]+) \| ([\d,]+) \| ([\d.]+) \(most: (\d+)\) \| ([\d.]+) \| (\d+) % .*\| ([\d.]+)"
     shown = re.findall(rf"^\| {cells} \|$", page, re.MULTILINE)
     assert shown == [
         (
             f"{one['jobs']:,}",
-            f"{one['running']:.0f}",
+            f"{one['running']:,.0f}",
             f"{one['each_second']['STATE']:.2f}",
             str(one["most_in_a_second"]["STATE"]),
             f"{one['each_second']['reads']:.1f}",
@@ -57,25 +44,15 @@ def test_the_page_of_costs_has_the_figures_of_the_days_that_were_run():
         )
         for one in days
     ]
-    assert len(shown) == 2
+    assert len(shown) == 3
 
 
 def test_a_day_of_100_000_jobs_uses_a_small_part_of_what_a_partition_takes():
-    """Writes grow with the jobs alone: those of a job are the same at both rates that were run, ticks aside."""
+    """Writes grow with the jobs alone: those of a job are about the same at all rates that were run, ticks aside."""
     (file,) = (ROOT / "benchmarks" / "results").glob("*-days.json")
-    few, many = json.loads(file.read_text())["days"]
+    days = json.loads(file.read_text())["days"]
     ticks = 24 * 60
-    each = [(one["each_second"]["STATE"] * DAY_SECONDS - ticks) / one["jobs"] for one in (few, many)]
-    assert each[1] <= each[0] * 1.1
-    assert 100_000 * max(each) / DAY_SECONDS < PARTITION_WRITES / 50
-
-
-def test_the_last_row_of_the_page_of_costs_is_computed_as_the_page_says():
-    """The units of a pass over 4,167 running jobs and of a submission there are those of `growth.Size(4_167, 10)`."""
-    jobs, passes, pass_reads, submission_reads, other_reads, writes = 100_000, DAY_SECONDS, 267, 134.5, 8, 24
-    reads = passes * pass_reads + jobs * (submission_reads + other_reads)
-    spent = dollars(Cost(reads=reads, writes=jobs * writes + passes))
-    spent += (DAY_SECONDS + 2 * jobs) * PER_GB_SECOND + jobs * PER_API_CALL
-    spent += 7 * jobs * (PER_INVOCATION + LOG_GB * PER_LOG_GB + SQS_REQUESTS * PER_SQS_REQUEST)
-    page = (ROOT / "docs/explanation/cost.md").read_text()
-    assert f"| 100,000 | 4,167 | 13 | {reads / DAY_SECONDS:.0f} | all the time | {spent:.0f} |" in page
+    each = [(one["each_second"]["STATE"] * DAY_SECONDS - ticks) / one["jobs"] for one in days]
+    assert max(each) <= min(each) * 1.2
+    assert days[-1]["jobs"] == 100_000
+    assert days[-1]["each_second"]["STATE"] < PARTITION_WRITES / 50
