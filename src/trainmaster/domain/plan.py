@@ -77,7 +77,7 @@ class Snapshot:
 
     @property
     def holders(self) -> Mapping[str, Sequence[Job]]:
-        """The active jobs with units of each pool, found at first use: a stage looks at those of the pools in question."""
+        """The active jobs with units of each pool, found at first use: stages look at those of a few pools."""
         if not self._holders:
             for job in self.active:
                 for pool in job.units:
