@@ -7,10 +7,12 @@ real HTTP server. It imports nothing of Trainmaster: it is an independent readin
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -64,6 +66,17 @@ def sagemaker_error(code: str, message: str) -> Refusal:
     return Refusal(400, {"__type": code, "message": message})
 
 
+def at_once(act: Callable[..., Any]) -> Callable[..., Any]:
+    """Let no request see the world in the middle of the act."""
+
+    @functools.wraps(act)
+    def locked(self: World, *arguments: Any, **named: Any) -> Any:
+        with self.lock:
+            return act(self, *arguments, **named)
+
+    return locked
+
+
 class World:
     """Both services' state, and the ways to move it on."""
 
@@ -82,6 +95,7 @@ class World:
 
     # -- what the test does
 
+    @at_once
     def start(self, name: str, *, heard_by_sagemaker: bool = True) -> str:
         """Begin the job's next attempt; returns its name."""
         job = self.jobs[name]
@@ -106,12 +120,14 @@ class World:
             job["jobState"] = "running"
         return attempt
 
+    @at_once
     def preempt(self, name: str) -> None:
         """Ask for the stop of the running attempt, to resume later."""
         job = self.jobs[name]
         job["jobState"] = "preempting"
         self.tell(job["trainingJobName"], "Stopping", "Stopping", "Stopping the training job")
 
+    @at_once
     def settle(self, name: str, *, queue_noticed: bool = True) -> None:
         """The preempted attempt has stopped."""
         job = self.jobs[name]
@@ -124,6 +140,7 @@ class World:
                 "reason": _reason("WaitsForCapacity", "no free ml.m5.large"),
             }
 
+    @at_once
     def lose_base(self, name: str, member: str) -> None:
         """SageMaker loses the running attempt's base, and a member of the same attempt takes its place."""
         job = self.jobs[name]
@@ -132,6 +149,7 @@ class World:
         self.train(job["jobDetails"] | {"TrainingJobName": member})
         job["trainingJobName"] = member
 
+    @at_once
     def end(self, name: str, status: str = "Completed", reason: str | None = None) -> None:
         """The running attempt ends, and the job with it."""
         job = self.jobs[name]
@@ -182,7 +200,7 @@ class World:
     # -- the two services
 
     def handle(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Answer one HTTP request to either service."""
+        """Answer one HTTP request to either service, with a copy: whoever awaited the call may change the world now."""
         lower = {key.lower(): value for key, value in headers.items()}
         url = urlsplit(target)
         with self.changed:
@@ -192,8 +210,8 @@ class World:
             self.changed.notify_all()
             try:
                 if operation:
-                    return 200, getattr(self, f"sagemaker_{xform_name(operation)}")(json.loads(body))
-                return self._queue(method, url.path, parse_qs(url.query), lower, body)
+                    return 200, copy.deepcopy(getattr(self, f"sagemaker_{xform_name(operation)}")(json.loads(body)))
+                return copy.deepcopy(self._queue(method, url.path, parse_qs(url.query), lower, body))
             except Refusal as refusal:
                 return refusal.reply
 
