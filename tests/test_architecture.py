@@ -6,7 +6,8 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -50,27 +51,66 @@ def layer(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@dataclass(frozen=True)
+class Module:
+    """What is asked here of a module; its whole tree would be too much to keep.
+
+    `top_imports` are imported as soon as it is imported itself; `functions` are lines with names, and sizes.
+    """
+
+    documented: bool
+    imports: list[str]
+    typing_imports: list[str]
+    top_imports: list[str]
+    functions: list[tuple[str, int]]
+    assignments: list[ast.Assign]
+
+
 @cache
-def imports(path: Path, *, at_run_time: bool = True) -> list[str]:
-    return list(imports_of(path, at_run_time=at_run_time))
-
-
-def imports_of(path: Path, *, at_run_time: bool) -> Iterator[str]:
-    tree = ast.parse(path.read_text())
+def module(path: Path) -> Module:
+    text = path.read_text()
+    tree = ast.parse(text)
     typing_only = {
         id(child)
-        for node in ast.walk(tree)
+        for node in statements(tree)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-        for child in ast.walk(node)
+        for child in statements(node)
     }
-    for node in ast.walk(tree):
-        if at_run_time and id(node) in typing_only:
-            continue
+    return Module(
+        documented=not text.strip() or ast.get_docstring(tree) is not None,
+        imports=list(imported(node for node in statements(tree) if id(node) not in typing_only)),
+        typing_imports=list(imported(node for node in statements(tree) if id(node) in typing_only)),
+        top_imports=list(imported(tree.body)),
+        functions=[
+            (f"{node.lineno} {node.name}", (node.end_lineno or 0) - node.lineno + 1)
+            for node in statements(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ],
+        assignments=[node for node in tree.body if isinstance(node, ast.Assign)],
+    )
+
+
+def statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """All statements below a node, at any depth."""
+    for member in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for child in getattr(node, member, ()):
+            if isinstance(child, ast.stmt):
+                yield child
+            yield from statements(child)
+
+
+def imported(nodes: Iterable[ast.stmt]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}: relative import"
+            assert not node.level, f"relative import: {ast.unparse(node)}"
             yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def imports(path: Path, *, at_run_time: bool = True) -> list[str]:
+    found = module(path)
+    return found.imports if at_run_time else found.imports + found.typing_imports
 
 
 def own(name: str) -> str | None:
@@ -190,7 +230,7 @@ def test_kinds_of_jobs_are_imported_in_one_place_of_each_layer():
         of_images = [name for name in imports(path, at_run_time=False) if own(name) == "images"]
         registry = str(path.relative_to(PACKAGE)) in REGISTRIES
         assert bool(of_images) == registry, f"{path}: {of_images}"
-        assert not [name for name in top_imports(path) if own(name) == "images"], f"{path} imports a kind at once"
+        assert not [name for name in module(path).top_imports if own(name) == "images"], f"{path} imports a kind at once"
 
 
 def test_only_tests_of_image_jobs_import_them():
@@ -217,23 +257,14 @@ def test_only_pixels_need_gdal_and_are_imported_late():
             assert all(name.startswith(allowed) for name in taken), f"{path.name}: {taken}"
         else:
             assert not {name.split(".")[0] for name in imports(path)} & NEEDS_GDAL, path
-            at_top = [name for name in top_imports(path) if name.startswith("trainmaster.images.pixels")]
+            at_top = [name for name in module(path).top_imports if name.startswith("trainmaster.images.pixels")]
             assert not at_top or path.name == "regions.py", f"{path.name}: {at_top}"
 
 
-def top_imports(path: Path) -> Iterator[str]:
-    """Modules that a module imports as soon as it is imported itself."""
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{name.name}" for name in node.names)
-
-
 def reads_environment(path: Path) -> bool:
-    return any(
-        isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"}
-        for node in ast.walk(ast.parse(path.read_text()))
+    text = path.read_text()
+    return re.search("environ|getenv", text) is not None and any(
+        isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv"} for node in ast.walk(ast.parse(text))
     )
 
 
@@ -253,22 +284,13 @@ def test_no_clock_is_read_in_the_core():
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_files_and_functions_are_small_and_say_what_they_are_for(path):
-    text = path.read_text()
-    tree = ast.parse(text)
-    assert not text.strip() or ast.get_docstring(tree), f"{path.name} does not say what it does"
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            size = (node.end_lineno or 0) - node.lineno + 1
-            assert size <= MAX_FUNCTION_LINES, f"{path.name}:{node.lineno} {node.name}: {size} lines"
+    assert module(path).documented, f"{path.name} does not say what it does"
+    for name, size in module(path).functions:
+        assert size <= MAX_FUNCTION_LINES, f"{path.name}: {name}: {size} lines"
 
 
 def test_nine_functions_in_ten_are_under_twenty_five_lines():
-    sizes = [
-        (node.end_lineno or 0) - node.lineno + 1
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    sizes = [size for path in MODULES for _, size in module(path).functions]
     assert sum(size < 25 for size in sizes) >= 0.9 * len(sizes)
 
 
@@ -287,8 +309,7 @@ def test_a_limit_of_length_has_one_home():
         target.id
         for path in MODULES
         if layer(path) != "worker"
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.Assign)
+        for node in module(path).assignments
         for target in node.targets
         if isinstance(target, ast.Name) and re.fullmatch(r"MAX_\w+_LENGTH", target.id)
     )
@@ -301,8 +322,8 @@ def test_the_names_of_tags_are_spelled_in_one_module():
     spelled = {
         path.stem
         for path in MODULES
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for node in module(path).assignments
+        if isinstance(node.value, ast.Constant)
         if node.value.value in {OPTION_PREFIX, PRIORITY_TAG, RESOURCES_TAG, *ATTEMPT_TAGS}
     }
     assert spelled == {"tag_names"}
