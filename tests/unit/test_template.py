@@ -55,6 +55,7 @@ ANY_ARN = {"AllowedPrincipals"}
 """Parameters in which a * alone is allowed."""
 
 
+@pytest.mark.slow  # half a minute, and `make check` lints both templates
 def test_cfn_lint_finds_nothing():
     assert lint("template.yaml") == []
 
