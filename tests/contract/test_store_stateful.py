@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from engine_fixtures import RUNS_DYNOXIDE
 from engines import DynamoEngine, MemoryEngine
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -236,7 +237,12 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    ("engine", "examples"), [("dynoxide", 10), ("moto", 3), pytest.param("dynoxide", 100, marks=pytest.mark.slow)]
+    ("engine", "examples"),
+    [
+        ("dynoxide", 3),
+        pytest.param("dynoxide", 100, marks=pytest.mark.slow),
+        pytest.param("moto", 3, marks=[pytest.mark.slow] if RUNS_DYNOXIDE else []),
+    ],
 )
 def test_the_table_answers_as_memory_does(request, engine, examples):
     client = request.getfixturevalue(f"{engine}_client")
