@@ -11,11 +11,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api_world import ApiWorld, Reply
 from builders import NOW, P5, ROLE, a_job, a_request
+from samples import examples
 from trainmaster.domain.access.audit_listing import AuditFilter
 from trainmaster.domain.access.rules import WITHOUT_SUBJECT, Action
 from trainmaster.domain.capacity.units import Pool
@@ -228,7 +229,7 @@ WITHOUT_ADMIN = st.sampled_from(sorted(ALL - ABOVE))
 SESSIONS = st.text(string.ascii_letters + string.digits + "+=,.@-_", min_size=2, max_size=64)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.lists(st.tuples(st.sampled_from(CHANGES), WITHOUT_ADMIN, SESSIONS), max_size=6))
 def test_callers_without_admin_never_change_anothers_job_or_the_settings(asked):
     """Whatever they try, in any order and under any session's name; the share's resizer may answer its resizes."""
@@ -241,7 +242,7 @@ def test_callers_without_admin_never_change_anothers_job_or_the_settings(asked):
     assert rest[:4] == settings_before[:4]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.sampled_from(sorted(MATRIX)), st.sampled_from(sorted(KNOWN)), SESSIONS, st.booleans())
 def test_renaming_the_session_changes_nothing(route, actor, name, own):
     one, other = (Matrix(owner=session(actor if own else "owner", of=each)) for each in ("ann", name))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from api_world import ApiWorld
 from builders import a_job, a_request, a_running_job
+from samples import examples
 
 WITH_BODY = st.sampled_from(
     [("POST", "/add-job"), ("POST", "/plan"), ("PATCH", "/jobs/job1"), ("PATCH", "/jobs/job2"), ("PUT", "/pools")]
@@ -75,7 +76,7 @@ def test_any_json_is_answered(route, body):
 
 
 @given(broken_requests(), st.sampled_from(["/add-job", "/plan"]))
-@settings(deadline=None, max_examples=300)
+@examples(300, deadline=None)
 def test_any_request_like_a_good_one_is_answered_and_stored_only_when_accepted(request_, path):
     world = a_world()
     reply = answered(world.post(path, request_))

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from samples import examples
 from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.policy.settings import Order, Policy, Share
 from trainmaster.domain.records import Records
@@ -116,7 +117,7 @@ def days(draw):
 
 
 @pytest.mark.parametrize("order", Order)
-@settings(deadline=None, max_examples=40)
+@examples(40, deadline=None)
 @given(jobs=days())
 def test_every_order_does_all_work_within_the_cap_and_pays_for_each_restart(order, jobs):
     results = replayed(jobs, order, restart_cost=100)
@@ -165,14 +166,14 @@ class EveryPass(Replay):
 
 
 @pytest.mark.parametrize("order", [order for order in Order if not order.preempts_equals])
-@settings(deadline=None, max_examples=20)
+@examples(20, deadline=None)
 @given(jobs=days())
 def test_passes_that_are_skipped_would_have_changed_nothing(order, jobs):
     terms = ReplaySettings(cap=CAP, policy=Policy(order=order))
     assert Replay(jobs, terms).run() == EveryPass(jobs, terms).run()
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20, deadline=None)
 @example(jobs=[job(0, 200, CAP), job(10, 5, 1)])
 @given(jobs=days())
 def test_no_pass_is_skipped_where_shares_take_back_what_they_lent(jobs):

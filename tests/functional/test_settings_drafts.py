@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from test_settings_in_force import WRONG, broken_settings
 
 from any_policies import CAP, policies
 from api_world import ApiWorld
 from builders import G5, a_pool, pools_of
+from samples import examples
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.policy.document import settings_document
 from trainmaster.domain.policy.draft import checked_policy
@@ -35,7 +36,7 @@ def test_invalid_numbers_are_refused_by_their_path(number):
     assert refused.value.field == "shares.vision.weight"
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(policies())
 def test_valid_settings_are_read_as_they_are(policy):
     said = json.loads(json.dumps(settings_document(policy)))
@@ -47,7 +48,7 @@ def test_what_a_draft_omits_has_the_given_defaults():
     assert checked_policy({"order": "fifo"}, POOLS, default).max_actions == 7
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@examples(100, suppress_health_check=[HealthCheck.too_slow])
 @given(broken_settings())
 def test_a_draft_is_refused_exactly_if_the_api_refuses_it(document):
     reply = ApiWorld(pools=POOLS).put("/settings", document)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given
-from hypothesis import settings as how
 from hypothesis import strategies as st
 from test_api_properties import VALUES, places
 
 from any_policies import CAP, policies
 from api_world import RESEARCH, ApiWorld
 from builders import G5, P5, ROLE, a_pool, a_request, pools_of
+from samples import examples
 from trainmaster.domain.policy.document import settings_document
 from trainmaster.domain.policy.settings import Budget, Order, Policy, Share
 from trainmaster.handlers.models.settings import Settings, SettingsInForce
@@ -184,7 +184,7 @@ def test_invalid_numbers_are_rejected_with_their_path(world, number):
     assert world.event("PUT", "/settings", body).kind == (400, "InvalidRequest", "shares.vision.weight")
 
 
-@how(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@examples(40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(policies())
 def test_any_settings_that_make_sense_are_taken_and_told_as_they_were(policy):
     world = ApiWorld(pools=pools_of(a_pool(cap=CAP), a_pool(G5, CAP)))
@@ -208,7 +208,7 @@ def broken_settings(draw):
     return document
 
 
-@how(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@examples(100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(broken_settings())
 def test_whatever_is_sent_is_taken_or_refused_by_a_field(document):
     world = ApiWorld(pools=pools_of(a_pool(cap=CAP), a_pool(G5, CAP)))

@@ -6,11 +6,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api_world import ApiWorld
 from builders import G5, NOW, P5, a_job, a_running_job, an_observation
+from samples import examples
 from trainmaster.client.views.usage import joined
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
@@ -149,7 +150,7 @@ def histories(draw):
     return jobs
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40, deadline=None)
 @given(histories(), st.integers(1, 4))
 def test_sums_agree_whatever_they_are_grouped_by_and_however_they_are_read(jobs, limit):
     world = a_world(*jobs)

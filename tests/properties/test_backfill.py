@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from builders import P5, a_job, a_pool, at, pools_of
 from instant_sim import InstantSim
+from samples import examples
 from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.reasons.capacity import WaitsForCapacity
 
@@ -44,7 +45,7 @@ def pools():
 
 
 @given(jobs, st.integers(1, 4))
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 def test_with_honest_time_limits_a_reservation_only_moves_forward(drawn, depth):
     """EASY's guarantee, for the first of the queue: the start that it was promised is never put off."""
     promised = {}
@@ -63,7 +64,7 @@ def test_with_honest_time_limits_a_reservation_only_moves_forward(drawn, depth):
 
 
 @given(jobs)
-@settings(max_examples=80, deadline=None)
+@examples(80, deadline=None)
 def test_backfill_wastes_nothing_that_strict_order_would_use(drawn):
     """With honest limits no job of the queue's head waits longer than if no other had been let past it."""
     strict = InstantSim(pools(), Policy(order=Order.FIFO), learns=False).run(arrivals(drawn))
@@ -77,7 +78,7 @@ def test_backfill_wastes_nothing_that_strict_order_would_use(drawn):
 @given(drawn=jobs, big=st.integers(0, 10), width=st.integers(4, CAP))
 @example(drawn=[(0, 1, 4285), (0, 2, 6968), (278, 2, 5028), (0, 1, 2827), (0, 1, 279)], big=1, width=CAP)
 @example(drawn=[(0, 1, 7375), (0, 2, 8942)], big=0, width=CAP)  # a pass at the very end of the patience
-@settings(max_examples=40, deadline=None)
+@examples(40, deadline=None)
 def test_the_widest_job_waits_no_longer_than_patience_and_what_runs_then(order, drawn, big, width):
     """Endless small jobs, estimates that are wrong: once out of patience, no equal delays the widest job any more."""
     stream = [(pause % 900, 1 + count % 3, seconds) for pause, count, seconds in drawn * 6]
@@ -94,7 +95,7 @@ def test_the_widest_job_waits_no_longer_than_patience_and_what_runs_then(order, 
 
 
 @given(drawn=jobs)
-@settings(max_examples=40, deadline=None)
+@examples(40, deadline=None)
 def test_under_gittins_no_job_waits_longer_than_patience_and_the_work_of_those_before_it(drawn):
     """Of jobs beyond their patience the oldest goes first in any case, so all in all they are served one by one."""
     stream = [(pause % 600, count, work) for pause, count, work in drawn * 3]
@@ -108,7 +109,7 @@ def test_under_gittins_no_job_waits_longer_than_patience_and_the_work_of_those_b
 
 
 @given(drawn=jobs, width=st.integers(1, CAP))
-@settings(max_examples=40, deadline=None)
+@examples(40, deadline=None)
 def test_a_stream_of_narrow_jobs_runs_beside_a_job_out_of_patience_only_where_that_could_not(drawn, width):
     """Behind the first job in the queue, all together hold no unit that it needs, once those that ran have ended."""
     stream = [(60, width, 9_000), (60, CAP, 9_000), *((pause % 900, 1 + n % 3, work) for pause, n, work in drawn * 4)]

@@ -6,11 +6,12 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import builders as b
 from api_world import CountingStore, StillClock
+from samples import examples
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.errors import Unavailable
 from trainmaster.domain.events.publication import Publication
@@ -168,7 +169,7 @@ TRAINS = Observation(training_job_name="launched", status=Status.IN_PROGRESS, se
 FAILED = Observation(training_job_name="launched", status=Status.FAILED, failure_reason=OUR_FAULT)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     truth=truths,
     creator=st.sampled_from(Creator),

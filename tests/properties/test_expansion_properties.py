@@ -7,10 +7,11 @@ from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import builders as b
+from samples import examples
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resolve import resolve, with_changes
 from trainmaster.domain.capacity.resources import InstanceType, Resources
@@ -26,8 +27,8 @@ from trainmaster.planner.state import PlanState
 NAMES = [f"ml.t{number}.large" for number in range(5)]
 OTHERS = ["pool-a", "pool-b"]
 CENT = 1e-3
-STEADY = settings(deadline=None, max_examples=150)
-BRIEF = settings(STEADY, max_examples=50)
+STEADY = examples(150, deadline=None)
+BRIEF = examples(50, deadline=None)
 
 
 @st.composite

@@ -8,11 +8,12 @@ from datetime import timedelta
 from itertools import combinations
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, given
 from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_pool
 from planner_sim import PlannerSim
+from samples import examples
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.policy.settings import Gittins, Order, Policy, Preemption, Share
@@ -51,7 +52,7 @@ def preemptions(world: World, names: list[str]) -> set[tuple[str, str]]:
 
 
 @given(arrivals)
-@settings(max_examples=40, deadline=None)
+@examples(40, deadline=None)
 def test_no_two_jobs_preempt_each_other_in_turn_and_all_come_to_their_end(jobs):
     world = World(pools=f"{P5}=3,{G5}=4", profile=BRISK)
     names = []
@@ -127,7 +128,7 @@ def obeyed(sim, rules):
 
 
 @given(comers, without_levels, queue_rules, stops)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_preemptions_by_priority_never_cycle(jobs, order, rules, stop):
     sim = played(jobs, Policy(order=order, preemption=rules), stop)
     pairs = {(swap.victim, swap.winner) for swap in sim.swaps}
@@ -137,7 +138,7 @@ def test_preemptions_by_priority_never_cycle(jobs, order, rules, stop):
 
 
 @given(comers, queue_rules, stops)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_under_gittins_two_jobs_change_places_only_after_the_shortest_attempt(jobs, rules, stop):
     """Places change as jobs work, so equals may change places; but each time after the shortest attempt at least."""
     eager = Gittins(average_weight=10, restart_budget=1, switch_ratio=1)
@@ -161,7 +162,7 @@ def team_shares(draw):
 
 
 @given(comers, without_levels, queue_rules, stops, team_shares())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_preemptions_between_shares_never_cycle(jobs, order, rules, stop, shares):
     """An owner may take back what its own borrower was displaced for, once; no job does it twice to the same job."""
     sim = played(jobs, Policy(order=order, preemption=rules, shares=shares), stop)

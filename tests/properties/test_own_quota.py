@@ -8,10 +8,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from builders import NOW, a_job, a_pool, a_running_job, a_snapshot, at
+from samples import examples
 from share_cases import NAMES, PATIENT, POOLS, best_within, entitlements_of, policies
 from trainmaster.domain.capacity.units import total
 from trainmaster.domain.jobs.job import Job
@@ -100,14 +101,14 @@ def check(snapshot: Snapshot) -> None:
         assert {job.name for job in mine} <= names
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40, deadline=None)
 @given(busy())
 def test_no_borrower_of_another_share_keeps_a_job_from_its_shares_own_quota(snapshot):
     check(snapshot)
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=2_000)
+@examples(2_000, deadline=None)
 @given(busy())
 def test_nor_in_a_long_search(snapshot):
     check(snapshot)

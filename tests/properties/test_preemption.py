@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import combinations
 
-from hypothesis import HealthCheck, event, given, note, settings
+from hypothesis import HealthCheck, event, given, note
 from hypothesis import strategies as st
 
 from builders import G5, NOW, P5, a_job, a_past_attempt, a_pool, a_running_job, a_snapshot, a_starting_job, at
+from samples import examples
 from trainmaster.domain.capacity.units import covers, total
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import Outcome
@@ -86,7 +87,7 @@ ranks = st.sampled_from((by_priority, by_level))
 
 def with_examples(count):
     """Snapshots take long to draw, and longer on a busy machine."""
-    return settings(max_examples=count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    return examples(count, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 # -- the oracle -----------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from api_world import ApiWorld
 from builders import NOW, P5
+from samples import examples
 from trainmaster.domain.access.redaction import redacted_request
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.job import Job
@@ -114,7 +115,7 @@ def test_a_replay_of_what_the_queue_did_does_it_again(jobs, policy):
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@examples(150)
 @given(jobs=histories(), policy=st.sampled_from(POLICIES))
 def test_a_replay_of_what_the_queue_did_does_it_again_for_many(jobs, policy):
     check(jobs, policy)

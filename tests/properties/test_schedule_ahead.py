@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from datetime import timedelta
 
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from builders import G5, NOW, P5, a_demand, a_job, a_pool, a_running_job, at
+from samples import examples
 from trainmaster.domain.capacity.units import total
 from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.jobs.run_times import History, Sketch, bucket_of
@@ -83,7 +84,7 @@ def most_at_once(intervals, pool):
     return most
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(queues())
 def test_no_pool_is_ever_held_beyond_its_cap(queue):
     intervals = ahead(queue)
@@ -92,7 +93,7 @@ def test_no_pool_is_ever_held_beyond_its_cap(queue):
         assert most_at_once(intervals, name) <= pool.cap
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(queues())
 def test_starts_are_the_estimated_starts(queue):
     wanted = frozenset(job.name for job in queue.waiting)
@@ -104,7 +105,7 @@ def test_starts_are_the_estimated_starts(queue):
     assert {name: first[name] for name in soon} == soon
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(queues())
 def test_every_running_job_has_one_interval_from_now_with_its_range(queue):
     intervals = [interval for interval in ahead(queue) if interval.running]

@@ -10,6 +10,7 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from builders import NOW, a_job, a_pool, a_running_job, at
+from samples import examples
 from share_cases import NAMES, PATIENT, POOLS, UNPROTECTED, after, best_within, entitlements_of, held_by, snapshots
 from trainmaster.domain.capacity.units import total
 from trainmaster.domain.plan import Plan, Snapshot
@@ -246,7 +247,7 @@ def test_without_shares_all_is_as_if_there_were_none(snapshot):
             assert all(shares.may_preempt(job, units, victim, (), outranks=o) is o for o in (True, False))
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_jobs_that_are_covered_alike_change_no_turn(rng):
     """With ranks of their own, no two jobs are covered alike, and each of them is asked for alone."""

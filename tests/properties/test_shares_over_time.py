@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_pool, at
 from instant_sim import InstantSim
+from samples import examples
 from share_cases import PATIENT, POOLS, UNPROTECTED, best_within, entitlements_of, fields_of, policies
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job
@@ -128,7 +129,7 @@ team_arrivals = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(team_arrivals)
 def test_so_they_do_while_stops_take_their_time_and_everything_is_stored(quiet, jobs):
     """The whole manager against the simulated SageMaker: what is freed for an owner is still its own a minute later."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from hypothesis import given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import builders as b
 from image_builders import a_report, a_running_image, an_endpoint_pool, an_image_job, must
 from image_stores import MemoryImageStore
+from samples import examples
 from trainmaster.domain.capacity.units import covers, total
 from trainmaster.domain.errors import Fenced
 from trainmaster.domain.jobs import lifecycle
@@ -205,7 +206,7 @@ class Endpoints(RuleBasedStateMachine):
 
 
 TestEndpoints = Endpoints.TestCase
-TestEndpoints.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestEndpoints.settings = examples(40, stateful_step_count=30, deadline=None)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 40)), max_size=12))

@@ -10,9 +10,10 @@ from typing import Any
 
 from botocore.model import ServiceModel, Shape
 from botocore.validate import ParamValidator
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from samples import examples
 from trainmaster.adapters.sagemaker.request_model import _check, problems
 from trainmaster.adapters.sagemaker.service_model import service_file, shape
 from trainmaster.domain.java_patterns import _compiled
@@ -103,9 +104,7 @@ def mutated_requests(draw: st.DrawFn) -> dict[str, Any]:
     return request
 
 
-thorough = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+thorough = examples(150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
 class TestProperties:

@@ -6,11 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from request_parts import a_group
 
 from builders import P5, a_request
+from samples import examples
 from trainmaster.domain.elastic.rendezvous import Run
 from trainmaster.domain.elastic.sizes import Elastic, Hook, RestartBudget
 from trainmaster.domain.requests.elastic.bounds import elastic_of
@@ -338,7 +339,7 @@ FEW_TEXTS = st.lists(st.sampled_from(sorted(TEXTS)), max_size=5, unique=True).fl
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(texts=FEW_TEXTS, count=st.integers(1, 9))
 def test_any_tags_give_legal_sizes_or_are_refused_with_a_field_that_is_there(texts, count):
     request = a_request(count=count, options=texts)

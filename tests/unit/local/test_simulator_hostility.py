@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from simulated import QUICK, TRAINING_FROM, Account, refusal, resources
 
 from builders import G5, P5, a_request
+from samples import examples
 from trainmaster.local.simulator import ApiError, Hostility
 from trainmaster.local.simulator.service.engine import Engine
 
@@ -114,7 +115,7 @@ def true_answers(account: Hostile, name: str) -> list[Any]:
     return [answer(*read) for read in account.reads(name)]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@examples(40, deadline=None, suppress_health_check=SLOW)
 @given(steps=STEPS, hostility=HOSTILITIES, seed=SEEDS)
 def test_without_hostility_answers_equal_the_ideal_ones_whether_or_not_there_was_any(steps, hostility, seed):
     ideal, ended = Hostile(Hostility()), Hostile(hostility, seed)
@@ -126,7 +127,7 @@ def test_without_hostility_answers_equal_the_ideal_ones_whether_or_not_there_was
         assert [ideal.seen(*read) for read in ideal.reads(name)] == true_answers(ideal, name)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@examples(60, deadline=None, suppress_health_check=SLOW)
 @given(steps=STEPS, describe=LAGS, lists=LAGS, tags=LAGS, seed=SEEDS)
 @example(
     steps=[("create", "job0"), ("stop", "job0"), ("advance", 7.0), ("create", "job1"), ("delete", "job0")],
@@ -175,7 +176,7 @@ def without_seconds(value: Any) -> Any:
     return [without_seconds(each) for each in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40, deadline=None)
 @given(lag=LAGS, age=st.floats(0, 100), seed=SEEDS)
 def test_a_job_older_than_the_lag_is_always_found(lag, age, seed):
     account = Hostile(Hostility(describe_lag=lag, list_lag=lag, tags_lag=lag), seed)
@@ -212,7 +213,7 @@ def test_memory_is_bounded_by_the_lag():
     assert len(history._recorded) < 12
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40, deadline=None)
 @given(seed=SEEDS)
 def test_a_lost_answer_has_its_effect_once(seed):
     account = Hostile(Hostility(lost_answers=1), seed)
@@ -226,7 +227,7 @@ def test_a_lost_answer_has_its_effect_once(seed):
     assert [status for status, _ in account.told()].count("Stopping") == 1
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40, deadline=None)
 @given(seed=SEEDS)
 def test_a_failed_call_has_no_effect(seed):
     account = Hostile(Hostility(failed_calls=1), seed)
@@ -236,7 +237,7 @@ def test_a_failed_call_has_no_effect(seed):
     assert account.truth("ListTrainingJobs")["TrainingJobSummaries"] == []
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(seed=SEEDS, tries=st.integers(1, 5), seconds=st.floats(0, 100))
 def test_late_creates_take_effect_at_most_once(seed, tries, seconds):
     account = Hostile(Hostility(late_creates=1, late_seconds=seconds), seed)
@@ -370,7 +371,7 @@ def test_rates_apply_to_clients_and_not_to_the_truth():
     account.stop()
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
+@examples(30, deadline=None, suppress_health_check=SLOW)
 @given(steps=STEPS, hostility=HOSTILITIES, seed=SEEDS)
 @example(steps=[("create", "job1"), ("advance", 50), ("look", "job1")], hostility=Hostility.moderate(), seed=1)
 def test_the_same_seed_gives_the_same_run(steps, hostility, seed):
@@ -381,7 +382,7 @@ def test_the_same_seed_gives_the_same_run(steps, hostility, seed):
     assert runs[0] == runs[1]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@examples(60, deadline=None, suppress_health_check=SLOW)
 @given(steps=STEPS, hostility=HOSTILITIES, seed=SEEDS, again=HOSTILITIES)
 @example(steps=[("spot", "job0")], hostility=Hostility(spot_interruptions=1e-300), seed=0, again=Hostility())
 def test_quotas_are_conserved_and_every_job_ends_once(steps, hostility, seed, again):

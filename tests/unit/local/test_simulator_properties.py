@@ -7,11 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 from botocore.exceptions import ClientError
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from simulated import QUICK, Account
 
 from builders import G5, P5
+from samples import examples
 from trainmaster.local.simulator import Profile
 from trainmaster.local.simulator.service.demand import Market
 
@@ -102,7 +103,7 @@ def units(config: dict[str, Any]) -> dict[str, int]:
     return {config["InstanceType"]: config["InstanceCount"]}
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS, profile=PROFILES)
 def test_no_history_exceeds_a_limit_and_every_job_ends_once(steps, profile):
     account = Account(limits=LIMITS, profile=profile)
@@ -133,7 +134,7 @@ def _market(*, spot: bool) -> Any:
     return Market.SPOT if spot else Market.ON_DEMAND
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25, deadline=None)
 @given(steps=STEPS, profile=PROFILES)
 def test_the_same_history_gives_the_same_events(steps, profile):
     histories = []
@@ -146,7 +147,7 @@ def test_the_same_history_gives_the_same_events(steps, profile):
     assert histories[0] == histories[1]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30, deadline=None)
 @given(statuses=st.lists(st.booleans(), max_size=25), size=st.integers(1, 9))
 def test_pages_together_hold_every_job_of_the_status_once(statuses, size):
     account = Account(limits={})

@@ -7,11 +7,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import G5, NOW, P5, a_job, a_pool, a_preempting_job, a_running_job, at, pools_of
 from planner_sim import PlannerSim
+from samples import examples
 from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.jobs import lifecycle
@@ -153,7 +154,7 @@ class TestTheUsualCourse:
         assert list(found) == [f"j{n:03}" for n in range(14)]
         assert max(found.values()) <= NOW + HORIZON
 
-    @settings(max_examples=40, deadline=None)
+    @examples(40, deadline=None)
     @given(st.data())
     def test_where_all_goes_as_it_is_taken_to_go_jobs_start_when_foreseen(self, data):
         """First in, first out among equals: there what is learned on the way changes no decision."""
@@ -211,7 +212,7 @@ class TestTheRange:
         (range_,) = ranges(active=[running], waiting=[a_job("a")], cap=1).values()
         assert (range_.low, range_.expected, range_.high) == (NOW + HOUR, NOW + 20 * HOUR, NOW + 20 * HOUR)
 
-    @settings(max_examples=40, deadline=None)
+    @examples(40, deadline=None)
     @given(st.data())
     def test_it_is_in_order_and_never_in_the_past(self, data):
         counts = st.integers(1, 4)

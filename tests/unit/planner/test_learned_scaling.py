@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW, P5, a_job, a_pool, a_snapshot, an_observation, at
+from samples import examples
 from trainmaster.domain.elastic.scaling import KindCurve, ScalingCurve, Speed, Speeds
 from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.jobs import lifecycle
@@ -170,7 +171,7 @@ jobs_of_queues = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(jobs_of_queues, st.lists(st.integers(1, 6), max_size=2), st.booleans(), st.integers(1, 1000))
 def test_a_report_of_one_size_alone_changes_no_plan(rows, waiting, equals, rate):
     jobs = [

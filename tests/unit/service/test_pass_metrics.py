@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import (
@@ -21,6 +21,7 @@ from builders import (
     at,
     pools_of,
 )
+from samples import examples
 from trainmaster.domain.policy.settings import Budget, Policy, Share
 from trainmaster.domain.reasons.reason import REASONS
 from trainmaster.planner.schedule import schedule
@@ -139,7 +140,7 @@ def test_reasons_that_wait_for_units_are_of_capacity():
     assert all(reason.__module__ == "trainmaster.domain.reasons.capacity" for reason in WAITS_FOR_UNITS)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from((P5, G5)), st.integers(1, 5), st.integers(0, 2)), max_size=6),
     st.lists(st.tuples(st.sampled_from((P5, G5)), st.integers(1, 2)), max_size=3),

@@ -16,7 +16,7 @@ import httpx
 import pytest
 import typer
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from typer.testing import Result
@@ -36,6 +36,7 @@ from fake_api import (
     waits_for_capacity,
 )
 from hostile_api import HOSTILE, HostileApi, with_text
+from samples import examples
 from trainmaster.cli.output.listing import jobs_table
 from trainmaster.cli.output.progress import LiveTable
 from trainmaster.cli.output.render import colored, history_table
@@ -233,7 +234,7 @@ PARTS = st.sampled_from([HOSTILE, "\x1b[1m", "\x9b", "\n", "\r", "2026-13-45T99:
 
 
 @given(st.sampled_from(sorted(COMMANDS)), st.lists(PARTS | st.text(max_size=3), max_size=6).map("".join))
-@settings(max_examples=25, deadline=None)
+@examples(25, deadline=None)
 def test_no_text_has_an_effect_in_any_command(name: str, text: str) -> None:
     check(COMMANDS[name], text)
 

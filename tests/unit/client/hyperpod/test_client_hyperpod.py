@@ -6,9 +6,10 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from samples import examples
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.client.api.errors import Refused
 from trainmaster.client.hyperpod.kinds import is_manifest
@@ -239,7 +240,7 @@ def converted_or_refused(job: dict[str, Any]) -> ConvertedManifest | str:
         return refused.message
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40, deadline=None)
 @given(st.lists(st.sampled_from(leaves(every_field())), unique=True), st.booleans())
 def test_each_field_has_an_effect_or_is_named(gone, by_values):
     job = without(every_field(), [path for path in gone if path[-1] not in REQUIRED])

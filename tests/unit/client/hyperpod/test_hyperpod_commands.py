@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from samples import examples
 from trainmaster.adapters.sagemaker.request_model import problems
 from trainmaster.client.api.errors import Refused
 from trainmaster.client.hyperpod.command import MAX_VARIABLE_LENGTH, MAX_VARIABLES, MAX_WORD_LENGTH, MAX_WORDS
@@ -379,7 +380,7 @@ class TestTheScript:
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=40)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60, deadline=None)
 @given(st.lists(TEXTS, max_size=4), TEXTS)
 def test_any_text_reaches_the_program_unchanged(words, value):
     quoted = " ".join(map(shell_word, ["printf", "%s\\0", *words, f"{value}{runtime('V')}"]))

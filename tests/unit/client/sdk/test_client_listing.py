@@ -12,9 +12,10 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 from client_world import API, World, a_session, request_for, transport_to
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from samples import examples
 from trainmaster import ApiClient, route_to_queue
 from trainmaster.client.lists.expressions import matches
 
@@ -143,7 +144,7 @@ def wanted(job: dict[str, Any], asked: dict[str, Any]) -> bool:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, deadline=None)
 @given(
     st.dictionaries(NAMES, st.tuples(st.sampled_from(FATES), st.integers(0, 8)), max_size=7), FILTERS, st.integers(1, 5)
 )
