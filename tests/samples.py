@@ -10,9 +10,9 @@ from hypothesis import settings
 
 
 def sample(cases: Iterable[Any], usual: int = 1) -> list[Any]:
-    """The cases, of which all after the first `usual` ones are slow."""
-    found = list(cases)
-    return [*found[:usual], *(pytest.param(case, marks=pytest.mark.slow) for case in found[usual:])]
+    """The cases, of which all after the first `usual` ones are slow; a tuple has the values of several arguments."""
+    found = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=pytest.mark.slow if number >= usual else ()) for number, case in enumerate(found)]
 
 
 def examples(count: int, **others: Any) -> settings:

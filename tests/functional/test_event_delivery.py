@@ -24,7 +24,7 @@ from trainmaster.service.change import cancel, change_settings
 from world import BRISK, Faults, World, a_request, fault_at, in_chunks, kills
 from world import VERDICTS as STORED
 
-CHUNKS = 30
+CHUNKS = 60
 VERDICTS = {"infeasible", "feasible"}
 
 

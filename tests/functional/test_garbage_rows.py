@@ -10,11 +10,12 @@ from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from api_world import CONTEXT, read, rest_event
 from builders import ADA, G5, P5
+from samples import examples
 from tables import new_table
 from trainmaster.adapters.dynamodb.access.audit import ADOPTED, AUDIT
 from trainmaster.adapters.dynamodb.catalogue import CATALOGUE, CURSORS
@@ -254,7 +255,7 @@ def test_no_garbage_keeps_another_job_from_being_listed_started_or_ended():
     with a_world() as world:
         lanes, rows, left_out = lanes_of(world), rows_of(world), []
 
-        @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+        @examples(60, deadline=None, suppress_health_check=list(HealthCheck))
         @given(found=st.lists(garbage(lanes, rows), min_size=1, max_size=4, unique_by=lambda row: str(_key(row))))
         def check(found):
             with stored(world, found):
@@ -269,7 +270,7 @@ def test_no_garbage_keeps_another_job_from_being_listed_started_or_ended():
                 assert {"waiting", "other"} <= {job.name for job in snapshot.waiting}
 
         check()
-        # 30 examples leave out about 30 rows; how many depends on the draws.
+        # Eighteen examples leave out about 18 rows; how many depends on the draws.
         assert len(left_out) > 5
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from builders import ADA, P5
+from samples import sample
 from tables import new_table
 from trainmaster.adapters.dynamodb.control.pause import pause_of
 from trainmaster.domain.access.audit import AuditAction, AuditEntry
@@ -29,7 +30,7 @@ from world import BRISK, TABLE, Faults, World, in_chunks, kills
 
 HOUR = 3_600
 PAUSED = {"S": "table restore"}
-CHUNKS = 12
+CHUNKS = 24
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -43,7 +44,7 @@ def a_world(engine: str = "dynamodb", **arguments: Any) -> Iterator[World]:
         yield World(client, **arguments)
 
 
-@pytest.fixture(params=["memory", "dynamodb"])
+@pytest.fixture(params=sample(["memory", "dynamodb"]))
 def engine(request):
     return request.param
 

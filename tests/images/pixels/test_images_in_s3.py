@@ -25,7 +25,7 @@ from trainmaster.images.pixels.work.region_outcome import Outcome
 SIDE = 512
 NOISE = np.random.default_rng(1).integers(0, 255, (3, SIDE, SIDE), dtype="uint8")
 CUT = Cut(region=(SIDE, SIDE), tile=(256, 256), overlap=(0, 0))
-DELAY = 0.3
+DELAY = 0.1
 """Seconds that the slow S3 takes for each answer."""
 
 
@@ -85,7 +85,7 @@ def test_heartbeats_go_on_while_a_slow_s3_is_read(slow_s3, web, tmp_path):
         clock=SystemClock(),
     )
     (number,) = play.create()
-    assert play.turn(number, beat_every=0.1) is Outcome.DONE
+    assert play.turn(number, beat_every=0.03) is Outcome.DONE
     assert beats.count(0) >= 2, "the worker sent heartbeats before its first tile was read"
 
 

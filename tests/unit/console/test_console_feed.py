@@ -162,9 +162,11 @@ def test_a_page_gets_the_value_and_then_what_changed():
 def test_the_reads_of_a_poll_do_not_wait_for_each_other():
     api, together = Api(), threading.Barrier(2, timeout=10)
     api.value = lambda: {"place": together.wait()}
-    page = Page(Feed(api, poll_seconds=30), QUEUE, JOBS)
+    feed = Feed(api, poll_seconds=30)
+    page = Page(feed, QUEUE, JOBS)
     assert {each["watch"] for each in page.wait(lambda told: len(told) == 2)} == {0, 1}
     assert all("error" not in each for each in page.told)
+    feed.close()
     page.close()
 
 
