@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from locked_packages import Artifact, Pin, install, lock_of, needed, normalize, read_lock, wheel_options, write_sbom
@@ -159,23 +160,26 @@ def _parents(module: str) -> Iterator[str]:
         yield module
 
 
-def _imports(path: Path) -> Iterator[str]:
-    """Yield what a file imports; of `from a import b` also a.b, where that is a module of ours."""
-    for node in _run_time_nodes(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def _imports(path: Path) -> list[str]:
+    """Return what a file imports; of `from a import b` also a.b, where that is a module of ours."""
+    found: list[str] = []
+    for node in _run_time_statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            found += [name.name for name in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from _submodules(node.module, (name.name for name in node.names))
+            found += [node.module, *_submodules(node.module, (name.name for name in node.names))]
+    return found
 
 
-def _run_time_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield all nodes but those under `if TYPE_CHECKING:`."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            continue
-        yield node
-        yield from _run_time_nodes(node)
+def _run_time_statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield all statements, with clauses that have statements of their own, but not those of `if TYPE_CHECKING:`."""
+    for part in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for node in getattr(tree, part, ()):
+            if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+                continue
+            yield node
+            yield from _run_time_statements(node)
 
 
 def _submodules(package: str, names: Iterable[str]) -> Iterator[str]:
