@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from http import HTTPStatus
 from typing import Annotated, Any, Protocol
 
@@ -513,10 +512,13 @@ class Routes:
         """Return this document, in OpenAPI 3.1."""
         return Response(HTTPStatus.OK.value, "application/json", self._openapi)
 
-    @cached_property
+    @property
     def _openapi(self) -> str:
-        """The document; it takes a second to make, and does not change."""
-        return json.dumps(document(self._app, self._kinds))
+        """The document; it takes a second to make, and is the same for all APIs with these kinds of jobs."""
+        kinds_ = tuple(type(kind) for kind in self._kinds)
+        if kinds_ not in _documents:
+            _documents[kinds_] = json.dumps(document(self._app, self._kinds))
+        return _documents[kinds_]
 
     def _unless_unchanged(self, answer: Callable[[], BaseModel]) -> Response[str]:
         return unless_unchanged(self._parts.api_context, self._app.current_event.raw_event, answer)
@@ -527,6 +529,9 @@ class Routes:
 
     def _remarks(self, job: Job) -> job_views.QueueStatus | None:
         return pages.queue_status_by_name(self._parts.api_context, [job]).get(job.name)
+
+
+_documents: dict[tuple[type[ApiKind], ...], str] = {}
 
 
 def _document(values: dict[str, Any]) -> Response[str]:
