@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import pytest
 from benchmarks.images import scanning
@@ -10,6 +11,7 @@ from benchmarks.images.__main__ import main
 from benchmarks.images.measuring import measure
 from benchmarks.images.sheets import goals, sheets
 
+from samples import sample
 from trainmaster.domain.capacity.read_limits import FIRST_OF_FULL
 
 RUNNING = 4
@@ -17,20 +19,25 @@ RUNNING = 4
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
+@cache
+def measured(waiting, endpoints):
+    return measure(waiting, endpoints, running=RUNNING)
+
+
 def cost(figures):
     return {unit: figures[unit] for unit in ("read_units", "write_units", "calls")}
 
 
-@pytest.mark.parametrize("endpoints", [1, 4])
+@pytest.mark.parametrize("endpoints", sample([1, 4]))
 def test_w15_neither_passes_nor_starts_nor_ends_cost_more_where_more_wait(endpoints):
-    few, many = (measure(waiting, endpoints, running=RUNNING) for waiting in (160, 640))
+    few, many = (measured(waiting, endpoints) for waiting in (160, 640))
     for part in ("pass", "starts", "turn"):
         assert cost(few[part]) == cost(many[part]), part
     assert few["pass"]["decisions"] == FIRST_OF_FULL * endpoints == many["pass"]["decisions"]
 
 
 def test_starts_are_a_call_each_and_one_for_all_and_read_nothing_but_their_pass():
-    starts = measure(40, 1, running=RUNNING)["starts"]
+    starts = measured(40, 1)["starts"]
     assert starts["write_units"] <= 6
     own = {name: step for name, step in starts["steps"].items() if name != "pass: fence and read"}
     assert sum(step["calls"] for step in own.values()) == RUNNING + 1
@@ -39,7 +46,7 @@ def test_starts_are_a_call_each_and_one_for_all_and_read_nothing_but_their_pass(
 
 
 def test_each_endpoint_with_waiting_jobs_costs_a_query_and_a_row():
-    one, four = (measure(160, endpoints, running=RUNNING)["pass"] for endpoints in (1, 4))
+    one, four = (measured(160, endpoints)["pass"] for endpoints in (1, 4))
     assert four["calls"] - one["calls"] == 3
     assert four["lanes"] == 4
 

@@ -70,6 +70,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     """Answers for the stage that its server has."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # it would hold each body back until its headers are acknowledged
 
     @property
     def stage(self) -> Served:

@@ -14,6 +14,7 @@ from typer.main import get_command
 from cli_terminal import Terminal
 from doc_pages import describes_all_kinds
 from fake_api import FakeApi, a_request, served, waits_for_capacity
+from samples import sample
 from trainmaster import __version__
 from trainmaster.cli.commands import PLACES
 from trainmaster.cli.common.context import ApiTarget, connect
@@ -137,7 +138,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("line", CALLS)
+@pytest.mark.parametrize("line", sample(CALLS, 2))
 def test_a_call_signs_without_boto3_and_imports_its_own_command_alone(line: str, configured: dict[str, str]) -> None:
     packages, own = imported(*line.split(), environ=configured)
     assert "botocore" in packages
