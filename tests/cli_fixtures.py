@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 
+from aws_clients import aws_session
 from cli_terminal import Terminal
 from fake_api import STAGE, FakeApi
 from trainmaster.client.api.client import ApiClient
@@ -23,7 +23,7 @@ def world() -> FakeApi:
 
 @pytest.fixture
 def client(world: FakeApi) -> Iterator[ApiClient]:
-    session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+    session = aws_session(aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key="secret", region_name="us-east-1")
     retry = Retry(max_attempts=3, sleep=lambda _: None, rng=random.Random(1))
     transport: Any = httpx.WSGITransport(app=world)
     with ApiClient(f"https://api{STAGE}", session=session, transport=transport, retry=retry, environ={}) as api:

@@ -14,7 +14,7 @@ except ModuleNotFoundError:  # the environments of torch and JAX have no Hypothe
 else:
     # A slow machine is no failure. The parent is Hypothesis's own choice, so that CI draws the same examples each time.
     settings.register_profile("unhurried", settings(), deadline=None)
-    settings.register_profile("brief", settings.get_profile("unhurried"), max_examples=30)
+    settings.register_profile("brief", settings.get_profile("unhurried"), max_examples=20)
     settings.load_profile("unhurried")
 
 

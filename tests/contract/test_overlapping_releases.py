@@ -287,11 +287,11 @@ def overlap(client: Any, examples: int) -> None:
 
 
 def test_nothing_that_any_release_stored_is_lost_in_memory(moto_client):
-    overlap(moto_client, 2)
+    overlap(moto_client, 1)
 
 
 def test_nothing_that_any_release_stored_is_lost_on_the_engine(dynoxide_client):
-    overlap(dynoxide_client, 8)
+    overlap(dynoxide_client, 4)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from builders import P5
+from samples import sample
 from tables import new_table
 from trainmaster.local.simulator import Profile
 from world import EPOCH, World, a_request
@@ -17,7 +18,7 @@ BRISK = Profile(
 LIMIT = 600
 
 
-@pytest.fixture(params=["memory", "dynamodb"])
+@pytest.fixture(params=sample(["memory", "dynamodb"]))
 def world(request):
     if request.param == "memory":
         yield World(profile=BRISK, pools=f"{P5}=1")

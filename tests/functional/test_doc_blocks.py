@@ -27,6 +27,7 @@ from typer.main import get_command
 
 from api_fuzz import as_wsgi
 from api_world import ApiWorld
+from aws_clients import aws_session
 from builders import P5, a_request
 from cli_terminal import Terminal
 from doc_blocks import ROOT, blocks, commands, fences
@@ -105,7 +106,7 @@ def world() -> ApiWorld:
 @pytest.fixture
 def terminal(world: ApiWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
     monkeypatch.chdir(tmp_path)
-    session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+    session = aws_session(aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key="secret", region_name="us-east-1")
     transport: Any = httpx.WSGITransport(app=as_wsgi(world))
     with ApiClient("https://api", session=session, transport=transport, environ={}) as api:
         yield Terminal(api)
@@ -225,7 +226,7 @@ def check_folder(arguments: list[str]) -> None:
 
 def check_aws(text: str) -> None:
     """Require that operations, options and outputs of stacks exist."""
-    session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+    session = aws_session(aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key="secret", region_name="us-east-1")
     lines = text.replace("\\\n", " ")
     for service, operation, rest in re.findall(r"\baws ([a-z]+) ([a-z-]+)((?:(?!\baws ).)*)", lines):
         client = session.client(service)

@@ -255,7 +255,7 @@ def test_no_garbage_keeps_another_job_from_being_listed_started_or_ended():
     with a_world() as world:
         lanes, rows, left_out = lanes_of(world), rows_of(world), []
 
-        @examples(60, deadline=None, suppress_health_check=list(HealthCheck))
+        @examples(90, deadline=None, suppress_health_check=list(HealthCheck))
         @given(found=st.lists(garbage(lanes, rows), min_size=1, max_size=4, unique_by=lambda row: str(_key(row))))
         def check(found):
             with stored(world, found):

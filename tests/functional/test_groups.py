@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import G5, P5
+from samples import sample
 from tables import new_table
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.reasons.rules import GroupFull
@@ -40,24 +41,25 @@ class Peaks:
             self.most[prefix] = max(self.most[prefix], sum(name.startswith(prefix) for name in names))
 
 
-def test_a_sweep_of_500_jobs_20_at_a_time():
+@pytest.mark.parametrize("count", sample([200, 500]))
+def test_a_sweep_of_hundreds_of_jobs_20_at_a_time(count):
     world = World(pools=f"{G5}=64", profile=BRISK)
     peaks = Peaks(world, "trial-", "other-")
-    names = [f"trial-{number:03d}" for number in range(500)]
+    names = [f"trial-{number:03d}" for number in range(count)]
     for name in names:
         world.submit_request(in_group(name, "sweep", 20, kind=G5, training_seconds=60))
     world.run(60, step=20)
     for number in range(30):
         world.submit(f"other-{number}", kind=G5, training_seconds=60)
     world.run(40, step=20)
-    said = explain_in(world.api_context.store.read_snapshot(), world.now(), [world.job("trial-499")])["trial-499"]
+    said = explain_in(world.api_context.store.read_snapshot(), world.now(), [world.job(names[-1])])[names[-1]]
     assert said.reason == GroupFull("sweep", 20)
     world.run_until_ended(*names, limit=6000)
     assert set(world.states(*names).values()) == {"completed"}
     assert peaks.most == {"trial-": 20, "other-": 30}
     assert world.peaks[G5] <= 64
     # No job waits for a tick: when one of the group ends, the next one starts.
-    assert (world.now() - world.job(names[0]).entry_time).total_seconds() < 1.5 * 500 / 20 * 75
+    assert (world.now() - world.job(names[0]).entry_time).total_seconds() < 1.5 * count / 20 * 75
 
 
 @pytest.mark.parametrize("engine", ["memory", "dynamodb"])

@@ -14,6 +14,7 @@ import pytest
 
 from api_world import CountingStore
 from builders import ADA, P5, a_job, an_ended_job
+from samples import sample
 from tables import new_table
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.jobs import lifecycle
@@ -34,7 +35,7 @@ BRISK = Profile(
 )
 
 
-@pytest.fixture(params=["memory", "dynamodb"])
+@pytest.fixture(params=sample(["memory", "dynamodb"]))
 def world(request):
     if request.param == "memory":
         yield World(profile=BRISK)
@@ -324,7 +325,7 @@ class TestMany:
         assert not store.list_jobs(Filter(states=frozenset({JobState.HELD})), limit=10).jobs
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", sample(range(12), 4))
 def test_any_web_of_jobs_ends_as_its_rules_say_whatever_becomes_of_events(seed):
     rng = random.Random(seed)
     late = lambda seen, event: rng.choice(([], [0.0], [0.0, 90.0], [rng.uniform(0, 400)]))  # noqa: E731
@@ -465,7 +466,7 @@ def calls_of(story: str) -> list[str]:
     return told(story).faults.calls
 
 
-CHUNKS = 6
+CHUNKS = 12
 both = pytest.mark.parametrize("story", ["short", pytest.param("long", marks=pytest.mark.slow)])
 in_parts = in_chunks(CHUNKS)
 

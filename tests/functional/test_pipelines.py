@@ -18,7 +18,7 @@ from trainmaster.handlers.pipelines import consume
 from trainmaster.service.change import cancel
 from world import BRISK, Faults, Killed, World, a_request, fault_at, in_chunks, kills
 
-CHUNKS = 10
+CHUNKS = 20
 ANY = Filter()
 PRINCIPAL = "arn:aws:sts::111122223333:assumed-role/nightly-pipeline"
 

@@ -30,7 +30,7 @@ from world import BRISK, TABLE, Faults, World, in_chunks, kills
 
 HOUR = 3_600
 PAUSED = {"S": "table restore"}
-CHUNKS = 24
+CHUNKS = 36
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -24,7 +24,7 @@ from trainmaster.ports.store import Pause
 from trainmaster.service.change import cancel
 from world import BRISK, Faults, Killed, World, a_request, fault_at, in_chunks, kills
 
-CHUNKS = 12
+CHUNKS = 24
 ANY = Filter()
 PRINCIPAL = "arn:aws:sts::111122223333:assumed-role/nightly-states"
 

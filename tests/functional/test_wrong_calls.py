@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 
 from api_fuzz import as_wsgi
 from api_world import ApiWorld
+from aws_clients import aws_session
 from builders import a_request
 from cli_terminal import Terminal
 from trainmaster.client.api.client import ApiClient
@@ -274,7 +274,7 @@ def run() -> Iterator[Terminal]:
     for name in ("job1", "job2", "gone"):
         world.submit(name)
     world.delete("/jobs/gone")
-    session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+    session = aws_session(aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key="secret", region_name="us-east-1")
     transport: Any = httpx.WSGITransport(app=as_wsgi(world))
     retry = Retry(max_attempts=2, sleep=lambda _: None, rng=random.Random(1))
     with ApiClient("https://api", session=session, transport=transport, retry=retry, environ={}) as api:

@@ -5,12 +5,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 import yaml
 from typer.main import get_command
 
+from aws_clients import aws_session
 from cli_terminal import Terminal
 from fake_api import ROLE, a_request
 from trainmaster.cli.examples import EXAMPLES
@@ -100,7 +100,7 @@ def test_an_example_is_a_call_that_reaches_the_api(line: str, tmp_path: Path, mo
     for name, document in FILES.items():
         (tmp_path / name).write_text(yaml.safe_dump(document) if name.endswith("yaml") else json.dumps(document))
     monkeypatch.chdir(tmp_path)
-    session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+    session = aws_session(aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key="secret", region_name="us-east-1")
     api = ApiClient("https://api", session=session, transport=Reached(), environ={})
     with pytest.raises(Called):
         Terminal(api)(*shlex.split(line.partition(" > ")[0]))

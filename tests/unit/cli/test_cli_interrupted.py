@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 
+from aws_clients import aws_session
 from cli_terminal import Terminal
 from fake_api import a_request
 from trainmaster.cli.commands import PLACES
@@ -93,7 +93,7 @@ def test_there_is_a_call_of_every_command() -> None:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("call", CALLS)
 def test_ctrl_c_ends_a_call_with_one_line(call: str) -> None:
-    session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+    session = aws_session(aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key="secret", region_name="us-east-1")
     with ApiClient("https://api", session=session, transport=Interrupted(), environ={}) as api:
         result = Terminal(api)(*call.split())
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (130, "", 1)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 
-import boto3
 import httpx
 
+from aws_clients import aws_session
 from fake_api import STAGE, FakeApi
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.retry import Retry
@@ -103,7 +103,7 @@ def serving(
     replay_process: Callable[[], ReplayProcess] = ReplayProcess,
     **faster: Any,
 ) -> Iterator[Running]:
-    session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+    session = aws_session(aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key="secret", region_name="us-east-1")
     retry = Retry(max_attempts=1, sleep=lambda _: None, rng=random.Random(1))
     transport: Any = httpx.WSGITransport(app=world)
     announced: list[str] = []

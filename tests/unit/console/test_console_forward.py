@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import boto3
 import httpx
 import pytest
 
+from aws_clients import aws_session
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import Unreachable
 from trainmaster.client.api.retry import Retry
@@ -19,7 +19,7 @@ class Api:
     def __init__(self):
         self.version, self.tagged, self.fails = 1, True, False
         self.asked = []
-        session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+        session = aws_session(aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key="secret", region_name="us-east-1")
         transport = httpx.MockTransport(self.answer)
         client = ApiClient(
             "https://api.example/prod", session=session, transport=transport, retry=Retry(max_attempts=1), environ={}

@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 import typer
@@ -21,6 +20,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from typer.testing import Result
 
+from aws_clients import aws_session
 from cli_terminal import NOW, Terminal
 from fake_api import (
     G5,
@@ -183,7 +183,7 @@ def a_world(text: str) -> HostileApi:
 
 def run(command: tuple[tuple[str, ...], str | None], text: str, *more: str) -> Result:
     arguments, stdin = command
-    session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+    session = aws_session(aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key="secret", region_name="us-east-1")
     transport: Any = httpx.WSGITransport(app=a_world(text))
     retry = Retry(max_attempts=1, sleep=lambda _: None, rng=random.Random(1))
     with ApiClient(f"https://api{STAGE}", session=session, transport=transport, retry=retry, environ={}) as api:

@@ -7,10 +7,10 @@ import random
 import threading
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 
+from aws_clients import aws_session
 from cli_terminal import Terminal
 from trainmaster import __version__
 from trainmaster.cli.common.context import CliContext
@@ -34,7 +34,7 @@ def a_terminal(service: str | None, status: int = 200, environ: dict[str, str] |
         body: Any = {"pause": None, "restore": None} if status == 200 else error
         return httpx.Response(status, json=body, headers={VERSION_HEADER: service})
 
-    session = boto3.session.Session("AKIDEXAMPLE", "secret", region_name="us-east-1")
+    session = aws_session(aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key="secret", region_name="us-east-1")
     retry = Retry(max_attempts=2, sleep=lambda _: None, rng=random.Random(1))
     transport = httpx.MockTransport(respond)
     client = ApiClient("https://api.test/prod", session=session, transport=transport, retry=retry, environ={})
