@@ -47,7 +47,7 @@ class StatesWorld(World):
         finally:
             self.faults.armed = False
 
-    def execute(self, execution: str, heartbeat: int | None = None, tries: int = 4, **payload: Any) -> Task:
+    def execute(self, execution: str, heartbeat: int | None = None, tries: int = 12, **payload: Any) -> Task:
         """Run a state with `Retry`: an invocation that fails is a new attempt of the task, with another token."""
         for _ in range(tries):
             task = self.fake_states.start(execution, heartbeat, **payload)
