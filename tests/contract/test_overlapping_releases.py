@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from table_fixtures import put_all
 
 import builders as b
+from samples import sample
 from trainmaster.adapters.dynamodb.control.schema import SCHEMA, Schema, version_of
 from trainmaster.adapters.dynamodb.rows import job_text
 from trainmaster.adapters.dynamodb.table import Table
@@ -286,8 +287,9 @@ def overlap(client: Any, examples: int) -> None:
     )
 
 
-def test_nothing_that_any_release_stored_is_lost_in_memory(moto_client):
-    overlap(moto_client, 1)
+@pytest.mark.parametrize("examples", sample([1, 2]))
+def test_nothing_that_any_release_stored_is_lost_in_memory(moto_client, examples):
+    overlap(moto_client, examples)
 
 
 def test_nothing_that_any_release_stored_is_lost_on_the_engine(dynoxide_client):

@@ -12,6 +12,7 @@ from job_lifecycles import a_life
 from meter import Meter
 
 import builders as b
+from samples import sample
 from trainmaster.adapters.dynamodb.records import records_row
 from trainmaster.adapters.dynamodb.rows import job_of, job_text, row_of
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
@@ -297,7 +298,7 @@ def remember(store, shares, images, ends):
 
 @pytest.mark.parametrize(
     ("shares", "images", "ends", "kinds", "most"),
-    [(1, 3, 50, 20, 700), (3, 4, 300, 30, 1_024), (5, 100, 3_000, 48, 1_500), (64, 100, 5_000, 48, 2_600)],
+    sample([(1, 3, 50, 20, 700), (3, 4, 300, 30, 1_024), (5, 100, 3_000, 48, 1_500), (64, 100, 5_000, 48, 2_600)], 3),
 )
 def test_the_stored_records_are_small(dynoxide_engine, shares, images, ends, kinds, most):  # noqa: PLR0917
     """Up to a kilobyte costs two write units with every end, up to two four; of the reads of a pass it is a part."""

@@ -285,4 +285,4 @@ def test_every_call_after_a_change_of_bounds_may_be_the_managers_last_or_go_wron
 @pytest.mark.parametrize("hook", HOOKS)
 @pytest.mark.parametrize("told", SCENARIOS)
 def test_so_may_calls_of_dynamodb(told, hook, trouble):
-    run_all(SCENARIOS[told], hook, trouble, 1 + 3 * [*TROUBLES].index(trouble), SAMPLE, durable=True)
+    run_all(SCENARIOS[told], hook, trouble, 1 + 3 * [*TROUBLES].index(trouble), SAMPLE // 2, durable=True)

@@ -22,6 +22,7 @@ from werkzeug.serving import make_server
 from aws_clients import aws_client
 from builders import a_request
 from doc_blocks import blocks, commands
+from samples import sample
 from trainmaster.local.simulator import Hostility, SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator import __main__ as main_module
 from trainmaster.local.simulator.__main__ import main
@@ -190,7 +191,7 @@ def start_sleeper(served: Served, pid_file) -> list[int]:
     raise AssertionError("the script did not start")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", sample([signal.SIGTERM, signal.SIGKILL, signal.SIGINT], 2))
 def test_no_command_outlives_the_server_however_it_ends(tmp_path, number):
     with Served("--allow-commands", f"--work-dir={tmp_path / 'work'}") as served:
         pids = start_sleeper(served, tmp_path / "pids")

@@ -18,6 +18,7 @@ import pytest
 
 from cli_terminal import NOW, Terminal
 from fake_api import FakeApi, a_pool, served
+from samples import sample
 from trainmaster.cli.reports.top import Feed, screen
 from trainmaster.client.api.errors import Unreachable
 
@@ -145,7 +146,7 @@ def read_until(terminal: int, text: bytes, seconds: float = 30.0) -> bytes:
     return written
 
 
-@pytest.mark.parametrize("ending", ["q", signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ending", sample(["q", signal.SIGINT, signal.SIGTERM], 2))
 def test_every_end_restores_the_terminal(world: FakeApi, ending: str | signal.Signals) -> None:
     world.add("runs", "running", 5)
     with on_a_terminal(world) as (process, master, slave):
