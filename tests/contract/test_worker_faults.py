@@ -112,7 +112,7 @@ def quiet_life(dynoxide_client):
     return a_life(dynoxide_client, dynoxide_client, DynamoEngine(dynoxide_client).name)
 
 
-@pytest.mark.parametrize("fault", sample(FAULTS, 2))
+@pytest.mark.parametrize("fault", sample(FAULTS))
 @pytest.mark.parametrize("way", [(ONCE, 1, 5), (ONCE, 2, 5), (TWICE, 1, 2)], ids=["reads", "others", "botocore"])
 def test_whatever_many_requests_of_a_node_meet_all_goes_as_without(dynoxide, dynoxide_client, quiet_life, fault, way):
     """Without botocore's tries every fifth request: three in a row make a change; with them each first try."""

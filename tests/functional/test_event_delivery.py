@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import ADA, P5
+from samples import sample
 from tables import new_table
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.errors import Unavailable
@@ -113,7 +114,7 @@ def test_the_events_of_a_story():
 
 
 @in_chunks(CHUNKS)
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", sample(STORIES, 2))
 def test_no_event_is_lost_by_a_manager_killed_after_any_change(name, chunk):
     for number in kills(calls(name), reads=False)[chunk::CHUNKS]:
         with a_world(faults=Faults(kill_after=number)) as world:

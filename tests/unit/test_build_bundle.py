@@ -9,6 +9,7 @@ import pytest
 import build_bundle
 from bundle_contract import BundleContract, functions_of
 from permissions import template
+from samples import sample
 
 
 class TestBundlesOfTheQueue(BundleContract):
@@ -34,7 +35,7 @@ def test_only_the_runtimes_own_version_compiles_and_its_absence_is_told_in_a_lin
     assert line.startswith("ApiFunction: no python3.99 on PATH")
 
 
-@pytest.mark.parametrize("name", ["ApiFunction", "ManagerFunction", "TaskFunction"])
+@pytest.mark.parametrize("name", sample(["ApiFunction", "ManagerFunction", "TaskFunction"]))
 def test_the_queues_own_functions_are_built_without_the_package_of_image_jobs(name, tmp_path):
     sources = shutil.copytree(
         build_bundle.SOURCE, tmp_path / "src", ignore=shutil.ignore_patterns("images", "__pycache__")
