@@ -1,4 +1,4 @@
-"""What the usual run of the tests has of a long proof: a sample of its cases, and fewer examples. The rest is slow."""
+"""Samples of long proofs for the usual run of the tests: a few of their cases, and fewer examples. The rest is slow."""
 
 from __future__ import annotations
 

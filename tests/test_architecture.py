@@ -53,7 +53,7 @@ def layer(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Module:
-    """What is asked here of a module; its whole tree would be too much to keep.
+    """The parts of a module that tests ask for; its whole tree would be too much to keep.
 
     `top_imports` are imported as soon as it is imported itself; `functions` are lines with names, and sizes.
     """

@@ -10,7 +10,7 @@ from engines import Dynoxide, OneAtATime
 from moto import mock_aws
 
 RUNS_DYNOXIDE = (platform.system(), platform.machine()) == ("Linux", "x86_64")
-"""Whether npm has the engine for this platform; elsewhere only memory and moto pass the contract."""
+"""True where npm has the engine for the platform; elsewhere only memory and moto pass the contract."""
 
 
 @pytest.fixture(scope="session")

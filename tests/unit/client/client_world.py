@@ -200,7 +200,7 @@ class World:
     # -- the two services
 
     def handle(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Answer one HTTP request to either service, with a copy: whoever awaited the call may change the world now."""
+        """Answer one HTTP request to either service, with a copy: a test that awaits the call may change the world."""
         lower = {key.lower(): value for key, value in headers.items()}
         url = urlsplit(target)
         with self.changed:
