@@ -33,6 +33,7 @@ from benchmarks.kueue.workload import (
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
+from trainmaster.bootstrap.at_once import for_each_at_once
 from trainmaster.domain.access.caller import UNKNOWN
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.local.memory.store import MemoryStore
@@ -201,7 +202,14 @@ def measure(jobs: int, served: int, progress: Callable[[str], None]) -> dict[str
     with engine() as client:
         make_table(client)
         table = Table(client, TABLE, time.sleep)
-        store = DynamoStore(table, default_pools=pools(), parameter="bench", policy=policy(), now=SystemClock().now)
+        store = DynamoStore(
+            table,
+            default_pools=pools(),
+            parameter="bench",
+            policy=policy(),
+            now=SystemClock().now,
+            for_each=for_each_at_once,
+        )
         runs.append(_measured("DynamoDB over HTTP", served, store, progress, timed=True))
     return {"runs": runs}
 

@@ -1,15 +1,16 @@
 """Reads lanes: the waiting jobs at their heads, and on from any place in them.
 
 All lanes are in one partition, one after another, each in queue order. A pass reads rows in proportion to lanes and
-capacity, not to the number of waiting jobs.
+capacity, not to the number of waiting jobs. Where many lanes are known, parts of the partition are read at once.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby, pairwise
+from typing import Any, TypeAlias
 
 from trainmaster.adapters.dynamodb.reading import ReadJobs, readable_jobs
 from trainmaster.adapters.dynamodb.rows import WAIT, Row, lane_end, lane_of, waiting_key
@@ -19,6 +20,12 @@ from trainmaster.domain.jobs.job import Job
 
 _MAX_PAGE_SIZE = 250
 """Rows of one query in a listing, at most."""
+PARTS = 4
+"""Parts of the partition that are read at once, at most."""
+_MIN_LANES = 4
+"""Lanes of such a part, at least: a query for each."""
+ForEach: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""Calls a function with each value and returns the answers in order, as `map` does; `Executor.map` does it at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,12 @@ class KnownLanes:
         """Return the names and sizes of these lanes."""
         return cls([lane.key for lane in lanes], {lane.key: len(lane.jobs) for lane in lanes if not lane.cut})
 
+    def parts(self) -> list[tuple[str, str]]:
+        """Return the ends of parts of the partition with about as many lanes each; "" for those of the partition."""
+        count = max(min(PARTS, len(self.keys) // _MIN_LANES), 1)
+        starts = [self.keys[place * len(self.keys) // count] for place in range(1, count)]
+        return list(pairwise(["", *starts, ""]))
+
     def page_size(self, after: str, first: Callable[[str], int], before: str = "") -> int:
         """Return how many rows to read after a sort key.
 
@@ -74,13 +87,14 @@ class KnownLanes:
         return min(first(lane), max(self.sizes.get(lane, MAX_JOBS_READ), usual)) + 1
 
 
-def read_heads(
+def read_heads(  # noqa: PLR0913 -- how to read, and what
     table: Table,
     first: Callable[[str], int],
     known: KnownLanes = KnownLanes(),
     *,
     consistent: bool = True,
     jobs_of: ReadJobs = readable_jobs,
+    for_each: ForEach = map,
 ) -> list[Lane]:
     """Return the first jobs of every lane. Rows that cannot be read are left out.
 
@@ -90,8 +104,13 @@ def read_heads(
         known: the lanes of an earlier read.
         consistent: True for a strongly consistent read.
         jobs_of: returns the jobs of rows.
+        for_each: reads the parts.
     """
-    lanes = _read_first(table, first, known, jobs_of, consistent=consistent)
+
+    def read_part(ends: tuple[str, str]) -> list[tuple[str, list[Job]]]:
+        return _read_first(table, first, known, jobs_of, ends, consistent=consistent)
+
+    lanes = chain.from_iterable(for_each(read_part, known.parts()))
     return [Lane(key, jobs[: first(key) or 1], len(jobs) > first(key)) for key, jobs in lanes if jobs]
 
 
@@ -139,18 +158,26 @@ def growing_pages(
         after, size = rows[-1][place]["S"] if rows else after, min(2 * size, _MAX_PAGE_SIZE)
 
 
-def _read_first(
-    table: Table, first: Callable[[str], int], known: KnownLanes, jobs_of: ReadJobs, *, consistent: bool
+def _read_first(  # noqa: PLR0913 -- how to read, and what
+    table: Table,
+    first: Callable[[str], int],
+    known: KnownLanes,
+    jobs_of: ReadJobs,
+    ends: tuple[str, str],
+    *,
+    consistent: bool,
 ) -> list[tuple[str, list[Job]]]:
-    """Read at least one job more than `first` of every longer lane, and skip the rest of each.
+    """Read at least one job more than `first` of every longer lane between two keys, and skip the rest of each.
 
     The next lane's name is unknown until it is read, so the page size is that for the next known one.
     """
     lanes: dict[str, list[Job]] = {}
-    after, more = "", True
+    (after, end), more = ends, True
     room = known.page_size(after, first)
-    while more:
+    while more and not (end and after >= end):
         rows, more = table.query(WAIT, after=after, limit=room, consistent=consistent)
+        if end and rows and rows[-1]["sk"]["S"] >= end:
+            rows, more = [row for row in rows if row["sk"]["S"] < end], False
         for lane, together in groupby(rows, key=lane_of):
             lanes.setdefault(lane, []).extend(jobs_of(together))
         if rows:

@@ -31,7 +31,7 @@ from trainmaster.adapters.dynamodb.events.callbacks import (
 )
 from trainmaster.adapters.dynamodb.events.outbox import outbox_actions, read_outbox, settle_outbox
 from trainmaster.adapters.dynamodb.finding import find
-from trainmaster.adapters.dynamodb.lanes import KnownLanes, read_heads, resize_heads
+from trainmaster.adapters.dynamodb.lanes import ForEach, KnownLanes, read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs, parents_among
 from trainmaster.adapters.dynamodb.reading import KnownJobs, read, read_or, readable, readable_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of, threshold_actions
@@ -96,7 +96,7 @@ class DynamoStore:
         answers. default_pools: the pools of the deployment's `Pools` parameter. parameter: that parameter as text.
         Pools set through the API hold until a deployment changes it. policy: the deployment's settings, until others
         are set. discover: makes the discovery of services' pools for each snapshot. publication: what goes into the
-        outbox. now: returns the present, UTC.
+        outbox. now: returns the present, UTC. for_each: reads parts of a long queue, one after the other by default.
 
     Every verb raises `Throttled`, `Unavailable` and `NotPermitted` beyond the port's errors.
     """
@@ -111,8 +111,10 @@ class DynamoStore:
         discover: Discover = NoDiscovery,
         publication: Publication | None = None,
         now: Callable[[], datetime],
+        for_each: ForEach = map,
     ) -> None:
         self._table, self._discover, self._now = table, discover, now
+        self._read_heads = partial(read_heads, table, for_each=for_each)
         self._publication = publication or Publication()
         # Whether there are changes that the token does not follow yet: another store may have left some.
         self._unmarked = True
@@ -408,7 +410,7 @@ class DynamoStore:
         services = self._discover()
         pools = {**settings.pools, **services.of(active)}
         guess = first_guess(pools, active, external, settings.policy.order) if deciding else first_of
-        lanes = read_heads(self._table, guess, self._known_lanes, consistent=deciding, jobs_of=jobs_of)
+        lanes = self._read_heads(guess, self._known_lanes, consistent=deciding, jobs_of=jobs_of)
         first = {lane.key: lane.jobs[0] for lane in lanes}
         # All jobs of a lane need the same pools, which its key names.
         asking = [job for job in first.values() if job.work is not None]
