@@ -70,9 +70,10 @@ def test_fit_goes_on_through_a_preemption_to_the_real_end(capsys: pytest.Capture
     assert steps[-1] == STEPS
     assert steps == sorted(set(steps))
     assert "resumed after step" in shown
+    until(lambda: queue.job(low)["jobState"] == "completed")  # SageMaker's event reaches the queue after its answer
     assert [attempt["outcome"] for attempt in queue.job(low)["attempts"]] == ["preempted", "completed"]
     assert estimator.model_data == f"s3://training/output/{low}-qstamp-2/output/model.tar.gz"
-    assert queue.job(high)["jobState"] == "completed"
+    until(lambda: queue.job(high)["jobState"] == "completed")
 
 
 def test_stopping_and_failing_end_a_job_for_good() -> None:

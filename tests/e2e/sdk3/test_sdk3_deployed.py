@@ -105,6 +105,8 @@ def test_train_goes_on_through_a_preemption_to_the_real_end(session: Any, capsys
 
     job = trainer._latest_training_job
     assert job.training_job_status == "Completed"
+    # SageMaker's event reaches the queue after its answer.
+    until(lambda: session.queue.job(job.training_job_name)["jobState"] == "completed")
     attempts = session.queue.job(job.training_job_name)["attempts"]
     assert [attempt["outcome"] for attempt in attempts] == ["preempted", "completed"]
     assert job.model_artifacts.s3_model_artifacts.endswith("-qstamp-2/output/model.tar.gz")

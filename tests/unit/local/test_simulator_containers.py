@@ -21,6 +21,7 @@ from builders import a_request
 from trainmaster.local.simulator.containers import opt_ml
 from trainmaster.local.simulator.containers.interpreters import Interpreter, Interpreters
 from trainmaster.local.simulator.containers.launchers import LAUNCHERS, why_not_launched
+from trainmaster.local.simulator.containers.pipes import Pipe
 from trainmaster.local.simulator.containers.transfer import ObjectStore, local_paths
 from trainmaster.local.stack.__main__ import _start_message
 
@@ -89,6 +90,11 @@ def test_a_manifest_names_the_objects_of_a_channel(account, s3):
     account.python("job1", LIST, InputDataConfig=[channel("s3://data/manifest", S3DataType="ManifestFile")])
     account.wait_for("job1", "Completed")
     assert account.lines.things[0].text == "algo-1 ['b']"
+
+
+def test_the_first_pipe_is_there_before_anyone_feeds_it(tmp_path):
+    Pipe(tmp_path / "train", ()).create()
+    assert (tmp_path / "train_0").is_fifo()
 
 
 def test_a_channel_in_pipe_mode_flows_through_a_pipe_in_each_epoch(account, s3):

@@ -76,10 +76,11 @@ def _wait(address: StackAddress, checkout: Checkout) -> int:
     lines = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in address.environment().items())
     file = checkout.environment_file
     try:
+        message = _start_message(file.relative_to(checkout.root), opt_ml.why_unavailable())
         file.write_text(lines)
         sys.stdout.write(lines)
         sys.stdout.flush()
-        _say(_start_message(file.relative_to(checkout.root), opt_ml.why_unavailable()))
+        _say(message)
         threading.Event().wait()
     except KeyboardInterrupt:  # how a user ends the stack, so no error for `make`
         _say("Shutting down")

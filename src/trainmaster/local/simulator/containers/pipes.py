@@ -21,9 +21,16 @@ class Pipe:
     path: Path
     files: tuple[Path, ...]
 
+    def create(self) -> None:
+        """Create the pipe of the first epoch, which the script may open as soon as it has started."""
+        self._create(0)
+
     def feed(self, ended: threading.Event) -> None:
-        """Write all files into the pipe of each epoch, when the script has opened it, until the run has ended."""
-        upcoming = self._create(0)
+        """Write all files into the pipe of each epoch, when the script has opened it, until the run has ended.
+
+        The first one exists already.
+        """
+        upcoming = self._path(0)
         for epoch in itertools.count(1):
             current, upcoming = upcoming, self._create(epoch)
             writer = _open_for_reader(current, ended)
@@ -35,10 +42,13 @@ class Pipe:
                         shutil.copyfileobj(source, stream)
 
     def _create(self, epoch: int) -> Path:
-        path = self.path.with_name(f"{self.path.name}_{epoch}")
+        path = self._path(epoch)
         path.unlink(missing_ok=True)
         os.mkfifo(path)
         return path
+
+    def _path(self, epoch: int) -> Path:
+        return self.path.with_name(f"{self.path.name}_{epoch}")
 
 
 def _open_for_reader(path: Path, ended: threading.Event) -> int | None:

@@ -162,6 +162,8 @@ class CommandRunner:
         watchers = []
         try:
             for host, container in zip(run.hosts, run.containers, strict=True):
+                for pipe in container.pipes:
+                    pipe.create()
                 script = ScriptProcess(container)
                 run.scripts.append(script)
                 for pipe in container.pipes:
