@@ -33,7 +33,7 @@ from benchmarks.kueue.workload import (
 from trainmaster.adapters.clock import SystemClock
 from trainmaster.adapters.dynamodb.store import DynamoStore
 from trainmaster.adapters.dynamodb.table import Table
-from trainmaster.bootstrap.at_once import for_each_at_once
+from trainmaster.bootstrap.threads import for_each_in_threads
 from trainmaster.domain.access.caller import UNKNOWN
 from trainmaster.domain.jobs.names import STAMP
 from trainmaster.local.memory.store import MemoryStore
@@ -208,7 +208,7 @@ def measure(jobs: int, served: int, progress: Callable[[str], None]) -> dict[str
             parameter="bench",
             policy=policy(),
             now=SystemClock().now,
-            for_each=for_each_at_once,
+            for_each=for_each_in_threads,
         )
         runs.append(_measured("DynamoDB over HTTP", served, store, progress, timed=True))
     return {"runs": runs}

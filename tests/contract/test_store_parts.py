@@ -9,7 +9,7 @@ import pytest
 
 import builders as b
 from trainmaster.adapters.dynamodb.lanes import PARTS, KnownLanes
-from trainmaster.bootstrap.at_once import for_each_at_once
+from trainmaster.bootstrap.threads import for_each_in_threads
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.policy.settings import Policy, Share
 
@@ -29,7 +29,7 @@ def cancel_all(store, shares):
             assert store.transition([(job, lifecycle.cancel(job, b.NOW, "ada"))])
 
 
-@pytest.mark.parametrize("for_each", [map, for_each_at_once], ids=["one by one", "at once"])
+@pytest.mark.parametrize("for_each", [map, for_each_in_threads], ids=["one by one", "in threads"])
 def test_what_is_read_in_parts_is_what_is_read_as_a_whole(dynoxide_engine, for_each):
     rng, names, sizes = random.Random(7), iter(range(10**6)), []
 
@@ -61,9 +61,9 @@ def test_an_error_in_a_part_is_the_error_of_the_read_and_no_part_goes_on():
         ended.append(number)
 
     with pytest.raises(ValueError, match="part 2"):
-        for_each_at_once(call, range(4))
+        for_each_in_threads(call, range(4))
     assert set(ended) <= {0, 1, 3}
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("at-once")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("for-each")]
 
 
 @pytest.mark.parametrize(("lanes", "parts"), [(0, 1), (7, 1), (8, 2), (12, 3), (16, 4), (1_000, 4)])

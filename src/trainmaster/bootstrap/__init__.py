@@ -10,10 +10,10 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.adapters.clock import SystemClock
-from trainmaster.bootstrap.at_once import for_each_at_once
 from trainmaster.bootstrap.clients import Clients
 from trainmaster.bootstrap.kinds import job_kinds
 from trainmaster.bootstrap.settings import PREFIX, Settings, parse_pools
+from trainmaster.bootstrap.threads import for_each_in_threads
 from trainmaster.domain.events.callback import STEP, TASK
 from trainmaster.domain.events.publication import BUS, TOPIC, Publication
 from trainmaster.domain.policy.settings import Policy
@@ -215,7 +215,7 @@ class Application:
             discover=self._discover,
             publication=self.publication,
             now=self.clock.now,
-            for_each=for_each_at_once,
+            for_each=for_each_in_threads,
         )
 
     @cached_property

@@ -1,7 +1,8 @@
 """Reads lanes: the waiting jobs at their heads, and on from any place in them.
 
 All lanes are in one partition, one after another, each in queue order. A pass reads rows in proportion to lanes and
-capacity, not to the number of waiting jobs. Where many lanes are known, parts of the partition are read at once.
+capacity, not to the number of waiting jobs. Where many lanes are known, parts of the
+partition are read at the same time.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from trainmaster.domain.jobs.job import Job
 _MAX_PAGE_SIZE = 250
 """Rows of one query in a listing, at most."""
 PARTS = 4
-"""Parts of the partition that are read at once, at most."""
+"""Parts of the partition that are read at the same time, at most."""
 _MIN_LANES = 4
 """Lanes of such a part, at least: a query for each."""
 ForEach: TypeAlias = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-"""Calls a function with each value and returns the answers in order, as `map` does; `Executor.map` does it at once."""
+"""Calls a function with each value and returns the answers in order, as `map` does, or threads do."""
 
 
 @dataclass(frozen=True, slots=True)

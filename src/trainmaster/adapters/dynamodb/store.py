@@ -31,9 +31,9 @@ from trainmaster.adapters.dynamodb.events.callbacks import (
 )
 from trainmaster.adapters.dynamodb.events.outbox import outbox_actions, read_outbox, settle_outbox
 from trainmaster.adapters.dynamodb.finding import find
-from trainmaster.adapters.dynamodb.lanes import ForEach, KnownLanes, read_heads, resize_heads
+from trainmaster.adapters.dynamodb.lanes import ForEach, KnownLanes, Lane, read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs, parents_among
-from trainmaster.adapters.dynamodb.reading import KnownJobs, read, read_or, readable, readable_jobs
+from trainmaster.adapters.dynamodb.reading import KnownJobs, ReadJobs, read, read_or, readable, readable_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of, threshold_actions
 from trainmaster.adapters.dynamodb.requests import read_request, read_requests, request_rows
 from trainmaster.adapters.dynamodb.rows import (
@@ -417,15 +417,7 @@ class DynamoStore:
         pools = {**settings.pools, **services.of([*active, *asking])}
         limits, order = ReadLimits(pools, active, external, catalogue), settings.policy.order
         wanted = partial(limits.for_pass, order=order) if deciding else limits.for_query
-        lanes = resize_heads(
-            self._table,
-            lanes,
-            lambda lane: first_of(lane, sparing=deciding),
-            lambda lane: max(wanted(first[lane.key]), depth),
-            consistent=deciding,
-            jobs_of=jobs_of,
-        )
-        self._known_lanes = KnownLanes.of(lanes)
+        lanes = self._resized(lanes, lambda head: max(wanted(head), depth), jobs_of, deciding=deciding)
         waiting = [job for lane in lanes for job in lane.jobs]
         return Snapshot(
             pass_number=pass_number,
@@ -442,6 +434,21 @@ class DynamoStore:
             cursors=cursors_of(rows.get(CURSORS)),
             unreadable=tuple(unreadable),
         )
+
+    def _resized(
+        self, lanes: Sequence[Lane], wanted: Callable[[Job], int], jobs_of: ReadJobs, *, deciding: bool
+    ) -> list[Lane]:
+        """Return the lanes with as many jobs as `wanted` says for the first of each; the next read knows them."""
+        found = resize_heads(
+            self._table,
+            lanes,
+            lambda lane: first_of(lane, sparing=deciding),
+            lambda lane: wanted(lane.jobs[0]),
+            consistent=deciding,
+            jobs_of=jobs_of,
+        )
+        self._known_lanes = KnownLanes.of(found)
+        return found
 
 
 def _key(row: Row) -> Key:

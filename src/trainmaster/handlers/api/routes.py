@@ -515,10 +515,10 @@ class Routes:
     @property
     def _openapi(self) -> str:
         """The document; it takes a second to make, and is the same for all APIs with these kinds of jobs."""
-        kinds_ = tuple(type(kind) for kind in self._kinds)
-        if kinds_ not in _documents:
-            _documents[kinds_] = json.dumps(document(self._app, self._kinds))
-        return _documents[kinds_]
+        key = tuple(type(kind) for kind in self._kinds)
+        if key not in _documents:
+            _documents[key] = json.dumps(document(self._app, self._kinds))
+        return _documents[key]
 
     def _unless_unchanged(self, answer: Callable[[], BaseModel]) -> Response[str]:
         return unless_unchanged(self._parts.api_context, self._app.current_event.raw_event, answer)
@@ -532,6 +532,7 @@ class Routes:
 
 
 _documents: dict[tuple[type[ApiKind], ...], str] = {}
+"""The documents that were made, by kinds of jobs."""
 
 
 def _document(values: dict[str, Any]) -> Response[str]:
