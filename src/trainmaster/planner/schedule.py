@@ -92,7 +92,7 @@ class _Planning:
     def turns(self) -> Iterator[Job]:
         """Return the waiting jobs in the order in which the plan decides about them."""
         state, ranking = self.state, self.state.ranking
-        ordered = ranking.in_order(self.snapshot.waiting)
+        ordered = ranking.waiting_in_order()
         if self.snapshot.warm:
             equals = (list(run) for _, run in groupby(ordered, key=ranking.rank))
             runs = (run if ranking.strict(run[0]) else state.warm.matching_first(run) for run in equals)

@@ -73,7 +73,7 @@ def victims(now, *jobs, **fields):
 
 
 def in_order(now, *jobs, **fields):
-    return [job.name for job in ranking(now, *jobs, **fields).in_order(jobs)]
+    return [job.name for job in ranking(now, *jobs, **fields).waiting_in_order()]
 
 
 # -- who goes first ---------------------------------------------------------------------------------------------------

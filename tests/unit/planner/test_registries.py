@@ -22,8 +22,8 @@ from trainmaster.planner.schedule import schedule
 
 
 class Newest(Ranking):
-    def in_order(self, jobs):
-        return sorted(super().in_order(jobs), key=lambda job: (-job.priority, -job.entry_time.timestamp()))
+    def waiting_in_order(self):
+        return sorted(super().waiting_in_order(), key=lambda job: (-job.priority, -job.entry_time.timestamp()))
 
 
 class Lifo(OrderStrategy):

@@ -210,7 +210,7 @@ class ForecastRequest:
 
     @staticmethod
     def _approximate_starts(simulation: QueueSimulation, goal: _Goal) -> dict[str, ApproximateStart]:
-        ordered = ranking_of(simulation.snapshot, simulation.moment).in_order(simulation.snapshot.waiting)
+        ordered = ranking_of(simulation.snapshot, simulation.moment).waiting_in_order()
         return approximate_starts(simulation, ordered, goal.wanted, goal.until)
 
     def _only(self, starts: Mapping[str, datetime]) -> dict[str, datetime]:
@@ -236,7 +236,7 @@ def range_of(low: datetime, expected: datetime, high: datetime) -> Estimate:
 
 def _relevant(snapshot: Snapshot, now: datetime, wanted: frozenset[str]) -> Snapshot:
     """Return the snapshot without jobs that make little or no difference to the wanted ones."""
-    ordered = ranking_of(snapshot, now).in_order(snapshot.waiting)
+    ordered = ranking_of(snapshot, now).waiting_in_order()
     last = max((place for place, job in enumerate(ordered) if job.name in wanted), default=-1)
     near = ordered[: max(last + 1, MIN_SIMULATED)]
     if snapshot.policy.shares:

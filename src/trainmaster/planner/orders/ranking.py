@@ -50,9 +50,9 @@ class Ranking:
         """Return the part of the rank that is equal for jobs with an equal `equivalence_key`."""
         return (job.priority,)
 
-    def in_order(self, jobs: Iterable[Job]) -> list[Job]:
-        """Return waiting jobs of the snapshot in the order in which they are considered; the name makes it total."""
-        ordered = in_order(jobs)
+    def waiting_in_order(self) -> list[Job]:
+        """Return the waiting jobs in the order in which they are considered; the name makes it total."""
+        ordered = in_order(self.snapshot.waiting)
         # Jobs out of patience entered first, so only near deadlines change the order of entry.
         if all(job.deadline is None or self._urgency(job) == NOT_URGENT for job in self.snapshot.special):
             return ordered

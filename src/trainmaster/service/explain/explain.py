@@ -211,7 +211,7 @@ def _considered(whole: Snapshot, plan: Plan, now: datetime) -> Sequence[Job]:
     considered = [decision.job for decision in plan.decisions if isinstance(decision, Start | Wait)]
     if len(considered) == len(whole.waiting):
         return considered
-    return ranking_of(whole, now).in_order(whole.waiting)
+    return ranking_of(whole, now).waiting_in_order()
 
 
 def _positions(considered: Sequence[Job], last_read: Container[str]) -> dict[str, tuple[int | None, int | None]]:

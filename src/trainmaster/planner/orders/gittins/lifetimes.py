@@ -2,11 +2,13 @@
 
 Jobs that still run, or were put aside, count as at risk up to the age that they have reached (Kaplan and Meier, 1958).
 
-Sources: Gittins, 1979; Aalto, Ayesta and Righter, "On the Gittins index in the M/G/1 queue", 2009.
+Sources: Gittins, 1979; Aalto, Ayesta and Righter, "On the Gittins index in the M/G/1 queue", 2009; Andrew, "Another
+efficient algorithm for convex hulls in two dimensions", 1979.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -53,13 +55,11 @@ class Lifetimes:
 
     edges: Sequence[float]
     alive: Sequence[float]
-    _known: int = field(init=False)
-    _at: dict[int, tuple[float, float]] = field(default_factory=dict)
+    _at_edges: list[tuple[float, float]] = field(init=False)
     _between: dict[int, tuple[float, float, float, float, float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        falls = (place for place in range(len(self.alive) - 1, 0, -1) if self.alive[place] < self.alive[place - 1])
-        self._known = next(falls, 0)
+        self._at_edges = _expected_at_edges(self.edges, self.alive)
 
     def index(self, age: float) -> float:
         """Return the Gittins index in seconds: the lower, the sooner a job of this age should run.
@@ -85,28 +85,38 @@ class Lifetimes:
     def _line(self, place: int) -> tuple[float, float, float, float, float, float]:
         """Return an edge, the distance to the next, and of both figures the value there and the difference."""
         below, edges = min(place, len(self.edges) - 2), self.edges
-        low, high = self._at_edge(below), self._at_edge(below + 1)
+        low, high = self._at_edges[below], self._at_edges[below + 1]
         width = edges[below + 1] - edges[below]
         found = (edges[below], width, low[0], high[0] - low[0], low[1], high[1] - low[1])
         self._between[place] = found
         return found
 
-    def _at_edge(self, place: int) -> tuple[float, float]:
-        found = self._at.get(place)
-        if found is None:
-            found = self._at[place] = self._computed(place)
-        return found
 
-    def _computed(self, place: int) -> tuple[float, float]:
-        edges, alive = self.edges, self.alive
+def _expected_at_edges(edges: Sequence[float], alive: Sequence[float]) -> list[tuple[float, float]]:
+    """Return the index and the residual life at each edge.
+
+    Draw each edge e as a point: the part of all jobs that has ended by then, and the time spent by then, E[min(S, e)].
+    The ratio of which the index is the least is the slope from one point to a later one. So the index is the slope to
+    the next corner of the lower convex hull of the later points, which is built from the last to the first (Andrew,
+    1979).
+    """
+    found = [(unknown(age), unknown(age)) for age in edges]
+    last = next((place for place in range(len(alive) - 1, 0, -1) if alive[place] < alive[place - 1]), 0)
+    # Those that outlive all data are expected to live as long again.
+    beyond, ending = 2 * alive[last] * edges[last], 0.0
+    corners = [(alive[last], alive[last] * edges[last], math.inf)]
+    for place in range(last - 1, -1, -1):
         age, left = edges[place], alive[place]
-        if place >= self._known or left < _RARE:
-            return unknown(age), unknown(age)
-        spent, before, beyond, ratios = 0.0, left, slice(place + 1, self._known + 1), list[float]()
-        for lower, upper, after in zip(edges[place : self._known], edges[beyond], alive[beyond], strict=True):
-            spent += (before - after) * (0.5 * (lower + upper) - age)
-            if after < left:
-                ratios.append((spent + after * (upper - age)) / (left - after))
-            before = after
-        # Those that outlive all data are expected to live as long again.
-        return min(ratios), (spent + before * (2 * edges[self._known] - age)) / left
+        ending += (left - alive[place + 1]) * 0.5 * (age + edges[place + 1])
+        spent = left * age - ending
+        while (index := _slope(left, spent, corners[-1])) >= corners[-1][2]:
+            corners.pop()
+        corners.append((left, spent, index))
+        if left >= _RARE:
+            found[place] = (index, (ending + beyond) / left - age)
+    return found
+
+
+def _slope(left: float, spent: float, corner: tuple[float, float, float]) -> float:
+    """Return the time spent until a corner for each part of the jobs that ends until then; infinite if none does."""
+    return (corner[1] - spent) / (left - corner[0]) if left > corner[0] else math.inf

@@ -60,7 +60,8 @@ class GittinsRanking(Ranking):
     _known: AllRivals | None = None
     _runs: list[_Run] | None = None
     _ordered: list[Job] = field(default_factory=list)
-    _places: dict[str, PreemptionRank] = field(default_factory=dict)
+    _common: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _places: dict[str, int] = field(default_factory=dict)
     _holders: dict[str, tuple[list[PreemptionRank], list[int]]] = field(default_factory=dict)
 
     @property
@@ -70,9 +71,7 @@ class GittinsRanking(Ranking):
 
     def rank(self, job: Job) -> PreemptionRank:
         """Return priority, level and place; a job may preempt equals of lower level or later place."""
-        if not self._places:
-            self._place()
-        return self._places.get(job.name) or (job.priority, self._level(job), 0)
+        return (*self.common_rank(job), self._places.get(job.name, 0))
 
     def rank_when_running(self, job: Job) -> PreemptionRank:
         """Return the rank of the job when it has run for the shortest attempt."""
@@ -81,16 +80,18 @@ class GittinsRanking(Ranking):
 
     def common_rank(self, job: Job) -> PreemptionRank:
         """Return priority and level."""
-        return self.rank(job)[:2]
-
-    def in_order(self, jobs: Iterable[Job]) -> list[Job]:
-        """Return jobs of the snapshot in the order in which they are considered; the name makes it total."""
-        if any(job.deadline is not None for job in self.snapshot.special):
-            return sorted(jobs, key=self.sort_key)
         if not self._ordered:
             self._place()
-        names = {job.name for job in jobs}
-        return [job for job in self._ordered if job.name in names]
+        return self._common.get(job.name) or (job.priority, self._level(job))
+
+    def waiting_in_order(self) -> list[Job]:
+        """Return the waiting jobs in the order in which they are considered; the name makes it total."""
+        if any(job.deadline is not None for job in self.snapshot.special):
+            return sorted(self.snapshot.waiting, key=self.sort_key)
+        if not self._ordered:
+            self._place()
+        active = {job.name for job in self.snapshot.active}
+        return [job for job in self._ordered if job.name not in active]
 
     def sort_key(self, job: Job) -> SortKey:
         """Return priority, patience, near deadline, level, place, then entry time and name."""
@@ -158,11 +159,11 @@ class GittinsRanking(Ranking):
             room = left.setdefault(group, self._all_rivals().capacity(group))
             left[group] -= sum(widths)
             # The widest go first among those that fill what better jobs leave of their pools.
-            places = server_filling(widths, room) if level_down == -USUAL else range(len(entries))
-            for down, place in enumerate(places, start=len(self._ordered) + 1):
-                _, name, _, job = entries[place]
-                self._ordered.append(job)
-                self._places[name] = (-priority_down, -level_down, -down)
+            placed = [entries[at] for at in server_filling(widths, room)] if level_down == -USUAL else entries
+            names, first = [name for _, name, _, _ in placed], -len(self._ordered) - 1
+            self._ordered += [job for _, _, _, job in placed]
+            self._common.update(dict.fromkeys(names, (-priority_down, -level_down)))
+            self._places.update(zip(names, range(first, first - len(names), -1), strict=True))
 
     def _sorted(self) -> list[_Run]:
         """Return the runs of all jobs in the order in which they are given units; computed once."""
@@ -204,17 +205,16 @@ class GittinsRanking(Ranking):
         self, waiting: Iterable[Rival], span: float, entries: dict[tuple[int, bool], list[_Entry]], *, displaced: bool
     ) -> None:
         """Add the entries of jobs that hold nothing to those of their levels."""
-        now, patient, lane = self.now, self._patient, self._lane
+        now, patient, early = self.now, self._patient, self._patient | self._lane
         usual = entries.setdefault((-USUAL, displaced), [])
         for job, kind, index in waiting:
             name, width, key = job.name, kind.width, (job.entry_time - now).total_seconds()
-            if name in patient:
+            if name not in early:
+                usual.append((key - boost(work(index, width, kind.capacity), span), name, width, job))
+            elif name in patient:
                 entries.setdefault((-PATIENT, False), []).append((key, name, width, job))
-            elif name in lane:
-                entries.setdefault((-GUARANTEED, displaced), []).append((key, name, width, job))
             else:
-                earlier = boost(work(index, width, kind.capacity), span)
-                usual.append((key - earlier, name, width, job))
+                entries.setdefault((-GUARANTEED, displaced), []).append((key, name, width, job))
 
     def _patient_jobs(self, rivals: Rivals) -> Iterator[str]:
         """Return the names of the jobs beyond the patience that go first."""
