@@ -12,6 +12,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 FLOOR = 60.0
 """Seconds added to twice the age where nothing is known, so that new jobs have an index as well."""
@@ -92,6 +93,24 @@ class Lifetimes:
         return found
 
 
+class _Corner(NamedTuple):
+    """An edge that is a corner of the hull.
+
+    Attributes:
+        alive: the part of all jobs that outlives it.
+        spent: the time spent on all jobs by then, up to a constant: seconds a job.
+        slope: to the next corner; infinite at the last.
+    """
+
+    alive: float
+    spent: float
+    slope: float
+
+    def slope_from(self, alive: float, spent: float) -> float:
+        """Return the slope from an earlier edge: the time to spend for each job that ends; infinite if none does."""
+        return (self.spent - spent) / (alive - self.alive) if alive > self.alive else math.inf
+
+
 def _expected_at_edges(edges: Sequence[float], alive: Sequence[float]) -> list[tuple[float, float]]:
     """Return the index and the residual life at each edge.
 
@@ -104,19 +123,14 @@ def _expected_at_edges(edges: Sequence[float], alive: Sequence[float]) -> list[t
     last = next((place for place in range(len(alive) - 1, 0, -1) if alive[place] < alive[place - 1]), 0)
     # Those that outlive all data are expected to live as long again.
     beyond, ending = 2 * alive[last] * edges[last], 0.0
-    corners = [(alive[last], alive[last] * edges[last], math.inf)]
+    hull = [_Corner(alive[last], alive[last] * edges[last], math.inf)]
     for place in range(last - 1, -1, -1):
         age, left = edges[place], alive[place]
         ending += (left - alive[place + 1]) * 0.5 * (age + edges[place + 1])
         spent = left * age - ending
-        while (index := _slope(left, spent, corners[-1])) >= corners[-1][2]:
-            corners.pop()
-        corners.append((left, spent, index))
+        while (index := hull[-1].slope_from(left, spent)) >= hull[-1].slope:
+            hull.pop()
+        hull.append(_Corner(left, spent, index))
         if left >= _RARE:
             found[place] = (index, (ending + beyond) / left - age)
     return found
-
-
-def _slope(left: float, spent: float, corner: tuple[float, float, float]) -> float:
-    """Return the time spent until a corner for each part of the jobs that ends until then; infinite if none does."""
-    return (corner[1] - spent) / (left - corner[0]) if left > corner[0] else math.inf

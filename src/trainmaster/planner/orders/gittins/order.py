@@ -60,7 +60,7 @@ class GittinsRanking(Ranking):
     _known: AllRivals | None = None
     _runs: list[_Run] | None = None
     _ordered: list[Job] = field(default_factory=list)
-    _common: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _common_ranks: dict[str, tuple[int, int]] = field(default_factory=dict)
     _places: dict[str, int] = field(default_factory=dict)
     _holders: dict[str, tuple[list[PreemptionRank], list[int]]] = field(default_factory=dict)
 
@@ -82,7 +82,7 @@ class GittinsRanking(Ranking):
         """Return priority and level."""
         if not self._ordered:
             self._place()
-        return self._common.get(job.name) or (job.priority, self._level(job))
+        return self._common_ranks.get(job.name) or (job.priority, self._level(job))
 
     def waiting_in_order(self) -> list[Job]:
         """Return the waiting jobs in the order in which they are considered; the name makes it total."""
@@ -162,7 +162,7 @@ class GittinsRanking(Ranking):
             placed = [entries[at] for at in server_filling(widths, room)] if level_down == -USUAL else entries
             names, first = [name for _, name, _, _ in placed], -len(self._ordered) - 1
             self._ordered += [job for _, _, _, job in placed]
-            self._common.update(dict.fromkeys(names, (-priority_down, -level_down)))
+            self._common_ranks.update(dict.fromkeys(names, (-priority_down, -level_down)))
             self._places.update(zip(names, range(first, first - len(names), -1), strict=True))
 
     def _sorted(self) -> list[_Run]:
