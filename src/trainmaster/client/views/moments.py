@@ -27,9 +27,9 @@ class LocalZone(tzinfo):
         return _local(moment).tzname()
 
     def fromutc(self, moment: datetime) -> datetime:
-        """Return the local time of a moment in UTC."""
+        """Return the local time of a moment in UTC; `fold` is 1 in the second of two equal hours (PEP 495)."""
         local = moment.replace(tzinfo=UTC).astimezone()
-        return local.replace(tzinfo=self)
+        return local.replace(tzinfo=self, fold=int(_local(local).utcoffset() != local.utcoffset()))
 
 
 LOCAL = LocalZone()

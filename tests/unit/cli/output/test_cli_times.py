@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import typer
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cli_terminal import NOW, Terminal
@@ -45,6 +45,8 @@ def test_the_local_zone_is_that_of_tz_with_the_offset_of_each_moment(in_berlin: 
     assert zone_name(now) == "CET"
 
 
+@example(datetime(2026, 10, 25, 0, 30, tzinfo=UTC))
+@example(datetime(2026, 10, 25, 1, 30, tzinfo=UTC))
 @given(st.integers(946_684_800, 2_114_380_800).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)))
 def test_local_times_are_those_of_the_zone_and_go_back_to_the_same_moment(moment: datetime) -> None:
     os.environ["TZ"] = "Europe/Berlin"
@@ -56,6 +58,12 @@ def test_local_times_are_those_of_the_zone_and_go_back_to_the_same_moment(moment
     finally:
         del os.environ["TZ"]
         time.tzset()
+
+
+def test_the_hour_that_comes_twice_has_the_name_of_its_zone(in_berlin: None) -> None:
+    now = datetime(2026, 10, 25, 12, 0, tzinfo=UTC).astimezone(LOCAL)
+    assert format_moment("2026-10-25T00:30:00Z", now).startswith("2026-10-25 02:30:00 CEST (")
+    assert format_moment("2026-10-25T01:30:00Z", now).startswith("2026-10-25 02:30:00 CET (")
 
 
 def test_a_long_name_of_a_zone_is_its_offset() -> None:
