@@ -156,6 +156,19 @@ class TestTheRequest:
         reply = a_world().get("/schedule", **query)
         assert (reply.status, reply.error["field"]) == (400, field)
 
+    @pytest.mark.parametrize(
+        ("path", "name"),
+        [
+            *[("/schedule", "from"), ("/schedule", "to"), ("/usage", "from"), ("/usage", "to")],
+            *[("/jobs", "since"), ("/audit", "since"), ("/audit", "until")],
+        ],
+    )
+    @pytest.mark.parametrize("time", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00"])
+    def test_a_time_that_the_queue_cannot_store_is_refused(self, path, name, time):
+        reply = a_world().get(path, **{name: time})
+        assert (reply.status, reply.error["field"]) == (400, name)
+        assert reply.error["message"] == f"{name} should be in the years 1970 to 8999."
+
     def test_one_pool_can_be_asked_for(self):
         world = a_world(pools={P5: Pool(P5, 2), G5: Pool(G5, 4)})
         assert [each["name"] for each in schedule_of(world, pool=G5)["pools"]] == [G5]

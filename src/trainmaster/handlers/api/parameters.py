@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
@@ -10,6 +11,7 @@ from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolv
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.openapi.params import Path, Query
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from trainmaster.domain.access.audit import AuditAction
 from trainmaster.domain.errors import InvalidRequest
@@ -18,6 +20,7 @@ from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.names import MAX_NAME
 from trainmaster.domain.requests.fields import did_you_mean, shown
 from trainmaster.domain.text import MAX_REASON_LENGTH
+from trainmaster.domain.times import YEARS
 from trainmaster.service.explain.usage import MAX_JOBS, By
 
 NAME_PATTERN = r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}$"
@@ -68,6 +71,16 @@ def _state(word: str) -> str:
         raise InvalidRequest(f"There is no state {shown(word)}.", field="state", hint=hint)
     return word if word == INFEASIBLE else JobState(word)
 
+
+def _moment(time: datetime) -> datetime:
+    """Return the time if the queue can store it; sums with others overflow otherwise."""
+    if time.year not in YEARS:
+        raise PydanticCustomError("year", f"Input should be in the years {YEARS[0]} to {YEARS[-1]}")
+    return time
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_moment)]
+"""A time with its zone, in a year that the queue stores."""
 
 JobName = Annotated[
     str,
@@ -120,26 +133,26 @@ Mine = Annotated[
     bool, Query(description="Whether to list only jobs that you submitted: your role or user, in any of its sessions.")
 ]
 EnteredSince = Annotated[
-    AwareDatetime | None,
+    Moment | None,
     Query(alias="since", description="Only jobs that entered the queue from this time on (ISO 8601 with its zone)."),
 ]
-Since = Annotated[AwareDatetime | None, Query(description="Only entries from this time on (ISO 8601 with its zone).")]
-Until = Annotated[AwareDatetime | None, Query(description="Only entries before this time.")]
+Since = Annotated[Moment | None, Query(description="Only entries from this time on (ISO 8601 with its zone).")]
+Until = Annotated[Moment | None, Query(description="Only entries before this time.")]
 PeriodStart = Annotated[
-    AwareDatetime | None,
+    Moment | None,
     Query(alias="from", description="Beginning of the period (ISO 8601 with its zone); by default a day ago."),
 ]
-PeriodEnd = Annotated[AwareDatetime | None, Query(alias="to", description="End of the period; by default in two days.")]
+PeriodEnd = Annotated[Moment | None, Query(alias="to", description="End of the period; by default in two days.")]
 OnlyPool = Annotated[str | None, Query(alias="pool", description="Only this pool.", max_length=_MAX_WORD_LENGTH)]
 IntervalLimit = Annotated[
     int,
     Query(alias="limit", description="Maximum number of intervals of a pool; it may have fewer.", ge=1, le=MAX_BARS),
 ]
 UsageStart = Annotated[
-    AwareDatetime | None,
+    Moment | None,
     Query(alias="from", description="Beginning of the period (ISO 8601 with its zone); by default a week before."),
 ]
-UsageEnd = Annotated[AwareDatetime | None, Query(alias="to", description="End of the period; by default now.")]
+UsageEnd = Annotated[Moment | None, Query(alias="to", description="End of the period; by default now.")]
 GroupedBy = Annotated[By, Query(alias="by", description="What to group the numbers by.")]
 JobsRead = Annotated[
     int, Query(alias="limit", description="Maximum number of jobs to read for the part.", ge=1, le=MAX_JOBS)
