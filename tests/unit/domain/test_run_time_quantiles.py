@@ -20,7 +20,7 @@ def knowing(*seconds: float) -> History:
     """Return the history after jobs of the kind of `JOB` have run so long."""
     sketch = Sketch()
     for each in seconds:
-        sketch = sketch.counted(each)
+        sketch = sketch.after(each)
     return History(dict.fromkeys(JOB.run_time_classes, sketch))
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import G5, P5, a_job, a_pool, a_running_job, a_snapshot, at
+from trainmaster.domain.capacity.read_limits import FIRST
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.run_times import MAX_COUNTED, NO_COST, RESTART_SECONDS, History, RestartCost, Sketch
 from trainmaster.domain.records import Records
@@ -20,7 +21,7 @@ from trainmaster.planner.orders.gittins.guaranteed_lane import WIDE, LaneCandida
 from trainmaster.planner.orders.gittins.learned import LearnedLifetimes
 from trainmaster.planner.orders.gittins.lifetimes import unknown
 from trainmaster.planner.orders.gittins.patient_jobs import PatientJob, go_first
-from trainmaster.planner.orders.gittins.rivals import AllRivals
+from trainmaster.planner.orders.gittins.rivals import MAX_LONGER, AllRivals
 
 seconds = st.floats(1.0, 1e7)
 widths = st.lists(st.integers(1, 64), max_size=12)
@@ -103,6 +104,47 @@ def test_a_priority_waits_for_all_work_of_its_own_and_of_higher_ones_in_its_pool
         ahead = [other for other in jobs if other.priority >= job.priority and other.demand.pools == job.demand.pools]
         work_ahead = sum(unknown(0.0) * other.demand.size / 8 for other in ahead)
         assert rivals.drain(job) == pytest.approx(work_ahead)
+
+
+def lane_of(count, *, every=60.0, first=0.0, **fields):
+    """Return the jobs of one lane, of which one arrives each minute, or so."""
+    return [a_job(f"j{n:04}", entry_time=at(first + every * n), units={P5: 1}, **fields) for n in range(count)]
+
+
+def whole_drains(jobs, now, *, cut=False):
+    """Return for how many new jobs the horizon is made, by priority, those of higher ones included."""
+    pools = [replace(a_pool(cap=8), accelerators_per_unit=1)]
+    snapshot = a_snapshot(pools=pools, waiting=jobs)
+    snapshot = replace(snapshot, cut_lanes=frozenset({jobs[-1].lane}) if cut else frozenset())
+    found = AllRivals.of(snapshot, at(now)).by_priority()
+    return {each.priority: pytest.approx(each.whole_drain * 8 / unknown(0.0)) for each in found}
+
+
+@given(st.integers(FIRST + 1, 10 * FIRST), st.floats(0.0, 1e4))
+def test_unread_jobs_of_a_lane_count_as_many_as_the_arrival_of_those_read_tells(count, later):
+    jobs, every = lane_of(count), 60.0
+    now = every * (count - 1) + later
+    expected = FIRST * min(now / (every * (FIRST - 1)), MAX_LONGER)
+    assert whole_drains(jobs[:FIRST], now, cut=True) == {0: expected}
+    assert whole_drains(jobs, now) == {0: expected}, "an estimate, which reads deeper, has the same horizon"
+
+
+def test_a_lane_that_was_read_to_its_end_has_no_other_jobs():
+    assert whole_drains(lane_of(FIRST), 1e6) == {0: FIRST}
+
+
+def test_of_jobs_that_came_at_once_ten_times_as_many_as_were_read_are_expected():
+    assert whole_drains(lane_of(FIRST, every=0.0), 1e6, cut=True) == {0: MAX_LONGER * FIRST}
+    assert whole_drains(lane_of(FIRST, every=1.0), 1e6, cut=True) == {0: MAX_LONGER * FIRST}
+    assert whole_drains(lane_of(FIRST, every=0.0), 0.0, cut=True) == {0: MAX_LONGER * FIRST}
+
+
+def test_unread_jobs_have_the_priority_of_the_last_one_that_was_read():
+    urgent, usual = (
+        lane_of(FIRST - 2, priority=1, every=0.0),
+        [a_job(name, entry_time=at(moment), units={P5: 1}) for name, moment in (("a", 0.0), ("b", 100.0))],
+    )
+    assert whole_drains([*urgent, *usual], 400.0, cut=True) == {1: FIRST - 2, 0: FIRST - 2 + 2 * 4}
 
 
 # -- restart budget ---------------------------------------------------------------------------------------------------
@@ -200,12 +242,12 @@ def test_jobs_that_still_run_show_that_their_class_is_longer_than_its_ends():
     assert beside.lifetimes(job).residual(0) > alone.lifetimes(job).residual(0)
 
 
-def test_wide_classes_remember_a_thousand_jobs_and_halve_then():
+def test_classes_remember_a_thousand_jobs_and_halve_then():
     sketch = Sketch({20: 1.0})
     for _ in range(int(MAX_COUNTED) - 1):
-        sketch = sketch.counted(60)
+        sketch = sketch.after(60)
     assert sketch.weights[20] == 1
-    assert sketch.counted(60).weights == {20: 0.5, 3: (MAX_COUNTED - 1) / 2 + 1}
+    assert sketch.after(60).weights == {20: 0.5, 3: (MAX_COUNTED - 1) / 2 + 1}
 
 
 # -- jobs beyond the patience ------------------------------------------------------------------------------------------

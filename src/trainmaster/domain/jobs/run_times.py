@@ -27,10 +27,8 @@ PER_OCTAVE = 2
 """Buckets for each doubling of the run time."""
 BUCKETS = 36
 """Up to 30 s * 2^17.5, or 64 days: SageMaker's longest run is 28."""
-FADES = 0.99
-"""Factor by which each end reduces earlier weights; about the last hundred jobs of a class count."""
 MAX_COUNTED = 1_000.0
-"""Weight of a wide class at which all its weights halve. Rare long jobs decide about the order, so they fade slowly."""
+"""Weight of a class at which all its weights halve. Rare long jobs decide about the order, so they fade slowly."""
 ENOUGH = 8.0
 """Weight at which a class counts as much as the next wider class."""
 MAX_KINDS = 48
@@ -75,15 +73,12 @@ class Sketch:
         """The sum of the weights."""
         return sum(self.weights.values())
 
-    def after(self, seconds: float, fades: float = FADES) -> Sketch:
-        """Return the sketch, its weights multiplied by `fades`, after another job ran this long."""
+    def after(self, seconds: float) -> Sketch:
+        """Return the sketch after another job ran this long; weights halve once they are `MAX_COUNTED`."""
+        fades = 1.0 if self.total < MAX_COUNTED else 0.5
         faded = {at: weight * fades for at, weight in self.weights.items() if weight * fades >= _NOTHING}
         bucket = bucket_of(seconds)
         return Sketch({**faded, bucket: faded.get(bucket, 0.0) + 1.0})
-
-    def counted(self, seconds: float) -> Sketch:
-        """Return the same for a class of many jobs, in which weights halve only once they are `MAX_COUNTED`."""
-        return self.after(seconds, 1.0 if self.total < MAX_COUNTED else 0.5)
 
 
 _NOTHING = 0.005
@@ -267,10 +262,8 @@ class History:
         if job.work is not None:
             seconds /= job.work.length(given_units(job))
         kinds = dict(self.kinds)
-        narrowest, *wider = job.run_time_classes
-        kinds[narrowest] = kinds.pop(narrowest, _EMPTY).after(seconds)
-        for kind in wider:
-            kinds[kind] = kinds.pop(kind, _EMPTY).counted(seconds)
+        for kind in job.run_time_classes:
+            kinds[kind] = kinds.pop(kind, _EMPTY).after(seconds)
         return _kept(kinds)
 
     def _curves_after(self, job: Job) -> Mapping[str, KindCurve]:

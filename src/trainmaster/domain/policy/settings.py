@@ -352,7 +352,7 @@ class Gittins:
     ] = 0.01
     min_attempt: Annotated[
         timedelta, _span("Shortest attempt: the run time before which equals do not preempt a job.")
-    ] = timedelta(hours=1)
+    ] = timedelta(minutes=90)
     switch_ratio: Annotated[
         float,
         Setting("How many times better than a running job a waiting one has to be to take its place.", minimum=1),

@@ -182,7 +182,7 @@ class GittinsRanking(Ranking):
             rivals: jobs of one priority and group of pools.
             spent: whether restarts have cost more than they may.
         """
-        span = horizon(self.parameters.average_weight, rivals.read_drain)
+        span = horizon(self.parameters.average_weight, rivals.whole_drain)
         entries: dict[tuple[int, bool], list[_Entry]] = {}
         for rival in rivals.active:
             level, entry = self._active_entry(rival, span)

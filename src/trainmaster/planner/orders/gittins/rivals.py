@@ -78,17 +78,67 @@ class Rivals:
         priority: of all of them.
         active: those that hold units.
         waiting: the others.
-        read_drain: seconds that the pools need for them and the jobs of higher priority. Of each lane only those jobs
-            count that every pass reads, so that it is the same for passes and for estimates, which read deeper.
-        drain: the same, with all jobs that were read.
+        whole_drain: seconds that the pools need for them and the jobs of higher priority, unread ones included. It
+            follows from what every pass reads of each lane, so that it is the same for passes and for estimates, which
+            read deeper.
+        drain: the same of all jobs that were read.
     """
 
     group: str
     priority: int
     active: list[Rival] = field(default_factory=list)
     waiting: list[Rival] = field(default_factory=list)
-    read_drain: float = 0.0
+    whole_drain: float = 0.0
     drain: float = 0.0
+
+
+MAX_LONGER = 10.0
+"""How many times as many jobs as were read of a lane it may be expected to have: its first ones may have come at once,
+as those of a sweep do."""
+
+
+@dataclass(slots=True)
+class LaneHead:
+    """The first jobs of a lane, which every pass reads, and from which follows what the others need.
+
+    Jobs of a lane are in order of arrival inside each priority. So those that were not read have the last priority or a
+    lower one, and are expected to have arrived at the rate of those that were read.
+
+    Attributes:
+        left: how many more of its jobs every pass reads; negative if the lane has more.
+        since: when the first job of the last priority arrived.
+        rivals: the jobs that those of the last priority compete with.
+        until: when the last job arrived.
+        drain: seconds that the pools need for those of the last priority.
+    """
+
+    left: int
+    since: datetime
+    rivals: Rivals
+    until: datetime = field(init=False)
+    drain: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.until = self.since
+
+    def add(self, arrived: datetime, drain: float, rivals: Rivals) -> None:
+        """Add the next job of the lane, for which the pools need so many seconds."""
+        self.left -= 1
+        if self.left < 0:
+            return
+        if rivals is not self.rivals:
+            self.rivals.whole_drain += self.drain
+            self.rivals, self.since, self.drain = rivals, arrived, 0.0
+        self.until, self.drain = arrived, self.drain + drain
+
+    def add_whole_drain(self, now: datetime, *, cut: bool) -> None:
+        """Add what the pools need for the jobs of the last priority, those that were not read included."""
+        self.rivals.whole_drain += self.drain * (self._times_as_long(now) if cut or self.left < 0 else 1.0)
+
+    def _times_as_long(self, now: datetime) -> float:
+        """Return how many times as many jobs of the last priority as were read are expected in the lane."""
+        took, until_now = (self.until - self.since).total_seconds(), (now - self.since).total_seconds()
+        return max(1.0, until_now / took if until_now < MAX_LONGER * took else MAX_LONGER)
 
 
 @dataclass(slots=True)
@@ -148,19 +198,22 @@ class AllRivals:
             rivals, drain = kind.rivals_at(job.priority), residual * kind.width / kind.capacity
             rivals.active.append((job, kind, index))
             rivals.drain += drain
-            rivals.read_drain += drain
+            rivals.whole_drain += drain
 
     def _add_waiting(self) -> None:
-        left_to_read = _LeftToRead()
+        heads: dict[str, LaneHead] = {}
         for job in self.snapshot.waiting:
             kind = self.class_of(job)
             index, residual = kind.expected_of_new() if job.attempt is None else kind.expected(job.worked)
             rivals, drain = kind.rivals_at(job.priority), residual * kind.width / kind.capacity
             rivals.waiting.append((job, kind, index))
             rivals.drain += drain
-            left_to_read[job.lane] -= 1
-            if left_to_read[job.lane] >= 0:
-                rivals.read_drain += drain
+            head = heads.get(job.lane)
+            if head is None:
+                head = heads[job.lane] = LaneHead(first_of(job.lane), job.entry_time, rivals)
+            head.add(job.entry_time, drain, rivals)
+        for lane, head in heads.items():
+            head.add_whole_drain(self.now, cut=lane in self.snapshot.cut_lanes)
 
     def _add_drains(self) -> None:
         """Add to the drain of each the drains of those of higher priority."""
@@ -168,12 +221,5 @@ class AllRivals:
         for rivals in self.by_priority():
             if (higher := before.get(rivals.group)) is not None:
                 rivals.drain += higher.drain
-                rivals.read_drain += higher.read_drain
+                rivals.whole_drain += higher.whole_drain
             before[rivals.group] = rivals
-
-
-class _LeftToRead(dict[str, int]):
-    """The number of jobs of each lane that every pass has still to read; negative beyond those."""
-
-    def __missing__(self, lane: str) -> int:
-        return first_of(lane)
