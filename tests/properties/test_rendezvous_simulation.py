@@ -12,6 +12,7 @@ import pytest
 
 from rendezvous_sim import Faults, Simulation, control_text
 from samples import sample
+from trainmaster.worker.rendezvous.watching.presence import watchers_of
 
 QUIET = 130.0
 """Virtual seconds after the last trouble within which the right world must work: more than all waits together."""
@@ -180,6 +181,44 @@ def test_a_group_whose_base_is_gone_at_once_works_on_or_waits_for_the_replacemen
     assert simulation.settled()
     assert simulation.table.state().size == members + replaced
     assert sum(simulation.table.charged.values()) <= base + replaced
+
+
+@pytest.mark.parametrize("seed", [20_385, 20_833])
+def test_trouble_as_a_world_begins_costs_one_restart(seed):
+    rough(seed)
+
+
+def first_world(seed):
+    """A simulation of eight nodes, in the moment in which their first world forms, and one that follows."""
+    simulation = Simulation(seed)
+    simulation.table.direct(control_text(1, 1, 8))
+    nodes = [simulation.start(f"job-m{number}") for number in range(8)]
+    while not (state := simulation.table.state()) or not state.complete:
+        simulation.run(simulation.now + 0.01)
+    watchers = watchers_of(state)
+    return simulation, next(node for node in nodes if node.name not in watchers), watchers
+
+
+@pytest.mark.parametrize("seed", [17, 0, 3, 4])
+def test_a_follower_that_dies_before_it_knows_of_its_world_costs_one_restart(seed):
+    """Its announcement still asks to join. It is no arrival in the next round, also not after the node's eviction."""
+    simulation, follower, _ = first_world(seed)
+    simulation.crash(follower)
+    simulation.run(simulation.now + QUIET)
+    assert simulation.settled()
+    assert simulation.table.state().charged == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_follower_that_has_not_seen_its_world_joins_the_next_without_delay(seed):
+    simulation, follower, watchers = first_world(seed)
+    simulation.freeze(follower, 3.0)
+    drained = next(node.job for node in simulation.nodes if node.name in watchers)
+    simulation.table.direct(control_text(2, 1, 8, drain=[drained]))
+    simulation.run(simulation.now + 15.0)
+    assert simulation.settled()
+    assert (simulation.table.state().size, simulation.table.state().charged) == (7, 0)
+    assert follower.rounds == [2]
 
 
 @pytest.mark.slow

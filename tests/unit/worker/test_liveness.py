@@ -72,7 +72,17 @@ def test_a_row_that_appears_is_no_sign_of_life_but_its_next_change_is():
 
 def test_only_a_change_that_was_seen_shows_that_a_row_has_not_outlived_its_node():
     watch = watching([(0, {"x": 1, "y": 4}), (3, {"x": 2, "y": 4})])
-    assert [watch.has_beaten(name) for name in ("x", "y", "unknown")] == [True, False, False]
+    assert [watch.has_beaten(name, 0) for name in ("x", "y", "unknown")] == [True, False, False]
+
+
+def test_what_the_first_read_in_a_round_shows_may_be_older_than_the_round():
+    watch = watching([(0, {"x": 1, "y": 1})])
+    watch.elapsed(5, {}, 1.0)
+    watch.observe({"x": 2, "y": 2}, 2)
+    assert not watch.has_beaten("x", 5)
+    watch.observe({"x": 3, "y": 2}, 4)
+    assert [watch.has_beaten(name, 5) for name in ("x", "y")] == [True, False]
+    assert not watch.has_beaten("x", 6), "it does not know of that round yet"
 
 
 class TestMarks:

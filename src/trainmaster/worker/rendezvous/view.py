@@ -174,8 +174,8 @@ def time_conditions(view: View, monitor: LivenessMonitor) -> None:
 def needs_change(view: View, presence: Presence, monitor: LivenessMonitor) -> bool:
     """Return whether the state does not show yet what a live follower asks for.
 
-    A row can have outlived its node, so a node that is not in the state counts once its heartbeat has been seen to
-    change.
+    A row can have outlived its node. So a node that is not in the state, or that asked to join before its last world
+    formed, counts once it has been seen to send a heartbeat in this round.
     """
     node = view.state.nodes.get(presence.name)
     if presence.closing is not None:
@@ -184,8 +184,9 @@ def needs_change(view: View, presence: Presence, monitor: LivenessMonitor) -> bo
         return node is not None
     if presence.want is not Want.JOIN or view.control.drains(training_job_name_of(presence.name)):
         return False
+    lives = monitor.has_beaten(tag(presence.name), view.state.round)
     if node is None or node.role is Role.LEAVING:
-        return monitor.has_beaten(tag(presence.name))
+        return lives
     if node.role is not Role.MEMBER:
         return False
-    return not view.state.complete or presence.after >= view.state.round
+    return presence.after >= view.state.latest_round or (lives and not view.state.complete)

@@ -54,12 +54,14 @@ class LivenessMonitor:
     _heartbeats: dict[str, _Heartbeat] = field(default_factory=dict)
     _timer_starts: dict[Timer, float] = field(default_factory=dict)
     _round: int = 0
+    _round_seen_at: float = inf  # observed seconds of the first read after the round was known
 
     def observe(self, counts: Mapping[str, int], now: float) -> None:
         """Record the heartbeat counts as just read from the table; `now` is this node's monotonic clock."""
         if self._read_at is not None:
             self._observed_seconds += min(max(now - self._read_at, 0.0), self.interval)
         self._read_at = now
+        self._round_seen_at = min(self._round_seen_at, self._observed_seconds)
         self._heartbeats = {name: self._heartbeat(name, count) for name, count in counts.items()}
 
     def _heartbeat(self, name: str, count: int) -> _Heartbeat:
@@ -82,13 +84,16 @@ class LivenessMonitor:
         left = (known.seen_at - limit for name, known in self._heartbeats.items() if name != own)
         return min((seconds for seconds in left if seconds > 0), default=inf)
 
-    def has_beaten(self, name: str) -> bool:
-        """Return whether a change of this node's count has been observed."""
-        return name in self._heartbeats and self._heartbeats[name].has_changed
+    def has_beaten(self, name: str, round_: int) -> bool:
+        """Return whether this node has been seen to send a heartbeat since this reader has known of the round."""
+        known = self._heartbeats.get(name)
+        if known is None or round_ != self._round:
+            return False
+        return known.has_changed and known.seen_at > self._round_seen_at
 
     def elapsed(self, round_: int, conditions: Mapping[Timer, bool], now: float) -> dict[Timer, float]:
         """Return the seconds for which each condition has held without a break in this round; 0 if it does not hold."""
         if round_ != self._round:
-            self._round, self._timer_starts = round_, {}
+            self._round, self._round_seen_at, self._timer_starts = round_, inf, {}
         self._timer_starts = {timer: self._timer_starts.get(timer, now) for timer, holds in conditions.items() if holds}
         return {timer: now - self._timer_starts[timer] if timer in self._timer_starts else 0.0 for timer in Timer}
