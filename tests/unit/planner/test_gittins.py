@@ -24,7 +24,7 @@ from trainmaster.planner.schedule import schedule
 
 HOUR = 3_600
 DAY = 24 * HOUR
-EAGER = Gittins(average_weight=100)
+EAGER = Gittins(average_weight=100, min_attempt=timedelta(hours=1))
 POLICY = Policy(order=Order.GITTINS, gittins=EAGER)
 ONE = replace(a_pool(cap=64), accelerators_per_unit=1)
 NO_RESTARTS = RestartCost(1e9, 0)
