@@ -17,7 +17,7 @@ def test_of_a_lane_deeper_than_a_pass_reads_all_displace_those_that_have_receive
     world = World(pools=f"{P5}={MANY}", policy=policy, profile=BRISK)
     for number in range(MANY):
         world.submit(f"served{number:03}", training_seconds=40_000)
-    world.run(5_000, step=500)
+    world.run(6_000, step=500)
     fresh = [f"fresh{number:03}" for number in range(MANY)]
     for name in fresh:
         world.submit(name, training_seconds=40_000)

@@ -185,8 +185,8 @@ def first_problem(problems: Sequence[Mapping[str, Any]], *, inside: int = 1) -> 
     return errors.InvalidRequest(message, field=field, hint=_HINTS.get(kind))
 
 
-# Pydantic says "Input should be ..."; we say what should be.
-_SUBJECT = re.compile(r"^(Input|String|List|Dictionary) (?=should )")
+# Pydantic says "Input should be ...", and "Value error, " before what our own checks say; we say what should be.
+_SUBJECT = re.compile(r"^(Input |String |List |Dictionary |Value error, )(?=should )")
 _MESSAGES = {
     "missing": "{name} is missing.",
     "extra_forbidden": "There is no member {name}.",

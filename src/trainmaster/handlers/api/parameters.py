@@ -11,7 +11,6 @@ from aws_lambda_powertools.event_handler.api_gateway import APIGatewayRestResolv
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.openapi.params import Path, Query
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator
-from pydantic_core import PydanticCustomError
 
 from trainmaster.domain.access.audit import AuditAction
 from trainmaster.domain.errors import InvalidRequest
@@ -75,7 +74,7 @@ def _state(word: str) -> str:
 def _moment(time: datetime) -> datetime:
     """Return the time if the queue can store it; sums with others overflow otherwise."""
     if time.year not in YEARS:
-        raise PydanticCustomError("year", f"Input should be in the years {YEARS[0]} to {YEARS[-1]}")
+        raise ValueError(f"should be in the years {YEARS[0]} to {YEARS[-1]}")
     return time
 
 
