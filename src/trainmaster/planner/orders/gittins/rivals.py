@@ -93,8 +93,8 @@ class Rivals:
 
 
 MAX_LONGER = 10.0
-"""Maximum ratio of the jobs that are expected in a lane to those that were read: these may have come at once, as those of
-a sweep do."""
+"""Maximum ratio of the jobs that are expected in a lane to those that were read: these may have come at once, as those
+of a sweep do."""
 
 
 @dataclass(slots=True)
