@@ -106,9 +106,9 @@ def test_a_priority_waits_for_all_work_of_its_own_and_of_higher_ones_in_its_pool
         assert rivals.drain(job) == pytest.approx(work_ahead)
 
 
-def lane_of(count, *, every=60.0, first=0.0, **fields):
-    """Return the jobs of one lane, of which one arrives each minute, or so."""
-    return [a_job(f"j{n:04}", entry_time=at(first + every * n), units={P5: 1}, **fields) for n in range(count)]
+def lane_of(count, *, every=60.0, **fields):
+    """Return the jobs of one lane, of which one arrives every so many seconds."""
+    return [a_job(f"j{n:04}", entry_time=at(every * n), units={P5: 1}, **fields) for n in range(count)]
 
 
 def whole_drains(jobs, now, *, cut=False):
