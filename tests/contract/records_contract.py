@@ -47,6 +47,7 @@ def alike(found: Records, wanted: Records) -> bool:
     assert list(found.history.kinds) == list(kinds)
     for kind, sketch in kinds.items():
         assert found.history.kinds[kind].weights == pytest.approx(sketch.weights, abs=0.011 * len(kinds))
+        assert found.history.kinds[kind].halved == sketch.halved
     assert found.history.pauses == pytest.approx(wanted.history.pauses, abs=0.06)
     assert found.history.curves.keys() == wanted.history.curves.keys()
     for kind, known in wanted.history.curves.items():

@@ -9,10 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import G5, P5, a_job, a_pool, a_running_job, a_snapshot, at
+from builders import G5, P5, a_job, a_pool, a_preempted_job, a_running_job, a_snapshot, at
 from trainmaster.domain.capacity.read_limits import FIRST
 from trainmaster.domain.jobs.attempt import Outcome
-from trainmaster.domain.jobs.run_times import MAX_COUNTED, NO_COST, RESTART_SECONDS, History, RestartCost, Sketch
+from trainmaster.domain.jobs.run_times import (
+    MAX_COUNTED,
+    MAX_HALVED,
+    NO_COST,
+    RESTART_SECONDS,
+    History,
+    RestartCost,
+    Sketch,
+    bucket_of,
+)
 from trainmaster.domain.records import Records
 from trainmaster.planner.orders.gittins.boost import SHORTEST_HORIZON, boost, horizon, work
 from trainmaster.planner.orders.gittins.competition import Competitions
@@ -203,15 +212,17 @@ def test_pools_compete_where_a_job_could_run_in_either():
 
 
 def learned(*jobs, history):
-    snapshot = a_snapshot(pools=[a_pool(cap=64)], active=[job for job in jobs if job.units])
+    active, waiting = [job for job in jobs if job.units], [job for job in jobs if not job.units]
+    snapshot = a_snapshot(pools=[a_pool(cap=64)], active=active, waiting=waiting)
     return LearnedLifetimes.of(replace(snapshot, records=Records(history=history)), at(7_200))
 
 
-def after(history, count, *, ran, units=1, image=""):
+def after(history, count, *, ran, units=1, image="", since=0):
+    start, end = at(since), at(since + ran)
     for number in range(count):
-        job = a_running_job(f"e{ran}-{units}-{number}", now=at(0), entry_time=at(0), units={P5: units})
-        job = replace(job, container_image=image, attempt=replace(job.attempt, ended_at=at(ran)))
-        history = history.after(replace(job, state="completed", ended_at=at(ran)), 1)
+        job = a_running_job(f"e{ran}-{units}-{number}", now=start, entry_time=start, units={P5: units})
+        job = replace(job, container_image=image, attempt=replace(job.attempt, ended_at=end))
+        history = history.after(replace(job, state="completed", ended_at=end), 1)
     return history
 
 
@@ -242,12 +253,53 @@ def test_jobs_that_still_run_show_that_their_class_is_longer_than_its_ends():
     assert beside.lifetimes(job).residual(0) > alone.lifetimes(job).residual(0)
 
 
-def test_classes_remember_a_thousand_jobs_and_halve_then():
+def test_classes_halve_their_weights_once_they_have_enough_and_note_when():
     sketch = Sketch({20: 1.0})
-    for _ in range(int(MAX_COUNTED) - 1):
-        sketch = sketch.after(60)
-    assert sketch.weights[20] == 1
-    assert sketch.after(60).weights == {20: 0.5, 3: (MAX_COUNTED - 1) / 2 + 1}
+    for n in range(int(MAX_COUNTED) - 1):
+        sketch = sketch.after(60, at(n))
+    assert (sketch.weights[20], sketch.halved) == (1, ())
+    halved = sketch.after(60, at(1_000.5))
+    assert halved == Sketch({20: 0.5, 3: (MAX_COUNTED - 1) / 2 + 1}, (at(1_000),))
+    assert [halved.weight_of(at(time)) for time in (999, 1_000.5)] == [0.5, 1]
+
+
+def test_ends_that_are_reported_late_leave_the_halvings_in_order():
+    sketch = Sketch({3: MAX_COUNTED}, (at(900),)).after(60, at(600))
+    assert sketch.halved == (at(900), at(900))
+    assert sketch.weight_of(at(899)) == 0.25
+
+
+def test_a_job_weighs_what_the_sketch_kept_of_those_that_ended_with_it():
+    """However many jobs end, and in whatever order they are reported: the sum of the weights is that of the sketch."""
+    sketch, ends = Sketch(), []
+    for n in range(int(4 * MAX_COUNTED)):
+        ends.append(at(60 * (n - n % 3)))
+        sketch = sketch.after(60, ends[-1])
+    assert len(sketch.halved) > 4
+    assert sum(map(sketch.weight_of, ends)) == pytest.approx(sketch.total, rel=0.02)
+
+
+def test_halvings_that_are_kept_are_bounded():
+    sketch = Sketch()
+    for n in range(int(10 * MAX_COUNTED)):
+        sketch = sketch.after(60, at(n))
+    assert len(sketch.halved) == MAX_HALVED
+    assert 0 < sketch.weight_of(at(0)) < 0.01
+
+
+@pytest.mark.parametrize("periods", [1, 20])
+def test_what_was_put_aside_is_forgotten_with_what_ended_beside_it(periods):
+    """One job in ten is put aside after an hour, the others end within ten minutes, however long that goes on."""
+    history, aside, job = History(), [], a_job("x", units={P5: 1})
+    for n in range(int(periods * MAX_COUNTED / 2)):
+        if n % 10:
+            history = after(history, 1, ran=600, since=600 * n)
+        else:
+            left = a_preempted_job(f"a{n}", now=at(600 * n), entry_time=at(600 * n), units={P5: 1})
+            attempt = replace(left.attempt, ended_at=at(600 * n + 3_600))
+            aside.append(replace(left, attempt=attempt))
+    outlive = learned(*aside, history=history).lifetimes(job).alive[bucket_of(1_800)]
+    assert outlive == pytest.approx(0.1, abs=0.02)
 
 
 # -- jobs beyond the patience ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import accumulate
@@ -32,7 +32,7 @@ from trainmaster.domain.shares.usage import UNIX_EPOCH, Account, Usage
 
 RECORDS: Key = (STATE, "records")
 _MEMBERS = frozenset(
-    {"kinds", "startups", "waits", "pauses", "curves", "restarts", "accounts", "released", "freed", "told"}
+    {"kinds", "halved", "startups", "waits", "pauses", "curves", "restarts", "accounts", "released", "freed", "told"}
 )
 _PARTS = 100
 """Weights are stored in hundredths."""
@@ -112,8 +112,10 @@ def _values_of(row: Row) -> dict[str, Any]:
 
 
 def _history(history: History) -> dict[str, Any]:
+    halved = {kind: _distances(sketch.halved) for kind, sketch in history.kinds.items() if sketch.halved}
     return {
         "kinds": [[kind, *_pairs(_cut(sketch))] for kind, sketch in history.kinds.items()],
+        **({"halved": halved} if halved else {}),
         "startups": {types: round(seconds, 1) for types, seconds in history.startups.items()},
         **({"pauses": {hook: round(seconds, 1) for hook, seconds in history.pauses.items()}} if history.pauses else {}),
         **({"curves": {kind: _curve(known) for kind, known in history.curves.items()}} if history.curves else {}),
@@ -130,7 +132,8 @@ def _read_curve(serial: float, communication: float, jobs: float, *_: Any) -> Ki
 
 
 def _read_history(values: Mapping[str, Any]) -> History:
-    kinds = {kind: _read_sketch(numbers) for kind, *numbers in values.get("kinds", [])}
+    halved = values.get("halved", {})
+    kinds = {kind: _read_sketch(numbers, halved.get(kind, [])) for kind, *numbers in values.get("kinds", [])}
     curves = {kind: _read_curve(*numbers) for kind, numbers in values.get("curves", {}).items()}
     restarts = RestartCost(*map(float, values.get("restarts", [])[:2]))
     return History(kinds, values.get("startups", {}), values.get("pauses", {}), curves, restarts)
@@ -141,8 +144,15 @@ def _cut(sketch: Sketch) -> dict[int, int]:
     return {bucket: part for bucket, part in parts if part > 0}
 
 
-def _read_sketch(numbers: Sequence[int]) -> Sketch:
-    return Sketch({bucket: parts / _PARTS for bucket, parts in _read_pairs(numbers)})
+def _read_sketch(numbers: Sequence[int], halved: Sequence[int]) -> Sketch:
+    weights = {bucket: parts / _PARTS for bucket, parts in _read_pairs(numbers)}
+    return Sketch(weights, tuple(UNIX_EPOCH + timedelta(seconds=at) for at in accumulate(halved)))
+
+
+def _distances(times: Iterable[datetime]) -> list[int]:
+    """Return whole seconds: of the first time since 1970, and of each further one since the one before."""
+    seconds = [int(_since_epoch(time)) for time in times]
+    return [at - before for before, at in zip([0, *seconds], seconds, strict=False)]
 
 
 def _pairs(counts: Mapping[int, int]) -> list[int]:

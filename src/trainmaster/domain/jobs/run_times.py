@@ -9,8 +9,10 @@ are counted.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import lru_cache
 from itertools import accumulate
 from typing import TypeVar
@@ -27,8 +29,10 @@ PER_OCTAVE = 2
 """Buckets for each doubling of the run time."""
 BUCKETS = 36
 """Up to 30 s * 2^17.5, or 64 days: SageMaker's longest run is 28."""
-MAX_COUNTED = 1_000.0
+MAX_COUNTED = 500.0
 """Weight of a class at which all its weights halve. Rare long jobs decide about the order, so they fade slowly."""
+MAX_HALVED = 7
+"""Halvings whose times are kept: after more, a job weighs less than 1 %."""
 ENOUGH = 8.0
 """Weight at which a class counts as much as the next wider class."""
 MAX_KINDS = 48
@@ -47,9 +51,15 @@ _WIDEST = frozenset({ALL, OTHER_KINDS})
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """Run times of one class: weights by bucket, sparse."""
+    """Run times of one class.
+
+    Attributes:
+        weights: by bucket, sparse.
+        halved: when all weights halved, in whole seconds, oldest first; the last `MAX_HALVED` times.
+    """
 
     weights: Mapping[int, float] = field(default_factory=dict)
+    halved: tuple[datetime, ...] = ()
     _tail: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
     _by_bucket: list[tuple[float, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -73,12 +83,20 @@ class Sketch:
         """The sum of the weights."""
         return sum(self.weights.values())
 
-    def after(self, seconds: float) -> Sketch:
+    def after(self, seconds: float, ended_at: datetime) -> Sketch:
         """Return the sketch after another job ran this long; weights halve once they are `MAX_COUNTED`."""
-        fades = 1.0 if self.total < MAX_COUNTED else 0.5
-        faded = {at: weight * fades for at, weight in self.weights.items() if weight * fades >= _NOTHING}
+        known = self if self.total < MAX_COUNTED else self._at_half(ended_at.replace(microsecond=0))
         bucket = bucket_of(seconds)
-        return Sketch({**faded, bucket: faded.get(bucket, 0.0) + 1.0})
+        return Sketch({**known.weights, bucket: known.weights.get(bucket, 0.0) + 1.0}, known.halved)
+
+    def _at_half(self, now: datetime) -> Sketch:
+        halves = {bucket: weight / 2 for bucket, weight in self.weights.items() if weight / 2 >= _NOTHING}
+        # Ends may be reported in another order than they came.
+        return Sketch(halves, (*self.halved, max((now, *self.halved[-1:])))[-MAX_HALVED:])
+
+    def weight_of(self, time: datetime) -> float:
+        """Return what a job that ended at this time weighs now: 1, halved as often as all weights were since."""
+        return 0.5 ** (len(self.halved) - bisect_right(self.halved, time))
 
 
 _NOTHING = 0.005
@@ -257,13 +275,13 @@ class History:
 
     def _kinds_after(self, job: Job) -> Mapping[str, Sketch]:
         seconds = job.worked
-        if job.state not in ENDED or seconds <= 0:
+        if job.state not in ENDED or job.ended_at is None or seconds <= 0:
             return self.kinds
         if job.work is not None:
             seconds /= job.work.length(given_units(job))
         kinds = dict(self.kinds)
         for kind in job.run_time_classes:
-            kinds[kind] = kinds.pop(kind, _EMPTY).after(seconds)
+            kinds[kind] = kinds.pop(kind, _EMPTY).after(seconds, job.ended_at)
         return _kept(kinds)
 
     def _curves_after(self, job: Job) -> Mapping[str, KindCurve]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from operator import add
 
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_times import BUCKETS, EDGES, ENOUGH, Sketch, bucket_of, given_units
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.shares.usage import UNIX_EPOCH
 from trainmaster.planner.orders.gittins.lifetimes import Lifetimes, survival
 
 PRIOR = 4.0
@@ -18,6 +19,41 @@ PRIOR = 4.0
 _Kinds = tuple[str, ...]
 _Weights = tuple[float, ...]
 _NONE: _Weights = (0.0,) * BUCKETS
+_NEW = Sketch()
+
+
+@dataclass(slots=True)
+class _Ages:
+    """The ages of unfinished jobs of the same classes, by when they last ran.
+
+    Jobs that were put aside are forgotten like those that ended at the same time. Otherwise few ended ones would stand
+    beside ever more of them, and a class would look longer than it is.
+
+    Attributes:
+        halved: when the weights of any of the classes halved, ascending.
+        counts: number of jobs by bucket, of those that last ran before each of these times and after all of them.
+    """
+
+    halved: Sequence[datetime]
+    counts: dict[int, list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, sketches: Iterable[Sketch]) -> _Ages:
+        """Return none yet of the classes with these run times."""
+        return cls(sorted(time for sketch in sketches for time in sketch.halved))
+
+    def add(self, bucket: int, ran_until: datetime) -> None:
+        """Add a job whose age is in this bucket."""
+        place = bisect_right(self.halved, ran_until)
+        counts = self.counts.get(place) or self.counts.setdefault(place, [0] * BUCKETS)
+        counts[bucket] += 1
+
+    def add_to(self, weights: list[float], sketch: Sketch) -> None:
+        """Add the jobs to the weights of one of their classes."""
+        for place, counts in self.counts.items():
+            weight = sketch.weight_of(self.halved[place - 1] if place else UNIX_EPOCH)
+            for bucket, count in enumerate(counts):
+                weights[bucket] += weight * count
 
 
 @dataclass(slots=True)
@@ -37,19 +73,22 @@ class LearnedLifetimes:
     @classmethod
     def of(cls, snapshot: Snapshot, now: datetime) -> LearnedLifetimes:
         """Return the lifetimes that the snapshot's history shows, given the jobs that have run and not ended."""
-        ages: dict[_Kinds, list[float]] = {}
-        aside = [(job, job.worked) for job in snapshot.waiting if job.attempt is not None]
-        for job, age in (*((job, job.worked_by(now)) for job in snapshot.active), *aside):
+        learned = cls(snapshot.records.history.kinds)
+        ages: dict[_Kinds, _Ages] = {}
+        aside = ((job, job.worked, job.attempt.ended_at) for job in snapshot.waiting if job.attempt is not None)
+        for job, age, ended_at in (*((job, job.worked_by(now), None) for job in snapshot.active), *aside):
             if age > 0:
                 kinds, scaled = job.run_time_classes, age if job.work is None else age / scale_of(job)
-                counts = ages.get(kinds) or ages.setdefault(kinds, [0.0] * BUCKETS)
-                counts[bucket_of(scaled)] += 1
-        learned = cls(snapshot.records.history.kinds)
-        for kinds, counts in ages.items():
+                known = ages.get(kinds) or ages.setdefault(kinds, _Ages.of(learned._sketches(kinds)))
+                known.add(bucket_of(scaled), ended_at or now)
+        for kinds, known in ages.items():
             for kind in kinds:
-                known = learned._unfinished.get(kind)
-                learned._unfinished[kind] = counts if known is None else list(map(add, known, counts))
+                counts = learned._unfinished.setdefault(kind, [0.0] * BUCKETS)
+                known.add_to(counts, learned.kinds.get(kind, _NEW))
         return learned
+
+    def _sketches(self, kinds: _Kinds) -> Iterator[Sketch]:
+        return (self.kinds[kind] for kind in kinds if kind in self.kinds)
 
     def lifetimes(self, job: Job) -> Lifetimes | None:
         """Return the lifetimes of the job's class, in units of `scale_of`; None if no job of any class has ended."""
