@@ -210,6 +210,43 @@ def test_an_equal_gives_nothing_for_less_work_than_that_costs():
     assert not plan(dear, short, resizes=Resizes(shrink_equals=True)).preemptions
 
 
+MINUTE = timedelta(minutes=1)
+SHARED_COST = Resizes(shrink_equals=True, payback=2)
+"""A job of eight instances shrinks in ten seconds, so it does so for 160 instance-seconds of work."""
+
+
+def short_jobs(count, units=1, **fields):
+    return [new_job(units, name=f"short{n}", max_runtime=MINUTE, entry_time=at(n - 90), **fields) for n in range(count)]
+
+
+@pytest.mark.parametrize(("waiting", "size"), [(1, None), (2, None), (3, 5), (7, 1), (12, 1)])
+def test_short_jobs_share_the_cost_of_a_shrink(waiting, size):
+    """Of one minute each, three are worth it together; then each has the instance that it needs."""
+    made = plan(running("wide", 8, priority=5), *short_jobs(waiting), resizes=SHARED_COST)
+    assert shrinks(made) == ({} if size is None else {"wide": size})
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        short_jobs(9, priority=4),
+        short_jobs(9, units=8),
+        [replace(job, retry_at=at(60)) for job in short_jobs(9)],
+        [replace(job, share="full") for job in short_jobs(9)],
+    ],
+    ids=["lower", "too wide", "backing off", "refused by a limit"],
+)
+def test_jobs_that_could_not_start_do_not_share_it(others):
+    first, shares = new_job(1, max_runtime=MINUTE, entry_time=at(-99)), {"full": Share(name="full", max={P5: 0})}
+    assert shrinks(plan(running("wide", 8, priority=5), first, *others, shares=shares, resizes=SHARED_COST)) == {}
+
+
+def test_jobs_ahead_of_the_one_that_asks_do_not_share_it():
+    """They wait for something else, or they had the instances."""
+    ahead = [new_job(8, name=f"ahead{n}", entry_time=at(n - 99)) for n in range(3)]
+    assert shrinks(plan(running("wide", 8, priority=5), *ahead, *short_jobs(2), resizes=SHARED_COST)) == {}
+
+
 def test_one_that_is_being_restarted_to_be_smaller_is_waited_for():
     shrinking = lifecycle.resize(
         running("wide", 8, elastic(hook=Hook.RESTART)), 5, Cause.SHRINK, NOW, until=at(HOUR), freed_for="new"

@@ -6,13 +6,14 @@ No job is preempted if shrinking suffices, and none shrinks unless the blocked j
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.times import NEVER
+from trainmaster.planner.back_off import backing_off
 from trainmaster.planner.elastic.resize import ShrinkCandidate, accelerators_of, can_shrink, cost_of, elastic_of
 from trainmaster.planner.elastic.scale_down import (
     Permits,
@@ -64,6 +65,7 @@ class ReclaimOptions:
 
     state: PlanState
     _shrinkable: dict[str, ShrinkCandidate] | None = None
+    _work_behind: dict[tuple[str, int, int], dict[str, float]] = field(default_factory=dict)
 
     def option(self, view: JobView, units: Units) -> ReclaimOption:
         """Return how a job could get these units; not `sufficient` if it could not."""
@@ -163,19 +165,42 @@ class ReclaimOptions:
     def _pays_off(self, job: Job, candidate: ShrinkCandidate, missing: Units) -> bool:
         """Return True if an equal's instances bring the job `payback` times the work that the shrink costs.
 
-        With `shrink_equals`, all work that the job does with them counts. Else, in an order in which equals preempt
-        each other, only what it does more than the equal: nothing if that scales linearly, or has not been learned.
+        With `shrink_equals`, all work that the job does with them counts, and that of the jobs behind it: a shrink
+        costs the same however many instances it releases. Else, in an order in which equals preempt each other, only
+        what the job does more than the equal: nothing if that scales linearly, or has not been learned.
         """
         state, resizes = self.state, self.state.snapshot.policy.resizes
-        count = min(candidate.max_freed, missing[candidate.pool])
         if resizes.shrink_equals:
-            gained = float(count)
+            gained = self._work_from(job, candidate, missing)
         elif state.order.preempts_equals:
-            gained = candidate.spared(count)
+            spared = candidate.spared(min(candidate.max_freed, missing[candidate.pool]))
+            gained = spared * state.expected_ends.run_time(job).total_seconds()
         else:
             return False
-        seconds = state.expected_ends.run_time(job).total_seconds()
-        return gained > 0 and gained * candidate.accelerators * seconds >= resizes.payback * candidate.cost
+        return gained > 0 and gained * candidate.accelerators >= resizes.payback * candidate.cost
+
+    def _work_from(self, job: Job, candidate: ShrinkCandidate, missing: Units) -> float:
+        """Return the instance-seconds that a job, and its equals behind it, do with instances of a candidate."""
+        key = (candidate.pool, candidate.max_freed, job.priority)
+        behind = self._work_behind.get(key)
+        if behind is None:
+            behind, total = self._work_behind.setdefault(key, {}), 0.0
+            for other in reversed(self.state.ranking.waiting_in_order()):
+                if other.priority == job.priority:
+                    behind[other.name] = total
+                    total += self._work(other, candidate)
+        count = min(candidate.max_freed, missing[candidate.pool])
+        return count * self.state.expected_ends.run_time(job).total_seconds() + behind.get(job.name, 0.0)
+
+    def _work(self, job: Job, candidate: ShrinkCandidate) -> float:
+        """Return the instance-seconds that a waiting job does in a candidate's pool; 0 if it could not start there."""
+        view = self.state.view_for(job)
+        for units in job.demand.alternatives:
+            count = units.get(candidate.pool, 0)
+            fits = len(units) == 1 and 0 < count <= candidate.max_freed
+            if fits and not backing_off(job, self.state.now) and (not view.has_rules or view.refusal(units) is None):
+                return count * self.state.expected_ends.run_time(job).total_seconds()
+        return 0.0
 
     def _permits(self, job: Job, units: Units, missing: Units) -> Permits | None:
         """Return the rule of which parts of other jobs the job may take; None if rank alone decides."""
