@@ -127,6 +127,17 @@ def with_defaults(document: Mapping[str, Any], values: Mapping[str, str]) -> dic
     return {**document, "Parameters": {**document["Parameters"], **changed}}
 
 
+def with_table_name(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the template with the name of the queue's table written out.
+
+    CloudFormation imports an existing resource by itself only if its name is no function of parameters (user guide,
+    "Import AWS resources into a CloudFormation stack automatically").
+    """
+    table = document["Resources"]["QueueTable"]
+    named = {**table, "Properties": {**table["Properties"], "TableName": name}}
+    return {**document, "Resources": {**document["Resources"], "QueueTable": named}}
+
+
 def template_archive(document: Mapping[str, Any]) -> Archive:
     """Return a template as JSON, which is YAML, too."""
     body = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()

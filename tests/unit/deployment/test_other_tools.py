@@ -14,7 +14,7 @@ import pytest
 
 from doc_pages import DOCS
 from trainmaster.deployment.bucket import url_of
-from trainmaster.deployment.bundle import Sources, with_defaults
+from trainmaster.deployment.bundle import Sources, with_defaults, with_table_name
 from trainmaster.deployment.parameters import check, missing
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -60,6 +60,15 @@ def test_given_parameters_become_defaults(document):
     wanted["Pools"]["Default"], wanted["Runtime"]["Default"] = "ml.g5.xlarge=1", "python3.13"
     assert made == {**document, "Parameters": wanted}
     assert "Default" not in document["Parameters"]["Pools"]
+
+
+def test_only_the_name_of_the_table_is_written_out_for_its_adoption(document):
+    """CloudFormation imports no resource whose name is a function, and the rest of the template stays as it is."""
+    made = with_table_name(document, "old-queue")
+    assert document["Resources"]["QueueTable"]["Properties"]["TableName"] == {"Ref": "QueueName"}
+    assert made["Resources"]["QueueTable"]["Properties"]["TableName"] == "old-queue"
+    made["Resources"]["QueueTable"]["Properties"]["TableName"] = {"Ref": "QueueName"}
+    assert made == document
 
 
 def test_the_examples_read_outputs_that_the_template_has(document):

@@ -25,6 +25,7 @@ from trainmaster.deployment.bundle import (
     packaged,
     template_archive,
     with_defaults,
+    with_table_name,
 )
 from trainmaster.deployment.parameters import as_members, check, missing, own_runtime
 from trainmaster.deployment.stack import VERSION_TAG, Change, ChangeSet, Event, Stack, kept_parameters, outputs
@@ -116,6 +117,9 @@ def deploy_stack(cli: CliContext, order: Order, account: Account, stack: Stack) 
         document = with_defaults(document, given | {name: values[name] for name in _PLATFORM})
         _hand_over(order, _uploaded(order, account, sources, document, values), document)
         return
+    adopts = creates and _has_table(account, values["QueueName"])
+    if adopts:
+        document = with_table_name(document, values["QueueName"])
     location = _uploaded(order, account, sources, document, values)
     change_set = stack.plan(
         location.url,
@@ -123,7 +127,7 @@ def deploy_stack(cli: CliContext, order: Order, account: Account, stack: Stack) 
         _tags(found) | {VERSION_TAG: VERSION},
         creates=creates,
         label=f"trainmaster-{cli.now():%Y%m%d-%H%M%S}",
-        adopts=creates and _has_table(account, values["QueueName"]),
+        adopts=adopts,
     )
     _show(change_set, order)
     executed = bool(change_set.name) and _is_wanted(cli, order, stack, change_set)
