@@ -54,7 +54,7 @@ def test_sam_makes_the_layer_for_its_runtime_and_its_cache_mixes_nothing_up(chec
 
 PYDANTIC = {"pydantic", "pydantic_core"}
 FUNCTIONS = {
-    "": {"ApiFunction": PYDANTIC, "ManagerFunction": set(), "PipelineFunction": PYDANTIC, "TaskFunction": PYDANTIC},
+    "": {"ApiFunction": PYDANTIC, "ManagerFunction": set(), "PipelineFunction": set(), "TaskFunction": set()},
     "images": {"IntakeFunction": PYDANTIC, "RegionFunction": PYDANTIC},
 }
 """The functions of each template, with packages that they need beside Powertools."""
