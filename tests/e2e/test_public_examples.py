@@ -17,8 +17,9 @@ POOLS = {
         "c4.xlarge", "c5.xlarge", "c5.2xlarge", "g5.12xlarge", "m4.xlarge", "m5.xlarge", "m5.2xlarge", "m5.4xlarge",
         "p3.2xlarge", "p3.8xlarge", "p3.16xlarge", "p3dn.24xlarge", "p4d.24xlarge", "p5.48xlarge",
     )
-}  # fmt: skip
-"""Instance types of the examples, with the number of each."""
+} | {"ml.p4d.24xlarge": 16}  # fmt: skip
+"""Instance types of the examples, with the number of each. One example lets SageMaker take two of one type or four of
+another, so four of those have to be free whatever else runs."""
 PATIENCE_SECONDS = 2400
 SPEED = "200"
 

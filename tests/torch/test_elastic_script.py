@@ -114,7 +114,7 @@ def children_of(pid):
 
 @pytest.mark.slow
 def test_a_spent_budget_ends_the_job_with_its_reason(containers):
-    budget = json.dumps({"before_full": 1, "period": 3600})
+    budget = json.dumps({"restarts_before_full": 1, "period": 3600})
     one = containers(1, ONE, QUICK, SM_HP_BATCH="0", TRAINMASTER_RESTARTS=budget)
     assert one.ends() == 1
     assert one.failure.read_text().startswith("trainmaster: full restart: 2 restarts")

@@ -334,12 +334,18 @@ def test_jumpstart_estimator(example: Example, tmp_path: Path, monkeypatch: pyte
     model = {"model_id": "meta-textgeneration-llama-3-8b", "version": "2.0.0"}
     manifest = {**model, "min_version": "2.0.0", "spec_key": "specs.json", "search_keywords": []}
     framework = {"framework": "pytorch", "framework_version": "2.0.0", "py_version": "py310"}
+    image = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.0.0-gpu-py310"
     specs = {
         **model,
         "url": "https://example.com",
         "min_sdk_version": "2.0.0",
         "hosting_ecr_specs": framework,
         "training_ecr_specs": framework,
+        # Newer releases of the SDK read the image of a model only here.
+        "training_instance_type_variants": {
+            "regional_aliases": {"us-east-1": {"gpu_ecr_uri_1": image}},
+            "variants": {"g5": {"regional_properties": {"image_uri": "$gpu_ecr_uri_1"}}},
+        },
         "training_supported": True,
         "training_artifact_key": "data/model/part-0",
         "training_script_key": "jumpstart/code.tar.gz",
@@ -372,8 +378,9 @@ def test_jumpstart_estimator(example: Example, tmp_path: Path, monkeypatch: pyte
     estimator.fit({"training": uris["training"]})
     described = public_examples.check_completed(example.session.queue, example.recorder.request)
     assert public_examples.has_printed(described["TrainingJobName"], public_examples.RAN)
-    assert described["Environment"]["accept_eula"] == "true"
-    assert {each["ChannelName"] for each in described["InputDataConfig"]} == {"training", "model"}
+    channels = {each["ChannelName"]: each["DataSource"]["S3DataSource"] for each in described["InputDataConfig"]}
+    assert channels.keys() == {"training", "model"}
+    assert channels["model"]["ModelAccessConfig"] == {"AcceptEula": True}
 
 
 def test_deepar_built_in(example: Example) -> None:
