@@ -270,7 +270,7 @@ def test_ends_that_are_reported_late_leave_the_halvings_in_order():
 
 
 def test_a_job_weighs_what_the_sketch_kept_of_those_that_ended_with_it():
-    """However many jobs end, and in whatever order they are reported: the sum of the weights is that of the sketch."""
+    """However many jobs end, several at a time: the sum of the weights is that of the sketch."""
     sketch, ends = Sketch(), []
     for n in range(int(4 * MAX_COUNTED)):
         ends.append(at(60 * (n - n % 3)))

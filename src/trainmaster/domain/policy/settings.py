@@ -331,7 +331,9 @@ class Resizes:
     ] = False
     payback: Annotated[
         float,
-        Setting("Minimum expected gain of a growth, as a multiple of the work that its pause costs; 0 for no minimum."),
+        Setting(
+            "Minimum gain of a growth, or of a shrink for equals, as a multiple of the work that it costs; 0 for none."
+        ),
     ] = 2.0
 
 

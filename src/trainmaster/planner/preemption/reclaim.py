@@ -184,13 +184,17 @@ class ReclaimOptions:
         key = (candidate.pool, candidate.max_freed, job.priority)
         behind = self._work_behind.get(key)
         if behind is None:
-            behind, total = self._work_behind.setdefault(key, {}), 0.0
-            for other in reversed(self.state.ranking.waiting_in_order()):
-                if other.priority == job.priority:
-                    behind[other.name] = total
-                    total += self._work(other, candidate)
+            behind = self._work_behind[key] = dict(self._work_behind_each(job.priority, candidate))
         count = min(candidate.max_freed, missing[candidate.pool])
         return count * self.state.expected_ends.run_time(job).total_seconds() + behind.get(job.name, 0.0)
+
+    def _work_behind_each(self, priority: int, candidate: ShrinkCandidate) -> Iterator[tuple[str, float]]:
+        """Yield the waiting jobs of a priority, the last first, each with the instance-seconds of those behind it."""
+        behind = 0.0
+        for job in reversed(self.state.ranking.waiting_in_order()):
+            if job.priority == priority:
+                yield job.name, behind
+                behind += self._work(job, candidate)
 
     def _work(self, job: Job, candidate: ShrinkCandidate) -> float:
         """Return the instance-seconds that a waiting job does in a candidate's pool; 0 if it could not start there."""
