@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 import builders as b
-from trainmaster.domain.capacity.read_limits import FIRST
+from trainmaster.domain.capacity.read_limits import FIRST, SPARE
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, Change, JobState, ParentRule
 from trainmaster.domain.jobs.listing import Filter
@@ -235,7 +235,7 @@ class LaneContract:
                 moved(store, before, after)
         (fresh,) = stored(store, b.a_job("fresh", entry_time=b.at(1_000)))
         waiting = store.begin_pass().waiting
-        assert len(waiting) == FIRST + 1
+        assert len(waiting) == b.a_pool().cap + SPARE + 1
         assert waiting[-1] == fresh
 
     def test_a_changed_priority_follows_into_the_lane_of_those_that_have_run(self, store):

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
-from builders import P5, a_job, a_pool, a_preempting_job, a_running_job, pools_of
+from builders import G5, P5, a_job, a_pool, a_preempted_job, a_preempting_job, a_running_job, pools_of
 from trainmaster.domain.capacity.catalogue import Catalogue
-from trainmaster.domain.capacity.read_limits import FIRST, SPARE, ReadLimits, first_guess
-from trainmaster.domain.policy.settings import Order
+from trainmaster.domain.capacity.read_limits import (
+    FIRST,
+    FIRST_OF_FULL,
+    FIRST_OF_SERVED,
+    MAX_JOBS_READ,
+    SPARE,
+    ReadLimits,
+    first_guess,
+    first_of,
+)
+from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.jobs.attempt_totals import AttemptTotals
+from trainmaster.domain.policy.settings import Order, Share
 
 CAP = 80
 
@@ -54,3 +67,57 @@ def test_the_guess_before_a_lane_is_read_is_what_its_first_job_will_ask_for_at_l
         guess = first_guess(pools_of(a_pool(P5, CAP)), active, {P5: 4}, Order.BACKFILL)
         assert guess(a_job("head").lane) == wanted(*active, external=4)
         assert guess("team/several ml.g5.2xlarge") == FIRST
+
+
+def test_fewer_are_read_of_the_many_lanes_of_jobs_that_have_run_before():
+    served = a_preempted_job("served", units={P5: 1}).changed(attempt_totals=AttemptTotals(served=3_600))
+    assert ReadLimits(pools_of(a_pool(P5, CAP)), running(CAP), {}, Catalogue()).for_query(served) == FIRST_OF_SERVED
+    assert first_of(served.lane) == first_guess(pools_of(a_pool(P5, CAP)), running(CAP), {}, Order.GITTINS)(served.lane)
+    free = ReadLimits(pools_of(a_pool(P5, CAP)), (), {}, Catalogue()).for_query(served)
+    assert free == CAP + SPARE, "any of them could start"
+
+
+class TestFullUsers:
+    """Users who hold as much as each of their share may."""
+
+    SHARES: ClassVar = {"team": Share(name="team", max_per_user={P5: 3})}
+
+    def reach(self, jobs, wanted, *active):
+        return ReadLimits(pools_of(a_pool(P5, CAP)), active, {}, Catalogue(), self.SHARES).reach(jobs, wanted)
+
+    def of(self, user, count, *, units=1, share="team", prefix=""):
+        fields = {"share": share, "submitted_by": user, "units": {P5: units}}
+        return [a_job(f"{prefix}{user}{number:04d}", **fields) for number in range(count)]
+
+    def holding(self, user, units, share="team"):
+        return a_running_job(f"held by {user}", share=share, submitted_by=user, units={P5: units})
+
+    def test_jobs_of_a_full_user_are_passed_over(self):
+        jobs = [*self.of("ada", 5), *self.of("bob", 8), *self.of("ada", 5, prefix="later")]
+        assert self.reach(jobs, 7) == 7
+        assert self.reach(jobs, 7, self.holding("ada", 3)) == 5 + 7
+        assert self.reach(jobs, 8, self.holding("ada", 3)) == 5 + 8
+        assert self.reach(jobs, 9, self.holding("ada", 3)) == len(jobs), "all, since no more remain"
+
+    @pytest.mark.parametrize(("units", "passed_over"), [(1, False), (2, True)])
+    def test_a_user_is_full_for_jobs_that_need_more_than_is_left(self, units, passed_over):
+        jobs = [*self.of("ada", 5, units=units), *self.of("bob", 9, units=units)]
+        assert self.reach(jobs, 9, self.holding("ada", 2)) == (5 if passed_over else 0) + 9
+
+    def test_an_alternative_that_the_user_may_have_is_enough(self):
+        either = [a_job("either", share="team", submitted_by="ada", demand=Demand(({P5: 1}, {G5: 1})))]
+        assert self.reach([*either, *self.of("bob", 9)], 8, self.holding("ada", 3)) == 8
+
+    def test_limits_of_one_share_are_none_of_another(self):
+        assert self.reach(self.of("ada", 9, share="other"), 8, self.holding("ada", 9, "other")) == 8
+        assert self.reach(self.of("ada", 9), 8, self.holding("ada", 9, "other")) == 8
+
+    def test_no_more_are_read_than_of_any_lane(self):
+        jobs = [*self.of("ada", MAX_JOBS_READ + 9), *self.of("bob", 9)]
+        assert self.reach(jobs, 9, self.holding("ada", 3)) == MAX_JOBS_READ
+        assert self.reach(jobs, MAX_JOBS_READ + 4, self.holding("ada", 3)) == MAX_JOBS_READ + 4
+
+    def test_a_lane_of_a_full_service_is_read_no_further(self):
+        jobs = [*self.of("ada", 20), *self.of("bob", 20)]
+        assert self.reach(jobs, FIRST_OF_FULL, self.holding("ada", 3)) == FIRST_OF_FULL
+        assert self.reach(jobs, FIRST_OF_FULL + 1, self.holding("ada", 3)) == 20 + FIRST_OF_FULL + 1

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from trainmaster.adapters.dynamodb.reading import ReadJobs, readable_jobs
 from trainmaster.adapters.dynamodb.rows import WAIT, Row, lane_end, lane_of, waiting_key
 from trainmaster.adapters.dynamodb.table import Table
-from trainmaster.domain.capacity.read_limits import MAX_JOBS_READ
+from trainmaster.domain.capacity.read_limits import MAX_JOBS_READ, ReadLimits
 from trainmaster.domain.jobs.job import Job
 
 _MAX_PAGE_SIZE = 250
@@ -131,6 +131,21 @@ def resize_heads(  # noqa: PLR0913 -- how to read, and how much
         else lane
         for lane in lanes
     ]
+
+
+def read_past(
+    table: Table, lanes: Iterable[Lane], limits: ReadLimits, *, consistent: bool, jobs_of: ReadJobs
+) -> list[Lane]:
+    """Return the lanes with further jobs in place of those that are passed over (`ReadLimits.reach`)."""
+
+    def deeper(lane: Lane) -> Lane:
+        wanted = count = len(lane.jobs)
+        while lane.cut and count < MAX_JOBS_READ and count - sum(map(limits.passed_over, lane.jobs)) < wanted:
+            lane = _resize_head(table, lane, min(2 * count, MAX_JOBS_READ), jobs_of, consistent=consistent)
+            count = len(lane.jobs)
+        return _resize_head(table, lane, limits.reach(lane.jobs, wanted), jobs_of, consistent=consistent)
+
+    return [deeper(lane) if lane.cut and limits.shares else lane for lane in lanes]
 
 
 def rest_of_lane(table: Table, lane: str, after: str, size: int) -> Iterator[Job]:

@@ -31,7 +31,7 @@ from trainmaster.adapters.dynamodb.events.callbacks import (
 )
 from trainmaster.adapters.dynamodb.events.outbox import outbox_actions, read_outbox, settle_outbox
 from trainmaster.adapters.dynamodb.finding import find
-from trainmaster.adapters.dynamodb.lanes import ForEach, KnownLanes, Lane, read_heads, resize_heads
+from trainmaster.adapters.dynamodb.lanes import ForEach, KnownLanes, Lane, read_heads, read_past, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs, parents_among
 from trainmaster.adapters.dynamodb.reading import KnownJobs, ReadJobs, read, read_or, readable, readable_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of, threshold_actions
@@ -415,9 +415,10 @@ class DynamoStore:
         # All jobs of a lane need the same pools, which its key names.
         asking = [job for job in first.values() if job.work is not None]
         pools = {**settings.pools, **services.of([*active, *asking])}
-        limits, order = ReadLimits(pools, active, external, catalogue), settings.policy.order
+        limits, order = ReadLimits(pools, active, external, catalogue, settings.policy.shares), settings.policy.order
         wanted = partial(limits.for_pass, order=order) if deciding else limits.for_query
         lanes = self._resized(lanes, lambda head: max(wanted(head), depth), jobs_of, deciding=deciding)
+        lanes = read_past(self._table, lanes, limits, consistent=deciding, jobs_of=jobs_of)
         waiting = [job for lane in lanes for job in lane.jobs]
         return Snapshot(
             pass_number=pass_number,

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resolve import Offers, resolved
-from trainmaster.domain.capacity.units import Pool, Units, is_service_pool, total
+from trainmaster.domain.capacity.units import Demand, Pool, Units, is_service_pool, total
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.lane import lane_parts
 from trainmaster.domain.jobs.work import Work
-from trainmaster.domain.policy.settings import Order
+from trainmaster.domain.policy.settings import Order, Share
+from trainmaster.domain.shares.full_users import FullUsers
 
 FIRST = 32
-"""Waiting jobs that are read of every lane, except lanes of services."""
+"""Waiting jobs that are read of every lane, except these:"""
+FIRST_OF_SERVED = 8
+"""Those of a lane of jobs that have run before: there are many such lanes, by the service received."""
 FIRST_OF_SERVICE = 16
 """Those of a service's lane. Each service has lanes of its own, and a pass may need to look at a hundred."""
 FIRST_OF_FULL = 4
@@ -36,9 +40,9 @@ def first_of(lane: str, *, sparing: bool = False) -> int:
         sparing: whether the caller wants only the few of a full service's lane that a pass needs.
     """
     parts = lane_parts(lane)
-    if parts is None or not is_service_pool(parts.pools):
-        return FIRST
-    return FIRST_OF_FULL if sparing else FIRST_OF_SERVICE
+    if parts is not None and is_service_pool(parts.pools):
+        return FIRST_OF_FULL if sparing else FIRST_OF_SERVICE
+    return FIRST_OF_SERVED if parts is not None and parts.served else FIRST
 
 
 def first_guess(
@@ -72,7 +76,7 @@ def first_guess(
         if parts is None or pool is None:
             return first_of(lane)
         if not is_service_pool(pool.name):
-            return max(FIRST, min(MAX_JOBS_READ, pool.cap - held[pool.name] + SPARE))
+            return max(first_of(lane), min(MAX_JOBS_READ, pool.cap - held[pool.name] + SPARE))
         # More may be needed if active jobs could be preempted, which depends on the lane's first job.
         mixed = len(standings.get(pool.name, ())) > 1 or pool.name in yielding
         full = pool.cap - held[pool.name] < min(1 << parts.size, pool.cap)
@@ -90,14 +94,17 @@ class ReadLimits:
         active: the jobs that hold units of them.
         external: units that others hold.
         catalogue: the known instance types.
+        shares: the shares of the queue, by name.
     """
 
     pools: Mapping[str, Pool]
     active: Sequence[Job]
     external: Units
     catalogue: Catalogue
+    shares: Mapping[str, Share] = field(default_factory=dict)
     _offers: Offers | None = None
     _held: dict[int, dict[str, int]] = field(default_factory=dict)
+    _users: FullUsers | None = None
 
     def for_pass(self, head: Job, order: Order) -> int:
         """Return the same as `for_query`, but few jobs of a full service's lane."""
@@ -116,17 +123,40 @@ class ReadLimits:
         next pass, which then reads further. Counting them would make every pass under `gittins` read all lanes as deep
         as the pools are large.
         """
-        self._offers = self._offers or Offers(self.pools, self.catalogue)
         held = self._held_against(head.priority)
         within_reach = (
             max(0, self.pools[name].cap - self.external.get(name, 0) - held.get(name, 0))
-            for name in resolved(head.demand, self._offers).pools
+            for name in self._resolved(head).pools
             if name in self.pools
         )
         # The jobs of a service's lane all ask for at least half as much as the largest of them.
         smallest = 1 if head.work is None else _smallest_demand(head.work)
         could_start = -(-sum(within_reach) // smallest)
-        return max(FIRST if head.work is None else FIRST_OF_SERVICE, min(MAX_JOBS_READ, could_start + SPARE))
+        return max(first_of(head.lane), min(MAX_JOBS_READ, could_start + SPARE))
+
+    def reach(self, jobs: Iterable[Job], wanted: int) -> int:
+        """Return how many jobs from the head of a lane to read, so that `wanted` of them are not `passed_over`.
+
+        At most `MAX_JOBS_READ`, or `wanted` if that is more; all jobs if too few remain. Of a full service's lane none
+        can start, so it is read no further.
+        """
+        if wanted <= FIRST_OF_FULL:
+            return wanted
+        count = found = 0
+        for job in islice(jobs, max(MAX_JOBS_READ, wanted)):
+            count, found = count + 1, found + (not self.passed_over(job))
+            if found == wanted:
+                break
+        return count
+
+    def passed_over(self, job: Job) -> bool:
+        """Return True if the job waits for the limit of its user, which those of others behind it do not."""
+        self._users = self._users or FullUsers.of(self.shares, self.active)
+        return job.share in self._users.shares and self._users.keep_waiting(job, self._resolved(job).alternatives)
+
+    def _resolved(self, job: Job) -> Demand:
+        self._offers = self._offers or Offers(self.pools, self.catalogue)
+        return resolved(job.demand, self._offers)
 
     def _held_against(self, priority: int) -> dict[str, int]:
         """Return the units that jobs of a priority cannot get, by pool; added up once for each priority."""

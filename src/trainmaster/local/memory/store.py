@@ -5,9 +5,10 @@ from __future__ import annotations
 import heapq
 import json
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import islice, takewhile
 
 from trainmaster.domain.access.audit import AuditEntry
@@ -22,7 +23,7 @@ from trainmaster.domain.access.audit_listing import (
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob, external_units
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
-from trainmaster.domain.capacity.read_limits import ReadLimits, first_of
+from trainmaster.domain.capacity.read_limits import MAX_JOBS_READ, ReadLimits, first_of
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
 from trainmaster.domain.document import Document
@@ -174,15 +175,14 @@ class MemoryStore:
             pools = {**settings.pools, **self._discover().of((*active, *asking))}
             heads: list[QueuePlace] = []
             cut: set[str] = set()
-            limits = ReadLimits(pools, active, external, table.catalogue)
+            limits = ReadLimits(pools, active, external, table.catalogue, settings.policy.shares)
+            wanted = partial(limits.for_pass, order=settings.policy.order) if sparing else limits.for_query
             for lane, places in table.lanes.items():
-                wanted = first_of(lane, sparing=sparing)
-                if len(places) > wanted:
-                    head = table.jobs[places.first(1)[0][2]]
-                    reach = limits.for_pass(head, settings.policy.order) if sparing else limits.for_query(head)
-                    wanted = max(reach, depth)
-                heads += places.first(wanted)
-                if len(places) > wanted:
+                size = first_of(lane, sparing=sparing)
+                if len(places) > size:
+                    size = self._reach(places, wanted, limits, depth)
+                heads += places.first(size)
+                if len(places) > size:
                     cut.add(lane)
             return Snapshot(
                 pass_number=table.passes,
@@ -198,6 +198,16 @@ class MemoryStore:
                 catalogue=table.catalogue,
                 cursors=table.cursors,
             )
+
+    def _reach(
+        self, places: SortedKeys[QueuePlace], wanted: Callable[[Job], int], limits: ReadLimits, depth: int = 0
+    ) -> int:
+        """Return how many jobs to read of a deep lane."""
+        jobs = self._table.jobs
+        count = max(wanted(jobs[places.first(1)[0][2]]), depth)
+        if not limits.shares:
+            return count
+        return limits.reach((jobs[name] for _, _, name in places.first(max(MAX_JOBS_READ, count))), count)
 
     def transition(  # noqa: PLR0913 -- parts of one transaction
         self,
