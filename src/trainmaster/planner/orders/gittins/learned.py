@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -35,7 +36,7 @@ class _Ages:
     """
 
     halved: Sequence[datetime]
-    counts: dict[int, list[int]] = field(default_factory=dict)
+    counts: defaultdict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
 
     @classmethod
     def of(cls, sketches: Iterable[Sketch]) -> _Ages:
@@ -44,15 +45,13 @@ class _Ages:
 
     def add(self, bucket: int, ran_until: datetime) -> None:
         """Add a job whose age is in this bucket."""
-        place = bisect_right(self.halved, ran_until)
-        counts = self.counts.get(place) or self.counts.setdefault(place, [0] * BUCKETS)
-        counts[bucket] += 1
+        self.counts[bisect_right(self.halved, ran_until)][bucket] += 1
 
     def add_to(self, weights: list[float], sketch: Sketch) -> None:
         """Add the jobs to the weights of one of their classes."""
         for place, counts in self.counts.items():
             weight = sketch.weight_of(self.halved[place - 1] if place else UNIX_EPOCH)
-            for bucket, count in enumerate(counts):
+            for bucket, count in counts.items():
                 weights[bucket] += weight * count
 
 
