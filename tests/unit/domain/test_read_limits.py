@@ -117,7 +117,11 @@ class TestFullUsers:
         assert self.reach(jobs, 9, self.holding("ada", 3)) == MAX_JOBS_READ
         assert self.reach(jobs, MAX_JOBS_READ + 4, self.holding("ada", 3)) == MAX_JOBS_READ + 4
 
-    def test_a_lane_of_a_full_service_is_read_no_further(self):
-        jobs = [*self.of("ada", 20), *self.of("bob", 20)]
-        assert self.reach(jobs, FIRST_OF_FULL, self.holding("ada", 3)) == FIRST_OF_FULL
-        assert self.reach(jobs, FIRST_OF_FULL + 1, self.holding("ada", 3)) == 20 + FIRST_OF_FULL + 1
+    @pytest.mark.parametrize(
+        ("share", "wanted", "some"),
+        [("team", FIRST_OF_FULL + 1, True), ("team", FIRST_OF_FULL, False), ("other", FIRST, False)],
+        ids=["limited", "full service", "no limit"],
+    )
+    def test_nothing_is_passed_over_where_users_have_no_limit_or_no_job_can_start(self, share, wanted, some):
+        limits = ReadLimits(pools_of(a_pool(P5, CAP)), [self.holding("ada", 3)], {}, Catalogue(), self.SHARES)
+        assert limits.passes_over(a_job("head", share=share), wanted) is some

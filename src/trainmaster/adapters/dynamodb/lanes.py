@@ -145,7 +145,7 @@ def read_past(
             count = len(lane.jobs)
         return _resize_head(table, lane, limits.reach(lane.jobs, wanted), jobs_of, consistent=consistent)
 
-    return [deeper(lane) if lane.cut and limits.shares else lane for lane in lanes]
+    return [deeper(lane) if lane.cut and limits.passes_over(lane.jobs[0], len(lane.jobs)) else lane for lane in lanes]
 
 
 def rest_of_lane(table: Table, lane: str, after: str, size: int) -> Iterator[Job]:

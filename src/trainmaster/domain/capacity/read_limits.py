@@ -134,14 +134,15 @@ class ReadLimits:
         could_start = -(-sum(within_reach) // smallest)
         return max(first_of(head.lane), min(MAX_JOBS_READ, could_start + SPARE))
 
+    def passes_over(self, head: Job, wanted: int) -> bool:
+        """Return whether jobs of a lane may be passed over, given its first one; none of a full service's lane."""
+        return wanted > FIRST_OF_FULL and head.share in self._full_users().shares
+
     def reach(self, jobs: Iterable[Job], wanted: int) -> int:
         """Return how many jobs from the head of a lane to read, so that `wanted` of them are not `passed_over`.
 
-        At most `MAX_JOBS_READ`, or `wanted` if that is more; all jobs if too few remain. Of a full service's lane none
-        can start, so it is read no further.
+        At most `MAX_JOBS_READ`, or `wanted` if that is more; all jobs if too few remain.
         """
-        if wanted <= FIRST_OF_FULL:
-            return wanted
         count = found = 0
         for job in islice(jobs, max(MAX_JOBS_READ, wanted)):
             count, found = count + 1, found + (not self.passed_over(job))
@@ -151,8 +152,11 @@ class ReadLimits:
 
     def passed_over(self, job: Job) -> bool:
         """Return True if the job waits for the limit of its user, which those of others behind it do not."""
+        return self._full_users().keep_waiting(job, self._resolved(job).alternatives)
+
+    def _full_users(self) -> FullUsers:
         self._users = self._users or FullUsers.of(self.shares, self.active)
-        return job.share in self._users.shares and self._users.keep_waiting(job, self._resolved(job).alternatives)
+        return self._users
 
     def _resolved(self, job: Job) -> Demand:
         self._offers = self._offers or Offers(self.pools, self.catalogue)

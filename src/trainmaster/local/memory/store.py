@@ -204,8 +204,9 @@ class MemoryStore:
     ) -> int:
         """Return how many jobs to read of a deep lane."""
         jobs = self._table.jobs
-        count = max(wanted(jobs[places.first(1)[0][2]]), depth)
-        if not limits.shares:
+        head = jobs[places.first(1)[0][2]]
+        count = max(wanted(head), depth)
+        if not limits.passes_over(head, count):
             return count
         return limits.reach((jobs[name] for _, _, name in places.first(max(MAX_JOBS_READ, count))), count)
 
