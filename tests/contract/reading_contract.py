@@ -93,19 +93,28 @@ class ReadingContract:
         assert snapshot.waiting == tuple(jobs[:58])
         assert bool(snapshot.cut_lanes) is cut
 
-    @pytest.mark.parametrize(("others", "cut"), [(32, False), (33, True), (100, True)])
-    def test_jobs_of_a_user_at_his_limit_take_no_place_of_others(self, engine, others, cut):
+    def test_jobs_of_a_user_at_his_limit_take_no_place_of_others(self, engine):
         limiting = Policy(shares={"team": Share(name="team", max_per_user={b.P5: 1})})
         store = engine.open(pools=[b.a_pool(cap=4)], parameter="four", policy=limiting)
         ada, bob = ({"share": "team", "submitted_by": name} for name in ("ada", "bob"))
         fill(store, [b.a_running_job("held", **ada)])
-        jobs = [
-            *fill(store, in_lane(70, prefix="full", **ada)),
-            *fill(store, [b.a_job(f"other{n:03d}", entry_time=b.at(100 + n), **bob) for n in range(others)]),
-        ]
+        full = fill(store, in_lane(70, prefix="full", **ada))
+        others = fill(store, [b.a_job(f"other{n:02d}", entry_time=b.at(100 + n), **bob) for n in range(40)])
         for snapshot in (store.begin_pass(), store.read_snapshot()):
-            assert snapshot.waiting == tuple(jobs[: 70 + 32])
-            assert bool(snapshot.cut_lanes) is cut
+            assert snapshot.waiting == (*full[:32], *others[:32])
+            assert snapshot.cut_lanes == {full[0].lane}
+
+    @pytest.mark.parametrize(("waiting", "cut"), [(20, False), (33, True)])
+    def test_a_lane_is_cut_where_jobs_of_a_full_user_are_left_out(self, engine, waiting, cut):
+        limiting = Policy(shares={"team": Share(name="team", max_per_user={b.P5: 1})})
+        store = engine.open(pools=[b.a_pool(cap=4)], parameter="four", policy=limiting)
+        ada, bob = ({"share": "team", "submitted_by": name} for name in ("ada", "bob"))
+        fill(store, [b.a_running_job("held", **ada)])
+        full = fill(store, in_lane(waiting, prefix="full", **ada))
+        others = fill(store, [b.a_job(f"other{n:02d}", entry_time=b.at(100 + n), **bob) for n in range(20)])
+        snapshot = store.begin_pass()
+        assert snapshot.waiting == (*full[:32], *others)
+        assert bool(snapshot.cut_lanes) is cut
 
     def test_external_units_are_not_counted_on(self, engine):
         store = engine.open(pools=[b.a_pool(cap=50, count_external=True)], parameter="fifty")

@@ -12,7 +12,7 @@ from trainmaster.domain.capacity.read_limits import (
     FIRST,
     FIRST_OF_FULL,
     FIRST_OF_SERVED,
-    MAX_JOBS_READ,
+    MAX_LOOKED_THROUGH,
     SPARE,
     ReadLimits,
     first_guess,
@@ -82,40 +82,49 @@ class TestFullUsers:
 
     SHARES: ClassVar = {"team": Share(name="team", max_per_user={P5: 3})}
 
-    def reach(self, jobs, wanted, *active):
-        return ReadLimits(pools_of(a_pool(P5, CAP)), active, {}, Catalogue(), self.SHARES).reach(jobs, wanted)
+    def heads(self, jobs, wanted, *active):
+        limits = ReadLimits(pools_of(a_pool(P5, CAP)), active, {}, Catalogue(), self.SHARES)
+        found, more = limits.heads(jobs, wanted)
+        return [job.name for job in found], more
 
     def of(self, user, count, *, units=1, share="team", prefix=""):
         fields = {"share": share, "submitted_by": user, "units": {P5: units}}
-        return [a_job(f"{prefix}{user}{number:04d}", **fields) for number in range(count)]
+        return [a_job(f"{prefix}{user}{number}", **fields) for number in range(count)]
 
     def holding(self, user, units, share="team"):
         return a_running_job(f"held by {user}", share=share, submitted_by=user, units={P5: units})
 
     def test_jobs_of_a_full_user_are_passed_over(self):
-        jobs = [*self.of("ada", 5), *self.of("bob", 8), *self.of("ada", 5, prefix="later")]
-        assert self.reach(jobs, 7) == 7
-        assert self.reach(jobs, 7, self.holding("ada", 3)) == 5 + 7
-        assert self.reach(jobs, 8, self.holding("ada", 3)) == 5 + 8
-        assert self.reach(jobs, 9, self.holding("ada", 3)) == len(jobs), "all, since no more remain"
+        jobs = [*self.of("ada", 5), *self.of("bob", 4), *self.of("ada", 2, prefix="later "), *self.of("eve", 1)]
+        assert self.heads(jobs, 3) == (["ada0", "ada1", "ada2"], True)
+        full = self.holding("ada", 3)
+        assert self.heads(jobs, 3, full) == (["ada0", "ada1", "ada2", "bob0", "bob1", "bob2"], True)
+        assert self.heads(jobs, 4, full) == (
+            [*("ada0", "ada1", "ada2", "ada3"), *("bob0", "bob1", "bob2", "bob3")],
+            True,
+        )
+        all_others = [*("bob0", "bob1", "bob2", "bob3"), "eve0"]
+        assert self.heads(jobs, 6, full) == ([*(f"ada{n}" for n in range(5)), *all_others], True), "later ones are left"
+        assert self.heads(jobs[:9], 6, full) == ([job.name for job in jobs[:9]], False)
 
-    @pytest.mark.parametrize(("units", "passed_over"), [(1, False), (2, True)])
-    def test_a_user_is_full_for_jobs_that_need_more_than_is_left(self, units, passed_over):
-        jobs = [*self.of("ada", 5, units=units), *self.of("bob", 9, units=units)]
-        assert self.reach(jobs, 9, self.holding("ada", 2)) == (5 if passed_over else 0) + 9
+    @pytest.mark.parametrize(("units", "waits"), [(1, False), (2, True)])
+    def test_a_user_is_full_for_jobs_that_need_more_than_is_left(self, units, waits):
+        jobs = [*self.of("ada", 2, units=units), *self.of("bob", 2, units=units)]
+        assert self.heads(jobs, 1, self.holding("ada", 2)) == (["ada0", *(["bob0"] if waits else [])], True)
 
     def test_an_alternative_that_the_user_may_have_is_enough(self):
-        either = [a_job("either", share="team", submitted_by="ada", demand=Demand(({P5: 1}, {G5: 1})))]
-        assert self.reach([*either, *self.of("bob", 9)], 8, self.holding("ada", 3)) == 8
+        either = a_job("either", share="team", submitted_by="ada", demand=Demand(({P5: 1}, {G5: 1})))
+        assert self.heads([either, *self.of("bob", 2)], 1, self.holding("ada", 3)) == (["either"], True)
 
     def test_limits_of_one_share_are_none_of_another(self):
-        assert self.reach(self.of("ada", 9, share="other"), 8, self.holding("ada", 9, "other")) == 8
-        assert self.reach(self.of("ada", 9), 8, self.holding("ada", 9, "other")) == 8
+        elsewhere = self.holding("ada", 9, "other")
+        assert self.heads([*self.of("ada", 1, share="other"), *self.of("bob", 1)], 1, elsewhere) == (["ada0"], True)
+        assert self.heads([*self.of("ada", 1), *self.of("bob", 1)], 1, elsewhere) == (["ada0"], True)
 
-    def test_no_more_are_read_than_of_any_lane(self):
-        jobs = [*self.of("ada", MAX_JOBS_READ + 9), *self.of("bob", 9)]
-        assert self.reach(jobs, 9, self.holding("ada", 3)) == MAX_JOBS_READ
-        assert self.reach(jobs, MAX_JOBS_READ + 4, self.holding("ada", 3)) == MAX_JOBS_READ + 4
+    def test_a_lane_is_looked_through_up_to_a_bound(self):
+        jobs = [*self.of("ada", MAX_LOOKED_THROUGH - 1), *self.of("bob", 2)]
+        assert self.heads(jobs, 2, self.holding("ada", 3)) == (["ada0", "ada1", "bob0"], True)
+        assert self.heads(self.of("ada", 3), 3, self.holding("ada", 3)) == (["ada0", "ada1", "ada2"], False)
 
     @pytest.mark.parametrize(
         ("share", "wanted", "some"),

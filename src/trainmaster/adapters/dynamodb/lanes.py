@@ -136,24 +136,26 @@ def resize_heads(  # noqa: PLR0913 -- how to read, and how much
 def read_past(
     table: Table, lanes: Iterable[Lane], limits: ReadLimits, *, consistent: bool, jobs_of: ReadJobs
 ) -> list[Lane]:
-    """Return the lanes with further jobs in place of those that are passed over (`ReadLimits.reach`)."""
+    """Return the lanes with further jobs for those that are passed over (`ReadLimits.heads`)."""
 
     def deeper(lane: Lane) -> Lane:
-        wanted = count = len(lane.jobs)
-        while lane.cut and count < MAX_JOBS_READ and count - sum(map(limits.passed_over, lane.jobs)) < wanted:
-            lane = _resize_head(table, lane, min(2 * count, MAX_JOBS_READ), jobs_of, consistent=consistent)
-            count = len(lane.jobs)
-        return _resize_head(table, lane, limits.reach(lane.jobs, wanted), jobs_of, consistent=consistent)
+        rest = rest_of_lane(table, lane.key, lane.last, len(lane.jobs), consistent=consistent, jobs_of=jobs_of)
+        return Lane(lane.key, *limits.heads(chain(lane.jobs, rest), len(lane.jobs)))
 
     return [deeper(lane) if lane.cut and limits.passes_over(lane.jobs[0], len(lane.jobs)) else lane for lane in lanes]
 
 
-def rest_of_lane(table: Table, lane: str, after: str, size: int) -> Iterator[Job]:
-    """Yield the lane's jobs after a sort key, strongly consistent, page by page; the first page has `size` rows."""
+def rest_of_lane(  # noqa: PLR0913 -- what to read, and how
+    table: Table, lane: str, after: str, size: int, *, consistent: bool = True, jobs_of: ReadJobs = readable_jobs
+) -> Iterator[Job]:
+    """Yield the lane's jobs after a sort key, page by page; the first page has `size` rows."""
     rows = growing_pages(
-        lambda after, room: table.query(WAIT, after=after, until=lane_end(lane), limit=room), "sk", after, size
+        lambda after, room: table.query(WAIT, after=after, until=lane_end(lane), limit=room, consistent=consistent),
+        "sk",
+        after,
+        size,
     )
-    return readable_jobs(rows)
+    return jobs_of(rows)
 
 
 def growing_pages(

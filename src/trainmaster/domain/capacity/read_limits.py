@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.resolve import Offers, resolved
@@ -26,6 +25,8 @@ FIRST_OF_FULL = 4
 """Those that a pass reads of such a lane while its service has no room, so that none of them can start."""
 MAX_JOBS_READ = 1_000
 """Maximum number read of any lane."""
+MAX_LOOKED_THROUGH = 10_000
+"""Maximum number of a lane that is looked through for jobs that wait for no limit of their users."""
 SPARE = 8
 """Read beyond those that could start, since heads may be backing off or too large for the free units."""
 EQUALS_YIELD = frozenset(order for order in Order if order.preempts_equals)
@@ -138,17 +139,24 @@ class ReadLimits:
         """Return whether jobs of a lane may be passed over, given its first one; none of a full service's lane."""
         return wanted > FIRST_OF_FULL and head.share in self._full_users().shares
 
-    def reach(self, jobs: Iterable[Job], wanted: int) -> int:
-        """Return how many jobs from the head of a lane to read, so that `wanted` of them are not `passed_over`.
+    def heads(self, jobs: Iterable[Job], wanted: int) -> tuple[list[Job], bool]:
+        """Return the jobs to read of a lane with more than `wanted` of them, and whether it has more than these.
 
-        At most `MAX_JOBS_READ`, or `wanted` if that is more; all jobs if too few remain.
+        These are the first `wanted`, and behind them as many others as these are passed over. It looks through
+        `MAX_LOOKED_THROUGH` jobs at most, or `wanted` if that is more.
         """
-        count = found = 0
-        for job in islice(jobs, max(MAX_JOBS_READ, wanted)):
-            count, found = count + 1, found + (not self.passed_over(job))
-            if found == wanted:
-                break
-        return count
+        found: list[Job] = []
+        others, more, end = 0, False, max(MAX_LOOKED_THROUGH, wanted)
+        for place, job in enumerate(jobs):
+            if others == wanted or place == end:
+                return found, True
+            waits = self.passed_over(job)
+            others += not waits
+            if place < wanted or not waits:
+                found.append(job)
+            else:
+                more = True
+        return found, more
 
     def passed_over(self, job: Job) -> bool:
         """Return True if the job waits for the limit of its user, which those of others behind it do not."""

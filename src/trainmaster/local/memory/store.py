@@ -23,7 +23,7 @@ from trainmaster.domain.access.audit_listing import (
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob, external_units
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
-from trainmaster.domain.capacity.read_limits import MAX_JOBS_READ, ReadLimits, first_of
+from trainmaster.domain.capacity.read_limits import ReadLimits, first_of
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
 from trainmaster.domain.document import Document
@@ -178,11 +178,9 @@ class MemoryStore:
             limits = ReadLimits(pools, active, external, table.catalogue, settings.policy.shares)
             wanted = partial(limits.for_pass, order=settings.policy.order) if sparing else limits.for_query
             for lane, places in table.lanes.items():
-                size = first_of(lane, sparing=sparing)
-                if len(places) > size:
-                    size = self._reach(places, wanted, limits, depth)
-                heads += places.first(size)
-                if len(places) > size:
+                found, more = self._head(places, first_of(lane, sparing=sparing), wanted, limits, depth)
+                heads += found
+                if more:
                     cut.add(lane)
             return Snapshot(
                 pass_number=table.passes,
@@ -199,16 +197,24 @@ class MemoryStore:
                 cursors=table.cursors,
             )
 
-    def _reach(
-        self, places: SortedKeys[QueuePlace], wanted: Callable[[Job], int], limits: ReadLimits, depth: int = 0
-    ) -> int:
-        """Return how many jobs to read of a deep lane."""
+    def _head(
+        self,
+        places: SortedKeys[QueuePlace],
+        least: int,
+        wanted: Callable[[Job], int],
+        limits: ReadLimits,
+        depth: int,
+    ) -> tuple[list[QueuePlace], bool]:
+        """Return the places of a lane that are read, and whether it has more."""
+        if len(places) <= least:
+            return places.first(least), False
         jobs = self._table.jobs
         head = jobs[places.first(1)[0][2]]
-        count = max(wanted(head), depth)
-        if not limits.passes_over(head, count):
-            return count
-        return limits.reach((jobs[name] for _, _, name in places.first(max(MAX_JOBS_READ, count))), count)
+        size = max(wanted(head), depth)
+        if len(places) > size and limits.passes_over(head, size):
+            found, more = limits.heads((jobs[name] for _, _, name in places.after()), size)
+            return [job.order for job in found], more
+        return places.first(size), len(places) > size
 
     def transition(  # noqa: PLR0913 -- parts of one transaction
         self,
