@@ -1,4 +1,4 @@
-"""A user at the limit of his share: his waiting jobs, however many, hide nobody else's."""
+"""A user at the limit of his share: however many of his jobs wait, they hide no other user's."""
 
 from __future__ import annotations
 
