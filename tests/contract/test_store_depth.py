@@ -11,10 +11,12 @@ from listing_contract import walk
 
 import builders as b
 from trainmaster.adapters.dynamodb.rows import row_of
+from trainmaster.domain.capacity.read_limits import FIRST
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.jobs.listing import Filter
 from trainmaster.domain.paging import MAX_EXAMINED
+from trainmaster.domain.policy.settings import Policy, Share
 from trainmaster.local.memory.sorted_keys import SortedKeys
 
 RARE = b.a_preempted_job("rare", entry_time=b.at(100_000))
@@ -27,18 +29,25 @@ def write(engine, jobs):
         engine.client.batch_write_item(RequestItems={engine.name: writes})
 
 
-@pytest.fixture(params=["memory", "dynoxide"])
-def deep(request):
-    """A store with 2,500 pending jobs and a preempted one behind them."""
-    engine = request.getfixturevalue(f"{request.param}_engine")
-    store = engine.open()
-    jobs = [*(b.a_job(f"job{n:05d}", entry_time=b.at(n)) for n in range(2_500)), RARE]
-    if request.param == "memory":
+def stored(engine, store, jobs):
+    """The store, with these jobs."""
+    if hasattr(engine, "client"):
+        write(engine, jobs)
+    else:
         for job in jobs:
             store.submit(job, {})
-    else:
-        write(engine, jobs)
     return store
+
+
+@pytest.fixture(params=["memory", "dynoxide"])
+def engine(request):
+    return request.getfixturevalue(f"{request.param}_engine")
+
+
+@pytest.fixture
+def deep(engine):
+    """A store with 2,500 pending jobs and a preempted one behind them."""
+    return stored(engine, engine.open(), [*(b.a_job(f"job{n:05d}", entry_time=b.at(n)) for n in range(2_500)), RARE])
 
 
 def test_a_rare_match_is_found_over_several_short_pages(deep):
@@ -51,6 +60,16 @@ def test_a_page_looks_no_further_than_it_needs_to(deep):
     page = deep.list_jobs(Filter(states=frozenset({JobState.PENDING})), limit=5)
     assert [job.name for job in page.jobs] == [f"job{n:05d}" for n in range(5)]
     assert page.cursor is not None
+
+
+def test_the_job_of_another_is_found_behind_thousands_of_a_user_at_his_limit(engine):
+    limiting = Policy(shares={"team": Share(name="team", max_per_user={b.P5: 1})})
+    ada, bob = ({"share": "team", "submitted_by": name} for name in ("ada", "bob"))
+    sweep = [b.a_job(f"sweep{n:05d}", entry_time=b.at(n), **ada) for n in range(2_500)]
+    jobs = [b.a_running_job("held", **ada), *sweep, b.a_job("other", entry_time=b.at(2_500), **bob)]
+    snapshot = stored(engine, engine.open(policy=limiting), jobs).begin_pass()
+    assert [job.name for job in snapshot.waiting] == [*(job.name for job in sweep[:FIRST]), "other"]
+    assert snapshot.cut_lanes == {sweep[0].lane}
 
 
 def test_a_pass_reads_at_most_a_thousand_of_a_lane_however_large_its_pool(deep):

@@ -107,6 +107,11 @@ class TestFullUsers:
         assert self.heads(jobs, 6, full) == ([*(f"ada{n}" for n in range(5)), *all_others], True), "later ones are left"
         assert self.heads(jobs[:9], 6, full) == ([job.name for job in jobs[:9]], False)
 
+    def test_nothing_more_is_read_while_no_user_is_full(self):
+        lane = iter(self.of("ada", 5))
+        assert self.heads(lane, 3) == (["ada0", "ada1", "ada2"], True)
+        assert next(lane).name == "ada3"
+
     @pytest.mark.parametrize(("units", "waits"), [(1, False), (2, True)])
     def test_a_user_is_full_for_jobs_that_need_more_than_is_left(self, units, waits):
         jobs = [*self.of("ada", 2, units=units), *self.of("bob", 2, units=units)]

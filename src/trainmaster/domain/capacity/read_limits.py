@@ -156,6 +156,8 @@ class ReadLimits:
                 found.append(job)
             else:
                 more = True
+            if others == wanted == place + 1:
+                return found, True  # as nearly always, and without a look at the next one
         return found, more
 
     def passed_over(self, job: Job) -> bool:
