@@ -16,13 +16,16 @@ from trainmaster.client.hyperpod.manifest import convert_manifest
 BASE = {"RoleArn": "r", "OutputDataConfig": {"S3OutputPath": "s3://bucket/out"}}
 HOSTS = ("127.0.0.1", "localhost")
 TRAIN = """
+import os
+
 import torch
 import torch.distributed as dist
 
 dist.init_process_group("gloo")
 total = torch.ones(1) * (dist.get_rank() + 1)
 dist.all_reduce(total)
-print(f"result {dist.get_rank()} {dist.get_world_size()} {int(total)}", flush=True)
+# In one call, since both processes of a host write to one pipe.
+os.write(1, f"result {dist.get_rank()} {dist.get_world_size()} {int(total)}\\n".encode())
 dist.destroy_process_group()
 """
 
