@@ -1,8 +1,8 @@
 """Reads lanes: the waiting jobs at their heads, and on from any place in them.
 
 All lanes are in one partition, one after another, each in queue order. A pass reads rows in proportion to lanes and
-capacity, not to the number of waiting jobs. Where many lanes are known, parts of the
-partition are read at the same time.
+capacity, not to the number of waiting jobs, except to find jobs behind those of full users. Where many lanes are known,
+parts of the partition are read at the same time.
 """
 
 from __future__ import annotations
@@ -136,13 +136,13 @@ def resize_heads(  # noqa: PLR0913 -- how to read, and how much
 def read_past(
     table: Table, lanes: Iterable[Lane], limits: ReadLimits, *, consistent: bool, jobs_of: ReadJobs
 ) -> list[Lane]:
-    """Return the lanes with further jobs for those that are passed over (`ReadLimits.heads`)."""
+    """Return the lanes with jobs from behind those of full users (`ReadLimits.heads`)."""
 
     def deeper(lane: Lane) -> Lane:
         rest = rest_of_lane(table, lane.key, lane.last, len(lane.jobs), consistent=consistent, jobs_of=jobs_of)
         return Lane(lane.key, *limits.heads(chain(lane.jobs, rest), len(lane.jobs)))
 
-    return [deeper(lane) if lane.cut and limits.passes_over(lane.jobs[0], len(lane.jobs)) else lane for lane in lanes]
+    return [deeper(lane) if lane.cut and limits.may_pass_over(lane.jobs[0], len(lane.jobs)) else lane for lane in lanes]
 
 
 def rest_of_lane(  # noqa: PLR0913 -- what to read, and how

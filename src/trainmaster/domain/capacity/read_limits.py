@@ -16,7 +16,7 @@ from trainmaster.domain.policy.settings import Order, Share
 from trainmaster.domain.shares.full_users import FullUsers
 
 FIRST = 32
-"""Waiting jobs that are read of every lane, except these:"""
+"""Waiting jobs that are read of every lane, except those of services and of jobs that have run before."""
 FIRST_OF_SERVED = 8
 """Those of a lane of jobs that have run before: there are many such lanes, by the service received."""
 FIRST_OF_SERVICE = 16
@@ -24,7 +24,7 @@ FIRST_OF_SERVICE = 16
 FIRST_OF_FULL = 4
 """Those that a pass reads of such a lane while its service has no room, so that none of them can start."""
 MAX_JOBS_READ = 1_000
-"""Maximum number read of any lane."""
+"""Maximum number read of any lane, besides those that take the places of jobs of full users."""
 MAX_LOOKED_THROUGH = 10_000
 """Maximum number of a lane that is looked through for jobs that wait for no limit of their users."""
 SPARE = 8
@@ -135,22 +135,23 @@ class ReadLimits:
         could_start = -(-sum(within_reach) // smallest)
         return max(first_of(head.lane), min(MAX_JOBS_READ, could_start + SPARE))
 
-    def passes_over(self, head: Job, wanted: int) -> bool:
-        """Return whether jobs of a lane may be passed over, given its first one; none of a full service's lane."""
+    def may_pass_over(self, head: Job, wanted: int) -> bool:
+        """Return whether `heads` may pass over jobs of a lane, given its first one; none of a full service's lane."""
         return wanted > FIRST_OF_FULL and head.share in self._full_users().shares
 
     def heads(self, jobs: Iterable[Job], wanted: int) -> tuple[list[Job], bool]:
         """Return the jobs to read of a lane with more than `wanted` of them, and whether it has more than these.
 
-        These are the first `wanted`, and behind them as many others as these are passed over. It looks through
-        `MAX_LOOKED_THROUGH` jobs at most, or `wanted` if that is more.
+        These are the first `wanted`, and one from behind for each of them that waits for the limit of its user; other
+        jobs of full users are passed over. It looks through `MAX_LOOKED_THROUGH` jobs at most, or `wanted` if that is
+        more.
         """
         found: list[Job] = []
         others, more, end = 0, False, max(MAX_LOOKED_THROUGH, wanted)
         for place, job in enumerate(jobs):
             if others == wanted or place == end:
                 return found, True
-            waits = self.passed_over(job)
+            waits = self._full_users().keep_waiting(job, self._resolved(job).alternatives)
             others += not waits
             if place < wanted or not waits:
                 found.append(job)
@@ -159,10 +160,6 @@ class ReadLimits:
             if others == wanted == place + 1:
                 return found, True  # as nearly always, and without a look at the next one
         return found, more
-
-    def passed_over(self, job: Job) -> bool:
-        """Return True if the job waits for the limit of its user, which those of others behind it do not."""
-        return self._full_users().keep_waiting(job, self._resolved(job).alternatives)
 
     def _full_users(self) -> FullUsers:
         self._users = self._users or FullUsers.of(self.shares, self.active)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from trainmaster.domain.capacity.units import Units
@@ -34,9 +34,21 @@ class FullUsers:
 
     def keep_waiting(self, job: Job, alternatives: Iterable[Units]) -> bool:
         """Return True if the job's user may have none of these units besides those held."""
-        share = self.shares.get(job.share)
-        return share is not None and not any(self._may_have(job, units, share.max_per_user) for units in alternatives)
+        share, who = self.shares.get(job.share), (job.share, job.submitted_by)
+        if share is None:
+            return False
+        pools = (pool_beyond_limit(share, units, lambda pool: self.held.get((*who, pool), 0)) for units in alternatives)
+        return None not in pools
 
-    def _may_have(self, job: Job, units: Units, limits: Units) -> bool:
-        who = (job.share, job.submitted_by)
-        return all(self.held.get((*who, pool), 0) + n <= limits[pool] for pool, n in units.items() if pool in limits)
+
+def pool_beyond_limit(share: Share, units: Units, held: Callable[[str], int]) -> str | None:
+    """Return the first pool of which a user of the share may not have these units; None if there is none.
+
+    Args:
+        share: the user's share.
+        units: what the user would have in addition.
+        held: returns the units of a pool that the user holds.
+    """
+    limits = share.max_per_user
+    beyond = (pool for pool, count in units.items() if pool in limits and held(pool) + count > limits[pool])
+    return next(beyond, None)

@@ -211,7 +211,7 @@ class MemoryStore:
         jobs = self._table.jobs
         head = jobs[places.first(1)[0][2]]
         size = max(wanted(head), depth)
-        if len(places) > size and limits.passes_over(head, size):
+        if len(places) > size and limits.may_pass_over(head, size):
             found, more = limits.heads((jobs[name] for _, _, name in places.after()), size)
             return [job.order for job in found], more
         return places.first(size), len(places) > size

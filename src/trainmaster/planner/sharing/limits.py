@@ -8,9 +8,10 @@ from datetime import datetime
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.job import Job, held_for
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.policy.settings import Budget, Share
+from trainmaster.domain.policy.settings import Budget
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.reasons.rules import BudgetSpent, GroupFull, UserFull
+from trainmaster.domain.shares.full_users import pool_beyond_limit
 from trainmaster.domain.shares.usage import Spent, period_end, period_start, spent
 
 Group = tuple[str, str]
@@ -92,13 +93,11 @@ class Limits:
 
     def _user_full(self, job: Job, units: Units, own: Units) -> Reason | None:
         """Return the limit of the user that `units` exceed (Slurm, `MaxTRESPerUser`; AWS Batch has none)."""
-        share = self.snapshot.policy.shares.get(job.share)
-        for pool, count in units.items() if share is not None and share.max_per_user else ():
-            limit = _max_per_user(share, pool)
-            held = self._by_user.get((job.share, _user_of(job), pool), 0) - own.get(pool, 0)
-            if limit is not None and held + count > limit:
-                return UserFull(_user_of(job), pool, limit)
-        return None
+        share, who = self.snapshot.policy.shares.get(job.share), (job.share, _user_of(job))
+        if share is None or not share.max_per_user:
+            return None
+        full = pool_beyond_limit(share, units, lambda pool: self._by_user.get((*who, pool), 0) - own.get(pool, 0))
+        return None if full is None else UserFull(_user_of(job), full, share.max_per_user[full])
 
     def _group_full(self, job: Job, own: Units | None) -> Reason | None:
         if job.group is None:
@@ -139,7 +138,3 @@ def used_in_period(snapshot: Snapshot, share: str, budget: Budget, now: datetime
 
 def _user_of(job: Job) -> str:
     return job.submitted_by or UNKNOWN_USER
-
-
-def _max_per_user(share: Share | None, pool: str) -> int | None:
-    return None if share is None else share.max_per_user.get(pool)
