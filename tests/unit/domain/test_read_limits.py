@@ -12,7 +12,6 @@ from trainmaster.domain.capacity.read_limits import (
     FIRST,
     FIRST_OF_FULL,
     FIRST_OF_SERVED,
-    MAX_LOOKED_THROUGH,
     SPARE,
     ReadLimits,
     first_guess,
@@ -20,6 +19,7 @@ from trainmaster.domain.capacity.read_limits import (
 )
 from trainmaster.domain.capacity.units import Demand
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
+from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.policy.settings import Order, Share
 
 CAP = 80
@@ -126,10 +126,12 @@ class TestFullUsers:
         assert self.heads([*self.of("ada", 1, share="other"), *self.of("bob", 1)], 1, elsewhere) == (["ada0"], True)
         assert self.heads([*self.of("ada", 1), *self.of("bob", 1)], 1, elsewhere) == (["ada0"], True)
 
-    def test_a_lane_is_looked_through_up_to_a_bound(self):
-        jobs = [*self.of("ada", MAX_LOOKED_THROUGH - 1), *self.of("bob", 2)]
-        assert self.heads(jobs, 2, self.holding("ada", 3)) == (["ada0", "ada1", "bob0"], True)
-        assert self.heads(self.of("ada", 3), 3, self.holding("ada", 3)) == (["ada0", "ada1", "ada2"], False)
+    def test_those_passed_over_are_named(self):
+        limits = ReadLimits(pools_of(a_pool(P5, CAP)), [self.holding("ada", 3)], {}, Catalogue(), self.SHARES)
+        passed: list[Job] = []
+        found, _ = limits.heads([*self.of("ada", 5), *self.of("bob", 2)], 2, passed.append)
+        assert [job.name for job in found] == ["ada0", "ada1", "bob0", "bob1"]
+        assert [job.name for job in passed] == ["ada2", "ada3", "ada4"]
 
     @pytest.mark.parametrize(
         ("share", "wanted", "some"),

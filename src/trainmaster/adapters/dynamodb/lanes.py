@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from trainmaster.adapters.dynamodb.reading import ReadJobs, readable_jobs
 from trainmaster.adapters.dynamodb.rows import WAIT, Row, lane_end, lane_of, waiting_key
 from trainmaster.adapters.dynamodb.table import Table
-from trainmaster.domain.capacity.read_limits import MAX_JOBS_READ, ReadLimits
+from trainmaster.domain.capacity.read_limits import MAX_JOBS_READ
 from trainmaster.domain.jobs.job import Job
 
 _MAX_PAGE_SIZE = 250
@@ -133,24 +133,12 @@ def resize_heads(  # noqa: PLR0913 -- how to read, and how much
     ]
 
 
-def read_past(
-    table: Table, lanes: Iterable[Lane], limits: ReadLimits, *, consistent: bool, jobs_of: ReadJobs
-) -> list[Lane]:
-    """Return the lanes with jobs from behind those of full users (`ReadLimits.heads`)."""
-
-    def deeper(lane: Lane) -> Lane:
-        rest = rest_of_lane(table, lane.key, lane.last, len(lane.jobs), consistent=consistent, jobs_of=jobs_of)
-        return Lane(lane.key, *limits.heads(chain(lane.jobs, rest), len(lane.jobs)))
-
-    return [deeper(lane) if lane.cut and limits.may_pass_over(lane.jobs[0], len(lane.jobs)) else lane for lane in lanes]
-
-
 def rest_of_lane(  # noqa: PLR0913 -- what to read, and how
-    table: Table, lane: str, after: str, size: int, *, consistent: bool = True, jobs_of: ReadJobs = readable_jobs
+    table: Table, after: str, until: str, size: int, *, consistent: bool = True, jobs_of: ReadJobs = readable_jobs
 ) -> Iterator[Job]:
-    """Yield the lane's jobs after a sort key, page by page; the first page has `size` rows."""
+    """Yield a lane's jobs after a sort key and up to another, page by page; the first page has `size` rows."""
     rows = growing_pages(
-        lambda after, room: table.query(WAIT, after=after, until=lane_end(lane), limit=room, consistent=consistent),
+        lambda after, room: table.query(WAIT, after=after, until=until, limit=room, consistent=consistent),
         "sk",
         after,
         size,

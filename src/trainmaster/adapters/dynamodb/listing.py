@@ -19,6 +19,7 @@ from trainmaster.adapters.dynamodb.rows import (
     due_end,
     finished_at,
     held_key,
+    lane_end,
     moment,
     span,
     waiting_key,
@@ -89,7 +90,7 @@ def _lane(table: Table, lane: Lane, size: int, start: QueuePlace | None) -> Iter
     else:
         after = waiting_key(lane.key, start)
     if lane.cut:
-        yield from rest_of_lane(table, lane.key, after, size)
+        yield from rest_of_lane(table, after, lane_end(lane.key), size)
 
 
 def _held(table: Table, which: Filter, size: int, start: HeldPlace | None) -> Iterator[Job]:

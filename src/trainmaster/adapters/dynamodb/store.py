@@ -31,8 +31,9 @@ from trainmaster.adapters.dynamodb.events.callbacks import (
 )
 from trainmaster.adapters.dynamodb.events.outbox import outbox_actions, read_outbox, settle_outbox
 from trainmaster.adapters.dynamodb.finding import find
-from trainmaster.adapters.dynamodb.lanes import ForEach, KnownLanes, Lane, read_heads, read_past, resize_heads
+from trainmaster.adapters.dynamodb.lanes import ForEach, KnownLanes, Lane, read_heads, resize_heads
 from trainmaster.adapters.dynamodb.listing import list_jobs, parents_among
+from trainmaster.adapters.dynamodb.passed_over import PassedOver
 from trainmaster.adapters.dynamodb.reading import KnownJobs, ReadJobs, read, read_or, readable, readable_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of, threshold_actions
 from trainmaster.adapters.dynamodb.requests import read_request, read_requests, request_rows
@@ -122,6 +123,7 @@ class DynamoStore:
         self._paused: bool | None = None
         self._known = KnownJobs()
         self._known_lanes = KnownLanes()
+        self._passed_over = PassedOver(table, now)
 
     def submit(
         self, job: Job, request: Request, *, audit: AuditEntry | None = None, callback: Callback | None = None
@@ -418,7 +420,7 @@ class DynamoStore:
         limits, order = ReadLimits(pools, active, external, catalogue, settings.policy.shares), settings.policy.order
         wanted = partial(limits.for_pass, order=order) if deciding else limits.for_query
         lanes = self._resized(lanes, lambda head: max(wanted(head), depth), jobs_of, deciding=deciding)
-        lanes = read_past(self._table, lanes, limits, consistent=deciding, jobs_of=jobs_of)
+        lanes = self._passed_over.read_past(lanes, limits, consistent=deciding, jobs_of=jobs_of)
         waiting = [job for lane in lanes for job in lane.jobs]
         return Snapshot(
             pass_number=pass_number,

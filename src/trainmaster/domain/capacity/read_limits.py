@@ -25,8 +25,6 @@ FIRST_OF_FULL = 4
 """Those that a pass reads of such a lane while its service has no room, so that none of them can start."""
 MAX_JOBS_READ = 1_000
 """Maximum number read of any lane, besides those that take the places of jobs of full users."""
-MAX_LOOKED_THROUGH = 10_000
-"""Maximum number of a lane that is looked through for jobs that wait for no limit of their users."""
 SPARE = 8
 """Read beyond those that could start, since heads may be backing off or too large for the free units."""
 EQUALS_YIELD = frozenset(order for order in Order if order.preempts_equals)
@@ -139,27 +137,33 @@ class ReadLimits:
         """Return whether `heads` may pass over jobs of a lane, given its first one; none of a full service's lane."""
         return wanted > FIRST_OF_FULL and head.share in self._full_users().shares
 
-    def heads(self, jobs: Iterable[Job], wanted: int) -> tuple[list[Job], bool]:
+    def heads(
+        self, jobs: Iterable[Job], wanted: int, pass_over: Callable[[Job], object] = lambda _: None
+    ) -> tuple[list[Job], bool]:
         """Return the jobs to read of a lane with more than `wanted` of them, and whether it has more than these.
 
-        These are the first `wanted`, and one from behind for each of them that waits for the limit of its user; other
-        jobs of full users are passed over. It looks through `MAX_LOOKED_THROUGH` jobs at most, or `wanted` if that is
-        more.
+        These are the first `wanted`, and one from behind for each of them that waits for the limit of its user. Other
+        jobs of full users are passed over; `pass_over` is called with each.
         """
         found: list[Job] = []
-        others, more, end = 0, False, max(MAX_LOOKED_THROUGH, wanted)
+        others, more = 0, False
         for place, job in enumerate(jobs):
-            if others == wanted or place == end:
+            if others == wanted:
                 return found, True
-            waits = self._full_users().keep_waiting(job, self._resolved(job).alternatives)
+            waits = self.keeps_waiting(job)
             others += not waits
             if place < wanted or not waits:
                 found.append(job)
             else:
                 more = True
+                pass_over(job)
             if others == wanted == place + 1:
                 return found, True  # as nearly always, and without a look at the next one
         return found, more
+
+    def keeps_waiting(self, job: Job) -> bool:
+        """Return True if the job can only start after others of its user, who is at the limit of the share."""
+        return self._full_users().keep_waiting(job, self._resolved(job).alternatives)
 
     def _full_users(self) -> FullUsers:
         self._users = self._users or FullUsers.of(self.shares, self.active)
