@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trainmaster.domain.jobs.run_times import BUCKETS, EDGES
-from trainmaster.planner.orders.gittins.lifetimes import Lifetimes, survival, unknown
+from trainmaster.planner.orders.gittins.lifetimes import Lifetimes, unknown
+from trainmaster.planner.survival import survival
 
 weights = st.lists(st.integers(0, 20).map(float), min_size=12, max_size=12)
 FINE = [2.0**place for place in range(14)]

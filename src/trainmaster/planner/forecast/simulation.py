@@ -21,6 +21,7 @@ from trainmaster.domain.jobs.job import WAITING, Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.plan import Plan, Resize, Snapshot, Start
 from trainmaster.planner.back_off import awakened_by
+from trainmaster.planner.forecast.unfinished import counting_unfinished
 from trainmaster.planner.orders import order_of
 from trainmaster.planner.reservations.expected_ends import MEDIAN, OVERDUE_GRACE, STOP_DURATION, ExpectedEnds
 
@@ -42,7 +43,7 @@ class QueueSimulation:
     Attributes:
         snapshot: what the planner would read then.
         begun: when the simulation began.
-        expected_ends: when jobs end.
+        expected_ends: when jobs end; the latest counts.
         moment: the planner's current time; no earlier than any event so far.
         since: when the decisions of this moment take effect: the middle of the events that are rounded together.
         grain: the rounding of times.
@@ -53,7 +54,7 @@ class QueueSimulation:
 
     snapshot: Snapshot
     begun: datetime
-    expected_ends: ExpectedEnds
+    expected_ends: Sequence[ExpectedEnds]
     moment: datetime
     since: datetime
     grain: float
@@ -68,7 +69,8 @@ class QueueSimulation:
         The default grain makes a simulation of many jobs take no more time than one of few.
         """
         grain = _grain_of(snapshot) if grain is None else grain
-        simulation = cls(snapshot, now, ExpectedEnds(snapshot, now, quantile), now, now, grain)
+        slow = [ExpectedEnds(counting_unfinished(snapshot, now), now, quantile)] if quantile > MEDIAN else []
+        simulation = cls(snapshot, now, [ExpectedEnds(snapshot, now, quantile), *slow], now, now, grain)
         simulation.ends = {job.name: simulation._end(job) for job in snapshot.active}
         simulation.shrinking = {job.name: _shrunk_at(job, now) for job in snapshot.active if _shrinks(job)}
         return simulation
@@ -116,7 +118,7 @@ class QueueSimulation:
     def run_time(self, job: Job) -> timedelta:
         """Return how long a waiting job holds units once it starts."""
         left = self.left.get(job.name)
-        return self._scaled(job, self.expected_ends.run_time(job)) if left is None else left
+        return self._scaled(job, max(ends.run_time(job) for ends in self.expected_ends)) if left is None else left
 
     def _upcoming(self, plan: Plan) -> Iterator[datetime]:
         yield from self.ends.values()
@@ -215,15 +217,15 @@ class QueueSimulation:
         )
 
     def _end(self, job: Job) -> datetime:
-        end = self.expected_ends.end(job)
+        end = max(ends.end(job) for ends in self.expected_ends)
         if not job.stopping:
             end = self.begun + self._scaled(job, end - self.begun)
         return _earlier(end, None if job.attempt is None else job.attempt.reclaimed_at)
 
     def _scaled(self, job: Job, span: timedelta) -> timedelta:
         """Return a span; without any history, a shorter part of the time limit for low quantiles."""
-        unknown = not self.snapshot.records.history.kinds and job.work is None
-        return span * self.expected_ends.quantile if unknown and self.expected_ends.quantile < MEDIAN else span
+        unknown, quantile = not self.snapshot.records.history.kinds and job.work is None, self.expected_ends[0].quantile
+        return span * quantile if unknown and quantile < MEDIAN else span
 
 
 def _grain_of(snapshot: Snapshot) -> float:

@@ -1,7 +1,5 @@
 """The Gittins index and the mean residual life of run times that a histogram describes.
 
-Jobs that still run, or were put aside, count as at risk up to the age that they have reached (Kaplan and Meier, 1958).
-
 Sources: Gittins, 1979; Aalto, Ayesta and Righter, "On the Gittins index in the M/G/1 queue", 2009; Andrew, "Another
 efficient algorithm for convex hulls in two dimensions", 1979.
 """
@@ -23,26 +21,6 @@ _RARE = 1e-4
 def unknown(age: float) -> float:
     """Return the index and the residual life beyond all data: twice the age, as for a Pareto tail of shape 1."""
     return 2 * age + FLOOR
-
-
-def survival(ends: Sequence[float], unfinished: Sequence[float]) -> list[float]:
-    """Return the part of jobs that outlives the lower edge of each bucket, and the last upper edge.
-
-    Kaplan and Meier's estimate for grouped times: an unfinished job is at risk in all buckets below its own, and for
-    half of its own.
-
-    Args:
-        ends: weights of run times that have ended, by bucket.
-        unfinished: number of jobs that have reached the bucket and not ended, by bucket.
-    """
-    at_risk, later = [0.0] * len(ends), 0.0
-    for bucket in range(len(ends) - 1, -1, -1):
-        at_risk[bucket] = later + ends[bucket] + 0.5 * unfinished[bucket]
-        later += ends[bucket] + unfinished[bucket]
-    alive = [1.0]
-    for ended, risk in zip(ends, at_risk, strict=True):
-        alive.append(alive[-1] * (1 - min(ended / risk, 1.0)) if risk > 0 else alive[-1])
-    return alive
 
 
 @dataclass(slots=True)

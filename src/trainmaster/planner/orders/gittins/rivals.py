@@ -11,8 +11,9 @@ from trainmaster.domain.capacity.read_limits import first_of
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.planner.orders.gittins.competition import Competitions
-from trainmaster.planner.orders.gittins.learned import LearnedLifetimes, scale_of
+from trainmaster.planner.orders.gittins.learned import LearnedLifetimes
 from trainmaster.planner.orders.gittins.lifetimes import Lifetimes, unknown
+from trainmaster.planner.survival import scale_of
 
 Expected = tuple[float, float]
 """The Gittins index and the mean residual life of a job, in seconds."""
