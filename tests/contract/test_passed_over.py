@@ -14,8 +14,8 @@ from meter import Meter
 from test_store_depth import write
 
 import builders as b
-from trainmaster.adapters.dynamodb.lanes import read_heads
-from trainmaster.adapters.dynamodb.passed_over import KNOWN_FOR, MAX_ROWS_READ, MAX_STRETCH, PassedOver
+from trainmaster.adapters.dynamodb.lanes.heads import read_heads
+from trainmaster.adapters.dynamodb.lanes.passed_over import KNOWN_FOR, MAX_ROWS_READ, MAX_STRETCH, PassedOver
 from trainmaster.adapters.dynamodb.reading import readable_jobs
 from trainmaster.adapters.dynamodb.rows import keyed, place
 from trainmaster.adapters.dynamodb.table import Table

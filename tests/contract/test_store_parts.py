@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import builders as b
-from trainmaster.adapters.dynamodb.lanes import PARTS, KnownLanes
+from trainmaster.adapters.dynamodb.lanes.heads import PARTS, KnownLanes
 from trainmaster.bootstrap.threads import for_each_in_threads
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.policy.settings import Policy, Share

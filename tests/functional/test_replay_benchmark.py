@@ -137,8 +137,8 @@ def test_a_trace_without_large_jobs_has_no_tail():
 
 def test_every_cluster_is_played_under_what_it_is_judged_by():
     every = list(tasks(_options([])))
-    assert {task.share for task in every} >= {"ee9e8c", "cluster02", "cluster08"}
-    assert len(every) == (2 * 8 + 1) * 5, "two pools, and a small one"
+    assert {task.share for task in every} >= {"ee9e8c", "cluster02", "cluster07", "cluster08"}
+    assert len(every) == (2 * 12 + 1) * 5, "two pools, and a small one"
     some = list(tasks(_options(["--trace", "7f04ca", "--policy", "fair"])))
     assert [(task.policy, task.cap) for task in some] == [
         (policy, cap) for policy in ("fair", *REFERENCES) for cap in (128, 64)

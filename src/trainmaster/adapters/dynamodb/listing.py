@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Collection, Iterator
 from itertools import islice
 
-from trainmaster.adapters.dynamodb.lanes import Lane, growing_pages, read_heads, rest_of_lane
+from trainmaster.adapters.dynamodb.lanes.heads import Lane, growing_pages, read_heads, rest_of_lane
 from trainmaster.adapters.dynamodb.reading import readable_jobs
 from trainmaster.adapters.dynamodb.rows import (
     ACTIVE_ROWS,

@@ -31,9 +31,9 @@ from trainmaster.adapters.dynamodb.events.callbacks import (
 )
 from trainmaster.adapters.dynamodb.events.outbox import outbox_actions, read_outbox, settle_outbox
 from trainmaster.adapters.dynamodb.finding import find
-from trainmaster.adapters.dynamodb.lanes import ForEach, KnownLanes, Lane, read_heads, resize_heads
+from trainmaster.adapters.dynamodb.lanes.heads import ForEach, KnownLanes, Lane, read_heads, resize_heads
+from trainmaster.adapters.dynamodb.lanes.passed_over import PassedOver
 from trainmaster.adapters.dynamodb.listing import list_jobs, parents_among
-from trainmaster.adapters.dynamodb.passed_over import PassedOver
 from trainmaster.adapters.dynamodb.reading import KnownJobs, ReadJobs, read, read_or, readable, readable_jobs
 from trainmaster.adapters.dynamodb.records import RECORDS, booking_actions, records_of, threshold_actions
 from trainmaster.adapters.dynamodb.requests import read_request, read_requests, request_rows

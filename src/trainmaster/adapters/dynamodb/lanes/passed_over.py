@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import TypeAlias
 
-from trainmaster.adapters.dynamodb.lanes import Lane, rest_of_lane
+from trainmaster.adapters.dynamodb.lanes.heads import Lane, rest_of_lane
 from trainmaster.adapters.dynamodb.reading import ReadJobs
 from trainmaster.adapters.dynamodb.rows import lane_end, waiting_key
 from trainmaster.adapters.dynamodb.table import Table

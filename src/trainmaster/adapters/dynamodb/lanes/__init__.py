@@ -1,0 +1,1 @@
+"""Lanes of waiting jobs in the table."""
