@@ -248,7 +248,8 @@ def test_the_end_of_the_agent_ends_server_and_workers(agent, home, number):
 def test_many_workers_start_at_once_and_draw_different_numbers(home):
     agent = Agent(home, "numpy.random" if importable("numpy") else "random")
     text = "import random, sys\nmodule = sys.modules.get('numpy.random', random)\nprint(module.random())"
-    processes = [agent.start(script(home, text)) for _ in range(8)]
+    same = script(home, text)  # written once: a worker may read it while it is written again
+    processes = [agent.start(same) for _ in range(8)]
     assert len({process.communicate(timeout=60)[0] for process in processes}) == 8
     agent.close()
 
