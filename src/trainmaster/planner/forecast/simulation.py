@@ -43,7 +43,7 @@ class QueueSimulation:
     Attributes:
         snapshot: what the planner would read then.
         begun: when the simulation began.
-        expected_ends: when jobs end; the latest counts.
+        expected_ends: when jobs end, at one quantile of one or two histories; the latest counts.
         moment: the planner's current time; no earlier than any event so far.
         since: when the decisions of this moment take effect: the middle of the events that are rounded together.
         grain: the rounding of times.
@@ -224,7 +224,8 @@ class QueueSimulation:
 
     def _scaled(self, job: Job, span: timedelta) -> timedelta:
         """Return a span; without any history, a shorter part of the time limit for low quantiles."""
-        unknown, quantile = not self.snapshot.records.history.kinds and job.work is None, self.expected_ends[0].quantile
+        unknown = not self.snapshot.records.history.kinds and job.work is None
+        quantile = self.expected_ends[0].quantile
         return span * quantile if unknown and quantile < MEDIAN else span
 
 

@@ -1,7 +1,7 @@
 """Look for jobs behind those of full users, without reading thousands of the same rows in every pass.
 
 The first walk through a lane reads it and notes the stretches that it passes over. While their users are full, later
-walks jump over them and read each once a minute, since a job of higher priority may have joined it.
+walks jump over them. They read each again after a minute, since a job of higher priority may have joined it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ As many again may be read because what is known of them is old.
 MAX_STRETCH = 250
 """Rows of a stretch, at most, which is 23 read units: the least that is read again at a time."""
 KNOWN_FOR = timedelta(minutes=1)
-"""Time for which a walk relies on what an earlier one read."""
+"""Time for which a walk relies on what an earlier one read; longer where too many rows would have to be read again."""
 
 
 @dataclass(frozen=True, slots=True)
