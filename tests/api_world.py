@@ -159,7 +159,7 @@ class ApiWorld:
 
     def __post_init__(self) -> None:
         self.clock, self.publisher = StillClock(), Recorder()
-        self.memory = self.stores(default_pools=self.pools)
+        self.memory = self.stores(default_pools=self.pools, now=self.clock.now)
         self.store = CountingStore(self.memory)
         self.application = Application(
             Settings(queue="sagemaker-queue", table="sagemaker-queue", **({"admins": ("*",)} | self.settings))

@@ -481,12 +481,13 @@ class World:
             "default_pools": parse_pools(self.pools),
             "parameter": self.pools,
             "policy": self.policy,
+            "now": self.now,
             "publication": Publication(self.published, notifies=self.notifies),
         }
         in_memory, in_dynamodb = self.stores
         if self.dynamodb is None:
             return in_memory(table=self.memory, **settings)
-        return in_dynamodb(Table(self.dynamodb, TABLE, lambda seconds: None), now=self.now, **settings)
+        return in_dynamodb(Table(self.dynamodb, TABLE, lambda seconds: None), **settings)
 
     def _pass_over(self, time: timedelta) -> None:
         self.simulator.advance(time.total_seconds())

@@ -215,7 +215,8 @@ def measure(jobs: int, served: int, progress: Callable[[str], None]) -> dict[str
 
 
 def _in_memory(jobs: int, progress: Callable[[str], None], *, timed: bool) -> dict[str, Any]:
-    return _measured("in memory", jobs, MemoryStore(default_pools=pools(), policy=policy()), progress, timed=timed)
+    store = MemoryStore(default_pools=pools(), policy=policy(), now=SystemClock().now)
+    return _measured("in memory", jobs, store, progress, timed=timed)
 
 
 def _measured(name: str, jobs: int, store: Any, progress: Callable[[str], None], *, timed: bool) -> dict[str, Any]:

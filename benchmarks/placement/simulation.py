@@ -92,7 +92,7 @@ class Run:
         self._clock = VirtualClock(at(0))
         self._changed: dict[str, None] = {}
         table = MemoryTable(passes=seed * PASSES_OF_A_SEED)
-        self._store = MemoryStore(default_pools=cluster.pools, policy=policy, table=table)
+        self._store = MemoryStore(default_pools=cluster.pools, policy=policy, table=table, now=self._clock.now)
         if catalogue is not None:
             self._store.save_catalogue(catalogue)
         self._service, launcher = self._make_service(profile or instant_profile())

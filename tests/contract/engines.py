@@ -61,6 +61,7 @@ class MemoryEngine:
         **options: Any,
     ) -> Store:
         default = pools_of(*(pools or [a_pool()]))
+        options = {"now": lambda: datetime.now(UTC), **options}
         return self.stores(table=self.table, default_pools=default, parameter=parameter, policy=policy, **options)
 
 

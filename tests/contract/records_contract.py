@@ -8,11 +8,13 @@ from datetime import timedelta
 import pytest
 
 import builders as b
+from trainmaster.domain.capacity.refusals import Refusal, kind_of
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.elastic.scaling import ScalingCurve
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.errors import Fenced
 from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.attempt import NOT_PERMITTED
 from trainmaster.domain.jobs.lifecycle import resizing
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.jobs.run_times import ALL
@@ -97,6 +99,21 @@ class RecordsContract:
         assert store.transition([(waiting, started)])
         assert store.transition([(started, refused)])
         assert store.begin_pass().records.freed == freed
+
+    def test_a_start_that_aws_refuses_for_what_the_job_is_holds_back_its_kind(self, store, other_store):
+        waiting = b.a_job("job1")
+        store.submit(waiting, b.a_request("job1"))
+        started = lifecycle.start(waiting, {b.P5: 1}, (), b.at(1))
+        refused = lifecycle.requeue_unlaunched(started, b.at(2), f"{NOT_PERMITTED}iam:PassRole")
+        assert store.transition([(waiting, started)])
+        assert store.transition([(started, refused)])
+        assert other_store.begin_pass().records.refusals == {kind_of(waiting): Refusal("job1", b.at(2))}
+        again = lifecycle.start(refused, {b.P5: 1}, (), b.at(90))
+        accepted = lifecycle.mark_launched(again, b.at(91))
+        ended = lifecycle.observe(accepted, b.an_observation(accepted, status=Status.COMPLETED), b.at(600))
+        for before, after in ((refused, again), (again, accepted), (accepted, ended)):
+            assert store.transition([(before, after)])
+        assert other_store.begin_pass().records.refusals == {}
 
     def test_ends_add_up_in_the_order_in_which_they_came(self, store, other_store):
         wanted, stores = Records(), [store, other_store]

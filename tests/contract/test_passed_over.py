@@ -1,4 +1,4 @@
-"""Walks past jobs of full users: what is remembered of them saves reads, and hides no job for longer than a minute."""
+"""Walks past jobs that keep waiting: what is remembered of them saves reads, and hides none longer than a minute."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ class Lane:
 
     def walk(self, full):
         """The jobs of a walk, those of one without a memory or a bound, and whether it admits that there are more."""
-        limits = ReadLimits(b.pools_of(b.a_pool()), [holding(user) for user in full], {}, Catalogue(), LIMITING.shares)
+        active, pools = [holding(user) for user in full], b.pools_of(b.a_pool())
+        limits = ReadLimits(pools, active, {}, Catalogue(), self.clock(), LIMITING.shares)
         lanes = read_heads(self.table, lambda _: self.heads)
         self.rows_read = 0
         (lane,) = self.memory.read_past(lanes, limits, consistent=True, jobs_of=self._counted)
@@ -100,6 +101,7 @@ steps = st.one_of(
     st.tuples(st.just("full"), fulls),
     st.tuples(st.just("append"), st.lists(users, min_size=1, max_size=12)),
     st.tuples(st.just("insert"), st.tuples(users, st.integers(1, 3))),
+    st.tuples(st.just("back off"), st.lists(st.tuples(users, st.integers(1, 120)), min_size=1, max_size=12)),
     st.tuples(st.just("remove"), st.integers(0, 10**6)),
     st.tuples(st.just("heads"), st.integers(HEADS, 4 * HEADS)),
     st.tuples(st.just("wait"), st.integers(1, 90)),
@@ -117,6 +119,10 @@ def test_in_a_minute_at_most_a_walk_finds_what_one_without_a_memory_does(dynoxid
             full = value
         elif kind == "append":
             lane.add([of(user, number + later) for later, user in enumerate(value)])
+            number += len(value)
+        elif kind == "back off":
+            retries = [(user, lane.clock.time + timedelta(seconds=seconds)) for user, seconds in value]
+            lane.add([of(user, number + later, retry_at=at) for later, (user, at) in enumerate(retries)])
             number += len(value)
         elif kind == "insert":
             lane.add([of(value[0], number, priority=value[1])])

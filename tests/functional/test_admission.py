@@ -41,7 +41,7 @@ class Entrance:
 
     def __init__(self, policy: Policy | None = None) -> None:
         self.clock = StillClock()
-        self.store = MemoryStore(default_pools=pools_of(), policy=policy)
+        self.store = MemoryStore(default_pools=pools_of(), policy=policy, now=self.clock.now)
         self.api_context = ApiContext(self.store, Recorder(), self.clock)
 
     def submit(self, name: str = "job1", caller: str | None = ALICE, **options: str) -> Submission:

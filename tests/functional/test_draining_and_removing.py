@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import ADA, G5, P5, a_job
+from builders import ADA, G5, NOW, P5, a_job
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.errors import PoolInUse
@@ -187,7 +187,7 @@ class Deep(MemoryStore):
 
 
 def test_acceptance_does_not_depend_on_the_waiting_jobs():
-    store = Deep(default_pools={"lab": LAB, "other": OTHER})
+    store = Deep(default_pools={"lab": LAB, "other": OTHER}, now=lambda: NOW)
     api_context = replace(a_world(LAB, OTHER).api_context, store=store)
     store.submit(
         a_job("job1", demand=Demand((), queue_selects_pool=True, resources=Resources(vcpus=1), instances=1)),

@@ -10,6 +10,7 @@ from benchmarks.kueue.tables import COLUMNS, rows
 from benchmarks.kueue.workload import CLASSES, JOBS, NOMINAL, SHARES_OF_A_POOL, arrivals, policy, pools
 
 from trainmaster.local.memory.store import MemoryStore
+from trainmaster.local.simulator.clock import EPOCH
 
 FEW = 300
 
@@ -38,7 +39,8 @@ def test_fewer_jobs_are_still_of_every_class_and_share():
 
 def play(*, timed):
     coming = arrivals(FEW)
-    run = Run(coming, MemoryStore(default_pools=pools(), policy=policy()), timed=timed, on_progress=lambda _: None)
+    store = MemoryStore(default_pools=pools(), policy=policy(), now=lambda: EPOCH)
+    run = Run(coming, store, timed=timed, on_progress=lambda _: None)
     run.play()
     return coming, run
 

@@ -53,9 +53,10 @@ def growing(name=NAME):
 
 
 def context_with(job, *, pools=None, launcher=None):
-    store = MemoryStore(default_pools=pools or b.pools_of())
+    clock = StillClock(b.at(200))
+    store = MemoryStore(default_pools=pools or b.pools_of(), now=clock.now)
     store.submit(job, b.a_request(job.name))
-    return ManagerContext(store, launcher or Listing(), StillClock(b.at(200)))
+    return ManagerContext(store, launcher or Listing(), clock)
 
 
 def tags_of(name):

@@ -38,9 +38,10 @@ class Life:
 
     def __init__(self, budget=TOTAL):
         elastic = Elastic(min_instances=1, max_instances=4, hook=Hook.MEMBERS, budget=budget)
-        self.rendezvous, self.store = MemoryRendezvousControl(), MemoryStore(default_pools=b.pools_of())
+        clock = StillClock(b.at(100))
+        self.rendezvous, self.store = MemoryRendezvousControl(), MemoryStore(default_pools=b.pools_of(), now=clock.now)
         self.manager_context = ManagerContext(
-            self.store, Confirming(), StillClock(b.at(100)), rendezvous=self.rendezvous, table="queue"
+            self.store, Confirming(), clock, rendezvous=self.rendezvous, table="queue"
         )
         self.store.submit(b.a_job(elastic=elastic), b.a_request("job1"))
 

@@ -124,7 +124,8 @@ class ImageWorld:
 
     def __init__(self, *, policy: Policy | None = None, limits: Limits | None = None, now: datetime | None = None):
         self.clock = StillClock() if now is None else StillClock(now)
-        self.store = MemoryImageStore(default_pools={"ml.p5.48xlarge": Pool("ml.p5.48xlarge", 2)}, policy=policy)
+        pools = {"ml.p5.48xlarge": Pool("ml.p5.48xlarge", 2)}
+        self.store = MemoryImageStore(default_pools=pools, policy=policy, now=self.clock.now)
         self.images, self.endpoints = Images(), Endpoints()
         self.image_queue, self.publisher = SentImages(), Recorder()
         self.refusals = MemoryRefusals(self.clock)

@@ -133,6 +133,7 @@ def a_context(truth, creator):
         default_pools=b.pools_of(),
         policy=b.a_metered_policy(*SHARES),
         publication=Publication(frozenset(EventType)),
+        now=lambda: NOW,
     )
     for job in JOBS:
         store.submit(job, b.a_request(job.name))

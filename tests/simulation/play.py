@@ -324,10 +324,11 @@ class Day:
             "default_pools": parse_pools(self.parameters[version]),
             "parameter": "",
             "policy": policy_of({}),
+            "now": self.now,
         }
         if self.dynamodb is None:
             return type(self).memory_store(table=self.memory, **settings)
-        return DynamoStore(Table(self.dynamodb, TABLE, lambda seconds: None), now=self.now, **settings)
+        return DynamoStore(Table(self.dynamodb, TABLE, lambda seconds: None), **settings)
 
     def _sent(self, verb: str, members: Any) -> None:
         if self.expands and verb == "CreateTrainingJob":

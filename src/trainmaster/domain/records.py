@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from trainmaster.domain.capacity.refusals import Refusal, after_end
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.jobs.attempt import Attempt, Outcome
 from trainmaster.domain.jobs.job import Job
@@ -27,6 +28,7 @@ class Records:
         released: when an attempt last ended, by pool of the manager's own.
         freed: when jobs last gave instances of a pool back to SageMaker, by pool; it ends the back-off of other jobs.
         told: the highest threshold of its budget that was told, by share.
+        refusals: the last refused start of each refused kind of jobs.
     """
 
     history: History = field(default_factory=History)
@@ -34,6 +36,7 @@ class Records:
     released: Mapping[str, datetime] = field(default_factory=dict)
     freed: Mapping[str, datetime] = field(default_factory=dict)
     told: Mapping[str, Told] = field(default_factory=dict)
+    refusals: Mapping[str, Refusal] = field(default_factory=dict)
 
 
 def booked(records: Records, before: Job, after: Job, policy: Policy, pools: Mapping[str, Pool]) -> Records:
@@ -41,12 +44,15 @@ def booked(records: Records, before: Job, after: Job, policy: Policy, pools: Map
     if not books(before, after):
         return records
     usage, history, released = records.usage.after(before, after, policy, pools), records.history, records.released
+    refusals = records.refusals
     if (ended := ended_by(before, after)) is not None:
         history = history.after(_at_its_end(after, ended), accelerators_of(ended.units, pools))
         released = _released(released, before, ended, pools)
+        refusals = after_end(refusals, after, ended)
     if (pause := pause_of(before, after)) is not None:
         history = history.paused(before, pause.total_seconds())
-    return Records(history, usage, released, _freed(records.freed, before, after, pools), records.told)
+    freed = _freed(records.freed, before, after, pools)
+    return Records(history, usage, released, freed, records.told, refusals)
 
 
 def _at_its_end(job: Job, ended: Attempt) -> Job:

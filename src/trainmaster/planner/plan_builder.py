@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from trainmaster.domain.capacity.refusals import TRIED_EVERY, Refusal, RefusedKinds, kind_of
 from trainmaster.domain.capacity.reported_quotas import QuotaBound
 from trainmaster.domain.capacity.units import Units, covers
 from trainmaster.domain.capacity.warm_pools import WarmPool
@@ -19,6 +20,7 @@ from trainmaster.domain.plan import Decision, EndWarm, Preempt, Resize, Snapshot
 from trainmaster.domain.reasons.capacity import (
     BackingOff,
     EndsWarmPool,
+    KindRefused,
     NextPass,
     Preempts,
     PreemptsLater,
@@ -79,9 +81,12 @@ class PlanBuilder:
     reclaim: ReclaimOptions = field(init=False)
     elastic_starts: list[int] = field(default_factory=list)
     _shrunk_by: dict[str, int] = field(default_factory=dict)
+    _refused_kinds: RefusedKinds = field(init=False)
+    _tried: set[tuple[str, bool]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.reclaim = ReclaimOptions(self.state)
+        self._refused_kinds = RefusedKinds.of(self.snapshot.records.refusals, self.snapshot.active, self.now)
 
     def decide(self, job: Job) -> None:
         """Decide about one waiting job; its own Start or Wait is the last decision."""
@@ -96,6 +101,8 @@ class PlanBuilder:
             self._wait(job, reason or infeasible_reason(job, self.snapshot.pools, state.ledger.caps, expansion))
         elif backing_off(job, self.now):
             self._decide_backing_off(view, possible)
+        elif (last := self._refused_kinds.refusal(job)) is not None and state.active_hold(job) is None:
+            self._try_refused(view, possible, last)
         else:
             allowed, refusal = _without(possible, view.refusal) if view.has_rules else (possible, None)
             if refusal is None or allowed:
@@ -119,6 +126,22 @@ class PlanBuilder:
         else:
             bounded = any(pool in self.bounds for units in passing for pool in units)
             self._block(view, passing, None if bounded else reason)
+
+    def _try_refused(self, view: JobView, possible: list[Units], last: Refusal) -> None:
+        """Decide about a job of a kind that AWS refuses: it starts if it is its turn and it fits, and delays no other.
+
+        In each plan, one job starts that was refused itself, and one that was not: it may differ from those before it.
+        """
+        job, attempt = view.job, view.job.attempt
+        turn = (kind_of(job), attempt is not None and attempt.unstartable)
+        allowed = [units for units in possible if view.refusal(units) is None and view.yields_to(units) is None]
+        fitting = [units for units in allowed if view.fits_now(units)]
+        due = self.now >= last.next_try or last.job == job.name
+        if due and fitting and turn not in self._tried:
+            self._tried.add(turn)
+            self._start(view, fitting)
+        else:
+            self._wait(job, KindRefused(last.job, self.now + TRIED_EVERY if due else last.next_try))
 
     def _decide_refused(self, view: JobView, possible: list[Units], reason: Reason) -> None:
         """Decide about a job that rules refuse; only a limit of its share can be met by preemption within the share."""

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
+from trainmaster.domain.capacity.refusals import kind_of
 from trainmaster.domain.capacity.units import Units, reclaimed_at
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, NotPermitted, ServiceError, Throttled, Unavailable
 from trainmaster.domain.jobs import lifecycle
-from trainmaster.domain.jobs.job import WAITING, Job, Reservation
+from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job, Reservation
 from trainmaster.domain.plan import Cursors, EndWarm, Plan, Preempt, Resize, Snapshot, Start
 from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.ports.store import Request
@@ -53,6 +54,7 @@ class PassReport:
         freed_warm_pool: whether any of those has ended already, so that another pass can use its instances.
         conflicts: decisions that lost their transaction.
         fenced: whether a later pass began before this one was done.
+        refused: whether starts were refused for other reasons than capacity, so that others may have their units.
         throttled: whether AWS throttled a start, a growth or a warm pool's end; no more of these are committed then.
         more_to_do: whether another pass would find more to do at once.
         faults: jobs for which an action failed with an unexpected exception.
@@ -72,6 +74,7 @@ class PassReport:
     freed_warm_pool: bool = False
     conflicts: int = 0
     fenced: bool = False
+    refused: bool = False
     throttled: bool = False
     more_to_do: bool = False
     faults: list[str] = field(default_factory=list)
@@ -113,12 +116,14 @@ class _Decisions:
         reserved: jobs that received a reservation in this pass, as stored. A large job may need several decisions, and
             each changes its version.
         full: pools in which SageMaker has no capacity, or that could not be made; they are skipped in this pass.
+        refused_kinds: kinds of jobs of which one was refused in this pass; the others are skipped.
     """
 
     context: ManagerContext
     report: PassReport
     reserved: dict[str, Job] = field(default_factory=dict)
     full: set[str] = field(default_factory=set)
+    refused_kinds: set[str] = field(default_factory=set)
 
     def apply(self) -> None:
         """Apply all decisions; those that free capacity come first, because it takes minutes to become free."""
@@ -191,18 +196,32 @@ class _Decisions:
         for batch in _batches(starts):
             if self.report.throttled:
                 return
-            self._start([start for start in batch if self.full.isdisjoint(start.units)])
+            self._start([start for start in batch if self._may_succeed(start)])
+
+    def _may_succeed(self, start: Start) -> bool:
+        """Return whether no start of this pass was refused for a reason that would meet this one too."""
+        alone = not self.refused_kinds or kind_of(start.job) not in self.refused_kinds
+        return alone and self.full.isdisjoint(start.units)
 
     def _start(self, decisions: Sequence[Start]) -> None:
-        """Commit a batch of starts, then launch each; note the pools in which SageMaker had no capacity."""
+        """Commit a batch of starts, then launch each, and note why some were refused."""
         starts = self._commit_starts(decisions)
         started = [after for _, after in starts]
         stored = self._launch_one(started[0]) if len(started) == 1 else self._launch_several(started)
-        requeued = [job.name for job in stored if job.state in WAITING]
-        self.report.requeued += requeued
-        refused = [start for start, after in starts if after.name in requeued]
-        self.full.update(pool for start in refused for pool in start.units)
-        unused = [start.warm for start in refused if start.warm is not None]
+        if refused := {job.name: job for job in stored if job.state not in ACTIVE}:
+            self._note_refused([(start, refused[after.name]) for start, after in starts if after.name in refused])
+
+    def _note_refused(self, refused: Sequence[tuple[Start, Job]]) -> None:
+        """Note starts that were refused, and give back the warm pools that they would have used."""
+        self.report.requeued += [job.name for _, job in refused if job.state in WAITING]
+        for start, job in refused:
+            if job.attempt is not None and job.attempt.found_no_capacity:
+                self.full.update(start.units)
+            else:
+                self.report.refused = True
+            if job.attempt is not None and job.attempt.unstartable:
+                self.refused_kinds.add(kind_of(job))
+        unused = [start.warm for start, job in refused if job.state in WAITING and start.warm is not None]
         if unused:
             self.context.store.transition([], fence=self.report.pass_number, warm=unused)
 

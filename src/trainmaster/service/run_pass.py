@@ -72,7 +72,7 @@ def _more_to_do(snapshot: Snapshot, report: PassReport, now: datetime) -> bool:
     if report.fenced or report.throttled:
         return False
     cut_short = NextPass in {type(wait.reason) for wait in report.plan.waits}
-    return cut_short or report.freed_warm_pool or _unread_jobs_may_start(snapshot, report.plan, now)
+    return cut_short or report.freed_warm_pool or report.refused or _unread_jobs_may_start(snapshot, report.plan, now)
 
 
 def _unread_jobs_may_start(snapshot: Snapshot, plan: Plan, now: datetime) -> bool:

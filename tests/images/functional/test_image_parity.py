@@ -63,7 +63,7 @@ def test_where_nothing_waits_nothing_starts():
 def test_of_an_endpoints_jobs_the_oldest_starts_in_whatever_order_they_come():
     ages = {"second": -20, "first": -30, "third": -10}
     for names in permutations(ages):
-        store = MemoryImageStore(default_pools=b.pools_of())
+        store = MemoryImageStore(default_pools=b.pools_of(), now=lambda: b.NOW)
         store.remember(taking(8), None)
         for name in names:
             store.submit(an_image_job(name, 8, entry_time=b.at(ages[name])), {"jobId": name})

@@ -112,11 +112,8 @@ class Endpoints(RuleBasedStateMachine):
         def caps(endpoint, named):
             return {pool_name(endpoint.key, each): Cap(CAPS[endpoint.key]) for each in named}
 
-        table = MemoryTable()
-        self.stores = [
-            MemoryImageStore(table=table, default_pools=b.pools_of(), policy=Policy(order=order), caps=caps)
-            for _ in range(2)
-        ]
+        common = {"table": MemoryTable(), "default_pools": b.pools_of(), "now": lambda: b.at(self.seconds)}
+        self.stores = [MemoryImageStore(**common, policy=Policy(order=order), caps=caps) for _ in range(2)]
         self.plans = [(0, []), (0, [])]
         self.seconds = self.jobs = 0
 

@@ -46,8 +46,8 @@ def clock():
 
 
 @pytest.fixture
-def store():
-    return MemoryImageStore(default_pools=b.pools_of())
+def store(clock):
+    return MemoryImageStore(default_pools=b.pools_of(), now=clock.now)
 
 
 @pytest.fixture

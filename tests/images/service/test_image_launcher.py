@@ -43,7 +43,7 @@ class Scene:
 
     def __init__(self, units=None, regions=3):
         self.clock, self.runs, self.regions, self.aside = Clock(), MemoryRuns(), Regions(), Aside()
-        self.store = MemoryImageStore(default_pools=b.pools_of())
+        self.store = MemoryImageStore(default_pools=b.pools_of(), now=self.clock.now)
         load, part = 4 * regions, Window(0, 0, 100 * regions, 100)
         work = replace(an_image_work(load), part=part, cut=CUT, regions=regions, tiles=load)
         self.job = a_started_image("scene", load, work=work, units=units)

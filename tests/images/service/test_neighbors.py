@@ -41,8 +41,8 @@ class Figures:
 
 class Scene:
     def __init__(self):
-        self.store = MemoryImageStore(default_pools=b.pools_of())
         self.clock, self.figures = Clock(), Figures()
+        self.store = MemoryImageStore(default_pools=b.pools_of(), now=self.clock.now)
         self.neighbors = ExternalLoadMonitor(self.store, self.figures, self.clock)
         variants = (Variant(name="blue", instances=4), Variant(name="free", max_concurrency=9))
         self.remember(Endpoint(key="ships", variants=variants, described_at=b.NOW))

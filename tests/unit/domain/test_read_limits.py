@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pytest
 
-from builders import G5, P5, a_job, a_pool, a_preempted_job, a_preempting_job, a_running_job, pools_of
+from builders import G5, NOW, P5, a_job, a_pool, a_preempted_job, a_preempting_job, a_running_job, at, pools_of
 from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.read_limits import (
     FIRST,
@@ -17,9 +17,12 @@ from trainmaster.domain.capacity.read_limits import (
     first_guess,
     first_of,
 )
-from trainmaster.domain.capacity.units import Demand
+from trainmaster.domain.capacity.refusals import Refusal, RefusedKinds, kind_of
+from trainmaster.domain.capacity.units import Demand, Pool
+from trainmaster.domain.jobs.attempt import NOT_PERMITTED
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.lifecycle import requeue_unlaunched, start
 from trainmaster.domain.policy.settings import Order, Share
 
 CAP = 80
@@ -27,7 +30,7 @@ CAP = 80
 
 def wanted(*active, external=0, priority=0):
     head = a_job("head", units={P5: 1}, priority=priority)
-    return ReadLimits(pools_of(a_pool(P5, CAP)), active, {P5: external}, Catalogue()).for_query(head)
+    return ReadLimits(pools_of(a_pool(P5, CAP)), active, {P5: external}, Catalogue(), NOW).for_query(head)
 
 
 def running(count, **fields):
@@ -71,9 +74,10 @@ def test_the_guess_before_a_lane_is_read_is_what_its_first_job_will_ask_for_at_l
 
 def test_fewer_are_read_of_the_many_lanes_of_jobs_that_have_run_before():
     served = a_preempted_job("served", units={P5: 1}).changed(attempt_totals=AttemptTotals(served=3_600))
-    assert ReadLimits(pools_of(a_pool(P5, CAP)), running(CAP), {}, Catalogue()).for_query(served) == FIRST_OF_SERVED
-    assert first_of(served.lane) == first_guess(pools_of(a_pool(P5, CAP)), running(CAP), {}, Order.GITTINS)(served.lane)
-    free = ReadLimits(pools_of(a_pool(P5, CAP)), (), {}, Catalogue()).for_query(served)
+    pools = pools_of(a_pool(P5, CAP))
+    assert ReadLimits(pools, running(CAP), {}, Catalogue(), NOW).for_query(served) == FIRST_OF_SERVED
+    assert first_of(served.lane) == first_guess(pools, running(CAP), {}, Order.GITTINS)(served.lane)
+    free = ReadLimits(pools, (), {}, Catalogue(), NOW).for_query(served)
     assert free == CAP + SPARE, "any of them could start"
 
 
@@ -83,7 +87,7 @@ class TestFullUsers:
     SHARES: ClassVar = {"team": Share(name="team", max_per_user={P5: 3})}
 
     def heads(self, jobs, wanted, *active):
-        limits = ReadLimits(pools_of(a_pool(P5, CAP)), active, {}, Catalogue(), self.SHARES)
+        limits = ReadLimits(pools_of(a_pool(P5, CAP)), active, {}, Catalogue(), NOW, self.SHARES)
         found, more = limits.heads(jobs, wanted)
         return [job.name for job in found], more
 
@@ -127,7 +131,7 @@ class TestFullUsers:
         assert self.heads([*self.of("ada", 1), *self.of("bob", 1)], 1, elsewhere) == (["ada0"], True)
 
     def test_those_passed_over_are_named(self):
-        limits = ReadLimits(pools_of(a_pool(P5, CAP)), [self.holding("ada", 3)], {}, Catalogue(), self.SHARES)
+        limits = ReadLimits(pools_of(a_pool(P5, CAP)), [self.holding("ada", 3)], {}, Catalogue(), NOW, self.SHARES)
         passed: list[Job] = []
         found, _ = limits.heads([*self.of("ada", 5), *self.of("bob", 2)], 2, passed.append)
         assert [job.name for job in found] == ["ada0", "ada1", "bob0", "bob1"]
@@ -139,5 +143,43 @@ class TestFullUsers:
         ids=["limited", "full service", "no limit"],
     )
     def test_nothing_is_passed_over_where_users_have_no_limit_or_no_job_can_start(self, share, wanted, some):
-        limits = ReadLimits(pools_of(a_pool(P5, CAP)), [self.holding("ada", 3)], {}, Catalogue(), self.SHARES)
-        assert limits.may_pass_over(a_job("head", share=share), wanted) is some
+        limits = ReadLimits(pools_of(a_pool(P5, CAP)), [self.holding("ada", 3)], {}, Catalogue(), NOW, self.SHARES)
+        assert limits.may_pass_over(self.of("ada", 1, share=share), wanted) is some
+
+
+class TestJobsThatCannotStart:
+    """Those that back off for reasons of their own, of refused kinds, or for which no pool is large enough."""
+
+    def limits(self, cap=CAP, refused=(), **pool):
+        found = RefusedKinds.of({kind_of(job): Refusal("first", NOW) for job in refused}, (), NOW)
+        return ReadLimits(pools_of(Pool(P5, cap, **pool)), (), {}, Catalogue(), NOW, refused=found)
+
+    def requeued(self, reason):
+        job = a_job("job1")
+        return requeue_unlaunched(start(job, {P5: 1}, (), NOW), NOW, reason)
+
+    def test_a_job_that_backs_off_for_a_reason_of_its_own_is_passed_over_until_its_next_try(self):
+        job = self.requeued(f"{NOT_PERMITTED}iam:PassRole")
+        assert self.limits().keeps_waiting(job)
+        assert not self.limits().keeps_waiting(job.changed(retry_at=NOW))
+        assert self.limits().keeps_waiting(a_job("retried", retry_at=at(1)))
+
+    def test_a_job_for_which_sagemaker_has_no_capacity_keeps_its_place(self):
+        assert not self.limits().keeps_waiting(self.requeued("InsufficientCapacityError"))
+
+    def test_jobs_of_refused_kinds_are_passed_over(self):
+        refused, other = a_job("job1", submitted_by="ada"), a_job("job2", submitted_by="bob")
+        limits = self.limits(refused=[refused])
+        assert (limits.keeps_waiting(refused), limits.keeps_waiting(other)) == (True, False)
+        assert limits.may_pass_over([other, refused], FIRST)
+        assert not limits.may_pass_over([other], FIRST)
+
+    @pytest.mark.parametrize(
+        ("units", "cap", "passed"),
+        [(7, 7, False), (7, 6, True), (7, 4, True), (7, 3, False), (4, 3, False), (1, 0, False), (8, 7, False)],
+    )
+    def test_a_job_too_large_for_the_pool_is_passed_over_where_others_of_its_lane_may_fit(self, units, cap, passed):
+        assert self.limits(cap).keeps_waiting(a_job("large", units={P5: units})) is passed
+
+    def test_nothing_is_passed_over_in_lanes_of_a_draining_pool(self):
+        assert not self.limits(6, draining=True).keeps_waiting(a_job("large", units={P5: 7}))

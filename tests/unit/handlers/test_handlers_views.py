@@ -175,6 +175,12 @@ REASONS = {
         "pool": P5,
         "until": UNTIL_TEXT,
     },
+    capacity.KindRefused("b", UNTIL): {
+        "message": "waits because AWS refused to start b, a job like this one; "
+        f"one of them is tried a minute, the next at {UNTIL_TEXT}",
+        "job": "b",
+        "until": UNTIL_TEXT,
+    },
     capacity.QuotaTooSmall(P5, 3, 2, UNTIL): {
         "message": f"needs 3 x {P5}, more than the account's quota of 2 x {P5}; a start is tried again at {UNTIL_TEXT}",
         "pool": P5,

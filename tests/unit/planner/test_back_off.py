@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import timedelta
+from typing import ClassVar
 
 import pytest
 
@@ -23,6 +24,7 @@ from builders import (
     pools_of,
 )
 from trainmaster.domain.capacity.catalogue import Catalogue, ReportedQuota
+from trainmaster.domain.capacity.refusals import Refusal, kind_of
 from trainmaster.domain.capacity.reported_quotas import reported_quota, without_larger
 from trainmaster.domain.errors import AccountLimitReached
 from trainmaster.domain.jobs import lifecycle
@@ -34,6 +36,7 @@ from trainmaster.domain.reasons.capacity import (
     BackingOff,
     BehindBackingOff,
     CanNeverFit,
+    KindRefused,
     QuotaTooSmall,
     WaitsForCapacity,
 )
@@ -49,10 +52,12 @@ def refused(name="off", *, priority=5, launched=False, reason=FULL, now=NOW, **f
     return lifecycle.requeue_unlaunched(lifecycle.mark_launched(tried) if launched else tried, now, reason)
 
 
-def plan(now=NOW, *, quota=None, freed=None, **snapshot):
+def plan(now=NOW, *, quota=None, freed=None, refusals=None, **snapshot):
     read = a_snapshot(**{"pools": pools_of(a_pool(cap=8)), **snapshot})
     reported = {} if quota is None else {P5: ReportedQuota(quota, NOW)}
-    read = replace(read, catalogue=Catalogue(reported=reported), records=Records(freed=freed or {}))
+    read = replace(
+        read, catalogue=Catalogue(reported=reported), records=Records(freed=freed or {}, refusals=refusals or {})
+    )
     return schedule(read, now, random.Random(0))
 
 
@@ -183,3 +188,51 @@ class TestWhatIsRecordedAsFreed:
     def test_not_what_a_refused_start_never_had(self):
         job = a_starting_job("a", demand=a_demand({P5: 2}))
         assert self.freed(job, lifecycle.requeue_unlaunched(job, at(5), FULL)) == {}
+
+
+class TestRefusedKinds:
+    """Jobs like one that AWS refused to start: one is tried a minute, and none delays another job."""
+
+    LAST: ClassVar = {kind_of(a_job("first")): Refusal("first", NOW)}
+    OTHER: ClassVar = {"submitted_by": "bob"}
+
+    def test_they_wait_for_a_minute_and_others_start(self):
+        waiting = [a_job("like", priority=5), a_job("other", **self.OTHER)]
+        made = plan(waiting=waiting, refusals=self.LAST, now=at(30))
+        assert started(made) == ["other"]
+        assert reason(made, "like") == KindRefused("first", at(60))
+        assert made.recheck_at == at(60)
+
+    def test_then_one_that_was_refused_and_one_that_was_not_start(self):
+        denied = [refused(f"denied{n}", priority=0, reason=f"{NOT_PERMITTED}iam:PassRole") for n in range(2)]
+        waiting = [*denied, a_job("like0"), a_job("like1")]
+        made = plan(waiting=waiting, refusals=self.LAST, now=at(60))
+        assert started(made) == ["denied0", "like0"]
+        assert reason(made, "denied1") == reason(made, "like1") == KindRefused("first", at(120))
+
+    def test_the_job_that_was_refused_last_is_tried_when_its_own_back_off_ends(self):
+        denied = refused("first", priority=0, reason=f"{NOT_PERMITTED}iam:PassRole").changed(retry_at=at(20))
+        assert started(plan(waiting=[denied], refusals=self.LAST, now=at(20))) == ["first"]
+
+    def test_they_neither_preempt_nor_reserve_nor_block(self):
+        running = a_running_job("low", units={P5: 6}, **self.OTHER)
+        waiting = [a_job("like", units={P5: 4}, priority=5), a_job("small", units={P5: 2}, **self.OTHER)]
+        made = plan(active=[running], waiting=waiting, refusals=self.LAST, now=at(60))
+        assert (started(made), list(made.preemptions), list(made.reservations)) == (["small"], [], [])
+        assert reason(made, "like") == KindRefused("first", at(120))
+
+    def test_one_whose_units_are_being_freed_already_starts_on_them(self):
+        hold = Reservation({P5: 4}, at(600))
+        made = plan(waiting=[a_job("like", units={P5: 4}, reservation=hold)], refusals=self.LAST, now=at(5))
+        assert started(made) == ["like"]
+
+    def test_an_accepted_start_ends_it(self):
+        accepted = a_running_job("accepted", now=at(10))
+        made = plan(active=[accepted], waiting=[a_job("like")], refusals=self.LAST, now=at(20))
+        assert started(made) == ["like"]
+
+    def test_limits_and_pools_hold_for_the_one_that_is_tried(self):
+        shares = {"default": Share(name="default", max_per_user={P5: 1})}
+        waiting = [a_job("like", units={P5: 2})]
+        made = plan(waiting=waiting, refusals=self.LAST, now=at(60), policy=Policy(shares=shares))
+        assert started(made) == []

@@ -90,7 +90,7 @@ def aws():
 
 @pytest.fixture
 def store():
-    return Table(default_pools=b.pools_of(b.a_pool()))
+    return Table(default_pools=b.pools_of(b.a_pool()), now=lambda: b.NOW)
 
 
 @pytest.fixture

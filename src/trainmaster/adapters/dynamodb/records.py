@@ -21,6 +21,7 @@ from trainmaster.adapters.dynamodb.reading import read_or
 from trainmaster.adapters.dynamodb.rows import MAX_TEXT_BYTES, STATE, Key, Row, keyed
 from trainmaster.adapters.dynamodb.settings import SETTINGS, Deployed
 from trainmaster.adapters.dynamodb.table import ABSENT, Action, Guard, Table
+from trainmaster.domain.capacity.refusals import Refusal
 from trainmaster.domain.elastic.scaling import KindCurve, ScalingCurve
 from trainmaster.domain.events.publication import Publication
 from trainmaster.domain.jobs.job import Job
@@ -32,7 +33,10 @@ from trainmaster.domain.shares.usage import UNIX_EPOCH, Account, Usage
 
 RECORDS: Key = (STATE, "records")
 _MEMBERS = frozenset(
-    {"kinds", "halved", "startups", "waits", "pauses", "curves", "restarts", "accounts", "released", "freed", "told"}
+    {
+        *("kinds", "halved", "startups", "waits", "pauses", "curves", "restarts"),
+        *("accounts", "released", "freed", "told", "refusals"),
+    }
 )
 _PARTS = 100
 """Weights are stored in hundredths."""
@@ -87,6 +91,8 @@ def records_row(records: Records, version: int, before: Row | None = None) -> Ro
         values["freed"] = {pool: _since_epoch(at) for pool, at in records.freed.items()}
     if records.told:
         values["told"] = {share: _told(told) for share, told in records.told.items()}
+    if records.refusals:
+        values["refusals"] = {kind: [each.job, _since_epoch(each.at)] for kind, each in records.refusals.items()}
     text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
     return keyed(RECORDS, version=version, records=zlib.compress(text.encode("utf-8", "surrogatepass"), level=9))
 
@@ -103,7 +109,8 @@ def _records_of(row: Row) -> Records:
         for name in ("released", "freed")
     )
     told = {share: _read_told(*parts) for share, parts in values.get("told", {}).items()}
-    return Records(_read_history(values), _read_usage(values.get("accounts", {})), released, freed, told)
+    refusals = {kind: _read_refusal(*parts) for kind, parts in values.get("refusals", {}).items()}
+    return Records(_read_history(values), _read_usage(values.get("accounts", {})), released, freed, told, refusals)
 
 
 def _values_of(row: Row) -> dict[str, Any]:
@@ -185,6 +192,10 @@ def _told(told: Told) -> list[Any]:
 
 def _read_told(until: float, percent: int, gpu_hours: float | None, dollars: float | None, *_: Any) -> Told:
     return Told(UNIX_EPOCH + timedelta(seconds=until), percent, gpu_hours, dollars)
+
+
+def _read_refusal(job: str, at: float, *_: Any) -> Refusal:
+    return Refusal(job, UNIX_EPOCH + timedelta(seconds=at))
 
 
 def _since_epoch(at: datetime) -> float:

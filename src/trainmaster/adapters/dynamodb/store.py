@@ -66,6 +66,7 @@ from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob, Origin, external_units
 from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.read_limits import ReadLimits, first_guess, first_of
+from trainmaster.domain.capacity.refusals import RefusedKinds
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, Paused, Throttled, Unavailable
@@ -417,8 +418,10 @@ class DynamoStore:
         # All jobs of a lane need the same pools, which its key names.
         asking = [job for job in first.values() if job.work is not None]
         pools = {**settings.pools, **services.of([*active, *asking])}
-        limits, order = ReadLimits(pools, active, external, catalogue, settings.policy.shares), settings.policy.order
-        wanted = partial(limits.for_pass, order=order) if deciding else limits.for_query
+        records, now = records_of(rows.get(RECORDS)), self._now()
+        refused = RefusedKinds.of(records.refusals, active, now)
+        limits = ReadLimits(pools, active, external, catalogue, now, settings.policy.shares, refused)
+        wanted = partial(limits.for_pass, order=settings.policy.order) if deciding else limits.for_query
         lanes = self._resized(lanes, lambda head: max(wanted(head), depth), jobs_of, deciding=deciding)
         lanes = self._passed_over.read_past(lanes, limits, consistent=deciding, jobs_of=jobs_of)
         waiting = [job for lane in lanes for job in lane.jobs]
@@ -432,7 +435,7 @@ class DynamoStore:
             external_jobs=external_jobs,
             warm=tuple(readable(_beginning(rows, WARM_ROWS), warm_of, report)),
             policy=settings.policy,
-            records=records_of(rows.get(RECORDS)),
+            records=records,
             catalogue=catalogue,
             cursors=cursors_of(rows.get(CURSORS)),
             unreadable=tuple(unreadable),

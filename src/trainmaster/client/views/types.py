@@ -561,6 +561,7 @@ class ReasonView(TypedDict):
         "PreemptsLater",
         "BackingOff",
         "BehindBackingOff",
+        "KindRefused",
         "QuotaTooSmall",
         "NextPass",
         "NotConsideredYet",

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 
 from trainmaster.domain.capacity.catalogue import Catalogue
+from trainmaster.domain.capacity.refusals import NO_REFUSALS, RefusedKinds
 from trainmaster.domain.capacity.resolve import Offers, resolved
-from trainmaster.domain.capacity.units import Demand, Pool, Units, is_service_pool, total
+from trainmaster.domain.capacity.units import Demand, Pool, Units, covers, is_service_pool, total
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.lane import lane_parts
 from trainmaster.domain.jobs.work import Work
@@ -93,17 +96,23 @@ class ReadLimits:
         active: the jobs that hold units of them.
         external: units that others hold.
         catalogue: the known instance types.
+        now: the present, UTC.
         shares: the shares of the queue, by name.
+        refused: the kinds of jobs that AWS refuses to start.
     """
 
     pools: Mapping[str, Pool]
     active: Sequence[Job]
     external: Units
     catalogue: Catalogue
+    now: datetime
     shares: Mapping[str, Share] = field(default_factory=dict)
+    refused: RefusedKinds = NO_REFUSALS
     _offers: Offers | None = None
     _held: dict[int, dict[str, int]] = field(default_factory=dict)
     _users: FullUsers | None = None
+    _caps: dict[str, int] = field(default_factory=dict)
+    _too_large: dict[str, bool] = field(default_factory=dict)
 
     def for_pass(self, head: Job, order: Order) -> int:
         """Return the same as `for_query`, but few jobs of a full service's lane."""
@@ -133,17 +142,17 @@ class ReadLimits:
         could_start = -(-sum(within_reach) // smallest)
         return max(first_of(head.lane), min(MAX_JOBS_READ, could_start + SPARE))
 
-    def may_pass_over(self, head: Job, wanted: int) -> bool:
-        """Return whether `heads` may pass over jobs of a lane, given its first one; none of a full service's lane."""
-        return wanted > FIRST_OF_FULL and head.share in self._full_users().shares
+    def may_pass_over(self, first: Iterable[Job], wanted: int) -> bool:
+        """Return whether `heads` would look beyond the first jobs of a lane; not beyond those of a full service's."""
+        return wanted > FIRST_OF_FULL and any(map(self.keeps_waiting, first))
 
     def heads(
         self, jobs: Iterable[Job], wanted: int, pass_over: Callable[[Job], object] = lambda _: None
     ) -> tuple[list[Job], bool]:
         """Return the jobs to read of a lane with more than `wanted` of them, and whether it has more than these.
 
-        These are the first `wanted`, and one from behind for each of them that waits for the limit of its user. Other
-        jobs of full users are passed over; `pass_over` is called with each.
+        These are the first `wanted`, and one from behind for each of them that keeps waiting. Others that keep waiting
+        are passed over; `pass_over` is called with each.
         """
         found: list[Job] = []
         others, more = 0, False
@@ -162,12 +171,32 @@ class ReadLimits:
         return found, more
 
     def keeps_waiting(self, job: Job) -> bool:
-        """Return True if the job can only start after others of its user, who is at the limit of the share."""
-        return self._full_users().keep_waiting(job, self._resolved(job).alternatives)
+        """Return True if something that others of its lane need not share keeps the job from starting now.
 
-    def _full_users(self) -> FullUsers:
+        Its user is at the limit of the share, it backs off after a failure of its own, AWS refuses jobs of its kind, or
+        no pool can hold it. A job that waits for AWS to have capacity holds its place: others would find none either.
+        """
+        if job.retry_at is not None and job.retry_at > self.now and not _lacked_capacity(job):
+            return True
+        return self.refused.refusal(job) is not None or self._is_too_large(job) or self._has_full_user(job)
+
+    def _has_full_user(self, job: Job) -> bool:
         self._users = self._users or FullUsers.of(self.shares, self.active)
-        return self._users
+        limited = job.share in self._users.shares
+        return limited and self._users.keep_waiting(job, self._resolved(job).alternatives)
+
+    def _is_too_large(self, job: Job) -> bool:
+        """Return whether no pool can hold a job, but some could hold smaller ones of its lane."""
+        key = job.demand.equivalence_key
+        if key not in self._too_large:
+            self._too_large[key] = self._only_smaller_fit(self._resolved(job).alternatives)
+        return self._too_large[key]
+
+    def _only_smaller_fit(self, alternatives: Sequence[Units]) -> bool:
+        self._caps = self._caps or {name: 0 if pool.draining else pool.cap for name, pool in self.pools.items()}
+        smallest = ({pool: _least_of_lane(count) for pool, count in units.items()} for units in alternatives)
+        fits = partial(covers, self._caps)
+        return not any(map(fits, alternatives)) and any(map(fits, smallest))
 
     def _resolved(self, job: Job) -> Demand:
         self._offers = self._offers or Offers(self.pools, self.catalogue)
@@ -180,6 +209,10 @@ class ReadLimits:
             stay = (job for job in self.active if not (job.stopping or (job.priority < priority and job.preemptible)))
             found = self._held[priority] = total(job.units for job in stay)
         return found
+
+
+def _lacked_capacity(job: Job) -> bool:
+    return job.attempt is not None and job.attempt.found_no_capacity
 
 
 def _is_full(order: Order, head: Job, work: Work, pools: Mapping[str, Pool], active: Iterable[Job]) -> bool:
@@ -200,4 +233,9 @@ def _may_go(order: Order, job: Job, head: Job) -> bool:
 
 def _smallest_demand(work: Work) -> int:
     """Return the minimum that every job of its lane asks for."""
-    return 1 << (work.needed.bit_length() - 1)
+    return _least_of_lane(work.needed)
+
+
+def _least_of_lane(count: int) -> int:
+    """Return the least that another job of the lane may ask for, which holds sizes up to the next power of two."""
+    return 1 << (count.bit_length() - 1)

@@ -195,6 +195,11 @@ class Attempt:
         return self.outcome is Outcome.FAILED and self.started_at is None and reason.endswith(WAITED_TOO_LONG)
 
     @property
+    def unstartable(self) -> bool:
+        """True if AWS, or an error of the queue's own, refused its start for what the job is, whatever is free."""
+        return self.outcome is Outcome.RETURNED and (self.reason or "").startswith((NOT_PERMITTED, OUR_FAULT))
+
+    @property
     def shortages(self) -> Mapping[str, datetime]:
         """Pools that had no capacity for it, or for earlier starts with its number, and when.
 

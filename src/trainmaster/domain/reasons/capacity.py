@@ -195,6 +195,23 @@ class BehindBackingOff(Reason):
 
 
 @dataclass(frozen=True, slots=True)
+class KindRefused(Reason):
+    """AWS refused to start a job with the same user, image, role and network, and would probably refuse this one."""
+
+    brief: ClassVar[str] = "{job} was refused"
+
+    job: Annotated[str, "Job of this kind whose start was refused last."]
+    until: Annotated[datetime, "When the next of them is tried, if it fits."]
+
+    def message(self) -> str:
+        """Return the reason as a predicate."""
+        return (
+            f"waits because AWS refused to start {self.job}, a job like this one; "
+            f"one of them is tried a minute, the next at {clock(self.until)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class QuotaTooSmall(Reason):
     """The account's quota is too small for it, although the pool's cap is not."""
 

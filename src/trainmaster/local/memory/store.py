@@ -24,6 +24,7 @@ from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob, external_units
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
 from trainmaster.domain.capacity.read_limits import ReadLimits, first_of
+from trainmaster.domain.capacity.refusals import RefusedKinds
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
 from trainmaster.domain.document import Document
@@ -67,19 +68,21 @@ class MemoryStore:
         table: the data; several stores may share one table.
         discover: returns the discovery of the pools of services, for each snapshot.
         publication: decides what goes into the outbox.
+        now: returns the present, UTC.
     """
 
     def __init__(  # noqa: PLR0913 -- parts of a deployment
         self,
         *,
         default_pools: Mapping[str, Pool],
+        now: Callable[[], datetime],
         parameter: str = "",
         policy: Policy | None = None,
         table: MemoryTable | None = None,
         discover: Discover = NoDiscovery,
         publication: Publication | None = None,
     ) -> None:
-        self._publication = publication or Publication()
+        self._publication, self._now = publication or Publication(), now
         self._discover = discover
         self._default_pools = dict(default_pools)
         self._parameter = parameter
@@ -175,7 +178,9 @@ class MemoryStore:
             pools = {**settings.pools, **self._discover().of((*active, *asking))}
             heads: list[QueuePlace] = []
             cut: set[str] = set()
-            limits = ReadLimits(pools, active, external, table.catalogue, settings.policy.shares)
+            now = self._now()
+            refused = RefusedKinds.of(table.records.refusals, active, now)
+            limits = ReadLimits(pools, active, external, table.catalogue, now, settings.policy.shares, refused)
             wanted = partial(limits.for_pass, order=settings.policy.order) if sparing else limits.for_query
             for lane, places in table.lanes.items():
                 found, more = self._head(places, first_of(lane, sparing=sparing), wanted, limits, depth)
@@ -211,7 +216,8 @@ class MemoryStore:
         jobs = self._table.jobs
         head = jobs[places.first(1)[0][2]]
         size = max(wanted(head), depth)
-        if len(places) > size and limits.may_pass_over(head, size):
+        first = places.first(size)
+        if len(places) > size and limits.may_pass_over((jobs[name] for _, _, name in first), size):
             found, more = limits.heads((jobs[name] for _, _, name in places.after()), size)
             return [job.order for job in found], more
         return places.first(size), len(places) > size

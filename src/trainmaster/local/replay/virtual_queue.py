@@ -70,7 +70,7 @@ class VirtualQueue(ABC):
         self.simulator = SageMakerSimulator(
             self.clock, profile=profile, on_change=self._note, rates={"ListTrainingJobs": None}
         )
-        self.store = make_store(default_pools=pools, policy=policy)
+        self.store = make_store(default_pools=pools, policy=policy, now=self.clock.now)
         self._launcher = launcher_for(self.simulator)
         self._context = ManagerContext(self.store, self._launcher, VirtualTime(self.clock))
         self._stopped: set[str] = set()

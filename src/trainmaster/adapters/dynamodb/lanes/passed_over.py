@@ -1,12 +1,13 @@
-"""Look for jobs behind those of full users, without reading thousands of the same rows in every pass.
+"""Look for jobs behind those that cannot start now, without reading thousands of the same rows in every pass.
 
-The first walk through a lane reads it and notes the stretches that it passes over. While their users are full, later
-walks jump over them. They read each again after a minute, since a job of higher priority may have joined it.
+The first walk through a lane reads it and notes the stretches that it passes over. While all of their jobs keep waiting
+(`ReadLimits.keeps_waiting`), later walks jump over them. They read each again after a minute, since a job of higher
+priority may have joined it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain
@@ -17,6 +18,7 @@ from trainmaster.adapters.dynamodb.reading import ReadJobs
 from trainmaster.adapters.dynamodb.rows import lane_end, waiting_key
 from trainmaster.adapters.dynamodb.table import Table
 from trainmaster.domain.capacity.read_limits import ReadLimits
+from trainmaster.domain.capacity.refusals import kind_of
 from trainmaster.domain.jobs.job import Job
 
 MAX_ROWS_READ = 10_000
@@ -37,7 +39,7 @@ class Stretch:
     Attributes:
         after: sort key of the row before them.
         until: sort key of the last one.
-        jobs: one for each user and demand among them, so that the limits of users apply to all of them.
+        jobs: one of each kind among them; those of a kind keep waiting for the same time.
         rows: their number.
         read_at: when they were read.
     """
@@ -71,10 +73,10 @@ class PassedOver:
         self._known: Mapping[str, Sequence[Stretch]] = {}
 
     def read_past(
-        self, lanes: Iterable[Lane], limits: ReadLimits, *, consistent: bool, jobs_of: ReadJobs
+        self, lanes: Sequence[Lane], limits: ReadLimits, *, consistent: bool, jobs_of: ReadJobs
     ) -> list[Lane]:
-        """Return the lanes with jobs from behind those of full users (`ReadLimits.heads`)."""
-        known: dict[str, Sequence[Stretch]] = {}
+        """Return the lanes with jobs from behind those that keep waiting (`ReadLimits.heads`)."""
+        known = {lane.key: self._known.get(lane.key, ()) for lane in lanes if lane.cut}
 
         def read(after: str, until: str, size: int) -> Iterator[Job]:
             return rest_of_lane(self._table, after, until, size, consistent=consistent, jobs_of=jobs_of)
@@ -86,7 +88,7 @@ class PassedOver:
             return Lane(lane.key, jobs, more or walk.jumped)
 
         found = [
-            deeper(lane) if lane.cut and limits.may_pass_over(lane.jobs[0], len(lane.jobs)) else lane for lane in lanes
+            deeper(lane) if lane.cut and limits.may_pass_over(lane.jobs, len(lane.jobs)) else lane for lane in lanes
         ]
         self._known = known
         return found
@@ -99,7 +101,7 @@ class _Walk:
     Attributes:
         lane: the lane, with its first jobs.
         known: its stretches as earlier walks left them, in order.
-        keeps_waiting: whether a job's user is full for it now.
+        keeps_waiting: whether a job cannot start now.
         read: yields the jobs after a sort key up to another; its first page has so many rows.
         now: the present, UTC.
         room: rows that it may still read.
@@ -199,9 +201,9 @@ class _Walk:
             self._place, self._open = until, []
 
 
-_Kind: TypeAlias = tuple[str, str | None, str]
+_Kind: TypeAlias = tuple[str, str, datetime | None]
 
 
 def _kind(job: Job) -> _Kind:
-    """Return what decides whether the limit of its user lets a job start."""
-    return (job.share, job.submitted_by, job.demand.equivalence_key)
+    """Return what decides whether a job keeps waiting."""
+    return (kind_of(job), job.demand.equivalence_key, job.retry_at)
