@@ -159,7 +159,7 @@ class CheckpointedStore(MemoryStore):
             return job
         self._reported_at[job.name] = now
         rate = self._rate(job, attempt.size) * self._rng.lognormvariate(0.0, REPORT_NOISE)
-        after = lifecycle.record_speed(job, attempt.size, rate)
+        after = lifecycle.record_speed(job, attempt.size, rate, now)
         return after if after is not None and self.transition([(job, after)]) else job
 
 

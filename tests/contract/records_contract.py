@@ -214,7 +214,7 @@ class RecordsContract:
         store.submit(job, b.a_request())
         curve = ScalingCurve(0.25)
         for size in (1, 2, 4):
-            reported = lifecycle.record_speed(job, size, 100 * curve.speedup(size))
+            reported = lifecycle.record_speed(job, size, 100 * curve.speedup(size), b.at(100 * size))
             assert store.transition([(job, reported)])
             job = reported
         assert other_store.find(job.name).speeds == job.speeds

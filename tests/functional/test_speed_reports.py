@@ -60,9 +60,22 @@ class TestRoute:
         assert world.publisher.wakes == []
 
     def test_repeated_reports_are_soon_not_stored_any_more(self, world):
-        for _ in range(MAX_REPORTS + 5):
+        for minute in range(MAX_REPORTS + 5):
+            world.clock.moment = b.at(60 * minute)
             assert told(world, {"instances": 2, "perSecond": 7.5}).status == 200
         assert world.memory.find("job1").version == of_two().version + MAX_REPORTS
+
+    def test_a_program_that_reports_each_second_changes_its_job_once_a_minute(self, world):
+        for second in range(180):
+            world.clock.moment = b.at(second)
+            assert told(world, {"instances": 2, "perSecond": 7.5 + second % 2}).status == 200
+        assert world.memory.find("job1").version == of_two().version + 3
+
+    def test_a_size_that_the_job_cannot_have_is_refused(self, world):
+        world.seed(b.a_running_job("even", units={P5: 2}, elastic=replace(BOUNDS, values=(2, 4))))
+        answer = told(world, {"instances": 3, "perSecond": 2}, "even")
+        assert (answer.status, answer.error["field"]) == (400, "instances")
+        assert answer.error["message"] == "instances is 3, not one of the job's sizes: 2, 4"
 
     def test_a_late_report_of_an_earlier_size_counts_for_that_size(self, world):
         for body in ({"instances": 2, "perSecond": 7.5}, {"instances": 1, "perSecond": 4}):
@@ -116,14 +129,14 @@ class TestRoute:
 
 class TestUseCase:
     def test_a_conflict_is_tried_again(self):
-        world, others = ApiWorld(), [1.0, 2.0]
+        world, others = ApiWorld(), [(2.0, b.at(-60)), (1.0, b.at(-120))]
         world.seed(of_two())
         store, commit = world.memory, world.memory.transition
 
         def overtaken(changes, **given):
             if others:
                 job = store.find("job1")
-                commit([(job, lifecycle.record_speed(job, 1, others.pop()))])
+                commit([(job, lifecycle.record_speed(job, 1, *others.pop()))])
             return commit(changes, **given)
 
         context = world.application.api_context
@@ -140,9 +153,9 @@ class TestUseCase:
     @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf"), 1e-10, 1e13])
     def test_the_domain_refuses_what_a_model_would(self, rate):
         with pytest.raises(InvalidRequest):
-            lifecycle.record_speed(of_two(), 2, rate)
+            lifecycle.record_speed(of_two(), 2, rate, b.NOW)
         with pytest.raises(IllegalTransition):
-            lifecycle.record_speed(b.a_running_job(), 1, 2.0)
+            lifecycle.record_speed(b.a_running_job(), 1, 2.0, b.NOW)
 
 
 class _With:
@@ -171,14 +184,15 @@ class TestTerminal:
         world.seed(b.a_running_job("job3", units={P5: 2}, elastic=replace(BOUNDS, hook=Hook.RESTART)))
         request.write_text(json.dumps(b.a_request("new", options={"max-instances": "8"})))
         assert "times as fast" not in run("show", "job3").stdout + run("plan", str(request)).stdout
-        for size in (1, 2, 4) * 4:
+        for minute, size in enumerate((1, 2, 4) * 4):
+            world.clock.moment = b.at(60 * minute)
             run.api.report_speed("job3", instances=size, per_second=100 * curve.speedup(size))
         lines = [" ".join(line.split()) for line in run("show", "job3").stdout.splitlines()]
         assert "Scaling 2 instances run 1.9 times as fast as 1, 4 would run 3.5 times as fast" in lines
         running = world.memory.find("job3")
         ended = lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(900))
         assert world.memory.transition([(running, ended)])
-        assert "8 instances run 5.9 times as fast as 1." in " ".join(run("plan", str(request)).stdout.split())
+        assert "8 instances would run 7.2 times as fast as 1." in " ".join(run("plan", str(request)).stdout.split())
 
     def test_the_client_says_what_is_wrong_with_a_report(self, run):
         with pytest.raises(Refused, match="instances is 5, not between 1 and 4"):

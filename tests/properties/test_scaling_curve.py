@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise, product
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from builders import NOW
 from trainmaster.domain.elastic.scaling import (
     COMMUNICATION_SPREAD,
     LINEAR,
@@ -14,7 +17,9 @@ from trainmaster.domain.elastic.scaling import (
     MAX_RATE,
     MAX_REPORTS,
     MAX_SIZES,
+    MIN_PERIOD,
     MIN_RATE,
+    NOISE,
     SERIAL_SPREAD,
     KindCurve,
     ScalingCurve,
@@ -38,6 +43,16 @@ REPORTED = st.lists(
 
 def speeds_of(curve, sizes, rate=1.0, reports=MAX_REPORTS):
     return tuple(Speed(size, rate * curve.speedup(size), reports) for size in sizes)
+
+
+def unlikelihood(curve, speeds, prior):
+    """The sum of squared errors that a fit makes least, in units of their spreads."""
+    logs = [math.log(speed.rate / curve.speedup(speed.instances)) for speed in speeds]
+    mean = sum(speed.reports * log for speed, log in zip(speeds, logs, strict=True)) / sum(s.reports for s in speeds)
+    reports = sum(speed.reports * (log - mean) ** 2 for speed, log in zip(speeds, logs, strict=True)) / NOISE**2
+    serial = (curve.serial - prior.curve.serial) / SERIAL_SPREAD
+    communication = (curve.communication - prior.curve.communication) / COMMUNICATION_SPREAD
+    return reports + (1 + prior.jobs) * (serial**2 + communication**2)
 
 
 @given(CURVES, SIZES)
@@ -83,6 +98,33 @@ def test_exact_speeds_at_two_sizes_give_the_exact_serial_part(serial, sizes, rat
     found = fit(speeds_of(ScalingCurve(serial), sizes, rate))
     known = ScalingCurve(serial).speedup(sizes[1]) / ScalingCurve(serial).speedup(sizes[0])
     assert math.isclose(found.speedup(sizes[1]) / found.speedup(sizes[0]), known, rel_tol=1e-2)
+
+
+@given(st.lists(st.floats(1e-4, 2), min_size=2, max_size=5), st.integers(1, MAX_REPORTS))
+def test_the_slower_a_second_size_is_the_less_it_is_believed_to_bring(speedups, reports):
+    found = [fit((Speed(1, 100.0, 8), Speed(2, 100 * each, reports)), KindCurve()) for each in sorted(speedups)]
+    assert all(one.speedup(2) <= other.speedup(2) + 1e-3 for one, other in pairwise(found))
+
+
+@pytest.mark.parametrize("speedup", [0.8, 0.5, 0.1, 0.01])
+def test_a_job_that_slows_down_is_believed_to_do_so(speedup):
+    found = fit((Speed(1, 100.0, 8), Speed(2, 100 * speedup, 8)), KindCurve())
+    assert found.speedup(8) < found.speedup(2) < 1
+
+
+@given(
+    st.builds(ScalingCurve, st.floats(0, 1), st.floats(0, 0.2)),
+    PRIORS,
+    st.lists(st.integers(1, 64), min_size=2, max_size=6, unique=True),
+    st.floats(1e-3, 1e6),
+)
+def test_no_curve_nearby_explains_reports_and_kind_better(curve, prior, sizes, rate):
+    speeds = speeds_of(curve, sizes, rate)
+    found = fit(speeds, prior)
+    least = unlikelihood(found, speeds, prior)
+    for serial, communication in product((-0.02, 0, 0.02), (-0.002, 0, 0.002)):
+        other = ScalingCurve(min(max(found.serial + serial, 0), 1), min(max(found.communication + communication, 0), 1))
+        assert unlikelihood(other, speeds, prior) >= least * (1 - 1e-4) - 1e-4
 
 
 @given(PRIORS, st.lists(st.builds(Speed, SIZES, RATES), max_size=1).map(tuple))
@@ -131,8 +173,8 @@ def test_curves_mix_by_weight():
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(1, 40), RATES), max_size=40))
 def test_speeds_are_bounded_and_of_one_pool(reports):
     speeds = Speeds()
-    for pool, size, rate in reports:
-        speeds = speeds.after(pool, size, rate)
+    for number, (pool, size, rate) in enumerate(reports):
+        speeds = speeds.after(pool, size, rate, NOW + number * MIN_PERIOD)
         assert speeds.pool == pool
         assert len(speeds.sizes) == len(speeds.of_sizes) <= MAX_SIZES
         assert size in speeds.sizes
@@ -141,14 +183,23 @@ def test_speeds_are_bounded_and_of_one_pool(reports):
 
 def test_a_speed_that_does_not_change_is_told_eight_times():
     speeds = Speeds()
-    for _ in range(MAX_REPORTS):
-        again = speeds.after("a", 4, 10.0)
+    for number in range(MAX_REPORTS):
+        again = speeds.after("a", 4, 10.0, NOW + number * MIN_PERIOD)
         assert again is not speeds
         speeds = again
-    assert speeds.after("a", 4, 10.1) is speeds
-    assert speeds.after("a", 4, 12.0).of_sizes[0].rate > 10.0
+    later = NOW + MAX_REPORTS * MIN_PERIOD
+    assert speeds.after("a", 4, 10.1, later) is speeds
+    assert speeds.after("a", 4, 12.0, later).of_sizes[0].rate > 10.0
 
 
-def test_a_repeated_report_only_confirms_the_mean():
-    once = Speeds().after("a", 4, 10.0)
-    assert once.after("a", 4, 10.0).of_sizes == (Speed(4, 10.0, 2),)
+def test_a_later_report_confirms_the_mean_and_one_that_was_read_before_does_not():
+    once = Speeds().after("a", 4, 10.0, NOW)
+    assert once.after("a", 4, 10.0, NOW + MIN_PERIOD).of_sizes == (Speed(4, 10.0, 2),)
+    assert once.after("a", 4, 10.0, NOW) is once
+    assert once.after("a", 2, 6.0, NOW - MIN_PERIOD) is once
+
+
+def test_a_size_counts_once_a_minute_and_a_new_size_at_once():
+    once = Speeds().after("a", 4, 10.0, NOW)
+    assert once.after("a", 4, 20.0, NOW + MIN_PERIOD / 2) is once
+    assert once.after("a", 2, 6.0, NOW + MIN_PERIOD / 2).sizes == {2, 4}

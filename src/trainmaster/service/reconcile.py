@@ -30,6 +30,7 @@ from trainmaster.service.launch import launch, stop, stop_unconfirmed, will_repo
 from trainmaster.service.observe import poll_training_job
 from trainmaster.service.resizing import advance
 from trainmaster.service.resizing.speed import record_speeds
+from trainmaster.service.turns import is_turn
 
 MAX_CHECKS = 100
 """Approximate limit of DescribeTrainingJob calls in one tick; AWS does not publish the rate limit."""
@@ -172,8 +173,7 @@ def _is_due(job: Job, now: datetime, rounds: int) -> bool:
     if job.work is not None or (reported is not None and now < reported + POLLED_AFTER_REPORT):
         return True
     running = job.state is JobState.RUNNING and not job.stopping and job.attempt.faulty_since is None
-    period = rounds * (_RUNNING_MINUTES if running else _OTHER_MINUTES)
-    return (int(now.timestamp()) // 60 + sum(job.name.encode())) % period == 0
+    return is_turn(job.name, now, rounds * (_RUNNING_MINUTES if running else _OTHER_MINUTES))
 
 
 def _poll(context: ManagerContext, job: Job) -> Job:

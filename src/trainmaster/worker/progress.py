@@ -1,7 +1,7 @@
 """Reports how fast a job trains, from which the queue learns how the job scales (docs/reference/rendezvous.md).
 
-One process of a job reports, at most once in five minutes, in a row of the rendezvous's table; each report takes one
-write unit. A report that fails is lost, and training never waits for one.
+One process of a job reports, first after three minutes and then ever more rarely, in a row of the rendezvous's table;
+each report takes one write unit. A report that fails is lost, and training never waits for one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 WARM_UP_SECONDS = 60.0
 """Time after the first count that is not measured: the first steps compile, fill caches and read data."""
 FIRST_SECONDS = 120.0
-"""Time that the first report measures, after a start or a resize; each further one measures for longer."""
+"""Time that each of the first two reports measures, after a start or a resize; further ones measure for longer."""
 LONGEST_SECONDS = 1_800.0
 GROWTH = 2.5
 _MAX_RATE = 1e12
@@ -58,7 +58,10 @@ class SpeedMeter:
             done: steps or samples done so far. A count that goes back begins a new measurement.
         """
         now = self._clock()
-        if self._since is None or not math.isfinite(done) or done < self._base:
+        if not math.isfinite(done):
+            self._since = None
+            return None
+        if self._since is None or done < self._base:
             self._begin(now, done)
             return None
         if now - self._since < self._wait:
@@ -71,7 +74,7 @@ class SpeedMeter:
         return rate if measured and 0 < rate <= _MAX_RATE else None
 
     def _begin(self, now: float, done: float) -> None:
-        self._since, self._base = now, done if math.isfinite(done) else 0.0
+        self._since, self._base = now, done
 
 
 class TableWriter:
@@ -94,7 +97,8 @@ class TableWriter:
         """Replace the last report; see `Writer.write`."""
         from trainmaster.worker.rendezvous.dynamodb import RETENTION_SECONDS
 
-        text = json.dumps({"instances": instances, "perSecond": float(f"{rate:.6g}")}, separators=(",", ":"))
+        values = {"instances": instances, "perSecond": float(f"{rate:.6g}"), "at": int(self._now())}
+        text = json.dumps(values, separators=(",", ":"))
         self._client.update_item(
             TableName=self._table,
             Key={"pk": {"S": self._run.partition}, "sk": {"S": "speed"}},
@@ -187,7 +191,7 @@ class CheckpointReports:
 
     def report(self, checkpoint: CheckpointId, rate: float) -> None:
         """Report the steps a second of the world that wrote a checkpoint; nothing if its size is not known."""
-        instances = self._nodes_of(checkpoint.round) if self._has_members else len(hosts_of(self._environ)[1])
+        instances = self._nodes_of(checkpoint.round) if self._has_members else instances_of(self._environ)
         if instances:
             self._writer.write(instances, rate)
 
@@ -217,7 +221,12 @@ def has_table(environ: Mapping[str, str]) -> bool:
 
 
 def instances_of(environ: Mapping[str, str]) -> int | None:
-    """Return the instances that work together; None if the environment does not tell, as without torchrun."""
+    """Return the instances that work together; None if the environment does not tell.
+
+    It tells with the hook `restart`, and with `members` under torchrun. A `custom` hook resizes in a way of its own.
+    """
+    if environ.get("TRAINMASTER_HOOK") == Hook.CUSTOM:
+        return None
     if environ.get("TRAINMASTER_HOOK") == Hook.MEMBERS:
         nodes = environ.get("GROUP_WORLD_SIZE", "")
         return int(nodes) if nodes.isascii() and nodes.isdigit() else None

@@ -289,14 +289,19 @@ def _resizing_of(value: Sequence[Any], owner: Owner) -> Resizing:
     )
 
 
-def _speeds(speeds: Speeds, _: Owner) -> list[Any]:
-    """Return the pool, and for each size instances, rate and reports."""
-    return [speeds.pool, *([speed.instances, speed.rate, speed.reports] for speed in speeds.of_sizes)]
+def _speeds(speeds: Speeds, owner: Owner) -> list[Any]:
+    """Return the pool, and for each size instances, rate and reports; of the last also when the newest was measured."""
+    sizes: list[list[Any]] = [[speed.instances, speed.rate, speed.reports] for speed in speeds.of_sizes]
+    if sizes and speeds.measured_at is not None:
+        sizes[-1].append(_since(owner.entry, speeds.measured_at))
+    return [speeds.pool, *sizes]
 
 
-def _speeds_of(value: Sequence[Any], _: Owner) -> Speeds:
+def _speeds_of(value: Sequence[Any], owner: Owner) -> Speeds:
     pool, *sizes = value
-    speeds = Speeds(pool, tuple(Speed(instances, float(rate), reports) for instances, rate, reports, *_ in sizes))
+    of_sizes = tuple(Speed(instances, float(rate), reports) for instances, rate, reports, *_ in sizes)
+    measured = owner.entry + timedelta(seconds=sizes[-1][3]) if sizes and len(sizes[-1]) > 3 else None
+    speeds = Speeds(pool, of_sizes, measured)
     for speed in speeds.of_sizes:
         check_fields(speed)
     return speeds

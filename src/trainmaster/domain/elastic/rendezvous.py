@@ -120,17 +120,20 @@ class SpeedReport:
     Attributes:
         instances: nodes that worked together.
         rate: steps or samples a second.
+        at: when it was measured, seconds since 1970; None from older workers.
     """
 
     instances: int
     rate: float
+    at: float | None = None
 
 
 def speed_of(text: str | bytes) -> SpeedReport:
     """Return the report that nodes wrote; its text is as untrusted as a state's. Raises `UnreadableRendezvous`."""
     try:
         values = _mapping(json.loads(_bounded(text, MAX_SPEED_BYTES)))
-        return SpeedReport(_number(values["instances"]), _rate(values["perSecond"]))
+        at = values.get("at")
+        return SpeedReport(_number(values["instances"]), _rate(values["perSecond"]), None if at is None else _rate(at))
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise UnreadableRendezvous(f"The reported speed cannot be read: {type(error).__name__}.") from error
 

@@ -8,17 +8,18 @@ speed at several sizes, the curve of its kind decides, and without that the job 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import product
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache, partial
+from operator import mul, sub
 
 MIN_RATE, MAX_RATE = 1e-9, 1e12
 """Bounds of a reported speed, steps or samples a second."""
 MAX_REPORTS = 8
 """Reports of one size that count; the newest eighth of the mean is then the newest report."""
 MAX_SIZES = 12
-"""Sizes of a job whose speeds are kept; the one reported longest ago is dropped first."""
+"""Sizes of a job whose speeds are kept; the one whose speed changed longest ago is dropped first."""
 MAX_KIND_JOBS = 8
 """Jobs of a kind that count; later ones replace an eighth of the mean."""
 ENOUGH_JOBS = 2.0
@@ -27,6 +28,8 @@ NOISE = 0.05
 """Assumed relative error of one report."""
 SERIAL_SPREAD, COMMUNICATION_SPREAD = 0.1, 0.003
 """Assumed difference of a job's parameters from those of its kind."""
+MIN_PERIOD = timedelta(minutes=1)
+"""Time between two reports of a size, at least: each changes the job, so that a pass has to decide about it again."""
 SAME_RATE = 0.02
 """Relative change of a speed below which a further report tells nothing new."""
 
@@ -74,7 +77,7 @@ def mixed(parts: Sequence[tuple[float, ScalingCurve]]) -> ScalingCurve:
     """Return the weighted mean of curves; the weights add up to 1."""
     serial = math.fsum(weight * curve.serial for weight, curve in parts)
     communication = math.fsum(weight * curve.communication for weight, curve in parts)
-    return ScalingCurve(min(max(serial, 0.0), 1.0), min(max(communication, 0.0), 1.0))
+    return ScalingCurve(_part(serial), _part(communication))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,49 +97,55 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """The reported speeds of a job in one pool, the size reported longest ago first.
+    """The reported speeds of a job in one pool, the size whose speed changed longest ago first.
 
     Attributes:
         pool: the pool; instances of another type have other speeds.
         of_sizes: the speed at each size.
+        measured_at: when the newest report was measured.
     """
 
     pool: str = ""
     of_sizes: tuple[Speed, ...] = ()
+    measured_at: datetime | None = None
 
     @property
     def sizes(self) -> frozenset[int]:
         """The sizes with a speed."""
         return frozenset(speed.instances for speed in self.of_sizes)
 
-    def after(self, pool: str, instances: int, rate: float) -> Speeds:
+    def after(self, pool: str, instances: int, rate: float, measured_at: datetime) -> Speeds:
         """Return the speeds after a report; the same object if it tells nothing new.
 
-        A repeated or late report of a size only confirms its mean, so it needs no number.
+        One that is older than the newest was read before. One of a known size soon after the newest tells nothing.
         """
         if pool != self.pool:
-            return Speeds(pool, (Speed(instances, rate),))
+            return Speeds(pool, (Speed(instances, rate),), measured_at)
+        if self.measured_at is not None and measured_at < self.measured_at:
+            return self
         known = next((speed for speed in self.of_sizes if speed.instances == instances), None)
         if known is None:
-            return replace(self, of_sizes=(*self.of_sizes, Speed(instances, rate))[-MAX_SIZES:])
+            return Speeds(pool, (*self.of_sizes, Speed(instances, rate))[-MAX_SIZES:], measured_at)
+        if self.measured_at is not None and measured_at < self.measured_at + MIN_PERIOD:
+            return self
         if known.reports >= MAX_REPORTS and abs(rate - known.rate) <= SAME_RATE * known.rate:
             return self
         reports = min(known.reports + 1, MAX_REPORTS)
         newest = Speed(instances, known.rate + (rate - known.rate) / reports, reports)
         others = (speed for speed in self.of_sizes if speed is not known)
-        return replace(self, of_sizes=(*others, newest))
+        return Speeds(pool, (*others, newest), measured_at)
 
 
 NO_SPEEDS = Speeds()
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def fit(speeds: tuple[Speed, ...], prior: KindCurve | None = None) -> ScalingCurve:
     """Return the curve that explains reported speeds best; that of the prior where they do not tell.
 
-    The time of an instance for a step, relative to one instance, is linear in the parameters, so this is a least
-    squares problem with parameters of at least 0: the best of its four solutions with some of them fixed at 0. Cached,
-    since passes ask for the same jobs again.
+    The errors are those of the logarithms of the speeds, so that a size ten times as slow as believed counts as much as
+    one ten times as fast. They are least squares, which Levenberg's and Marquardt's method finds from the prior's curve
+    on. Cached, since passes ask for the same jobs again.
 
     Args:
         speeds: one for each size.
@@ -145,61 +154,83 @@ def fit(speeds: tuple[Speed, ...], prior: KindCurve | None = None) -> ScalingCur
     known = KindCurve() if prior is None else prior
     if len(speeds) < 2:
         return known.curve
-    rows = [*_rows(speeds), *_prior_rows(known, 1e-6 if prior is None else 1.0)]
-    found = [solved for free in product((False, True), repeat=2) if (solved := _solved(rows, free)) is not None]
-    if not found:
-        return known.curve
-    _, whole, serial, communication = min(found)
-    return ScalingCurve(min(serial / whole, 1.0), min(communication / whole, 1.0))
+    problem = _Fit(speeds, known, 1e-6 if prior is None else 1.0)
+    curve, rows, damping = known.curve, problem.rows(known.curve), 1e-3
+    for _ in range(_MAX_STEPS):
+        other = _stepped(curve, rows, damping)
+        better = problem.rows(other)
+        if _error(better) < _error(rows):
+            done = _error(better) > _error(rows) * (1 - _EXACT)
+            curve, rows, damping = other, better, damping / 3
+            if done:
+                break
+        elif damping > _MAX_DAMPING:
+            break
+        else:
+            damping *= 4
+    return curve
 
 
-_Row = tuple[float, float, float, float]
-"""One equation: the factors of the time on one instance, of its serial and its communication part, and the result."""
+_MAX_STEPS, _MAX_DAMPING = 50, 1e9
+_EXACT = 1e-6
+"""Relative improvement below which a step is the last."""
+_NOTHING = 1e-30
+_Row = tuple[float, float, float]
+"""An error in units of its spread, and its slopes by the serial and the communication part."""
 
 
-def _rows(speeds: Sequence[Speed]) -> Iterator[_Row]:
-    """Yield an equation for each size: its relative error counts, the more the more reports it has."""
-    least = min(speed.instances / speed.rate for speed in speeds)
-    for speed in speeds:
-        time = speed.instances / speed.rate / least
-        weight = math.sqrt(speed.reports) / NOISE
-        others = speed.instances - 1
-        yield weight / time, weight * others / time, weight * speed.instances * others / time, weight
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """The errors of a curve: of reported speeds, and of the distance from a prior.
+
+    Attributes:
+        certainty: how much the prior counts.
+    """
+
+    speeds: tuple[Speed, ...]
+    prior: KindCurve
+    certainty: float
+
+    def rows(self, curve: ScalingCurve) -> list[_Row]:
+        """Return all errors. The speed on one instance is the one that fits best, given the curve."""
+        logs, weights = list(map(partial(_log_row, curve), self.speeds)), [speed.reports for speed in self.speeds]
+        means = [math.fsum(map(mul, weights, column)) / sum(weights) for column in zip(*logs, strict=True)]
+        rows = [
+            _scaled(math.sqrt(weight) / NOISE, map(sub, log, means)) for weight, log in zip(weights, logs, strict=True)
+        ]
+        trust = self.certainty * math.sqrt(1.0 + self.prior.jobs)
+        known, serial, communication = self.prior.curve, trust / SERIAL_SPREAD, trust / COMMUNICATION_SPREAD
+        rows.append((serial * (curve.serial - known.serial), serial, 0.0))
+        rows.append((communication * (curve.communication - known.communication), 0.0, communication))
+        return rows
 
 
-def _prior_rows(prior: KindCurve, certainty: float) -> Iterator[_Row]:
-    weight = certainty * math.sqrt(1.0 + prior.jobs)
-    serial, communication = weight / SERIAL_SPREAD, weight / COMMUNICATION_SPREAD
-    yield -serial * prior.curve.serial, serial, 0.0, 0.0
-    yield -communication * prior.curve.communication, 0.0, communication, 0.0
+def _log_row(curve: ScalingCurve, speed: Speed) -> _Row:
+    """Return the logarithm of the speed on one instance that a report would tell of, and its slopes."""
+    pairs = speed.instances * (speed.instances - 1)
+    time = 1.0 + curve.serial * (speed.instances - 1) + curve.communication * pairs
+    return math.log(speed.rate / speed.instances * time), (speed.instances - 1) / time, pairs / time
 
 
-def _solved(rows: Sequence[_Row], free: tuple[bool, ...]) -> tuple[float, float, float, float] | None:
-    """Return the error and the solution with the parameters that are not `free` at 0; None if it is not valid."""
-    chosen = [0, *(index for index, is_free in enumerate(free, start=1) if is_free)]
-    matrix = [[math.fsum(row[i] * row[j] for row in rows) for j in (*chosen, 3)] for i in chosen]
-    solution = _gauss(matrix)
-    if solution is None or solution[0] <= 0 or min(solution) < 0:
-        return None
-    values = dict(zip(chosen, solution, strict=True))
-    whole, serial, communication = (values.get(index, 0.0) for index in range(3))
-    error = math.fsum((row[0] * whole + row[1] * serial + row[2] * communication - row[3]) ** 2 for row in rows)
-    return (error, whole, serial, communication) if math.isfinite(error) else None
+def _scaled(factor: float, values: Iterable[float]) -> _Row:
+    error, by_serial, by_communication = (factor * value for value in values)
+    return error, by_serial, by_communication
 
 
-def _gauss(matrix: list[list[float]]) -> list[float] | None:
-    """Return the solution of linear equations, each with its result last; None if they have no single one."""
-    size = len(matrix)
-    for column in range(size):
-        pivot = max(range(column, size), key=lambda row: abs(matrix[row][column]))
-        if abs(matrix[pivot][column]) < _NOTHING:
-            return None
-        matrix[column], matrix[pivot] = matrix[pivot], matrix[column]
-        for row in range(size):
-            if row != column:
-                factor = matrix[row][column] / matrix[column][column]
-                matrix[row] = [x - factor * y for x, y in zip(matrix[row], matrix[column], strict=True)]
-    return [row[size] / row[place] for place, row in enumerate(matrix)]
+def _error(rows: Sequence[_Row]) -> float:
+    return math.fsum(row[0] * row[0] for row in rows)
 
 
-_NOTHING = 1e-12
+def _stepped(curve: ScalingCurve, rows: Sequence[_Row], damping: float) -> ScalingCurve:
+    """Return the curve after one step towards smaller errors, with both parameters from 0 to 1."""
+    (_, g, h), (_, a, b), (_, _, c) = ([math.fsum(row[i] * row[j] for row in rows) for j in range(3)] for i in range(3))
+    a, c = a * (1 + damping) + _NOTHING, c * (1 + damping) + _NOTHING
+    whole = max(a * c - b * b, _NOTHING)
+    serial = _part(curve.serial + (b * h - c * g) / whole)
+    communication = _part(curve.communication - (h + b * (serial - curve.serial)) / c)
+    serial = _part(curve.serial - (g + b * (communication - curve.communication)) / a)
+    return ScalingCurve(serial, communication)
+
+
+def _part(value: float) -> float:
+    return min(max(value, 0.0), 1.0)

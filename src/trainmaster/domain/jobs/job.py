@@ -260,6 +260,11 @@ class Job:
             return self.work.run_time_classes
         return classes_of(self.share, self.container_image, self.demand.types, self.demand.size, self.most_instances)
 
+    @property
+    def speeds_here(self) -> Speeds:
+        """Its reported speeds, unless it holds instances of another pool than those that they were measured on."""
+        return self.speeds if not self.units or self.speeds.pool in self.units else NO_SPEEDS
+
     @cached_property
     def served(self) -> float:
         """Unit-seconds of work of its ended attempts."""

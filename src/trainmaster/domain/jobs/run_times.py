@@ -183,23 +183,28 @@ class History:
 
     def curve(self, job: Job) -> ScalingCurve:
         """Return how an elastic job is believed to scale; linear as long as neither it nor its kind has told."""
-        return fit(job.speeds.of_sizes, self._curve_of_kind(job))
+        return fit(job.speeds_here.of_sizes, self._curve_of_kind(job))
 
     def tells_curve(self, job: Job) -> bool:
         """Return True if the job's curve is learned, from its own reports or from jobs of its kind."""
-        return len(job.speeds.of_sizes) > 1 or bool(self._curve_of_kind(job).jobs)
+        return len(job.speeds_here.of_sizes) > 1 or bool(self._curve_of_kind(job).jobs)
 
     def _curve_of_kind(self, job: Job) -> KindCurve:
-        """Return the mean curve of the job's classes; wider ones count less the more jobs the narrow ones had."""
+        """Return the mean curve of the job's classes; wider ones count less the more jobs the narrow ones had.
+
+        What they leave counts for the narrowest class, or for a linear curve if none of its jobs has ended: then few
+        jobs of wider classes, such as those of other images, do not tell much.
+        """
         if not self.curves:
             return KindCurve()
         parts, trust, jobs = list[tuple[float, ScalingCurve]](), 1.0, 0.0
+        narrowest = self.curves.get(job.run_time_classes[0])
         for kind in job.run_time_classes:
             if (known := self.curves.get(kind)) is not None:
-                own = trust * (1.0 if kind in _WIDEST else known.jobs / (known.jobs + ENOUGH_JOBS))
+                own = trust * known.jobs / (known.jobs + ENOUGH_JOBS)
                 parts.append((own, known.curve))
                 trust, jobs = trust - own, max(jobs, known.jobs)
-        return KindCurve(mixed((*parts, (trust, LINEAR))), jobs)
+        return KindCurve(mixed((*parts, (trust, LINEAR if narrowest is None else narrowest.curve))), jobs)
 
     def run_time(self, job: Job, elapsed: float, quantile: float) -> float | None:
         """Return the job's total run time in seconds at this quantile, given that it has run `elapsed` seconds.

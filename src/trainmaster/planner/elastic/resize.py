@@ -7,12 +7,13 @@ to a legal size.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity.units import Pool
-from trainmaster.domain.elastic.scaling import LINEAR, ScalingCurve
+from trainmaster.domain.elastic.scaling import LINEAR, NOISE, ScalingCurve
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
@@ -107,10 +108,31 @@ def ready_at(elastic: Elastic, job: Job, attempt: Attempt) -> datetime:
     return max(ready, began + elastic.scale_up_snooze) if job.past else ready
 
 
-def larger_sizes(elastic: Elastic, size: int, max_size: int | None = None) -> tuple[int, ...]:
-    """Return the legal sizes above this one, the largest first, up to `max_size`."""
+def larger_sizes(job: Job, elastic: Elastic, size: int, max_size: int | None = None) -> tuple[int, ...]:
+    """Return the legal sizes above this one that may be faster, the largest first, up to `max_size`."""
     limit = elastic.max_instances if max_size is None else min(max_size, elastic.max_instances)
-    return tuple(legal for legal in reversed(elastic.sizes) if size < legal <= limit)
+    end = slower_from(job) if job.speeds.of_sizes else math.inf
+    return tuple(each for each in reversed(elastic.sizes) if size < each <= limit and each < end)
+
+
+def rates_of(job: Job) -> dict[int, float]:
+    """Return the reported speeds of a job, by size."""
+    return {speed.instances: speed.rate for speed in job.speeds_here.of_sizes}
+
+
+def is_faster(rate: float, than: float) -> bool:
+    """Return whether a reported speed is higher than another by more than the error of a report."""
+    return rate > than * (1 + NOISE)
+
+
+def slower_from(job: Job) -> float:
+    """Return the smallest size that was slower than a smaller one; larger ones are slower too. Infinite without one."""
+    best = 0.0
+    for size, rate in sorted(rates_of(job).items()):
+        if is_faster(best, rate):
+            return size
+        best = max(best, rate)
+    return math.inf
 
 
 def repair_size(job: Job, elastic: Elastic, attempt: Attempt, now: datetime) -> int | None:
@@ -149,7 +171,8 @@ def pause_of(job: Job, history: History, now: datetime) -> float:
 def time_left(job: Job, end: datetime, now: datetime) -> timedelta:
     """Return how long a running job is assumed to run on: until its expected end, or for as long as it has run.
 
-    Half of all jobs that have run for a while run as long again (Harchol-Balter and Downey, "Exploiting process
+    That is for as long as its work so far would take at its present size. Half of all jobs that have run for a while
+    run as long again (Harchol-Balter and Downey, "Exploiting process
     lifetime distributions for dynamic load balancing", 1997), so a job that runs longer than expected is not assumed to
     be at its end in every pass. Its own time limit ends it.
     """
@@ -157,6 +180,8 @@ def time_left(job: Job, end: datetime, now: datetime) -> timedelta:
     if attempt is None or attempt.started_at is None:
         return end - now
     ran = timedelta(seconds=job.worked_by(now))
+    if job.elastic is not None:
+        ran *= job.elastic.min_instances / attempt.size
     return min(max(end - now, ran), max(attempt.started_at + job.max_runtime - now, timedelta(0)))
 
 

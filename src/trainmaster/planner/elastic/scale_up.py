@@ -36,7 +36,10 @@ from trainmaster.planner.elastic.resize import (
     cost_of,
     elastic_of,
     gain_of,
+    is_faster,
     larger_sizes,
+    pause_of,
+    rates_of,
     ready_at,
     repair_size,
     time_left,
@@ -162,6 +165,7 @@ class ScaleUp:
             self._grow(job, elastic, attempt, targets.get(job.name))
         for job, elastic, attempt in whole:
             self._explore(job, elastic, attempt)
+            self._step_back(job, elastic, attempt)
         return self._growth
 
     def _changed_jobs(self) -> set[str]:
@@ -181,7 +185,7 @@ class ScaleUp:
 
     def _gain_key(self, job: Job, elastic: Elastic, attempt: Attempt) -> tuple[float, str]:
         """Return the gain of each further instance down, and the name."""
-        sizes = larger_sizes(elastic, attempt.size)
+        sizes = larger_sizes(job, elastic, attempt.size)
         gain, cost = self._gain(job, sizes[0]) if sizes else (0.0, 0.0)
         brings = (gain - cost) / (sizes[0] - attempt.size) if sizes else 0.0
         return -brings, job.name
@@ -193,7 +197,7 @@ class ScaleUp:
             return
         if attempt.faulty_since is not None:
             self._recheck(attempt.faulty_since + elastic.faulty_scale_down_timeout)
-            limit = self._max_growth(job, attempt.size, larger_sizes(elastic, attempt.size, attempt.wanted))
+            limit = self._max_growth(job, attempt.size, larger_sizes(job, elastic, attempt.size, attempt.wanted))
             if limit is not None:
                 self._decide(job, attempt, limit.size, cause_of(attempt))
                 return
@@ -215,14 +219,14 @@ class ScaleUp:
             return
         start, elastic, pool, count = found
         job = start.job
-        limit = self._max_growth(job, count, larger_sizes(elastic, count, targets.get(job.name)), pool)
+        limit = self._max_growth(job, count, larger_sizes(job, elastic, count, targets.get(job.name)), pool)
         if limit is not None:
             self.state.grow(job, {pool: limit.size - count}, self.state.expected_end(job))
             self._growth.starts[index] = replace(start, units={pool: limit.size})
 
     def _grow(self, job: Job, elastic: Elastic, attempt: Attempt, target: int | None) -> None:
         """Grow a running job if its size has lasted long enough and the gain is worth the pause."""
-        limit = self._max_growth(job, attempt.size, larger_sizes(elastic, attempt.size, target))
+        limit = self._max_growth(job, attempt.size, larger_sizes(job, elastic, attempt.size, target))
         if limit is None:
             return
         gain, cost = self._gain(job, limit.size, limit.until)
@@ -238,8 +242,8 @@ class ScaleUp:
 
         The curve beyond the reported sizes is a guess. The job tries a size once, after it has reported this one.
         """
-        reported, size = job.speeds.sizes, min(larger_sizes(elastic, attempt.size), default=None)
-        if size is None or attempt.size not in reported or size <= max(reported):
+        rates, size = rates_of(job), min(larger_sizes(job, elastic, attempt.size), default=None)
+        if size is None or attempt.size not in rates or size <= max(rates):
             return
         grown = any(resize.job.name == job.name for resize in self._growth.resizes)
         if grown or self._waiting_for(next(iter(job.units))) or ready_at(elastic, job, attempt) > self.now:
@@ -247,6 +251,20 @@ class ScaleUp:
         gain, cost = self._gain(job, size, curve=LINEAR)
         if gain >= self.snapshot.policy.resizes.payback * cost and self._max_growth(job, attempt.size, (size,)):
             self._decide(job, attempt, size, cause_of(attempt))
+
+    def _step_back(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
+        """Have a job return to the smaller size at which it was fastest, if the time that this saves pays the pause."""
+        rates = rates_of(job)
+        present = rates.get(attempt.size, math.inf)
+        faster = [size for size in job.sizes if size < attempt.size and is_faster(rates.get(size, 0.0), present)]
+        if not faster or self.actions_left <= 0 or ready_at(elastic, job, attempt) > self.now:
+            return
+        size = max(faster, key=lambda each: rates[each])
+        left = time_left(job, self.state.expected_ends.end(job), self.now).total_seconds()
+        saved, pause = left * (1 - present / rates[size]), pause_of(job, self.snapshot.records.history, self.now)
+        if saved >= self.snapshot.policy.resizes.payback * pause:
+            self.actions_left -= 1
+            self._growth.resizes.append(Resize(job, size, Cause.SHRINK))
 
     def _decide(self, job: Job, attempt: Attempt, size: int, cause: Cause) -> None:
         if self.actions_left <= 0:
@@ -282,7 +300,10 @@ class ScaleUp:
         if not any(map(tells, (*(start.job for start, *_ in starts), *(job for job, *_ in able)))):
             return {}
         candidates = [*self._starting_candidates(starts), *self._running_candidates(able)]
-        idle = {candidate.grower.pool: candidate.idle for candidate in candidates}
+        idle: dict[str, int] = {}
+        for each in candidates:
+            # With shares, some may use more of the idle instances than others; their sizes are limited accordingly.
+            idle[each.grower.pool] = max(idle.get(each.grower.pool, 0), each.idle)
         sizes = {candidate.job.name: candidate.grower.sizes[0] for candidate in candidates}
         while True:
             targets = divide((candidate.grower for candidate in candidates), idle)
@@ -296,13 +317,13 @@ class ScaleUp:
 
     def _starting_candidates(self, starts: Iterable[_Starting]) -> Iterator[_Candidate]:
         for start, elastic, pool, count in starts:
-            limit = self._max_growth(start.job, count, larger_sizes(elastic, count), pool)
+            limit = self._max_growth(start.job, count, larger_sizes(start.job, elastic, count), pool)
             if limit is not None:
                 yield self._candidate(start.job, pool, count, limit, starts=True)
 
     def _running_candidates(self, able: Iterable[_Running]) -> Iterator[_Candidate]:
         for job, elastic, attempt in able:
-            limit = self._max_growth(job, attempt.size, larger_sizes(elastic, attempt.size))
+            limit = self._max_growth(job, attempt.size, larger_sizes(job, elastic, attempt.size))
             if limit is not None and ready_at(elastic, job, attempt) <= self.now:
                 yield self._candidate(job, next(iter(job.units)), attempt.size, limit)
 

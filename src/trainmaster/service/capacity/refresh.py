@@ -19,6 +19,7 @@ from trainmaster.domain.requests.fields import part, text
 from trainmaster.ports.store import Store
 from trainmaster.service.context import ManagerContext, for_each_job
 from trainmaster.service.faults import isolate_fault
+from trainmaster.service.turns import is_turn, names_in_turn
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +61,8 @@ def record_checkpoints(context: ManagerContext, active: tuple[Job, ...]) -> tupl
     """
     if context.checkpoints is None:
         return active
-    due = _due_for_checkpoints(active, int(context.clock.now().timestamp()) // 60)
-    result = list(active)
+    names = [job.name for job in active if _may_lose_work(job)]
+    due, result = names_in_turn(names, context.clock.now(), PERIOD, MAX_CHECKPOINTS), list(active)
     for index, job in enumerate(active):
         if job.name in due:
             try:
@@ -78,7 +79,7 @@ def _is_due(pool: Pool, now: datetime) -> bool:
     over = pool.plan_status in OVER
     begins = pool.plan_status is not PlanStatus.ACTIVE and pool.starts_at is not None and now >= pool.starts_at
     ends = pool.ends_at is not None and now >= pool.ends_at
-    regular = (int(now.timestamp()) // 60 + sum(pool.name.encode())) % PERIOD == 0
+    regular = is_turn(pool.name, now, PERIOD)
     return regular or (not over and (begins or ends))
 
 
@@ -107,13 +108,6 @@ def _with_reclaim_time(context: ManagerContext, job: Job, pools: Mapping[str, Po
     if attempt is None or at is None or attempt.reclaimed_at == at or job.stopping:
         return job
     return _commit(context, job, lifecycle.set_reclaim_time(job, at))
-
-
-def _due_for_checkpoints(active: tuple[Job, ...], minute: int) -> frozenset[str]:
-    names = sorted(job.name for job in active if _may_lose_work(job))
-    period = max(PERIOD, -(-len(names) // MAX_CHECKPOINTS))
-    due = [name for name in names if (minute + sum(name.encode())) % period == 0]
-    return frozenset(due[:MAX_CHECKPOINTS])
 
 
 def _may_lose_work(job: Job) -> bool:

@@ -21,6 +21,7 @@ from trainmaster.domain.times import VISIBLE_AFTER
 from trainmaster.planner.placement.warm_pools import stranded_warm_pools
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.faults import isolate_fault
+from trainmaster.service.turns import is_turn
 
 log = logging.getLogger(__name__)
 
@@ -86,8 +87,7 @@ def _is_due(pool: WarmPool, users: dict[str, Job], now: datetime, *, tick: bool)
         if user is None:
             return tick or pool.unused_since is None
         return tick and user.attempt is not None and user.attempt.started_at is not None
-    minute = int(now.timestamp()) // 60
-    return tick and (minute + sum(pool.training_job_name.encode())) % PERIOD == 0
+    return tick and is_turn(pool.training_job_name, now, PERIOD)
 
 
 def _poll_all(

@@ -28,17 +28,19 @@ class BelievedScaling:
 
 
 def believed_scaling(job: Job, history: History) -> BelievedScaling | None:
-    """Return how the job is believed to scale; None for a job that is not elastic, or is taken for linear."""
+    """Return how the job is believed to scale; None for a job that has one size, or is taken for linear."""
     elastic = job.elastic
-    if elastic is None or not history.tells_curve(job):
+    if elastic is None or elastic.max_instances == 1 or not history.tells_curve(job):
         return None
-    curve, rates = history.curve(job), {speed.instances: speed.rate for speed in job.speeds.of_sizes}
+    curve, rates = history.curve(job), {speed.instances: speed.rate for speed in job.speeds_here.of_sizes}
     present = job.attempt.size if job.attempt is not None and job.units else None
     largest, of_interest = elastic.max_instances, {elastic.min_instances, present or elastic.min_instances, *rates}
     return BelievedScaling(curve, tuple(sorted(of_interest | {largest})), rates, _sentence(curve, present, largest))
 
 
 def _sentence(curve: ScalingCurve, present: int | None, largest: int) -> str:
-    now = largest if present in (None, 1) else present
-    text = f"{now} instances run {curve.speedup(now or 1):.1f} times as fast as 1"
-    return text if now == largest else f"{text}, {largest} would run {curve.speedup(largest):.1f} times as fast"
+    would = f"{largest} instances would run {curve.speedup(largest):.1f} times as fast as 1"
+    if present is None or present == 1:
+        return would
+    runs = f"{present} instances run {curve.speedup(present):.1f} times as fast as 1"
+    return runs if present == largest else f"{runs}, {largest} would run {curve.speedup(largest):.1f} times as fast"

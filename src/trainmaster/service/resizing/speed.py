@@ -7,10 +7,11 @@ audit entry. One that tells nothing new is not stored.
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.rules import Action
+from trainmaster.domain.elastic.rendezvous import SpeedReport
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable, UnreadableRendezvous
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
@@ -18,6 +19,7 @@ from trainmaster.service.attempt_request import run_of
 from trainmaster.service.change import MAX_TRIES, ApiContext, find_job
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.faults import isolate_fault
+from trainmaster.service.turns import names_in_turn
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +27,8 @@ PERIOD = 5
 """Minutes between two reads of what the nodes of a job report."""
 MAX_READS = 20
 """Jobs of which one tick reads the report: one and a half read units each."""
+MAX_CLOCK_ERROR = timedelta(days=1)
+"""By which a worker's clock may be fast."""
 
 
 def report_speed(context: ApiContext, caller: Caller, name: str, instances: int, rate: float) -> Job:
@@ -35,7 +39,7 @@ def report_speed(context: ApiContext, caller: Caller, name: str, instances: int,
     """
     for _ in range(MAX_TRIES):
         before = find_job(context, caller, Action.ANSWER_RESIZE, name)
-        after = lifecycle.record_speed(before, instances, rate)
+        after = lifecycle.record_speed(before, instances, rate, context.clock.now())
         if after is None or context.store.transition([(before, after)]):
             return before if after is None else after
     raise Throttled(f"job {name} is changing too often; try again")
@@ -44,11 +48,12 @@ def report_speed(context: ApiContext, caller: Caller, name: str, instances: int,
 def record_speeds(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:
     """Store what the nodes of elastic jobs that are due report; return the active jobs as stored then.
 
-    Which jobs are due follows from the minute and the name alone, so no state is kept.
+    With up to 100 of them, each is due every five minutes.
     """
     if context.rendezvous is None:
         return active
-    due, result = _due(active, context.clock.now()), list(active)
+    names = [job.name for job in active if _works(job)]
+    due, result = names_in_turn(names, context.clock.now(), PERIOD, MAX_READS), list(active)
     for index, job in enumerate(active):
         if job.name in due:
             try:
@@ -60,22 +65,21 @@ def record_speeds(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job
     return tuple(result)
 
 
-def _due(active: tuple[Job, ...], now: datetime) -> frozenset[str]:
-    minute = int(now.timestamp()) // 60
-    names = sorted(job.name for job in active if _works(job))
-    period = max(PERIOD, -(-len(names) // MAX_READS))
-    due = [name for name in names if (minute + sum(name.encode())) % period == 0]
-    return frozenset(due[:MAX_READS])
-
-
 def _works(job: Job) -> bool:
     return job.elastic is not None and job.state is JobState.RUNNING and not job.stop_asked
+
+
+def _after(job: Job, report: SpeedReport, now: datetime) -> Job | None:
+    """Return the job after a report, which may have been read before; None if it tells nothing new."""
+    latest = (now + MAX_CLOCK_ERROR).timestamp()
+    measured_at = now if report.at is None else datetime.fromtimestamp(min(report.at, latest), timezone.utc)
+    return lifecycle.record_speed(job, report.instances, report.rate, measured_at)
 
 
 def _with_speed(context: ManagerContext, job: Job) -> Job:
     try:
         report = None if context.rendezvous is None else context.rendezvous.speed(run_of(context, job))
-        after = None if report is None else lifecycle.record_speed(job, report.instances, report.rate)
+        after = None if report is None else _after(job, report, context.clock.now())
     except (UnreadableRendezvous, InvalidRequest) as error:
         log.warning("a job's nodes report a speed that cannot be used", extra={"job": job.name, "cause": str(error)})
         return job

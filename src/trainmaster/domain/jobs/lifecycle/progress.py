@@ -46,13 +46,14 @@ def record_progress(before: Job, after: Job, now: datetime) -> Job:
     return note(after, now, words) if words else touch(after)
 
 
-def record_speed(job: Job, instances: int, rate: float) -> Job | None:
+def record_speed(job: Job, instances: int, rate: float, measured_at: datetime) -> Job | None:
     """Return an elastic job after a report of its speed; None if the report tells nothing new, or the job is resized.
 
     Args:
         job: the stored job.
         instances: the size at which the speed was measured; a report may be late, and is then still true of that size.
         rate: steps or samples a second, in the same unit at every size.
+        measured_at: when; the same report may be read several times.
 
     Raises `IllegalTransition` for a job that is not elastic or holds no capacity, `InvalidRequest` for other values.
     """
@@ -65,9 +66,12 @@ def record_speed(job: Job, instances: int, rate: float) -> Job | None:
     if not 1 <= instances <= largest:
         message = f"instances is {instances}, not between 1 and {largest}"
         raise InvalidRequest(message, field="instances", hint="report the instances that the job works with now")
+    if instances not in job.elastic.sizes and instances != job.attempt.size:
+        sizes = ", ".join(map(str, job.elastic.sizes))
+        raise InvalidRequest(f"instances is {instances}, not one of the job's sizes: {sizes}", field="instances")
     if not MIN_RATE <= rate <= MAX_RATE:
         raise InvalidRequest(f"perSecond is {rate:g}, not between {MIN_RATE:g} and {MAX_RATE:g}", field="perSecond")
     if job.state is not JobState.RUNNING:
         return None
-    speeds = job.speeds.after(next(iter(job.units)), instances, rate)
+    speeds = job.speeds.after(next(iter(job.units)), instances, rate, measured_at)
     return None if speeds is job.speeds else touch(job, speeds=speeds)
