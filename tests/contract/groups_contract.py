@@ -94,6 +94,8 @@ class SpeedsContract:
         assert groups.speed(OTHER) is None
         reported(BERT, '{"instances":8,"perSecond":20,"later":"member"}')
         assert groups.speed(BERT) == SpeedReport(8, 20.0)
+        reported(BERT, '{"instances":8,"perSecond":20,"at":1795862400}')
+        assert groups.speed(BERT) == SpeedReport(8, 20.0, 1_795_862_400.0)
 
     def test_a_speed_is_no_rendezvous(self, groups, reported):
         reported(BERT, '{"instances":4,"perSecond":12.5}')
@@ -114,6 +116,9 @@ class SpeedsContract:
             '{"instances":4,"perSecond":NaN}',
             '{"instances":4,"perSecond":Infinity}',
             '{"instances":-4,"perSecond":1}',
+            '{"instances":4,"perSecond":1,"at":"noon"}',
+            '{"instances":4,"perSecond":1,"at":-1}',
+            '{"instances":4,"perSecond":1,"at":NaN}',
             '{"instances":4.5,"perSecond":1}',
             '{"instances":10000000000000,"perSecond":1}',
             '{"instances":4,"perSecond":1,"x":"' + "x" * 1_000 + '"}',

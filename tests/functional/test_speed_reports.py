@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import groupby
 
 import boto3
 import httpx
@@ -246,6 +247,30 @@ class TestNodes:
         assert world.job("elastic").speeds.of_sizes[-1].reports == MAX_REPORTS
         world.run(1_200)
         assert world.job("elastic").version == version
+
+    @pytest.mark.parametrize("hook", ["restart", "members"])
+    def test_a_job_that_turns_out_to_be_slower_returns_to_its_best_size_and_stays(self, hook):
+        world = self.a_world()
+        world.speed = lambda size: 100 / (1 + 0.25 * (size - 1))
+        world.submit("first", count=3, training_seconds=1_200)
+        world.elastic("elastic", hook, max_instances=4, training_seconds=60_000)
+        world.run_until_ended("first")
+        world.run(9_000)
+        assert (world.size("elastic"), world.job("elastic").speeds.sizes) == (1, {1, 4})
+        sizes = [change.size for change in world.job("elastic").history if change.size is not None]
+        assert [size for size, _ in groupby(sizes)] == [4, 1]
+        assert world.job("elastic").state is JobState.RUNNING
+
+    @pytest.mark.parametrize(("at", "reports"), [(b.NOW.timestamp(), 1), (1e300, MAX_REPORTS), (None, MAX_REPORTS)])
+    def test_a_row_that_is_read_again_counts_once_if_it_says_when_it_was_measured(self, at, reports):
+        world = self.a_world()
+        world.reports = False
+        world.elastic("elastic", "members", max_instances=4, training_seconds=20_000)
+        world.run_until(lambda: world.size("elastic") == 4)
+        row = {"instances": 4, "perSecond": 10.0} | ({} if at is None else {"at": at})
+        world.meeting.speeds["elastic"] = json.dumps(row)
+        world.run(300 * (MAX_REPORTS + 2))
+        assert world.job("elastic").speeds.of_sizes == (Speed(4, 10.0, reports),)
 
     def test_a_table_that_does_not_answer_keeps_nothing_from_running(self):
         world = self.a_world()

@@ -95,7 +95,7 @@ def test_other_kinds_are_free():
     assert kinds.refusal(a_job("job2")) == Refusal("job1", NOW)
 
 
-def test_a_refusal_is_forgotten_after_a_day():
+def test_a_refusal_is_forgotten_after_an_hour():
     found = after(refused())
     assert RefusedKinds.of(found, (), NOW + KEPT_FOR).refusal(a_job("job2")) is not None
     assert RefusedKinds.of(found, (), NOW + KEPT_FOR + timedelta(seconds=1)).refusal(a_job("job2")) is None

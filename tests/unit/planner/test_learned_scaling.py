@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from builders import NOW, P5, a_job, a_pool, a_snapshot, an_observation, at
 from samples import examples
-from trainmaster.domain.elastic.scaling import KindCurve, ScalingCurve, Speed, Speeds
+from trainmaster.domain.elastic.scaling import LINEAR, KindCurve, ScalingCurve, Speed, Speeds
 from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.jobs import lifecycle
+from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.jobs.run_time_classes import ALL
 from trainmaster.domain.jobs.run_times import History
-from trainmaster.domain.policy.settings import Order, Policy, Resizes
+from trainmaster.domain.policy.settings import Lending, Order, Policy, Resizes, Share
 from trainmaster.domain.records import Records
 from trainmaster.planner.elastic.division import Grower, divide
 from trainmaster.planner.elastic.resize import ShrinkCandidate
@@ -134,6 +135,69 @@ class TestExploration:
 
     def test_not_if_even_a_linear_gain_would_not_pay(self):
         assert self.grown(pause=3_000.0) == {}
+
+
+class TestSlowerSizes:
+    """A job leaves a size at which it was slower than with fewer instances, and has no size from there on again."""
+
+    SLOWER = Speeds(P5, (Speed(1, 80.0), Speed(2, 100.0), Speed(3, 60.0)))
+
+    def resized(self, size, *, speeds=SLOWER, hours=10, pause=300.0):
+        limits = {"checkpointed": True, "max_runtime": timedelta(hours=hours)}
+        job = running("job", size, hook=Hook.RESTART, speeds=speeds, **limits)
+        return grown(plan(job, history=History(pauses={"restart": pause})))
+
+    def test_it_returns_to_the_fastest(self):
+        assert self.resized(3) == {"job": 2}
+
+    def test_it_stays_if_the_pause_costs_more_time_than_is_saved(self):
+        assert self.resized(3, hours=2, pause=3_000.0) == {}
+
+    def test_it_stays_where_it_has_not_reported(self):
+        assert self.resized(4) == {}
+
+    def test_a_difference_within_the_error_of_a_report_is_none(self):
+        assert self.resized(3, speeds=Speeds(P5, (Speed(2, 100.0, 8), Speed(3, 96.0, 8)))) == {"job": 8}
+
+    def test_it_grows_up_to_the_size_before_that_one(self):
+        linear = History(curves={ALL: KindCurve(ScalingCurve(), 8)}, pauses={"restart": 10.0})
+        job = running("job", 1, hook=Hook.RESTART, speeds=self.SLOWER, checkpointed=True)
+        assert grown(plan(job, history=linear)) == {"job": 2}
+
+    def test_a_start_has_no_such_size_either(self):
+        starts = a_job("new", units={P5: 1}, elastic=Elastic(min_instances=1, max_instances=8))
+        made = plan(replace(starts, speeds=self.SLOWER))
+        assert [start.units for start in made.starts] == [{P5: 2}]
+
+
+def test_speeds_of_another_pool_tell_nothing():
+    speeds = replace(reported(ScalingCurve(0.9), 1, 2, 4), pool="elsewhere")
+    job = running("job", 2, speeds=speeds)
+    assert (History().curve(job), History().tells_curve(job)) == (LINEAR, False)
+    assert grown(plan(job)) == {"job": 8}
+    assert History().curve(replace(job, speeds=replace(speeds, pool=P5))).serial > 0.5
+
+
+def test_one_job_of_another_kind_tells_little():
+    """A job whose instances brought nothing has ended; another one, of another image, is not taken for it."""
+    speeds = reported(ScalingCurve(1.0), 1, 2, 4)
+    taught = running("taught", 2, speeds=speeds, hook=Hook.RESTART, container_image="small")
+    ended = lifecycle.observe(taught, an_observation(taught, status=Status.COMPLETED), NOW)
+    history = History().after(ended)
+    other = running("other", 1, container_image="large")
+    assert 1.5 < history.curve(other).speedup(8) < 8
+    assert grown(plan(other, history=history)) == {"other": 8}
+    assert history.curve(running("same", 1, container_image="small")).speedup(8) == pytest.approx(1.0, abs=0.1)
+
+
+def test_what_the_shares_may_use_is_divided_whatever_the_names_of_their_jobs():
+    owned = {"x": 2, "y": 8}
+    shares = {name: Share(name=name, nominal={P5: count}, lending=Lending.RESERVE) for name, count in owned.items()}
+    for names in ("ab", "ba"):
+        speeds = reported(ScalingCurve(0.1), 1, 2)
+        jobs = [running(name, 1, speeds=speeds, share=share) for name, share in zip(names, owned, strict=True)]
+        made = grown(plan(*jobs, cap=10, shares=shares))
+        assert {job.share: made[job.name] for job in jobs} == owned
 
 
 def test_shrinking_takes_where_it_costs_least():

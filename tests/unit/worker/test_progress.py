@@ -84,6 +84,14 @@ class TestMeter:
         clock.now += 200
         assert meter.count(20.0) == pytest.approx(0.1)
 
+    @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+    def test_a_count_that_is_no_number_begins_again(self, wrong):
+        clock = Clock()
+        meter = SpeedMeter(clock)
+        counted(meter, clock, 200, start=10_000)
+        assert meter.count(wrong) is None
+        assert all(rate == pytest.approx(2.0) for _, rate in counted(meter, clock, 2_000, start=20_000))
+
     def test_a_count_that_stands_still_is_no_speed(self):
         clock = Clock()
         assert counted(SpeedMeter(clock), clock, 4_000, per_second=0.0) == []
@@ -189,6 +197,12 @@ def test_of_members_the_first_rank_of_the_world_reports(container):
     assert not reports_here(container("algo-1", "algo-1", RANK="8", **members))
     assert instances_of(container("algo-1", "algo-1", **members)) == 5
     assert instances_of(container("algo-1", "algo-1", TRAINMASTER_HOOK="members")) is None
+
+
+def test_a_custom_hook_resizes_in_a_way_of_its_own_so_the_size_is_not_known():
+    assert (
+        instances_of(container("algo-1", "algo-1", "algo-2", TRAINMASTER_HOOK="custom", GROUP_WORLD_SIZE="4")) is None
+    )
 
 
 @pytest.mark.parametrize("missing", ["TRAINMASTER_RUN", "TRAINMASTER_RENDEZVOUS_TABLE", "TRAINMASTER_RENDEZVOUS_KEY"])

@@ -1,7 +1,7 @@
 """Starts that AWS refused for what the job is, such as a role that the manager may not pass.
 
 A refusal meets all jobs of a sweep alike. So the others of its kind hold back: one is tried a minute, on units that
-nobody else needs, until one is accepted.
+no other job needs, until one is accepted.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from trainmaster.domain.jobs.job import Job
 
 TRIED_EVERY = timedelta(minutes=1)
 """Time between two tries of a refused kind."""
-KEPT_FOR = timedelta(days=1)
-"""Time after which a refusal is forgotten."""
+KEPT_FOR = timedelta(hours=1)
+"""Time after which a refusal is forgotten: a job that did not fit meanwhile has reservations and victims again."""
 MAX_KINDS = 20
 """Refused kinds that are kept, those refused last: they are in a row that every pass reads."""
 

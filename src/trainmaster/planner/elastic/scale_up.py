@@ -23,6 +23,7 @@ from trainmaster.domain.reasons.capacity import (
     BackingOff,
     CanNeverFit,
     Infeasible,
+    KindRefused,
     QuotaTooSmall,
     ReservedForOther,
     WaitsForCapacity,
@@ -52,8 +53,10 @@ SHORTER_FIRST = 0.5
 MIN_WORK_LEFT = 600.0
 """Seconds of one instance: jobs that are nearly done count alike."""
 
-_NOT_WAITING_FOR_UNITS = CanNeverFit | Infeasible | QuotaTooSmall | Draining | PlanClosed | BudgetSpent | GroupFull
-"""Reasons of jobs that would wait however many units were free."""
+_NOT_WAITING_FOR_UNITS = (
+    CanNeverFit | Infeasible | QuotaTooSmall | KindRefused | Draining | PlanClosed | BudgetSpent | GroupFull
+)
+"""Reasons of jobs that would wait however many units were free, or may keep none from others."""
 _WAITING_FOR_OWN_SHARE = ShareFull | UserFull
 """Reasons of jobs that wait only for units of their own share."""
 
@@ -300,10 +303,7 @@ class ScaleUp:
         if not any(map(tells, (*(start.job for start, *_ in starts), *(job for job, *_ in able)))):
             return {}
         candidates = [*self._starting_candidates(starts), *self._running_candidates(able)]
-        idle: dict[str, int] = {}
-        for each in candidates:
-            # With shares, some may use more of the idle instances than others; their sizes are limited accordingly.
-            idle[each.grower.pool] = max(idle.get(each.grower.pool, 0), each.idle)
+        idle = self._idle(candidates)
         sizes = {candidate.job.name: candidate.grower.sizes[0] for candidate in candidates}
         while True:
             targets = divide((candidate.grower for candidate in candidates), idle)
@@ -314,6 +314,20 @@ class ScaleUp:
             # Without the worst of them, the others may get enough.
             dropped = {name for _, name in short[: -(-len(short) // 4)]}
             candidates = [candidate for candidate in candidates if candidate.job.name not in dropped]
+
+    def _idle(self, candidates: Iterable[_Candidate]) -> dict[str, int]:
+        """Return the idle instances of each pool. Jobs of one share may have others than those of another.
+
+        What a job may have of them limits its sizes.
+        """
+        found: dict[str, dict[str, int]] = {}
+        for each in candidates:
+            share = each.job.share if self.state.shares.enabled else ""
+            of_share = found.setdefault(each.grower.pool, {})
+            of_share[share] = max(of_share.get(share, 0), each.idle)
+        return {
+            pool: min(sum(of_share.values()), self.state.ledger.free.get(pool, 0)) for pool, of_share in found.items()
+        }
 
     def _starting_candidates(self, starts: Iterable[_Starting]) -> Iterator[_Candidate]:
         for start, elastic, pool, count in starts:

@@ -28,7 +28,7 @@ PERIOD = 5
 MAX_READS = 20
 """Jobs of which one tick reads the report: one and a half read units each."""
 MAX_CLOCK_ERROR = timedelta(days=1)
-"""By which a worker's clock may be fast."""
+"""By which a worker's clock may be fast; a report from beyond that counts as of now."""
 
 
 def report_speed(context: ApiContext, caller: Caller, name: str, instances: int, rate: float) -> Job:
@@ -72,8 +72,8 @@ def _works(job: Job) -> bool:
 def _after(job: Job, report: SpeedReport, now: datetime) -> Job | None:
     """Return the job after a report, which may have been read before; None if it tells nothing new."""
     latest = (now + MAX_CLOCK_ERROR).timestamp()
-    measured_at = now if report.at is None else datetime.fromtimestamp(min(report.at, latest), timezone.utc)
-    return lifecycle.record_speed(job, report.instances, report.rate, measured_at)
+    at = now.timestamp() if report.at is None or report.at > latest else report.at
+    return lifecycle.record_speed(job, report.instances, report.rate, datetime.fromtimestamp(at, timezone.utc))
 
 
 def _with_speed(context: ManagerContext, job: Job) -> Job:
