@@ -224,7 +224,7 @@ class Plan:
 
     Attributes:
         decisions: in the order in which jobs were considered.
-        look_again: the earliest time at which the plan could change without any event; None for never.
+        recheck_at: the earliest time at which the plan could change without any event; None for never.
         reservations: planned reservations of blocked jobs.
     """
 

@@ -110,8 +110,7 @@ class ImageLauncher:
         Args:
             job: current.
             cap: of its pool now; if it is less than when the attempt began, fewer of its regions work at once. None if
-            it
-                is unknown.
+                it is unknown.
 
         Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """

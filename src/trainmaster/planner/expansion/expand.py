@@ -82,7 +82,7 @@ class _Expansion:
         vertical: types of the pools that are made for infeasible demands, by pool.
         horizontal: types of the pools that grow, by pool.
         floors: how small pools may become for the sake of others, by name.
-        gave: names of the jobs for which pools became smaller; empty for a pool that was just idle.
+        gave_for: names of the jobs for which pools became smaller; empty for a pool that was just idle.
     """
 
     snapshot: Snapshot

@@ -39,7 +39,7 @@ class Usage:
         external: held by external training jobs.
         free: 0 in a draining pool; no more than the account's quota leaves, as SageMaker last reported it.
         warm: kept by warm pools.
-        beyond_least: held by elastic jobs beyond their minimum sizes.
+        beyond_minimum: held by elastic jobs beyond their minimum sizes.
     """
 
     used: int

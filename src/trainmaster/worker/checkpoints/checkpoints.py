@@ -85,7 +85,7 @@ class Checkpoints:
 
     Args:
         store: where they are stored.
-        attempt, round: the writer.
+        attempt, round_: the writer.
         latest_round: returns the round of the newest world; None if it is unknown, or without a rendezvous.
         scratch: directory for drafts, on the file system of a `DirectoryStore`.
     """
