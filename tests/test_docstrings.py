@@ -1,4 +1,4 @@
-"""Docstrings name what the code has: each argument is in the signature, each attribute is one of the class."""
+"""Docstrings name what the code has: arguments of the signature, attributes of the class, modules of the package."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 SECTION = re.compile(r"^(Args|Attributes):\n((?:    .*\n?|\n)+)", re.MULTILINE)
 ENTRY = re.compile(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*):", re.MULTILINE)
 """The names before the colon of an entry, such as `attempt, round_: the writer.`"""
+LISTED = re.compile(r"^ *((?:[\w/]+(?:\.py)?, )*[\w/]+(?:\.py)?) {2,}\w", re.MULTILINE)
+"""The modules and folders before the text of a line in a package's list, such as `context, faults  dependencies of…`"""
 
 Documented = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -114,3 +116,32 @@ def test_many_docstrings_are_compared():
     nodes = (node for path in MODULES for node in ast.walk(ast.parse(path.read_text())))
     docstrings = [ast.get_docstring(node) or "" for node in nodes if isinstance(node, Documented)]
     assert sum(bool([*documented_names(docstring)]) for docstring in docstrings) > 400
+
+
+def listed_modules(package: Path) -> list[str]:
+    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    return [name for names in LISTED.findall(docstring) for name in names.split(", ")]
+
+
+def is_in(package: Path, name: str) -> bool:
+    return (package / name).exists() or (package / f"{name}.py").exists()
+
+
+def test_modules_that_a_package_lists_exist():
+    listed = {path.parent: listed_modules(path.parent) for path in PACKAGE.rglob("__init__.py")}
+    missing = {
+        str(package.relative_to(PACKAGE)): [name for name in names if not is_in(package, name)]
+        for package, names in listed.items()
+    }
+    assert {package: names for package, names in missing.items() if names} == {}
+    assert len([package for package, names in listed.items() if names]) >= 7
+
+
+def test_modules_that_a_package_lacks_are_found(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "main.py").touch()
+    lines = ["main, other  the start", "jobs/        the jobs", "gone.py      no more", "Not in the list: this."]
+    (tmp_path / "__init__.py").write_text('"""A package.\n\n    ' + "\n    ".join(lines) + '\n"""\n')
+    names = listed_modules(tmp_path)
+    assert names == ["main", "other", "jobs/", "gone.py"]
+    assert [name for name in names if not is_in(tmp_path, name)] == ["other", "gone.py"]
