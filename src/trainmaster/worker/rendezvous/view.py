@@ -37,7 +37,7 @@ class View:
         leads: whether this node acts for the group now (`executor`).
         follows: whether it asks the watchers to act for it (`watching.presence`).
         requests: announcements of followers whose requests the state does not show yet.
-        elapsed: seconds for which each timer's condition has held; `build_view` sets it last, from the other values.
+        elapsed: seconds for which each timer's condition has held; `time_conditions` sets it from the other values.
     """
 
     identity: Identity

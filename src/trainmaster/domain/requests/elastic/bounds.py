@@ -1,7 +1,7 @@
 """Sizes of an elastic job, as its request gives them, and problems with them.
 
-The rules are those of HyperPod elastic training (`elasticPolicy`, `runPolicy`), and some that it lacks. `elastic_rules`
-has the restrictions on the rest of such a request.
+The rules are those of HyperPod elastic training (`elasticPolicy`, `runPolicy`), and some that it lacks.
+`elastic/rules.py` has the restrictions on the rest of such a request.
 """
 
 from __future__ import annotations
