@@ -1,7 +1,8 @@
 """Code that runs in training containers: the rendezvous of elastic jobs, and its integration with launchers.
 
 torchrun imports it in every process that imports torch, so boto3 and torch are imported only when they are used. With
-the queue it shares only the error tree, and the JSON in the table.
+the queue it shares only the error tree, the names that Python 3.10 lacks (`domain/compat.py`), and the JSON in the
+table.
 """
 
 from __future__ import annotations
