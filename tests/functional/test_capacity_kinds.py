@@ -24,7 +24,7 @@ from trainmaster.service.attempt_request import base_request
 from trainmaster.service.capacity.pool_usage import pool_usage
 from trainmaster.service.capacity.pools import set_pools
 from trainmaster.service.context import ManagerContext
-from trainmaster.service.explain.explain import dry_run, explain_in
+from trainmaster.service.explain.explain import explain_in
 from world import EPOCH, Faults, World, a_request, in_chunks, kills
 
 HOUR = 3600
@@ -242,7 +242,8 @@ def test_a_submission_is_told_when_its_plan_begins():
     made = a_request("job1")
     made["ResourceConfig"]["TrainingPlanArn"] = plan.plan_arn
     job = world.admission.admit(made, UNKNOWN, world.api_context.store.settings().pools, world.now()).job
-    assert isinstance(dry_run(world.api_context.store, world, job).reason, PlanClosed)
+    told = explain_in(world.api_context.store.read_snapshot(), world.now(), [job])
+    assert isinstance(told[job.name].reason, PlanClosed)
 
 
 # ---------------------------------------------------------------- spot

@@ -20,7 +20,7 @@ from trainmaster.local.memory.permissions import Grant, MemoryPermissions
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.policy import AdmissionPolicy
 from trainmaster.service.capacity.pools import set_pools
-from trainmaster.service.explain.explain import dry_run, explain_in
+from trainmaster.service.explain.explain import explain_in
 from world import World
 from world import a_request as world_request
 
@@ -415,7 +415,8 @@ def test_no_order_trips_over_a_job_that_no_pool_could_hold(order):
     for name, asked in (("huge", HUGE), ("one", EIGHT), ("two", EIGHT), ("many", EIGHT)):
         submit(world, name, asked, 5 if name == "many" else 1, training_seconds=60)
     job = admit(asking(HUGE)).job
-    assert dry_run(world.api_context.store, world.api_context.clock, job).reason is not None
+    snapshot = world.api_context.store.read_snapshot()
+    assert explain_in(snapshot, world.now(), [job])[job.name].reason is not None
     world.run_until_ended("one", "two")
     assert {type(reason(world, name)) for name in ("huge", "many")} == {Infeasible}
 

@@ -24,7 +24,7 @@ from trainmaster.images.handlers.intake import consume, metrics
 from trainmaster.images.local.memory_refusals import MemoryRefusals
 from trainmaster.images.ports import Header
 from trainmaster.images.service.intake import Intake
-from trainmaster.images.service.senders import ANY_SENDER
+from trainmaster.images.service.senders import Senders
 
 BUCKET = "s3://images/"
 API_ROLE = "AROAAPIAPIAPIAPIAPIA1"
@@ -141,7 +141,7 @@ class ImageWorld:
             reachable=self.reach,
             account="111122223333",
             vouching=API_ROLE,
-            senders=ANY_SENDER,
+            senders=Senders(others=True),
         )
 
     def reach(self, url: str) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from samples import examples
 from trainmaster.adapters.sagemaker.request_model import _check, problems
-from trainmaster.adapters.sagemaker.service_model import service_file, shape
+from trainmaster.adapters.sagemaker.service_model import SERVICE_FILE, shape
 from trainmaster.domain.java_patterns import _compiled
 
 INPUT: Any = shape("CreateTrainingJobRequest")
@@ -24,7 +24,7 @@ INPUT: Any = shape("CreateTrainingJobRequest")
 @lru_cache(maxsize=1)
 def what_botocore_checks() -> Shape:
     """The same input without the rules that botocore leaves to the service."""
-    model = json.loads(service_file().read_bytes())
+    model = json.loads(SERVICE_FILE.read_bytes())
     for each in model["shapes"].values():
         for rule in ("max", "pattern", "enum"):
             each.pop(rule, None)

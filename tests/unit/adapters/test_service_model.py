@@ -17,7 +17,7 @@ from botocore.model import ServiceModel
 from botocore.stub import Stubber
 
 from builders import NOW, a_request
-from trainmaster.adapters.sagemaker.service_model import service_file, use_trimmed_model
+from trainmaster.adapters.sagemaker.service_model import SERVICE_FILE, use_trimmed_model
 
 ROOT = Path(__file__).parents[3]
 
@@ -33,8 +33,7 @@ def script() -> ModuleType:
 
 
 trim = script()
-FILE = service_file()
-committed: dict[str, Any] = json.loads(FILE.read_bytes())
+committed: dict[str, Any] = json.loads(SERVICE_FILE.read_bytes())
 
 # Members that the queue reads or sends by name, by operation and side; a botocore without one of these would break it.
 RELIED_ON = {
@@ -68,7 +67,7 @@ def test_it_is_what_this_botocore_gives_where_the_versions_agree() -> None:
     """With another botocore the next test alone speaks: newer ones may have more, but nothing that we use less."""
     rendered = trim.render(trim.trim(trim.installed_model(), trim.OPERATIONS, botocore.__version__))
     if botocore.__version__ == committed["trimmedFrom"]["version"]:
-        assert FILE.read_text(encoding="utf-8") == rendered, "run: python scripts/trim_service_model.py"
+        assert SERVICE_FILE.read_text(encoding="utf-8") == rendered, "run: python scripts/trim_service_model.py"
     assert json.loads(rendered)["trimmedFrom"]["version"] == botocore.__version__
 
 
@@ -92,7 +91,7 @@ def test_it_is_whole_small_and_without_words() -> None:
         assert not shape.documentation
     reached = set(trim._references(committed["operations"])) | set(trim._references(committed["shapes"]))
     assert reached == set(committed["shapes"])
-    assert FILE.stat().st_size < 80_000
+    assert SERVICE_FILE.stat().st_size < 80_000
 
 
 def test_a_member_named_documentation_stays() -> None:

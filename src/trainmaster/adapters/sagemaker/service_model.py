@@ -16,12 +16,8 @@ if TYPE_CHECKING:
     from botocore.session import Session
 
 _MODELS = Path(__file__).parent / "models"
-_SERVICE = _MODELS / "sagemaker" / "2017-07-24" / "service-2.json"
-
-
-def service_file() -> Path:
-    """Return the path of the trimmed model."""
-    return _SERVICE
+SERVICE_FILE = _MODELS / "sagemaker" / "2017-07-24" / "service-2.json"
+"""The trimmed model."""
 
 
 def use_trimmed_model(session: Session) -> Session:
@@ -43,4 +39,4 @@ def shape(name: str) -> Shape:
     # Importing botocore takes a large part of a cold start, so only a check pays for it.
     from botocore.model import ServiceModel
 
-    return ServiceModel(json.loads(_SERVICE.read_bytes()), "sagemaker").shape_for(name)
+    return ServiceModel(json.loads(SERVICE_FILE.read_bytes()), "sagemaker").shape_for(name)

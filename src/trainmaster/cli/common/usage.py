@@ -89,13 +89,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return did_you_mean(word, known)
 
 
-def choice_sentence(word: str, known: Sequence[str], noun: str) -> str:
-    """Return the sentence for a word that is none of the known ones, with the nearest one first."""
-    meant = nearest(word, known)
-    guess = f" Did you mean {meant}?" if meant else ""
-    return f"There is no {noun} {word!r}.{guess} The {noun}s are: {', '.join(known)}"
-
-
 def _message(error: Any, context: Any, path: str, arguments: Sequence[str]) -> str:
     kind, message = type(error).__name__, str(error.message)
     if kind in ("NoSuchOption", "BadOptionUsage"):

@@ -129,10 +129,6 @@ def _fitted(columns: Sequence[_Column], cells: list[list[Any]], brief: list[list
     ]
 
 
-def _whole(cell: Any, _: int) -> Any:
-    return cell
-
-
 def _shrunk(columns: Sequence[_Column], widths: list[int], width: int, step: int) -> list[int]:
     """Return the widths after taking from the widest columns that may be cut, until the lines fit or none is left."""
     minimums = [max(column.widths[step], len(column.heading)) if column.cut else None for column in columns]

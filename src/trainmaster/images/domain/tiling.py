@@ -93,7 +93,8 @@ def regions(part: Window, cut: Cut) -> tuple[Region, ...]:
 
     A part with fewer pixels than a tile is divided into smaller tiles.
 
-    Raises `InvalidRequest` for a part without pixels and for invalid parameters; see `region_count`.
+    Raises `InvalidRequest` for a part without pixels, for tiles that are larger than a region or not larger than their
+    overlap, and for more than `MAX_REGIONS` regions or `MAX_TILES` tiles in one of them.
     """
     across, down = _axes(part, cut)
     found: list[Region] = []
@@ -104,16 +105,6 @@ def regions(part: Window, cut: Cut) -> tuple[Region, ...]:
             window = Window(part.column + left, part.row + top, width, height)
             found.append(Region(number=len(found), window=window, tiles=_tile_count(window, cut)))
     return tuple(found)
-
-
-def region_count(part: Window, cut: Cut) -> int:
-    """Return the number of regions of a part.
-
-    Raises `InvalidRequest` for a part without pixels, for tiles that are larger than a region or not larger than their
-    overlap, and for more than `MAX_REGIONS` regions or `MAX_TILES` tiles in one of them.
-    """
-    across, down = _axes(part, cut)
-    return across.regions * down.regions
 
 
 def tiles(region: Window, cut: Cut) -> tuple[Window, ...]:

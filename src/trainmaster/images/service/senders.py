@@ -41,10 +41,6 @@ class Senders:
         return Caller(arn if session and principal_of(arn) == principal else principal)
 
 
-ANY_SENDER = Senders(others=True)
-"""Takes every sender as an unknown caller."""
-
-
 def parse_senders(text: str) -> Senders:
     """Return the senders of a setting: `ID=ARN` for each, separated by blanks; `*` admits others as unknown callers.
 

@@ -21,7 +21,6 @@ from trainmaster.planner.forecast.schedule_ahead import expected_ends
 from trainmaster.planner.orders import ranking_of
 from trainmaster.planner.orders.ranking import in_order
 from trainmaster.planner.schedule import schedule
-from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Store
 from trainmaster.service.context import pass_rng
 from trainmaster.service.explain.scaling import BelievedScaling, believed_scaling
@@ -133,11 +132,6 @@ def ends_of(records: Records, now: datetime, jobs: Iterable[Job]) -> Mapping[str
     """Return the expected ends of those jobs that hold units, by name, if nothing preempts them."""
     active = tuple(job for job in jobs if job.state in ACTIVE)
     return expected_ends(Snapshot(pass_number=0, pools={}, active=active, records=records), now)
-
-
-def dry_run(store: Store, clock: Clock, job: Job) -> Explanation:
-    """Return the explanation of a job as if it were submitted now; nothing is stored."""
-    return explain_in(store.read_snapshot(), clock.now(), [job])[job.name]
 
 
 def with_jobs(snapshot: Snapshot, jobs: Iterable[Job]) -> Snapshot:

@@ -10,8 +10,8 @@ from client_world import World, request_for
 from trainmaster import ApiClient, ElasticOptions, route_to_queue
 from trainmaster.client.sdk.elastic import TAGS
 from trainmaster.client.sdk.request_defaults import with_session_defaults
-from trainmaster.domain.requests.elastic.bounds import ELASTIC_OPTIONS
-from trainmaster.domain.requests.options import OPTIONS
+from trainmaster.domain.requests.elastic.bounds import elastic_problems, is_elastic
+from trainmaster.domain.requests.options import OPTIONS, Options
 
 ASKED = "accelerators=8,accelerator=nvidia"
 TAG = {"Key": "trainmaster:resources", "Value": ASKED}
@@ -93,8 +93,15 @@ def test_elastic_options_become_tags_that_the_queue_reads() -> None:
     assert (tags["instance-values"], tags["scaling-timeout"], tags["max-full-restarts"]) == ("2+4+8", "120", "0")
 
 
+def is_for_elastic_jobs(option: str) -> bool:
+    """Tell whether an option makes a job elastic, or has no effect on a job that is not."""
+    request = {"Tags": [{"Key": f"trainmaster:{option}", "Value": "1"}]}
+    return is_elastic(request) or bool([*elastic_problems(request, Options())])
+
+
 def test_every_elastic_option_of_the_queue_is_one_of_the_sessions() -> None:
-    assert {key.removeprefix("trainmaster:") for key in TAGS} == set(ELASTIC_OPTIONS)
+    of_the_queue = {option for option in OPTIONS if is_for_elastic_jobs(option)}
+    assert {key.removeprefix("trainmaster:") for key in TAGS} == of_the_queue
 
 
 def test_sizes_in_words_may_have_commas() -> None:

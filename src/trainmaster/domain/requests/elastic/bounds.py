@@ -37,8 +37,6 @@ _TIMES = ("scaling-timeout", "graceful-shutdown-timeout", "faulty-scale-down-tim
 _COUNTED = ("max-restarts", "restarts-before-full")
 _BUDGET = (*_COUNTED, "eval-period", "max-total-restarts", "max-full-restarts")
 _OTHERS = ("min-instances", "instance-step", "resize-by", "resize-target", *_TIMES, *_BUDGET)
-ELASTIC_OPTIONS = (*_BOUNDS, *_OTHERS)
-"""All options of elastic jobs."""
 _MAX_SHOWN = 8
 
 
