@@ -33,7 +33,7 @@ from trainmaster.images.local.memory_runs import MemoryRuns
 from trainmaster.images.pixels.features.features import Origin, placed
 from trainmaster.images.pixels.features.results import ResultNames, Results
 from trainmaster.images.pixels.http.url_policy import ImageLocation
-from trainmaster.images.pixels.reading.access import OPTIONS, Source
+from trainmaster.images.pixels.reading.access import Source
 from trainmaster.images.pixels.reading.encoding import encode
 from trainmaster.images.pixels.reading.sensors import NO_SENSORS
 from trainmaster.images.pixels.reading.windows import Image
@@ -93,7 +93,7 @@ class Workshop:
 
     def source(self, place: ImageLocation, role: str | None, submitter: str = "") -> Source:  # noqa: ARG002
         """See `Access.source`."""
-        return Source(place, str(self._path), OPTIONS)
+        return Source(place, str(self._path))
 
     def image(self, task: Task) -> Image:
         """See `worker.WorkerFactory`."""

@@ -67,12 +67,12 @@ class IamPermissions:
     `iam:SimulatePrincipalPolicy`, and `iam:GetRole` for callers with an assumed role, whose ARN lacks the role's path.
     """
 
-    def __init__(self, iam: IAMClient, clock: Clock, kept: timedelta = _KEPT) -> None:
+    def __init__(self, iam: IAMClient, clock: Clock) -> None:
         self._iam = iam
         self._clock = clock
         self._unreachable_until: datetime | None = None
-        self._answers: _Cache[bool] = _Cache(clock, kept)
-        self._roles: _Cache[str] = _Cache(clock, kept)
+        self._answers: _Cache[bool] = _Cache(clock)
+        self._roles: _Cache[str] = _Cache(clock)
 
     def allows(self, caller_arn: str, action: str, resource: str, context: Context) -> bool | None:
         """Return IAM's answer; see `ports.Permissions.allows`. The log has the cause of an unknown answer."""
@@ -130,9 +130,8 @@ class IamPermissions:
 class _Cache(Generic[T]):
     """Values that each stay valid for a time; the oldest make room for new ones."""
 
-    def __init__(self, clock: Clock, kept: timedelta) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._kept = kept
         self._values: dict[str, tuple[datetime, T]] = {}
 
     def get(self, key: str, find: Callable[[], T]) -> T:
@@ -144,7 +143,7 @@ class _Cache(Generic[T]):
         self._values.pop(key, None)
         if len(self._values) >= _MAX_KEPT:
             self._values.pop(next(iter(self._values)))
-        self._values[key] = (self._clock.now() + self._kept, value)
+        self._values[key] = (self._clock.now() + _KEPT, value)
         return value
 
 

@@ -31,10 +31,10 @@ class Asset:
     tag: str
 
 
-def load_assets(folder: Path = _FOLDER) -> dict[tuple[str, ...], Asset]:
-    """Return the files of a folder by the segments of their paths; those of other types stay out."""
-    files = sorted(path for path in folder.rglob("*") if path.suffix in _TYPES and path.is_file())
-    found = {path.relative_to(folder).parts: path.read_bytes() for path in files}
+def load_assets() -> dict[tuple[str, ...], Asset]:
+    """Return the files of the page by the segments of their paths; those of other types stay out."""
+    files = sorted(path for path in _FOLDER.rglob("*") if path.suffix in _TYPES and path.is_file())
+    found = {path.relative_to(_FOLDER).parts: path.read_bytes() for path in files}
     return {parts: _asset(parts, _preloading(content, found)) for parts, content in found.items()}
 
 

@@ -89,9 +89,9 @@ def json_response(status: int, value: Any) -> Response:
     return Response(status, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def error_response(status: int, kind: str, message: str, hint: str | None = None) -> Response:
+def error_response(status: int, kind: str, message: str) -> Response:
     """Return an error in the shape of the API's own errors."""
-    return json_response(status, {"error": {"type": kind, "message": message, "field": None, "hint": hint}})
+    return json_response(status, {"error": {"type": kind, "message": message, "field": None, "hint": None}})
 
 
 class LoopbackServer(ThreadingHTTPServer):

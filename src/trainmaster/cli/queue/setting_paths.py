@@ -69,9 +69,9 @@ def remove_value(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
     return _change_at(settings, above, path, leave_out)
 
 
-def setting_lines(settings: Mapping[str, Any], above: str = "") -> Iterator[str]:
+def setting_lines(settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield each setting in the form that `set` accepts."""
-    yield from (f"{path}={text}" for path, text in _leaves(settings, above))
+    yield from (f"{path}={text}" for path, text in _leaves(settings))
 
 
 def changed_lines(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,11 +94,9 @@ def one_host_variables(reader: ManifestReader, layout: Layout) -> dict[str, str]
     return found
 
 
-def note_unresolved(
-    reader: ManifestReader, text: str, environment: Environment, path: Path, names: Iterable[str] = ()
-) -> None:
+def note_unresolved(reader: ManifestReader, text: str, environment: Environment, path: Path) -> None:
     """Note the references in a text to variables that Kubernetes would know."""
-    missing = [name for name in unresolved(text, environment.known) if name in {*environment.unknown, *names}]
+    missing = [name for name in unresolved(text, environment.known) if name in environment.unknown]
     if missing:
         reader.note(f"$({missing[0]}) stays as it is: its value is not known", *path)
 

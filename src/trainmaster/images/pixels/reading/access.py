@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import httpx
 import rasterio
@@ -53,14 +52,13 @@ class Source:
     Args:
         place: of the image.
         path: its name for GDAL.
-        options: of GDAL.
     """
 
-    def __init__(self, place: ImageLocation, path: str, options: dict[str, Any]) -> None:
+    def __init__(self, place: ImageLocation, path: str) -> None:
         self._place = place
         self._path = path
         # GDAL's own HTTP client may read nothing: this path is none of its own.
-        self._options = options | {"CPL_VSIL_CURL_ALLOWED_FILENAME": path}
+        self._options = OPTIONS | {"CPL_VSIL_CURL_ALLOWED_FILENAME": path}
 
     def open(self) -> DatasetReader:
         """Return the open image; call it within `reading`, and close the result."""
@@ -104,10 +102,10 @@ class Source:
 
 
 class _Ranged(Source):
-    def __init__(self, place: ImageLocation, options: dict[str, Any], ranges: Ranges) -> None:
+    def __init__(self, place: ImageLocation, ranges: Ranges) -> None:
         self._ranges = ranges
         self._file = RegisteredFile(ranges.open())
-        super().__init__(place, self._file.name, options)
+        super().__init__(place, self._file.name)
 
     def close(self) -> None:
         if not self._file.closed:
@@ -123,7 +121,6 @@ class Access:
     Args:
         s3: clients of S3 under roles, which retry by themselves.
         http: reads images behind HTTP; see `HttpParts`.
-        options: of GDAL, overriding those of this module.
         sensors: the deployment's sensor models, and the elevation.
     """
 
@@ -132,13 +129,11 @@ class Access:
         s3: RoleClients,
         *,
         http: httpx.Client,
-        options: dict[str, str] | None = None,
         sensors: Sensors = NO_SENSORS,
     ) -> None:
         self.sensors = sensors
         self._s3 = s3
         self._http = http
-        self._options = OPTIONS | (options or {})
 
     def source(self, place: ImageLocation, role: str | None, submitter: str = "") -> Source:
         """Return the image at a place, under a role or the queue's own; sends no request. Close the result.
@@ -149,4 +144,4 @@ class Access:
             ranges = Ranges(S3Parts(lambda: self._s3.client(role, submitter), place), place, pauses=())
         else:
             ranges = Ranges(HttpParts(self._http, place), place)
-        return _Ranged(place, self._options, ranges)
+        return _Ranged(place, ranges)

@@ -60,6 +60,10 @@ MAX_ANSWER_LENGTH = 64 * 1024 * 1024
 """Maximum bytes of an answer; SageMaker's own limit is lower. All of a worker's threads may have one at a time."""
 MAX_ERROR_LENGTH = 500
 """Characters of a model's error message that are kept."""
+MAX_CALLS = 5
+"""Calls of a model for one tile, in all, while it is busy or fails."""
+FIRST_PAUSE_SECONDS = 1.0
+"""Pause before the second call; doubled for each further one."""
 _SLOW_DOWN = frozenset({"ServiceUnavailable", "ServiceUnavailableException", "ModelNotReadyException"})
 """SageMaker's error codes of a model that is too busy or still loading, beside the throttles of all AWS services."""
 _BUSY = frozenset({429, 503})
@@ -261,8 +265,6 @@ class RetryingModel:
         model: the wrapped model.
         wait: sleeps for seconds; returns True if the caller should give up.
         spread: returns a number from 0 to 1, so that threads do not retry together.
-        tries: total calls.
-        first: seconds before the second call; doubled each time.
     """
 
     def __init__(
@@ -271,14 +273,10 @@ class RetryingModel:
         *,
         wait: Callable[[float], bool],
         spread: Callable[[], float],
-        tries: int = 5,
-        first: float = 1.0,
     ) -> None:
         self._model = model
         self._wait = wait
         self._spread = spread
-        self._tries = tries
-        self._first = first
 
     @property
     def stats(self) -> RequestStats:
@@ -287,12 +285,12 @@ class RetryingModel:
 
     def features(self, tile: bytes) -> list[Feature]:
         """Return the model's features, or raise the error of the last call; see `Model.features`."""
-        for number in range(self._tries):
+        for number in range(MAX_CALLS):
             try:
                 return self._model.features(tile)
             except (Throttled, Unavailable) as error:
-                pause = self._first * 2**number * (0.5 + self._spread())
-                if number + 1 == self._tries or self._wait(pause):
+                pause = FIRST_PAUSE_SECONDS * 2**number * (0.5 + self._spread())
+                if number + 1 == MAX_CALLS or self._wait(pause):
                     raise
                 log.info("the model is called again", extra={"cause": str(error), "seconds": round(pause, 1)})
         raise AssertionError("a model is called at least once")
