@@ -137,6 +137,11 @@ class Throttled(ServiceError):
     """The service throttled the call; nothing happened."""
 
 
+def too_many_conflicts(what: str) -> Throttled:
+    """Return the error of a change that other changes of the same thing have prevented at each try."""
+    return Throttled(f"too many changes of {what} at once; try again")
+
+
 class Unavailable(ServiceError):
     """The service answered 5xx, timed out or lost the connection; the call may have taken effect."""
 

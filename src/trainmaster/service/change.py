@@ -16,7 +16,13 @@ from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.ceilings import priority_problem, settings_problems
 from trainmaster.domain.access.rules import Action
 from trainmaster.domain.capacity.units import Pool
-from trainmaster.domain.errors import IllegalTransition, InvalidRequest, JobNotFound, Throttled, VersionConflict
+from trainmaster.domain.errors import (
+    IllegalTransition,
+    InvalidRequest,
+    JobNotFound,
+    VersionConflict,
+    too_many_conflicts,
+)
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.jobs.listing import Filter
@@ -108,7 +114,7 @@ def purge(context: ApiContext, caller: Caller, name: str) -> Job:
             raise IllegalTransition(f"Other jobs still wait for the end of job {name}.", field="name", hint=hint)
         if context.store.purge(job, audit=[context.recorder(caller).purge(job)]):
             return job
-    raise Throttled(f"job {name} is changing too often; try again")
+    raise too_many_conflicts(f"job {name}")
 
 
 def change(  # noqa: PLR0913 - each is a part of the change
@@ -201,7 +207,7 @@ def change_settings(
             continue
         wake(context.store, context.publisher)
         return changed
-    raise Throttled("the settings are changing too often; try again")
+    raise too_many_conflicts("the settings")
 
 
 def check_ceilings(
@@ -263,4 +269,4 @@ def change_job(
                 dependencies.release_dependents(context.store, after, context.clock.now())
             wake(context.store, context.publisher)
             return after
-    raise Throttled(f"job {name} is changing too often; try again")
+    raise too_many_conflicts(f"job {name}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.domain.errors import ExecutionGone, ServiceError, Throttled
+from trainmaster.domain.errors import ExecutionGone, ServiceError, Throttled, too_many_conflicts
 from trainmaster.domain.events.callback import Callback
 from trainmaster.domain.jobs.job import TRAINING, Job, JobState
 from trainmaster.ports.callbacks import Describe, Description, Executions
@@ -92,7 +92,7 @@ class EndDeliverer:
             self.answer(end, callback)
             if self.store.replace_callback(callback, None):
                 return
-        raise Throttled(f"the callback of {end.job} is changing too often")
+        raise too_many_conflicts(f"the callback of {end.job}")
 
     def answer(self, end: End, callback: Callback) -> None:
         """Answer the execution; one that waits no longer needs no answer."""

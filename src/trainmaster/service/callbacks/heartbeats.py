@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from trainmaster.domain.errors import ExecutionGone, IllegalTransition, ServiceError, Throttled
+from trainmaster.domain.errors import ExecutionGone, IllegalTransition, ServiceError, Throttled, too_many_conflicts
 from trainmaster.domain.events.callback import Callback
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ENDED
@@ -59,4 +59,4 @@ def _cancel(context: ManagerContext, name: str) -> bool:
             return False
         if commit(context, job, after) is after:
             return True
-    raise Throttled(f"job {name} is changing too often")
+    raise too_many_conflicts(f"job {name}")
