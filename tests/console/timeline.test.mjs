@@ -5,7 +5,7 @@ import { DAY, HOUR, MINUTE } from "../../src/trainmaster/console/static/lib/time
 import { drawnAt, fit, following, panned, periodOf, queryOf, readOf, zoomed } from "../../src/trainmaster/console/static/views/period.js";
 import { peak, stack } from "../../src/trainmaster/console/static/views/stack.js";
 import { story, summary } from "../../src/trainmaster/console/static/views/story.js";
-import { draw, kept, labelOf, lane, lanesOf, MOST_BARS, neighbor } from "../../src/trainmaster/console/static/views/timeline.js";
+import { draw, kept, labelOf, lane, lanesOf, MAX_BARS, neighbor } from "../../src/trainmaster/console/static/views/timeline.js";
 import { interval, iso, NOW, scheduleOf } from "./cases.mjs";
 
 const random = (seed) => () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
@@ -81,7 +81,7 @@ test("four thousand short runs become at most two thousand bars", () => {
   assert.equal(far.bars[0].reduce((sum, each) => sum + each.count, 0) + far.unseen, 4_000);
   assert.ok(far.bars[0].length < 200 && far.merged > 1_900);
   const near = draw(lanes, { from: NOW - 700 * MINUTE, to: NOW, width: 60_000 }, NOW);
-  assert.ok(near.bars[0].length <= MOST_BARS);
+  assert.ok(near.bars[0].length <= MAX_BARS);
   assert.equal(near.bars[0].reduce((sum, each) => sum + each.count, 0) + near.unseen, 4_000);
 });
 

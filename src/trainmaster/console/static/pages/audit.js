@@ -9,7 +9,7 @@ import { ACTIONS, caller, deed, isFiltered, PAGE, readOf, values as valuesOf } f
 /** @typedef {import("../views/audit.js").Entry} Entry */
 /** @typedef {import("../lib/types.js").Route} Route */
 
-const MOST_VALUES = 6;
+const MAX_VALUES = 6;
 
 export const title = () => "Audit";
 /** @param {Route} route */
@@ -42,10 +42,10 @@ function Row({ entry, now }) {
     <td class="entered"><${Time} at=${entry.at} now=${now} show=${clock} /></td>
     <th scope="row" title=${arn}>${name}</th>
     <td>${deed(entry)} ${entry.job && html`<${JobLink} name=${entry.job} row />`}</td>
-    <td><ul class="values">${all.slice(0, MOST_VALUES).map((each) => html`<li key=${each.name}><span class="muted">${each.name}</span>
+    <td><ul class="values">${all.slice(0, MAX_VALUES).map((each) => html`<li key=${each.name}><span class="muted">${each.name}</span>
       ${each.before !== null && html`<span class="was">${each.before}</span>`}${each.before !== null && html`<span class="hidden"> becomes </span><span aria-hidden="true">→</span>`}
       <span class="becomes">${each.after ?? "none"}</span></li>`)}</ul>
-      ${all.length > MOST_VALUES && html`<details><summary>and ${all.length - MOST_VALUES} more</summary><pre tabindex="0">${JSON.stringify({ before: entry.before, after: entry.after }, null, 2)}</pre></details>`}</td>
+      ${all.length > MAX_VALUES && html`<details><summary>and ${all.length - MAX_VALUES} more</summary><pre tabindex="0">${JSON.stringify({ before: entry.before, after: entry.after }, null, 2)}</pre></details>`}</td>
     <td class="muted" title=${entry.userAgent ?? ""}>${entry.sourceIp ?? "–"}</td>
   </tr>`;
 }

@@ -10,8 +10,8 @@ import { changes, headline, nextStart, paused, poolFigures, troubles, upcoming }
 import { axisSpan, inOrder, poolSegments, usedBy } from "../views/scale.js";
 
 const FIRST = 50;
-const MOST_CHANGES = 10;
-const MOST_NEXT = 8;
+const MAX_CHANGES = 10;
+const MAX_NEXT = 8;
 
 export const title = () => "Now";
 /** The counts come first; a queue of any depth answers with its first jobs as fast as a short one. */
@@ -30,7 +30,7 @@ export function View({ values: [used, queue, active, ended, manager], now }) {
   const shares = used.shares.map((/** @type {any} */ share) => share.name);
   const pools = /** @type {import("../lib/types.js").Pool[]} */ (inOrder(queue.pools));
   const bars = pools.map((/** @type {any} */ pool) => poolSegments(pool, usedBy(used, pool.name)));
-  const soon = upcoming(queue).slice(0, MOST_NEXT);
+  const soon = upcoming(queue).slice(0, MAX_NEXT);
   const span = axisSpan(soon, now);
   const wrong = [...paused(manager, now), ...troubles(queue, ended.jobs, now)];
   const recent = changes([...active.jobs, ...queue.jobs, ...ended.jobs], now);
@@ -62,11 +62,11 @@ export function View({ values: [used, queue, active, ended, manager], now }) {
     <section aria-labelledby="changes">
       <h2 id="changes">In the last hour</h2>
       ${recent.length === 0 && html`<${Empty}>Nothing has changed.<//>`}
-      <ol class="events">${recent.slice(0, MOST_CHANGES).map((each) => html`<li key=${each.job + each.at + each.text}>
+      <ol class="events">${recent.slice(0, MAX_CHANGES).map((each) => html`<li key=${each.job + each.at + each.text}>
         <${Time} at=${each.at} now=${now} />
         <span class=${`mark ${each.tone}`} aria-hidden="true">${each.mark}</span>
         <span><${JobLink} name=${each.job} row /> ${each.text}</span></li>`)}</ol>
-      ${recent.length > MOST_CHANGES && html`<p class="muted">and ${recent.length - MOST_CHANGES} more</p>`}
+      ${recent.length > MAX_CHANGES && html`<p class="muted">and ${recent.length - MAX_CHANGES} more</p>`}
     </section>
     </div>`;
 }

@@ -16,7 +16,7 @@ import { inOrder, poolSegments, usedBy } from "../views/scale.js";
 
 /** @type {Record<string, {verb: string, danger?: boolean}>} */
 const ACTIONS = { cap: { verb: "Set cap" }, drain: { verb: "Drain" }, resume: { verb: "Resume" }, remove: { verb: "Remove", danger: true } };
-const MOST_CHANGES = 20;
+const MAX_CHANGES = 20;
 
 /** @param {Route} route */
 export const title = (route) => route.name || "Pools";
@@ -83,7 +83,7 @@ const History = ({ changes, now }) => html`<section aria-labelledby="made"><h2 i
   ${changes.length === 0 && html`<${Empty}>The queue has made no pool.<//>`}
   ${changes.length > 0 && html`<div class="table"><table aria-labelledby="made">
     <thead><tr><th scope="col">Time</th><th scope="col">Pool</th><th scope="col">Change</th><th scope="col">Instances</th><th scope="col">Price</th><th scope="col">Reason</th></tr></thead>
-    <tbody>${changes.slice(0, MOST_CHANGES).map((each, number) => html`<tr key=${number}><td><${Time} at=${each.at} now=${now} /></td><td class="job">${each.pool}</td><td>${CHANGES[each.change] ?? each.change}</td>
+    <tbody>${changes.slice(0, MAX_CHANGES).map((each, number) => html`<tr key=${number}><td><${Time} at=${each.at} now=${now} /></td><td class="job">${each.pool}</td><td>${CHANGES[each.change] ?? each.change}</td>
       <td>${each.before} to ${each.after}</td><td>${changeOfPrice(each.dollarsPerHour)}</td><td class="reason">${each.why}</td></tr>`)}</tbody></table></div>`}</section>`;
 
 /**

@@ -21,7 +21,7 @@ const GUTTER = 190;
 /** Width and margins of `main`, as style.css has them. */
 const [PAGE, MARGINS] = [1_240, 56];
 const ZOOM = 1.5;
-const MOST_NAMES = 50;
+const MAX_NAMES = 50;
 
 export const title = () => "Timeline";
 export const steady = true;
@@ -181,7 +181,7 @@ export function View({ values: [schedule, detail], now, route: { query } }) {
 
 /** Return names of jobs that contain a text, as many as a list of proposals shows. @param {import("../lib/types.js").Schedule} schedule @param {string} text */
 const namesWith = ({ pools }, text) =>
-  [...new Set(pools.flatMap((pool) => pool.intervals.flatMap((each) => each.jobName ?? [])))].filter((name) => name.includes(text.trim())).sort().slice(0, MOST_NAMES);
+  [...new Set(pools.flatMap((pool) => pool.intervals.flatMap((each) => each.jobName ?? [])))].filter((name) => name.includes(text.trim())).sort().slice(0, MAX_NAMES);
 
 /** @param {{pool: import("../lib/types.js").SchedulePool}} props */
 const LaneName = ({ pool }) => html`<div class="tl-name-of"><h2>${pool.name}</h2>

@@ -39,7 +39,7 @@ import { stack } from "./stack.js";
  */
 
 export const THIN = 2;
-export const MOST_BARS = 2_000;
+export const MAX_BARS = 2_000;
 const COLUMN = 3;
 const SOFT = ["held", "reserved", "warm"];
 /** Words for the kinds of intervals. @type {Record<string, string>} */
@@ -114,13 +114,13 @@ export function draw(lanes, view, now) {
   const unseen = all - inView.reduce((sum, each) => sum + each.length, 0);
   const scale = view.width / (view.to - view.from);
   const widest = inView.flat().filter((each) => wide(each, view, scale) >= THIN).sort((one, other) => wide(other, view, scale) - wide(one, view, scale));
-  for (let most = MOST_BARS, column = COLUMN; ; most = Math.floor(0.8 * most), column *= 1.5) {
+  for (let most = MAX_BARS, column = COLUMN; ; most = Math.floor(0.8 * most), column *= 1.5) {
     const own = new Set(widest.slice(0, most));
     const bars = inView.map((placed, number) => [
       ...placed.filter((each) => own.has(each)).map((each) => bar(each, lanes[number].pool.name, view, now)),
       ...merge(placed.filter((each) => !own.has(each)), lanes[number].pool.name, view, column),
     ].sort(inTime));
-    if (column > view.width || bars.reduce((sum, each) => sum + each.length, 0) <= MOST_BARS) {
+    if (column > view.width || bars.reduce((sum, each) => sum + each.length, 0) <= MAX_BARS) {
       return { bars, unseen, merged: bars.flat().reduce((sum, each) => sum + (each.count > 1 ? each.count : 0), 0) };
     }
   }
