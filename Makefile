@@ -236,7 +236,7 @@ bench-rendezvous: .venv/.stamp .venv-torch/.stamp $(DYNOXIDE) ## Measure pauses 
 .PHONY: test
 test: install-all ## Run the tests
 	@# The stack's tests mostly wait, as those of the SDKs do: side by side they take the time of one. All are one list, so
-	@# that nobody waits for the longest; the lines of two are mixed, so that something is seen for ten minutes.
+	@# that no suite waits for the longest; the lines of two are mixed, so that something is seen for ten minutes.
 	$(MAKE) --jobs=3 --keep-going test-unit test-stack test-sdk2 test-sdk3 test-torch test-torch-newest test-jax
 
 .PHONY: test-all

@@ -1,4 +1,4 @@
-"""Check the prose of the repository: documentation pages, docstrings and comments, and the templates' descriptions.
+"""Check the prose of the repository: pages, docstrings and comments, the templates' descriptions, the Makefile's texts.
 
 Runs proselint with its own checks and with the small style below. Code blocks, inline code and links' targets are left
 out. `make lint` runs it; give it files to check only those.
@@ -22,7 +22,7 @@ from proselint.registry.checks import Check, types
 from proselint.tools import LintFile
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("*.md", "*.py", "template.yaml", "images/template.yaml")
+PAGES = ("*.md", "*.py", "Makefile", "template.yaml", "images/template.yaml")
 GENERATED = {"docs/reference/cli.md", "docs/reference/openapi.json"}
 PROSELINT = dict.fromkeys(
     ("archaism", "cliches", "hedging", "malapropisms", "mixed_metaphors", "nonwords", "oxymorons"),
@@ -91,9 +91,8 @@ def tracked() -> list[str]:
 def findings(path: str) -> Iterator[Finding]:
     """Yield what is wrong in a file."""
     text = (ROOT / path).read_text()
-    prose = (
-        python_prose(text) if path.endswith(".py") else page_prose(text) if path.endswith(".md") else yaml_prose(text)
-    )
+    by_suffix = {".py": python_prose, ".md": page_prose, ".yaml": yaml_prose}
+    prose = by_suffix.get(Path(path).suffix, makefile_prose)(text)
     if path.endswith(".py"):
         yield from (Finding(path, line, "The docstring opens with a clause.") for line in clauses(text))
     config = {"max_errors": 1000, "checks": {**PROSELINT, "trainmaster": True}}
@@ -128,6 +127,12 @@ def yaml_prose(text: str) -> Iterator[str]:
     """Yield each line of a template that is a comment or part of a description."""
     for line in text.splitlines():
         yield line if "#" in line or re.match(r"\s+[A-Z]?[a-z]+ ", line) or "Description:" in line else ""
+
+
+def makefile_prose(text: str) -> Iterator[str]:
+    """Yield the comment of each line of a Makefile, empty where there is none; targets' help texts are comments too."""
+    for line in text.splitlines():
+        yield line.partition("#")[2]
 
 
 def clauses(text: str) -> Iterator[int]:

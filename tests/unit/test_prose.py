@@ -50,5 +50,12 @@ def test_descriptions_of_a_template_are_checked(prose):
     assert lines(prose, "template.yaml", "Parameters:\n  A:\n    Description: For whoever deploys.\n") == [3]
 
 
+def test_comments_and_help_texts_of_a_makefile_are_checked(prose):
+    makefile = "# for whoever builds\nall: ## Ask nobody\n\t@# anew\n\techo nobody # again\n"
+    assert lines(prose, "Makefile", makefile) == [1, 2, 3]
+    prose.ROOT = SCRIPT.parents[1]
+    assert "Makefile" in prose.tracked()
+
+
 def test_plain_words_pass(prose):
     assert lines(prose, "page.md", "# Queue\n\nThe queue starts the job again.\n") == []
