@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from trainmaster.adapters.aws_errors import translate_errors
-from trainmaster.domain.errors import ServiceError, Throttled
 from trainmaster.domain.events.notification import attributes, chat_message, email_text, subject
-from trainmaster.ports.events import Detail
-
-log = logging.getLogger(__name__)
+from trainmaster.ports.events import Detail, deliver_each
 
 
 class Topic:
@@ -33,19 +30,8 @@ class Topic:
         """Publish the messages one by one; see `ports.Deliverer.deliver`. Throttling ends the round."""
         if not self._topic:
             return [True] * len(details)
-        client, accepted = self._new_client(), list[bool]()
-        for detail in details:
-            try:
-                self._publish(client, detail)
-            except Throttled:
-                break
-            except ServiceError as error:
-                extra = {"topic": self._topic, "job": detail.get("jobName"), "cause": str(error)}
-                log.warning("a message is not published; the next tick tries again", extra=extra)
-                accepted.append(False)
-            else:
-                accepted.append(True)
-        return accepted + [False] * (len(details) - len(accepted))
+        publish = partial(self._publish, self._new_client())
+        return deliver_each(details, publish, f"a message is not published to {self._topic}")
 
     def _publish(self, client: Any, detail: Detail) -> None:
         message = self._message(detail)

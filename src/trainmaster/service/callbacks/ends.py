@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.domain.errors import ExecutionGone, ServiceError, Throttled, too_many_conflicts
+from trainmaster.domain.errors import ExecutionGone, too_many_conflicts
 from trainmaster.domain.events.callback import Callback
 from trainmaster.domain.jobs.job import TRAINING, Job, JobState
 from trainmaster.ports.callbacks import Describe, Description, Executions
-from trainmaster.ports.events import Detail
+from trainmaster.ports.events import Detail, deliver_each
 from trainmaster.ports.store import Store
 
 log = logging.getLogger(__name__)
@@ -69,19 +69,7 @@ class EndDeliverer:
 
     def deliver(self, details: Sequence[Detail]) -> list[bool]:
         """Deliver the ends one by one; see `ports.Deliverer.deliver`. Throttling ends the round."""
-        accepted = list[bool]()
-        for detail in details:
-            try:
-                self.settle(end_in(detail))
-            except Throttled:
-                break
-            except ServiceError as error:
-                extra = {"job": detail["jobName"], "cause": str(error)}
-                log.warning("the end of a job is not delivered; the next tick tries again", extra=extra)
-                accepted.append(False)
-            else:
-                accepted.append(True)
-        return accepted + [False] * (len(details) - len(accepted))
+        return deliver_each(details, lambda detail: self.settle(end_in(detail)), "the end of a job is not delivered")
 
     def settle(self, end: End) -> None:
         """Answer the execution that waits for the job, and delete its callback; nothing if there is none any more."""
