@@ -95,10 +95,14 @@ class DynamoStore:
 
     Args:
         table: the table, with its client and its pauses. The client's own retries cover throttling, 5xx and lost
-        answers. default_pools: the pools of the deployment's `Pools` parameter. parameter: that parameter as text.
-        Pools set through the API hold until a deployment changes it. policy: the deployment's settings, until others
-        are set. discover: makes the discovery of services' pools for each snapshot. publication: what goes into the
-        outbox. now: returns the present, UTC. for_each: reads parts of a long queue, one after the other by default.
+            answers.
+        default_pools: the pools of the deployment's `Pools` parameter.
+        parameter: that parameter as text. Pools set through the API hold until a deployment changes it.
+        policy: the deployment's settings, until others are set.
+        now: returns the present, UTC.
+        discover: makes the discovery of services' pools for each snapshot.
+        publication: what goes into the outbox.
+        for_each: reads parts of a long queue, one after the other by default.
 
     Every verb raises `Throttled`, `Unavailable` and `NotPermitted` beyond the port's errors.
     """

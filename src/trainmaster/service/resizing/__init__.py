@@ -3,6 +3,7 @@
     restart.py   stop the attempt and continue as a new one
     members.py   add training jobs to the job's rendezvous, or drain and stop them
     custom.py    ask a Lambda function or an event's consumer, which answers
+    speed.py     reports of how fast elastic jobs work
     contract.py  the request to such a function, and the effect of its answer
 
 A resize is committed before its first step, and each step can be repeated: after a crash the next pass goes on.

@@ -12,7 +12,14 @@ from datetime import datetime, timedelta, timezone
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.rules import Action
 from trainmaster.domain.elastic.rendezvous import SpeedReport
-from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable, UnreadableRendezvous
+from trainmaster.domain.errors import (
+    InvalidRequest,
+    NotPermitted,
+    Throttled,
+    Unavailable,
+    UnreadableRendezvous,
+    too_many_conflicts,
+)
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.service.attempt_request import run_of
@@ -42,7 +49,7 @@ def report_speed(context: ApiContext, caller: Caller, name: str, instances: int,
         after = lifecycle.record_speed(before, instances, rate, context.clock.now())
         if after is None or context.store.transition([(before, after)]):
             return before if after is None else after
-    raise Throttled(f"job {name} is changing too often; try again")
+    raise too_many_conflicts(f"job {name}")
 
 
 def record_speeds(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job, ...]:

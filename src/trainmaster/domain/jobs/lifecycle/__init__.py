@@ -7,6 +7,7 @@
     failures.py    retries of failures, or the job's end
     progress.py    speeds of elastic jobs, progress of jobs of other kinds than training
     reports.py     SageMaker's reports
+    adoption.py    attempts that a restored table does not know
 
 Each checks `TRANSITIONS`, increments the version and adds one line of history.
 """
