@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.policy.settings import Order, Policy, Share
 from trainmaster.domain.records import Records
 from trainmaster.local.memory.store import MemoryStore
-from trainmaster.local.replay.__main__ import main
+from trainmaster.local.replay.program import main
 from trainmaster.local.replay.queue import Replay, ReplaySettings
 from trainmaster.local.replay.reference_policies import run_reference
 from trainmaster.local.replay.report.results import usage_over_time
@@ -336,18 +337,43 @@ def test_wrong_usage_ends_with_two(arguments, capsys):
     assert "error:" in capsys.readouterr().err
 
 
-def test_ctrl_c_ends_it_with_a_line_and_130():
+def started(*options):
+    command = [sys.executable, *options, "-m", "trainmaster.local.replay", "-", "--cap", "64", "--policy", "fifo"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_ends_it_with_a_line_and_130(number):
     text = gzip.decompress((TRACES / "itp_2021.csv.gz").read_bytes())
-    command = [sys.executable, "-m", "trainmaster.local.replay", "-", "--cap", "64", "--policy", "fifo"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with started() as process:
         assert process.stdin is not None
         # More than a pipe holds: once it is written, the program is at work.
         process.stdin.write(text)
         process.stdin.close()
         process.stdin = None
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, b"", b"Error: interrupted\n")
+
+
+def test_ctrl_c_ends_it_with_a_line_while_it_is_imported():
+    with started("-X", "importtime") as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if b"botocore.exceptions" in line)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    # CPython ends itself by the signal if it comes within an `exec` of text, even if the exception is caught.
+    assert process.returncode in (130, -signal.SIGINT)
+    assert b"Traceback" not in err
+    assert err.endswith(b"Error: interrupted\n")
+
+
+def test_a_killed_process_of_the_replay_is_told_in_one_line(capsys):
+    def connect(_):
+        raise BrokenProcessPool
+
+    assert main(["--from-account", "--cap", "8"], connect=connect) == 70
+    assert "perhaps because memory ran out" in capsys.readouterr().err
 
 
 def test_a_queue_that_gets_stuck_is_told_with_its_reasons(capsys):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, TypeVar
 
 _T_co = TypeVar("_T_co", covariant=True)
@@ -41,31 +45,72 @@ def in_processes(
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(counts,)) as pool:
         try:
-            results = [pool.submit(_played, play, name, number) for number, name in enumerate(names)]
+            with _blocked_interrupts():
+                results = [pool.submit(_played, play, name, number) for number, name in enumerate(names)]
             _watch(results, lambda: on_progress(sum(counts)))
             return [result.result() for result in results]
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in set(multiprocessing.active_children()) - others:
-                process.terminate()
+            with _ignored_interrupts():
+                _end(pool, set(multiprocessing.active_children()) - others)
             raise
 
 
 def _watch(results: Sequence[Future[Any]], tell: Callable[[], None]) -> None:
-    """Tell the progress until all have ended, or one has failed."""
+    """Tell the progress until all have ended. Raises the error of the first that fails."""
     left: set[Future[Any]] = set(results)
     while left:
         done, left = wait(left, timeout=_POLL_SECONDS)
         tell()
-        if any(result.exception() is not None for result in done):
-            return
+        for result in done:
+            result.result()
+
+
+def _end(pool: ProcessPoolExecutor, processes: Iterable[BaseProcess]) -> None:
+    """End the processes of the pool."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.terminate()
+
+
+@contextmanager
+def _blocked_interrupts() -> Iterator[None]:
+    """Block Ctrl-C and the loss of the terminal; processes that start meanwhile never receive them.
+
+    The parent does, at the end, and ends its processes. Windows cannot block signals.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _ignored_interrupts() -> Iterator[None]:
+    """Ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _begin(counts: Any) -> None:
-    """Prepare a process of the pool; Ctrl-C ends it at once, without a traceback."""
+    """Prepare a process of the pool: the parent ends it on Ctrl-C, and it ends itself if the parent is killed."""
     global _counts  # noqa: PLW0603 -- a process's initializer can hand it over in no other way
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _counts = counts
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _played(play: Play[_T_co], name: str, number: int) -> _T_co:

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError, NoCredentialsError
 
 from builders import P5, a_request
 from doc_blocks import blocks, commands
-from trainmaster.local.replay.__main__ import main
+from trainmaster.local.replay.program import main
 from trainmaster.local.replay.trace.account import MAX_PAUSE_SECONDS, MAX_TRIES, Account, trace_of
 from trainmaster.local.replay.trace.trace import BadTrace, read_trace
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +29,21 @@ def fails_for(name, *, on_progress):
     return name
 
 
+def waits_for_ever(name, *, on_progress):
+    if name == "fails":
+        raise ReplayFailed("the job 3 does not exist")
+    signal.pause()
+
+
+def is_interrupted(name, *, on_progress):
+    os.kill(os.getpid(), signal.SIGINT)
+    return name
+
+
+def is_killed(name, *, on_progress):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def test_processes_give_the_same_results_as_this_one_in_the_given_order():
     play = partial(run_replay, jobs=JOBS, cap=4)
     told = []
@@ -36,3 +57,32 @@ def test_processes_give_the_same_results_as_this_one_in_the_given_order():
 def test_the_error_of_a_process_is_raised():
     with pytest.raises(ReplayFailed, match="the job 3 does not exist"):
         in_processes(fails_for, ["fails", "ends"], 1, lambda _: None)
+
+
+def test_the_error_of_a_process_is_raised_while_an_earlier_one_still_works():
+    with pytest.raises(ReplayFailed, match="the job 3 does not exist"):
+        in_processes(waits_for_ever, ["works", "fails"], 2, lambda _: None)
+
+
+def test_ctrl_c_is_left_to_the_parent():
+    assert in_processes(is_interrupted, ["a"], 1, lambda _: None) == ["a"]
+
+
+def test_a_killed_process_is_told():
+    with pytest.raises(BrokenProcessPool):
+        in_processes(is_killed, ["a"], 1, lambda _: None)
+
+
+def test_no_process_outlives_a_killed_parent():
+    command = [sys.executable, str(Path(__file__).with_name("sleeping_workers.py"))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as parent:
+        assert parent.stdout is not None
+        workers = {int(parent.stdout.readline()) for _ in range(2)}
+        parent.kill()
+        try:
+            # The workers hold the pipe open as long as they live.
+            assert parent.communicate(timeout=20) == ("", None)
+        except subprocess.TimeoutExpired:
+            for worker in workers:
+                os.kill(worker, signal.SIGKILL)
+            raise
