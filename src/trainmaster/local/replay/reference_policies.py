@@ -213,6 +213,13 @@ class _ShortestRemainingTime:
     def _release(self, index: int) -> None:
         self._spans[index].append((self._running.pop(index), self._now))
 
+    def _displace(self, index: int) -> None:
+        """Release the units of a job; one that has just started never held them."""
+        if self._running[index] < self._now:
+            self._release(index)
+        else:
+            del self._running[index]
+
     def _remaining(self, index: int) -> tuple[float, bool, int]:
         if index in self._running:
             return self._restart[index] + self._work[index], False, index
@@ -227,7 +234,7 @@ class _ShortestRemainingTime:
             if not free:
                 break
         for index in self._running.keys() - set(chosen):
-            self._release(index)
+            self._displace(index)
             self._waiting.add(index)
         for index in chosen:
             if index in self._waiting:

@@ -114,6 +114,20 @@ def test_a_job_that_is_preempted_while_it_restarts_pays_again():
     assert results[0].lost == 40
 
 
+def test_a_job_that_is_displaced_in_the_instant_of_its_start_was_not_preempted():
+    jobs = [job(0, 0, 1, "at once"), job(0, 100, 2, "displaced"), job(0, 10, 4, "next")]
+    results = run_reference("baseline-srpt", jobs, 4, restart_cost=30)
+    assert [each.spans for each in results] == [((0, 0),), ((10, 110),), ((0, 10),)]
+    assert (results[1].preemptions, results[1].lost) == (0, 0)
+
+
+def test_a_job_that_resumes_and_is_displaced_in_one_instant_pays_once():
+    jobs = [job(0, 1000, 2, "long"), job(100, 50, 4), job(150, 0, 1), job(150, 10, 4)]
+    results = run_reference("baseline-srpt", jobs, 4, restart_cost=30)
+    assert results[0].spans == ((0, 100), (160, 160 + 30 + 900))
+    assert (results[0].preemptions, results[0].lost) == (1, 30)
+
+
 def test_of_two_submitted_at_once_the_shorter_is_before_the_longer():
     assert starts("baseline-fifo", [job(0, 20, 4), job(0, 10, 4)]) == [[10], [0]]
 
