@@ -69,6 +69,12 @@ def test_a_job_that_takes_no_time_divides_by_nothing():
     assert (found["utilization"], found["lost_fraction"], found["jain"]) == (0, 0, 1)
 
 
+def test_a_job_that_starts_at_once_does_not_wait_less_than_zero():
+    result = JobResult(TraceJob("fractions", 1.1, 0.2, 1), ((1.1, 1.1 + 0.2),))
+    assert result.jct < 0.2
+    assert str(result.wait) == "0.0"
+
+
 @given(st.lists(st.floats(0, 1e9), min_size=2, max_size=50))
 def test_percentiles_are_pythons_own_inclusive_ones(values):
     cuts = statistics.quantiles(values, n=100, method="inclusive")

@@ -38,7 +38,8 @@ class JobResult:
     @property
     def wait(self) -> float:
         """The part of the completion time without progress: in the queue and in restarts."""
-        return self.jct - self.job.duration
+        # The difference of two floating-point numbers may be slightly below zero.
+        return max(0.0, self.jct - self.job.duration)
 
     @property
     def preemptions(self) -> int:
