@@ -45,6 +45,12 @@ def test_the_limit_is_sagemakers_longest_or_what_the_trace_tells():
     assert admit(job(max_runtime=0.0)).max_runtime == timedelta(seconds=1)
 
 
+def test_a_limit_beyond_sagemakers_is_the_traces():
+    assert admit(job(54.0 * DAY, max_runtime=60.0 * DAY)).max_runtime == timedelta(days=60)
+    request = request_of(job(max_runtime=60.0 * DAY), 3)
+    assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 28 * DAY}
+
+
 def test_no_job_outlives_its_limit_however_long_the_trace_has_it():
     assert admit(job(54.0 * DAY)).max_runtime == timedelta(days=56)
     assert default_max_runtime([job(28.0 * DAY)]) == timedelta(days=28)

@@ -41,15 +41,14 @@ def index_of(name: str) -> int:
 def request_of(job: TraceJob, index: int) -> Request:
     """Return the CreateTrainingJob request of a job."""
     name = name_of(index)
-    limit = MAX_RUNTIME if job.max_runtime is None else job.max_runtime
-    limit = min(max(limit, 1), MAX_RUNTIME)
+    limit = MAX_RUNTIME if job.max_runtime is None else min(_limit(job.max_runtime), MAX_RUNTIME)
     return {
         "TrainingJobName": name,
         "RoleArn": _ROLE,
         "AlgorithmSpecification": {"TrainingImage": "replay/image:latest", "TrainingInputMode": "File"},
         "OutputDataConfig": {"S3OutputPath": "s3://replay/output"},
         "ResourceConfig": {"InstanceType": POOL, "InstanceCount": job.gpus, "VolumeSizeInGB": 30},
-        "StoppingCondition": {"MaxRuntimeInSeconds": round(limit)},
+        "StoppingCondition": {"MaxRuntimeInSeconds": limit},
         "CheckpointConfig": {"S3Uri": f"s3://replay/checkpoints/{name}"},
         "Environment": {"SIMULATOR_TRAINING_SECONDS": repr(job.duration)},
     }
@@ -67,6 +66,11 @@ def default_max_runtime(jobs: Iterable[TraceJob]) -> timedelta:
 def admit_job(
     request: Request, job: TraceJob, default_runtime: timedelta, pools: Mapping[str, Pool], now: datetime
 ) -> Job:
-    """Admit the job with its share. Raises the errors of `AdmissionPolicy.admit`."""
-    made = replace(_ADMISSION.admit(request, UNKNOWN, pools, now).job, share=job.share)
-    return made if job.max_runtime is not None else replace(made, max_runtime=default_runtime)
+    """Admit the job with its share, and its limit beyond SageMaker's. Raises the errors of `AdmissionPolicy.admit`."""
+    limit = default_runtime if job.max_runtime is None else timedelta(seconds=_limit(job.max_runtime))
+    return replace(_ADMISSION.admit(request, UNKNOWN, pools, now).job, share=job.share, max_runtime=limit)
+
+
+def _limit(seconds: float) -> int:
+    """Return a limit as SageMaker accepts it: whole seconds, at least 1."""
+    return max(1, round(seconds))
