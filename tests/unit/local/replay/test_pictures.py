@@ -66,6 +66,11 @@ def test_shares_have_colors_of_their_own(tmp_path):
     assert {"speech", "vision"} <= words(tmp_path / "baseline-srpt-gantt.svg")
 
 
+def test_names_are_drawn_as_they_are_without_control_characters(tmp_path):
+    draw(run_of(job(0, 10, 1, r"$\x$", "$x_{$"), job(0, 10, 1, "a\x01\ufffeb", "_b")), str(tmp_path))
+    assert {r"$\x$", "$x_{$", "a  b", "_b"} <= words(tmp_path / "baseline-srpt-gantt.svg")
+
+
 @pytest.mark.parametrize(("duration", "unit"), [(600, "minutes"), (20_000, "hours"), (500_000, "days")])
 def test_the_axis_has_a_unit_that_fits(tmp_path, duration, unit):
     draw(run_of(job(50, duration, 1)), str(tmp_path))

@@ -43,8 +43,10 @@ def draw(run: Run, directory: str) -> list[Path]:
     Path(directory).mkdir(parents=True, exist_ok=True)
     kinds: Mapping[str, Callable[[Run], Figure]] = {"queue": queue_figure, "gantt": gantt_figure}
     written: list[Path] = []
-    # Keep text as text, and make files reproducible.
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "trainmaster", "font.size": 10}):
+    # Keep text as text, without formulas between dollar signs, and make files reproducible.
+    with mpl.rc_context(
+        {"svg.fonttype": "none", "svg.hashsalt": "trainmaster", "text.parse_math": False, "font.size": 10}
+    ):
         for kind, make in kinds.items():
             figure = make(run)
             for form in _FORMATS:
@@ -97,7 +99,7 @@ def gantt_figure(run: Run) -> Figure:
     end = max(each.finish for each in run.results)
     axes.set(title=_title(run), xlabel=unit, ylabel="GPU", xlim=(0, (end - begin) / scale or 1), ylim=(0, run.cap))
     _label(axes, boxes, begin, scale)
-    patches = [Patch(color=_color(number), label=name) for number, name in enumerate(names)]
+    patches = [Patch(color=_color(number), label=_printable(name)) for number, name in enumerate(names)]
     axes.legend(handles=patches, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     _plain(axes)
     return figure
@@ -117,8 +119,12 @@ def _label(axes: Axes, boxes: Sequence[Bar], begin: float, scale: float) -> None
     for box in boxes:
         middle = ((box.start + box.end) / 2 - begin) / scale
         place: dict[str, Any] = {"ha": "center", "va": "center", "color": "white", "fontsize": 8, "clip_on": True}
-        # matplotlib takes a dollar sign as the begin of a formula.
-        axes.text(middle, box.first + box.count / 2, box.results.job.job_id.replace("$", r"\$"), **place)
+        axes.text(middle, box.first + box.count / 2, _printable(box.results.job.job_id), **place)
+
+
+def _printable(name: str) -> str:
+    """Return the name without characters that XML excludes."""
+    return "".join(character if character.isprintable() else " " for character in name)
 
 
 def _color_keys(results: Sequence[JobResult]) -> tuple[list[str], Callable[[JobResult], int]]:
