@@ -295,7 +295,16 @@ def test_a_comparison_gives_ratios_to_skipping(trace, capsys):
         (HEADER + "1,2,1.5,a\n", "line 2: num_gpus is '1.5'"),
         (HEADER + "-1,2,1,a\n", "line 2: submit_time_s is '-1'"),
         (HEADER + "nan,2,1,a\n", "line 2: submit_time_s is 'nan'"),
-        (HEADER + "1,2\n", "line 2: num_gpus is None"),
+        (HEADER + "1,2\n", "line 2: num_gpus is missing: the line ends after 2 fields"),
+        (HEADER + "1,2,3,a,5\n", "line 2: 5 fields, but the header has 4"),
+        ("submit_time_s,duration_s,num_gpus,duration_s\n", "line 1: the column duration_s is there 2 times"),
+        ("submit_time_s;duration_s;num_gpus\n", "separate the fields by commas, not by semicolons"),
+        ("submit_time_s\tduration_s\tnum_gpus\n", "separate the fields by commas, not by tabs"),
+        (HEADER + '0,1,1,"a"b\n', "line 2: ',' expected after"),
+        (HEADER + '\n0,1,1,"a\n0,1,1,b\n', "line 3: unexpected end of data"),
+        (HEADER + "1700000000000,2,1,a\n", "at most 3162240000 (100 years); is it in milliseconds?"),
+        (HEADER + "1,2,2000000,a\n", "not a whole number from 1 to 1000000"),
+        (HEADER + f"1,2,{'9' * 5000},a\n", "line 2: num_gpus is '99"),
     ],
 )
 def test_errors_in_a_trace_name_line_and_column(tmp_path, capsys, text, message):
@@ -307,6 +316,14 @@ def test_errors_in_a_trace_name_line_and_column(tmp_path, capsys, text, message)
 def test_a_file_that_is_no_text_is_told_so(tmp_path, capsys):
     path = tmp_path / "trace.csv"
     path.write_bytes(b"\x1f\x8bnothing")
+    assert "not a CSV file" in printed(capsys, str(path), "--cap", "8", code=2)
+
+
+def test_a_damaged_gzipped_file_is_told_so(tmp_path, capsys):
+    path = tmp_path / "trace.csv.gz"
+    raw = bytearray(gzip.compress((HEADER + ROWS).encode()))
+    raw[10] = 7  # a block of a type that does not exist
+    path.write_bytes(bytes(raw))
     assert "not a CSV file" in printed(capsys, str(path), "--cap", "8", code=2)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainmaster.local.replay.files import replaced_file
 from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, parse_trace, read_trace, select_jobs, write_trace
 
 SECONDS = st.floats(0, 1e8).map(lambda value: round(value, 3))
@@ -43,6 +46,41 @@ def test_jobs_of_one_second_stay_in_the_files_order():
 def test_columns_may_come_in_any_order_with_others_between_and_a_byte_order_mark():
     (job,) = parse_trace(b"\xef\xbb\xbfnum_gpus,user,max_runtime_s,duration_s,submit_time_s\n4,ada,3600,2,1\n")
     assert job == TraceJob("line-2", 1, 2, 4, "default", 3600)
+
+
+def test_blanks_around_names_and_whole_numbers_with_a_point_are_accepted():
+    (job,) = parse_trace(b"submit_time_s, duration_s , num_gpus\n1, 2, 4.0\n")
+    assert (job.submit, job.duration, job.gpus) == (1, 2, 4)
+
+
+def test_a_row_of_several_lines_is_named_by_its_first():
+    jobs = parse_trace(b'submit_time_s,duration_s,num_gpus,user\n\n1,2,4,"a\nb"\n1,2,4,c\n')
+    assert [job.job_id for job in jobs] == ["line-3", "line-5"]
+
+
+def interrupted_writing(path):
+    with replaced_file(path) as file:
+        file.write_text("half")
+        raise KeyboardInterrupt
+
+
+def test_a_trace_that_cannot_be_written_leaves_the_earlier_one(tmp_path):
+    path = tmp_path / "trace.csv"
+    write_trace(str(path), [TraceJob("a", 0, 1, 1)])
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_writing(str(path))
+    assert [job.job_id for job in read_trace(str(path))] == ["a"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_pipe_is_written_to_and_stays_one(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with ThreadPoolExecutor(1) as readers:
+        text = readers.submit(path.read_text)
+        write_trace(str(path), [TraceJob("a", 0, 1, 1)])
+        assert "a,0,1,1" in text.result(timeout=10)
+    assert path.is_fifo()
 
 
 def test_standard_input_is_a_file_as_well(capsys):

@@ -10,16 +10,30 @@ import csv
 import gzip
 import io
 import math
+import re
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainmaster.domain.requests.fields import shown
+from trainmaster.local.replay.files import name_in_errors, replaced_file, write_standard_output
+
 NEEDED = ("submit_time_s", "duration_s", "num_gpus")
 DEFAULT_SHARE = "default"
+MAX_GPUS = 1_000_000
+"""Maximum of a job, and of a pool."""
+_COLUMNS = ("job_id", *NEEDED, "vc", "max_runtime_s")
 _GZIP = b"\x1f\x8b"
-_MAX_SECONDS = 100 * 366 * 86_400.0
-_MAX_GPUS = 1_000_000
+_YEAR = 366 * 86_400.0
+_MAX_YEARS = 100
+_MAX_REPLAYED_YEARS = 1_000
+"""Of the virtual clock, which ends with the year 9999."""
+_MAX_NAMES = 10
+"""Of shares or columns in a message."""
+_WHOLE = re.compile(r"0*([0-9]{1,7})(\.0*)?")
+"""A whole number up to some millions; other programs write those of a column with gaps as `1.0`."""
 
 
 class BadTrace(ValueError):
@@ -51,58 +65,83 @@ def read_trace(path: str) -> list[TraceJob]:
 
     Raises `BadTrace` with line and column, and `OSError` if the file cannot be read.
     """
-    raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    with name_in_errors(path):
+        raw = _standard_input() if path == "-" else Path(path).read_bytes()
     return parse_trace(raw)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise BadTrace("standard input is closed")
+    return sys.stdin.buffer.read()
 
 
 def parse_trace(raw: bytes) -> list[TraceJob]:
     """Parse the bytes of a CSV file. Raises `BadTrace`."""
     try:
         text = (gzip.decompress(raw) if raw.startswith(_GZIP) else raw).decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise BadTrace(f"not a CSV file in UTF-8, plain or gzipped: {error}") from error
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    try:
-        _check_columns(reader.fieldnames)
-        jobs = [_job(row, reader.line_num) for row in reader]
-    except csv.Error as error:
-        raise BadTrace(f"line {reader.line_num}: {error}") from error
-    return sorted(jobs, key=lambda job: job.submit)
+    lines = _lines_of(text)
+    first, header = next(lines, (1, []))
+    names = [name.strip() for name in header]
+    _check_columns(names, first)
+    return sorted((_job(names, fields, line) for line, fields in lines), key=lambda job: job.submit)
 
 
 def select_jobs(
-    jobs: Iterable[TraceJob], *, cap: int, share: str | None = None, limit: int | None = None
+    jobs: Iterable[TraceJob], *, cap: int | None = None, share: str | None = None, limit: int | None = None
 ) -> list[TraceJob]:
     """Select the jobs to replay: of one share or all, the first `limit`, with sizes capped at the pool.
 
-    Raises `BadTrace` if none is left.
+    Raises `BadTrace` if none is left, or if they take longer on the pool than a virtual clock runs.
     """
     jobs = list(jobs)
     found = [job for job in jobs if share in (None, job.share)][:limit]
     if not found and jobs and share is not None:
-        names = ", ".join(sorted({job.share for job in jobs}))
-        raise BadTrace(f"no job has the vc {share!r}; there are: {names}")
+        raise BadTrace(f"no job has the vc {share!r}; there are: {_some(sorted({job.share for job in jobs}))}")
     if not found:
         raise BadTrace("the trace has no jobs")
-    return [replace(job, gpus=min(job.gpus, cap)) for job in found]
+    if cap is None:
+        return found
+    capped = [replace(job, gpus=min(job.gpus, cap)) for job in found]
+    _check_length(capped, cap)
+    return capped
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    others = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {others:,} others" if others > 0 else "")
+
+
+def _check_length(jobs: Sequence[TraceJob], cap: int) -> None:
+    """Check the time that the jobs take at least."""
+    work = sum(job.gpus * job.duration for job in jobs) / cap
+    years = (max(job.submit for job in jobs) + work) / _YEAR
+    if years > _MAX_REPLAYED_YEARS:
+        raise BadTrace(
+            f"the jobs take {years:,.0f} years on {cap:,} GPUs, more than {_MAX_REPLAYED_YEARS:,}: "
+            "specify a larger --cap or fewer jobs (--limit), or check the unit of duration_s, which is seconds"
+        )
 
 
 def write_trace(path: str, jobs: Sequence[TraceJob]) -> None:
     """Write the jobs as a CSV file, gzipped if the name ends in `.gz`; to standard output for `-`."""
     text = "".join(_lines(jobs))
     if path == "-":
-        sys.stdout.write(text)
-    elif path.endswith(".gz"):
-        # Without a timestamp, so that the same jobs make the same file.
-        Path(path).write_bytes(gzip.compress(text.encode(), mtime=0))
-    else:
-        Path(path).write_text(text, encoding="utf-8", newline="")
+        write_standard_output(text)
+        return
+    # Without a timestamp, so that the same jobs make the same file.
+    raw = gzip.compress(text.encode(), mtime=0) if path.endswith(".gz") else text.encode()
+    with replaced_file(path) as file:
+        file.write_bytes(raw)
 
 
 def _lines(jobs: Sequence[TraceJob]) -> Iterator[str]:
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["job_id", *NEEDED, "vc", "max_runtime_s"])
+    writer.writerow(_COLUMNS)
     for job in jobs:
         limit = "" if job.max_runtime is None else _shown(job.max_runtime)
         writer.writerow([job.job_id, _shown(job.submit), _shown(job.duration), job.gpus, job.share, limit])
@@ -113,41 +152,73 @@ def _shown(seconds: float) -> str:
     return str(int(seconds)) if seconds == int(seconds) else repr(round(seconds, 3))
 
 
-def _check_columns(names: Sequence[str] | None) -> None:
+def _lines_of(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not empty, each with the number of its first line."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    line = 1
+    try:
+        for fields in reader:
+            if fields:
+                yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise BadTrace(f"line {line}: {error}") from error
+
+
+def _check_columns(names: Sequence[str], line: int) -> None:
+    for name in _COLUMNS:
+        if names.count(name) > 1:
+            raise BadTrace(f"line {line}: the column {name} is there {names.count(name)} times")
     for needed in NEEDED:
-        if names is None or needed not in names:
-            there = ", ".join(names or ()) or "none"
-            raise BadTrace(f"line 1: the column {needed} is missing (columns: {there})")
+        if needed not in names:
+            there = f"columns: {_some(names) or 'none'}"
+            raise BadTrace(f"line {line}: the column {needed} is missing ({there}){_delimiter_hint(names)}")
 
 
-def _job(row: Mapping[str, str | None], line: int) -> TraceJob:
-    limit = (row.get("max_runtime_s") or "").strip()
+def _delimiter_hint(names: Sequence[str]) -> str:
+    found = next((word for sign, word in ((";", "semicolons"), ("\t", "tabs")) if any(sign in n for n in names)), None)
+    return f"; separate the fields by commas, not by {found}" if found else ""
+
+
+def _job(names: Sequence[str], fields: Sequence[str], line: int) -> TraceJob:
+    if len(fields) > len(names):
+        raise BadTrace(f"line {line}: {len(fields)} fields, but the header has {len(names)}")
+    row = dict(zip(names, map(str.strip, fields), strict=False))
     return TraceJob(
-        job_id=(row.get("job_id") or "").strip() or f"line-{line}",
+        job_id=row.get("job_id") or f"line-{line}",
         submit=_seconds(row, "submit_time_s", line),
         duration=_seconds(row, "duration_s", line),
         gpus=_gpus(row, line),
-        share=(row.get("vc") or "").strip() or DEFAULT_SHARE,
-        max_runtime=_seconds(row, "max_runtime_s", line) if limit else None,
+        share=row.get("vc") or DEFAULT_SHARE,
+        max_runtime=_seconds(row, "max_runtime_s", line) if row.get("max_runtime_s") else None,
     )
 
 
-def _seconds(row: Mapping[str, str | None], column: str, line: int) -> float:
+def _seconds(row: Mapping[str, str], column: str, line: int) -> float:
     try:
-        seconds = float(row[column] or "")
+        seconds = float(_field(row, column, line))
     except ValueError:
         seconds = math.nan
-    if not 0 <= seconds <= _MAX_SECONDS:
+    if seconds > _MAX_YEARS * _YEAR:
+        limit = f"a number of seconds, at most {_MAX_YEARS * _YEAR:.0f} ({_MAX_YEARS} years)"
+        raise _bad(row, column, line, f"{limit}; is it in milliseconds?")
+    if not seconds >= 0:
         raise _bad(row, column, line, "a number of seconds, at least 0")
     return seconds
 
 
-def _gpus(row: Mapping[str, str | None], line: int) -> int:
-    text = (row["num_gpus"] or "").strip()
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= _MAX_GPUS):
-        raise _bad(row, "num_gpus", line, "a whole number, at least 1")
-    return int(text)
+def _gpus(row: Mapping[str, str], line: int) -> int:
+    match = _WHOLE.fullmatch(_field(row, "num_gpus", line))
+    if match is None or not 0 < int(match[1]) <= MAX_GPUS:
+        raise _bad(row, "num_gpus", line, f"a whole number from 1 to {MAX_GPUS}")
+    return int(match[1])
 
 
-def _bad(row: Mapping[str, str | None], column: str, line: int, wanted: str) -> BadTrace:
-    return BadTrace(f"line {line}: {column} is {row[column]!r}, not {wanted}")
+def _field(row: Mapping[str, str], column: str, line: int) -> str:
+    if column not in row:
+        raise BadTrace(f"line {line}: {column} is missing: the line ends after {len(row)} fields")
+    return row[column]
+
+
+def _bad(row: Mapping[str, str], column: str, line: int, wanted: str) -> BadTrace:
+    return BadTrace(f"line {line}: {column} is {shown(row[column])}, not {wanted}")
