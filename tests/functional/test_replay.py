@@ -249,6 +249,16 @@ def test_a_share_and_the_first_jobs_can_be_chosen(trace, capsys):
     assert json.loads(printed(capsys, trace, "--cap", "8", "--limit", "1", "--json"))["jobs"] == 1
 
 
+def test_jobs_larger_than_the_pool_are_counted(trace, capsys):
+    assert main([trace, "--cap", "4", "--policy", "fifo", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["capped_jobs"] == 1
+    assert shown.err == "Warning: 1 of 3 jobs need more than 4 GPUs; they run on 4.\n"
+    assert main([trace, "--cap", "8", "--compare", "--policy", "fifo", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert (json.loads(shown.out)["capped_jobs"], shown.err) == (0, "")
+
+
 def test_jobs_larger_than_the_pool_are_cut_to_it(trace, capsys):
     found = json.loads(printed(capsys, trace, "--cap", "4", "--policy", "fifo", "--json"))
     assert found["utilization"] == pytest.approx((400 + 400 + 40) / (4 * found["makespan_s"]), abs=1e-6)
@@ -305,6 +315,8 @@ def test_a_comparison_gives_ratios_to_skipping(trace, capsys):
         (HEADER + "1700000000000,2,1,a\n", "at most 3162240000 (100 years); is it in milliseconds?"),
         (HEADER + "1,2,2000000,a\n", "not a whole number from 1 to 1000000"),
         (HEADER + f"1,2,{'9' * 5000},a\n", "line 2: num_gpus is '99"),
+        (HEADER + "0,3e9,8,a\n" * 11, "the jobs take 1,044 years on 8 GPUs, more than 1,000"),
+        ("\x1b[31mred,duration_s,num_gpus\n", "(columns:  [31mred, duration_s, num_gpus)"),
     ],
 )
 def test_errors_in_a_trace_name_line_and_column(tmp_path, capsys, text, message):
@@ -327,12 +339,28 @@ def test_a_damaged_gzipped_file_is_told_so(tmp_path, capsys):
     assert "not a CSV file" in printed(capsys, str(path), "--cap", "8", code=2)
 
 
+def test_a_closed_standard_input_is_told_so(capsys):
+    standard, sys.stdin = sys.stdin, None
+    try:
+        assert "standard input is closed" in printed(capsys, "-", "--cap", "8", code=2)
+    finally:
+        sys.stdin = standard
+
+
 def test_a_file_that_is_not_there_is_told_so(tmp_path, capsys):
     assert "No such file" in printed(capsys, str(tmp_path / "none.csv"), "--cap", "8", code=2)
 
 
 def test_a_share_that_is_not_there_is_told_with_those_that_are(trace, capsys):
-    assert "there are: a, b" in printed(capsys, trace, "--cap", "8", "--vc", "c", code=2)
+    assert "there are: a, b\n" in printed(capsys, trace, "--cap", "8", "--vc", "c", code=2)
+
+
+def test_of_many_shares_some_are_named_and_none_controls_the_terminal(tmp_path, capsys):
+    path = tmp_path / "trace.csv"
+    path.write_text(HEADER + "0,1,1,\x1b[31mred\n" + "".join(f"0,1,1,share{number:04d}\n" for number in range(3000)))
+    shown = printed(capsys, str(path), "--cap", "8", "--vc", "c", code=2)
+    assert "there are:  [31mred, share0000, share0001, " in shown
+    assert shown.endswith("share0008 and 2,991 others\n")
 
 
 @pytest.mark.parametrize(
@@ -345,6 +373,10 @@ def test_a_share_that_is_not_there_is_told_with_those_that_are(trace, capsys):
         ["trace.csv", "--cap", "8", "--policy", "fifo", "--policy", "fair"],
         ["trace.csv", "--cap", "8", "--restart-cost", "-1"],
         ["trace.csv", "--cap", "8", "--guaranteed-lane", "1.1"],
+        ["trace.csv", "--cap", "1000001"],
+        ["trace.csv", "--cap", "9" * 5000],
+        ["trace.csv", "--save-trace", "saved.csv", "--json"],
+        ["--from-account", "--cap", "8", "--days", "800000"],
     ],
 )
 def test_wrong_usage_ends_with_two(arguments, capsys):
@@ -357,6 +389,64 @@ def test_wrong_usage_ends_with_two(arguments, capsys):
 def started(*options):
     command = [sys.executable, *options, "-m", "trainmaster.local.replay", "-", "--cap", "64", "--policy", "fifo"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--days", "3"], "--days requires --from-account"),
+        (["--eta", "3", "--policy", "baseline-fifo"], "--eta applies to the orders of the queue"),
+        (["--guaranteed-lane", "0.3"], "--guaranteed-lane applies to gittins: add --policy gittins"),
+        (["--save-trace", "-", "--json"], "--save-trace - excludes --cap"),
+    ],
+)
+def test_options_that_would_have_no_effect_are_refused(trace, arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        main([trace, "--cap", "8", *arguments])
+    assert message in capsys.readouterr().err
+
+
+def test_options_that_apply_to_one_policy_of_a_comparison_are_accepted(trace, capsys):
+    arguments = (trace, "--cap", "8", "--compare", "--json", "--policy", "gittins", "--policy", "baseline-fifo")
+    found = json.loads(printed(capsys, *arguments, "--eta", "3", "--guaranteed-lane", "0.3"))
+    assert "eta_asked" in found["policies"]["gittins"]
+
+
+def test_the_selected_jobs_are_saved_with_their_sizes(trace, tmp_path, capsys):
+    saved = tmp_path / "saved.csv"
+    printed(capsys, trace, "--vc", "a", "--limit", "1", "--cap", "4", "--save-trace", str(saved), "--json")
+    assert [(each.share, each.gpus) for each in read_trace(str(saved))] == [("a", 6)]
+
+
+def test_the_trace_is_not_replaced_by_what_is_saved_of_it(trace, tmp_path, capsys):
+    link = tmp_path / "link.csv"
+    link.symlink_to(trace)
+    with pytest.raises(SystemExit):
+        main([trace, "--vc", "a", "--save-trace", str(link)])
+    assert "--save-trace would replace the TRACE" in capsys.readouterr().err
+    assert Path(trace).read_text() == HEADER + ROWS
+
+
+def test_an_unusable_directory_for_pictures_is_told_before_the_replay(trace, capsys):
+    shown = printed(capsys, trace, "--cap", "8", "--out", f"{trace}/pictures", code=2)
+    assert shown.startswith(f"Error: {trace}/pictures: ")
+
+
+def test_pictures_are_the_only_files_in_their_directory(trace, tmp_path, capsys):
+    out = tmp_path / "pictures"
+    printed(capsys, trace, "--cap", "8", "--policy", "fifo", "--out", str(out))
+    assert {path.name for path in out.iterdir()} == {
+        f"fifo-{kind}.{form}" for kind in ("queue", "gantt") for form in ("svg", "png")
+    }
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device of Linux that is always full")
+@pytest.mark.parametrize("arguments", [["--cap", "8", "--policy", "fifo"], ["--save-trace", "-"]])
+def test_a_full_disk_is_told_of_the_output(trace, arguments):
+    command = [sys.executable, "-m", "trainmaster.local.replay", trace, *arguments]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "Error: standard output: No space left on device\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -16,7 +16,12 @@ from trainmaster.client.api.errors import NotConfigured
 MODULE = "trainmaster.local.replay"
 
 _Trace = Annotated[
-    str | None, typer.Argument(metavar="TRACE", help="A CSV file of jobs, plain or gzipped; - reads standard input.")
+    str | None,
+    typer.Argument(
+        metavar="TRACE",
+        help="A CSV file of jobs with the columns submit_time_s, duration_s and num_gpus, plain or gzipped; "
+        "- reads standard input.",
+    ),
 ]
 _Cap = Annotated[int | None, typer.Option(metavar="GPUS", min=1, help="Number of GPUs of the pool.")]
 _Policy = Annotated[
@@ -46,7 +51,11 @@ _GuaranteedLane = Annotated[
 ]
 _Eta = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Estimate the start of about N waiting jobs, and report the accuracy."),
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Estimate the starts of at most N jobs, evenly spaced in the trace, as they arrive; report the accuracy.",
+    ),
 ]
 _Out = Annotated[
     str | None,
@@ -60,7 +69,11 @@ _Days = Annotated[
     float | None, typer.Option(metavar="N", min=0, help="With --from-account, jobs of the last N days. Default: 90.")
 ]
 _SaveTrace = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Write the jobs to a CSV file (.gz compresses it).")
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the selected jobs to a CSV file (.gz compresses it); - writes to standard output, without --cap.",
+    ),
 ]
 
 

@@ -14,7 +14,7 @@ from trainmaster.local.replay.options import parse
 PROGRAM = [sys.executable, "-m", "trainmaster.local.replay"]
 EVERYTHING = {
     "--cap": "8",
-    "--policy": "fifo",
+    "--policy": "gittins",
     "--vc": "vision",
     "--limit": "10",
     "--restart-cost": "5.0",
@@ -50,7 +50,7 @@ def test_every_option_is_handed_on_and_understood(run: Terminal) -> None:
     assert understood == {
         "trace": None,
         "cap": 8,
-        "policy": ["fifo"],
+        "policy": ["gittins"],
         "compare": True,
         "vc": "vision",
         "limit": 10,

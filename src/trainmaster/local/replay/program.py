@@ -10,17 +10,21 @@ from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from trainmaster.domain.compat import UTC
-from trainmaster.local.replay.options import DEFAULT_POLICY, parse
+from trainmaster.domain.text import one_line
+from trainmaster.local.replay.files import check_directory, name_in_errors, write_standard_output
+from trainmaster.local.replay.options import DEFAULT_DAYS, parse, policies
 from trainmaster.local.replay.processes import in_processes
 from trainmaster.local.replay.progress import Bar
 from trainmaster.local.replay.report import tables
 from trainmaster.local.replay.report.pictures import draw
-from trainmaster.local.replay.runs import POLICIES, REFERENCE, Run, run_replay
+from trainmaster.local.replay.runs import Run, run_replay
 from trainmaster.local.replay.trace.account import Account
 from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, read_trace, select_jobs, write_trace
 from trainmaster.local.replay.virtual_queue import ReplayFailed
@@ -62,17 +66,17 @@ def main(
         connect: makes the SageMaker client for `--from-account`.
         sleep: waits between calls to AWS.
     """
-    options = parse(arguments)
+    source = "the trace"
     try:
+        options = parse(arguments)
+        source = options.trace or "the account"
         return _replay(options, connect, sleep)
     except BadTrace as error:
-        return _fail(f"{options.trace or 'the account'}: {error}", INVALID)
+        return _fail(f"{source}: {error}", INVALID)
     except BrokenPipeError:
-        # The reader has closed the pipe. Keep Python from failing again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:
-        return _fail(f"{error.filename or options.trace}: {error.strerror or error}", INVALID)
+        return _fail(": ".join(filter(None, (error.filename, error.strerror or str(error)))), INVALID)
     except (BotoCoreError, ClientError) as error:
         return _fail(f"{type(error).__name__}: {error}", _code_of(error))
     except ReplayFailed as error:
@@ -82,32 +86,38 @@ def main(
 
 
 def _replay(options: Namespace, connect: Connect, sleep: Callable[[float], None]) -> int:
+    if options.out:
+        check_directory(options.out)
     with Bar() as bar:
-        jobs = _jobs(options, connect, sleep, bar)
+        chosen = select_jobs(_jobs(options, connect, sleep, bar), share=options.vc, limit=options.limit)
         if options.save_trace:
-            write_trace(options.save_trace, jobs)
+            write_trace(options.save_trace, chosen)
         if options.cap is None:
             return OK
-        jobs = select_jobs(jobs, cap=options.cap, share=options.vc, limit=options.limit)
-        runs = _runs(_policies(options), jobs, options, bar)
-    _print(_text(runs, options))
+        jobs = select_jobs(chosen, cap=options.cap)
+        capped = _count_capped(chosen, options.cap)
+        runs = _runs(policies(options), jobs, options, bar)
+    write_standard_output(f"{_text(runs, options, capped)}\n")
     if options.out:
         _draw(runs, options.out)
     return OK
+
+
+def _count_capped(jobs: Sequence[TraceJob], cap: int) -> int:
+    """Return the number of jobs that are wider than the pool, and warn of them."""
+    count = sum(job.gpus > cap for job in jobs)
+    if count:
+        sys.stderr.write(
+            f"Warning: {count:,} of {len(jobs):,} jobs need more than {cap:,} GPUs; they run on {cap:,}.\n"
+        )
+    return count
 
 
 def _jobs(options: Namespace, connect: Connect, sleep: Callable[[float], None], bar: Bar) -> list[TraceJob]:
     if not options.from_account:
         return read_trace(options.trace)
     account = Account(connect(options), sleep, bar.show)
-    return account.history(datetime.now(UTC) - timedelta(days=options.days))
-
-
-def _policies(options: Namespace) -> list[str]:
-    """Return the policies to replay, each once; a comparison includes its reference."""
-    if not options.compare:
-        return [(options.policy or [DEFAULT_POLICY])[0]]
-    return list(dict.fromkeys([REFERENCE, *(options.policy or POLICIES)]))
+    return account.history(datetime.now(UTC) - timedelta(days=DEFAULT_DAYS if options.days is None else options.days))
 
 
 def _runs(names: Sequence[str], jobs: Sequence[TraceJob], options: Namespace, bar: Bar) -> list[Run]:
@@ -125,20 +135,18 @@ def _runs(names: Sequence[str], jobs: Sequence[TraceJob], options: Namespace, ba
     return runs
 
 
-def _text(runs: Sequence[Run], options: Namespace) -> str:
+def _text(runs: Sequence[Run], options: Namespace, capped: int) -> str:
     if options.json:
-        return tables.as_json(runs, compared=options.compare)
+        return tables.as_json(runs, capped, compared=options.compare)
     return tables.comparison(runs) if options.compare else tables.one_table(runs[0])
 
 
 def _draw(runs: Sequence[Run], directory: str) -> None:
-    files = [path for run in runs for path in draw(run, directory)]
+    """Draw the runs elsewhere, and move the files once all are complete."""
+    with name_in_errors(directory), TemporaryDirectory(dir=directory, prefix=".") as unfinished:
+        drawn = [path for run in runs for path in draw(run, unfinished)]
+        files = [path.replace(Path(directory) / path.name) for path in drawn]
     sys.stderr.write("".join(f"Wrote {path}\n" for path in files))
-
-
-def _print(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 def _code_of(error: BotoCoreError | ClientError) -> int:
@@ -147,5 +155,5 @@ def _code_of(error: BotoCoreError | ClientError) -> int:
 
 
 def _fail(line: str, code: int) -> int:
-    sys.stderr.write(f"Error: {line}\n")
+    sys.stderr.write(f"Error: {one_line(line)}\n")
     return code

@@ -44,7 +44,7 @@ class ReplaySettings:
         cap: units of the one pool.
         policy: settings of the queue.
         restart_cost: seconds of all its units that each resume of a preempted job costs.
-        questions: number of jobs, approximately, whose estimated start is recorded; queries take time.
+        questions: maximum number of jobs, evenly spaced, whose estimated start is recorded; queries take time.
     """
 
     cap: int

@@ -64,7 +64,7 @@ def run_replay(  # noqa: PLR0913 -- the parameters of a run
         jobs: in order of submission, none larger than the pool.
         cap: units of the pool.
         restart_cost: seconds that each resume costs.
-        questions: number of jobs, approximately, whose estimated start is recorded.
+        questions: maximum number of jobs, evenly spaced, whose estimated start is recorded.
         lane: part of the units that `gittins` guarantees to wide jobs.
         on_progress: called with the number of ended jobs.
         clock: returns seconds of wall time.

@@ -24,15 +24,19 @@ _TITLES = {
 }
 
 
-def as_json(runs: Sequence[Run], *, compared: bool) -> str:
-    """Return the figures of one run, or of a comparison, where each policy has ratios to the reference."""
+def as_json(runs: Sequence[Run], capped_jobs: int, *, compared: bool) -> str:
+    """Return the figures of one run, or of a comparison, where each policy has ratios to the reference.
+
+    `capped_jobs` is the number of jobs that are wider than the pool.
+    """
     found = {run.policy: run.figures() for run in runs}
+    capped = {"capped_jobs": capped_jobs}
     if not compared:
-        return json.dumps(found[runs[0].policy], indent=2)
+        return json.dumps(found[runs[0].policy] | capped, indent=2)
     reference = found[REFERENCE]
     for one in found.values():
         one["ratios"] = ratios(one, reference)
-    return json.dumps({"reference": REFERENCE, "policies": found}, indent=2)
+    return json.dumps({"reference": REFERENCE, **capped, "policies": found}, indent=2)
 
 
 def one_table(run: Run) -> str:
