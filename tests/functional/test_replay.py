@@ -20,11 +20,11 @@ from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.policy.settings import Order, Policy, Share
 from trainmaster.domain.records import Records
 from trainmaster.local.memory.store import MemoryStore
-from trainmaster.local.replay.program import main
+from trainmaster.local.replay.program import _draw, main
 from trainmaster.local.replay.queue import Replay, ReplaySettings
 from trainmaster.local.replay.reference_policies import run_reference
 from trainmaster.local.replay.report.results import usage_over_time
-from trainmaster.local.replay.runs import POLICIES
+from trainmaster.local.replay.runs import POLICIES, Run
 from trainmaster.local.replay.trace.requests import POOL, index_of
 from trainmaster.local.replay.trace.trace import TraceJob, read_trace
 from trainmaster.local.replay.virtual_queue import ReplayFailed
@@ -428,8 +428,10 @@ def test_the_trace_is_not_replaced_by_what_is_saved_of_it(trace, tmp_path, capsy
 
 
 def test_an_unusable_directory_for_pictures_is_told_before_the_replay(trace, capsys):
-    shown = printed(capsys, trace, "--cap", "8", "--out", f"{trace}/pictures", code=2)
-    assert shown.startswith(f"Error: {trace}/pictures: ")
+    assert main([trace, "--cap", "8", "--out", f"{trace}/pictures"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith(f"Error: {trace}/pictures: ")
 
 
 def test_pictures_are_the_only_files_in_their_directory(trace, tmp_path, capsys):
@@ -438,6 +440,13 @@ def test_pictures_are_the_only_files_in_their_directory(trace, tmp_path, capsys)
     assert {path.name for path in out.iterdir()} == {
         f"fifo-{kind}.{form}" for kind in ("queue", "gantt") for form in ("svg", "png")
     }
+
+
+def test_drawing_that_ends_early_leaves_no_pictures(tmp_path):
+    drawn = Run("fifo", CAP, replayed([job(0, 10, 1)]), 0.1)
+    with pytest.raises(ValueError, match="empty"):
+        _draw([drawn, replace(drawn, results=[])], str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device of Linux that is always full")
