@@ -65,10 +65,11 @@ def a_node(store, job, **settings):
 
 def test_the_queue_reads_the_speed_that_a_node_reports(dynoxide_engine, groups):
     run = Run(NAME, groups.key(RUN), ROLE)
-    TableWriter(dynoxide_engine.client, dynoxide_engine.name, run).write(4, 12.345_678_9)
-    assert groups.speed(RUN) == domain.SpeedReport(4, 12.3457)
-    TableWriter(dynoxide_engine.client, dynoxide_engine.name, run).write(8, 1e-9)
-    assert groups.speed(RUN) == domain.SpeedReport(8, 1e-9)
+    writer = TableWriter(dynoxide_engine.client, dynoxide_engine.name, run, now=lambda: 1_795_862_400.5)
+    writer.write(4, 12.345_678_9)
+    assert groups.speed(RUN) == domain.SpeedReport(4, 12.3457, 1_795_862_400.0)
+    writer.write(8, 1e-9)
+    assert groups.speed(RUN) == domain.SpeedReport(8, 1e-9, 1_795_862_400.0)
     assert groups.get(RUN) is None
 
 

@@ -1,7 +1,8 @@
-"""Format times in reasons and history; the sentinel time `NEVER`; tolerances for what SageMaker reports late."""
+"""Times in text, turns of minutes, the sentinel time `NEVER`, and tolerances for what SageMaker reports late."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from trainmaster.domain.compat import UTC
@@ -25,3 +26,26 @@ ROUNDING = timedelta(seconds=2)
 def clock(moment: datetime) -> str:
     """Return a time in UTC, to the second."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def is_turn(name: str, now: datetime, period: int) -> bool:
+    """Return whether it is the turn of a name, which it is once in so many minutes; no state is kept for that."""
+    return (_minute(now) + sum(name.encode())) % period == 0
+
+
+def names_in_turn(names: Iterable[str], now: datetime, period: int, limit: int) -> frozenset[str]:
+    """Return the names whose turn it is: as many in each minute, and at most `limit`, so that the period may be longer.
+
+    Args:
+        names: all of them.
+        now: UTC.
+        period: minutes in which each has its turn, if there are at most `period * limit`.
+        limit: maximum in one minute.
+    """
+    ordered = sorted(names)
+    period = max(period, -(-len(ordered) // limit))
+    return frozenset(ordered[_minute(now) % period :: period])
+
+
+def _minute(now: datetime) -> int:
+    return int(now.timestamp()) // 60

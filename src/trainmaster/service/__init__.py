@@ -8,7 +8,6 @@
     observe          apply SageMaker's reports
     dependencies     jobs that wait for a time or for other jobs
     context, faults  dependencies and error isolation of the manager's actions
-    turns            whose turn it is in a tick
     throttling       verbs of SageMaker that a pass stops calling
     kinds            kinds of jobs beside training jobs
     submit, change   the API's commands: submit, plan, cancel, hold, priority, settings

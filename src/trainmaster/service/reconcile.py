@@ -19,6 +19,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import OUR_FAULT
 from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job, JobState
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.times import is_turn
 from trainmaster.planner.back_off import awaits_capacity
 from trainmaster.service.capacity import warm_pools
 from trainmaster.service.capacity.external import find_external_jobs
@@ -30,7 +31,6 @@ from trainmaster.service.launch import launch, stop, stop_unconfirmed, will_repo
 from trainmaster.service.observe import poll_training_job
 from trainmaster.service.resizing import advance
 from trainmaster.service.resizing.speed import record_speeds
-from trainmaster.service.turns import is_turn
 
 MAX_CHECKS = 100
 """Approximate limit of DescribeTrainingJob calls in one tick; AWS does not publish the rate limit."""

@@ -199,10 +199,9 @@ def test_of_members_the_first_rank_of_the_world_reports(container):
     assert instances_of(container("algo-1", "algo-1", TRAINMASTER_HOOK="members")) is None
 
 
-def test_a_custom_hook_resizes_in_a_way_of_its_own_so_the_size_is_not_known():
-    assert (
-        instances_of(container("algo-1", "algo-1", "algo-2", TRAINMASTER_HOOK="custom", GROUP_WORLD_SIZE="4")) is None
-    )
+def test_a_custom_hook_resizes_in_a_way_of_its_own_so_the_size_is_not_known(container):
+    custom = {"TRAINMASTER_HOOK": "custom", "GROUP_WORLD_SIZE": "4"}
+    assert instances_of(container("algo-1", "algo-1", "algo-2", **custom)) is None
 
 
 @pytest.mark.parametrize("missing", ["TRAINMASTER_RUN", "TRAINMASTER_RENDEZVOUS_TABLE", "TRAINMASTER_RENDEZVOUS_KEY"])

@@ -16,10 +16,10 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.requests.fields import part, text
+from trainmaster.domain.times import is_turn, names_in_turn
 from trainmaster.ports.store import Store
 from trainmaster.service.context import ManagerContext, for_each_job
 from trainmaster.service.faults import isolate_fault
-from trainmaster.service.turns import is_turn, names_in_turn
 
 log = logging.getLogger(__name__)
 

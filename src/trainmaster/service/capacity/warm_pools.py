@@ -17,11 +17,10 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.observation import Observation, Warm
 from trainmaster.domain.plan import Snapshot
-from trainmaster.domain.times import VISIBLE_AFTER
+from trainmaster.domain.times import VISIBLE_AFTER, is_turn
 from trainmaster.planner.placement.warm_pools import stranded_warm_pools
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.faults import isolate_fault
-from trainmaster.service.turns import is_turn
 
 log = logging.getLogger(__name__)
 

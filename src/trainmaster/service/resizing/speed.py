@@ -22,11 +22,11 @@ from trainmaster.domain.errors import (
 )
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.domain.times import names_in_turn
 from trainmaster.service.attempt_request import run_of
 from trainmaster.service.change import MAX_TRIES, ApiContext, find_job
 from trainmaster.service.context import ManagerContext
 from trainmaster.service.faults import isolate_fault
-from trainmaster.service.turns import names_in_turn
 
 log = logging.getLogger(__name__)
 

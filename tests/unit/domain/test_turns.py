@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW
-from trainmaster.service.turns import is_turn, names_in_turn
+from trainmaster.domain.times import is_turn, names_in_turn
 
 MINUTE = timedelta(minutes=1)
 names = st.text("abc", min_size=1, max_size=6)
