@@ -74,7 +74,7 @@ class Lane:
     def walk(self, full):
         """The jobs of a walk, those of one without a memory or a bound, and whether it admits that there are more."""
         active, pools = [holding(user) for user in full], b.pools_of(b.a_pool())
-        limits = ReadLimits(pools, active, {}, Catalogue(), self.clock(), LIMITING.shares)
+        limits = ReadLimits(pools, active, {}, Catalogue(), self.clock(), LIMITING)
         lanes = read_heads(self.table, lambda _: self.heads)
         self.rows_read = 0
         (lane,) = self.memory.read_past(lanes, limits, consistent=True, jobs_of=self._counted)

@@ -126,3 +126,28 @@ def test_behind_a_sweep_for_which_the_pool_is_too_small_others_start_at_once(ord
     set_pools(world.api_context, ADA, [Pool(P5, 5)])
     world.run(60)
     assert running(world) == {"the-only-one"}
+
+
+@pytest.mark.parametrize("order", Order)
+def test_behind_a_sweep_for_which_the_quota_is_too_small_others_start(order):
+    world = World(pools=f"{P5}=8", policy=Policy(order=order), profile=BRISK, limits={P5: 4})
+    for number in range(SWEEP):
+        world.submit(f"sweep{number:03}", count=7)
+    world.submit("the-only-one", count=4, training_seconds=4_000)
+    world.run(600)
+    assert running(world) == {"the-only-one"}
+
+
+@pytest.mark.parametrize("order", Order)
+@pytest.mark.parametrize("held", [0, 4], ids=["never", "not now"])
+def test_behind_a_sweep_that_the_share_may_not_have_others_start_at_once(order, held):
+    policy = Policy(order=order, shares={"team": Share(name="team", max={P5: 5 + held})})
+    world = World(pools=f"{P5}=16", policy=policy, profile=BRISK)
+    if held:
+        submit_as(world, "eve", "holder", count=held, training_seconds=40_000)
+        world.run(60)
+    for number in range(SWEEP):
+        submit_as(world, "ada", f"sweep{number:03}", count=7)
+    submit_as(world, "bob", "the-only-one", count=4, training_seconds=4_000)
+    world.run(60)
+    assert running(world) - {"holder"} == {"the-only-one"}

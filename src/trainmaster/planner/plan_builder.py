@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity.refusals import TRIED_EVERY, Refusal, RefusedKinds, kind_of
-from trainmaster.domain.capacity.reported_quotas import QuotaBound
+from trainmaster.domain.capacity.reported_quotas import QuotaBound, last_reported
 from trainmaster.domain.capacity.units import Units, covers
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.elastic.sizes import Cause
@@ -45,6 +45,9 @@ LOWEST_RANK: PreemptionRank = ()
 """A rank below all others: a barrier of this rank lets no job pass."""
 WORK_STARTS = 4
 """Starts of other kinds of jobs that count as one action: they call no SageMaker API, and take little time."""
+SPARED_FOR, MAX_SPARED = timedelta(hours=1), timedelta(days=1)
+"""Time for which no job gives way to one for which AWS had no capacity although others did."""
+_MAX_DOUBLINGS = 5
 MAX_VICTIMS = 80
 """Jobs that one Preempt decision stops or shrinks: it is committed as one transaction of at most 100 items."""
 
@@ -101,7 +104,7 @@ class PlanBuilder:
             self._wait(job, reason or infeasible_reason(job, self.snapshot.pools, state.ledger.caps, expansion))
         elif backing_off(job, self.now):
             self._decide_backing_off(view, possible)
-        elif (last := self._refused_kinds.refusal(job)) is not None and state.active_hold(job) is None:
+        elif (last := self._refused_kinds.holds_back(job)) is not None and state.active_hold(job) is None:
             self._try_refused(view, possible, last)
         else:
             allowed, refusal = _without(possible, view.refusal) if view.has_rules else (possible, None)
@@ -231,7 +234,7 @@ class PlanBuilder:
         """Have other jobs give way if they may; otherwise the job is blocked, or waits for `otherwise`."""
         allowed = self.selector.order_for_wait(view.job, allowed)
         options = [self.reclaim.option(view, units) for units in allowed]
-        able = [option for option in options if option.sufficient]
+        able = [option for option in options if option.sufficient and not self._gives_way_in_vain(view.job, option)]
         if not able and otherwise is not None:
             self._wait(view.job, otherwise)
         elif not able:
@@ -243,6 +246,25 @@ class PlanBuilder:
             self._wait(view.job, NextPass())
         else:
             self._reclaim(view.job, min(able, key=lambda option: (option.choice.highest_rank, option.cost)))
+
+    def _gives_way_in_vain(self, job: Job, option: ReclaimOption) -> bool:
+        """Return whether others would give way for a start that AWS would probably refuse again.
+
+        It is so for a day after a refusal for what the job is, or for a quota that is too small for it. Where AWS had
+        no capacity for the job itself, it is so for an hour after the first refusal in a row, and twice as long after
+        each further one, at most a day.
+        """
+        if self._refused_kinds.refusal(job) is not None or self._exceeds_last_quota(option.units):
+            return True
+        lacked = [at for pool in option.units if job.attempt is not None and (at := job.attempt.shortages.get(pool))]
+        spared = min(SPARED_FOR * 2 ** min(job.capacity_failures - 1, _MAX_DOUBLINGS), MAX_SPARED)
+        return bool(lacked) and self.now < max(lacked) + spared
+
+    def _exceeds_last_quota(self, units: Units) -> bool:
+        quotas = ((last_reported(self.snapshot.pools[pool], self.snapshot.catalogue), units[pool]) for pool in units)
+        return any(
+            each is not None and count > each.limit and self.now < each.at + MAX_SPARED for each, count in quotas
+        )
 
     def _wait_for_protected(self, view: JobView, allowed: list[Units], option: ReclaimOption | None) -> None:
         """Have the job wait for victims that are protected now; reserve the time at which their protection ends."""

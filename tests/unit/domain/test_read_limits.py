@@ -23,7 +23,7 @@ from trainmaster.domain.jobs.attempt import NOT_PERMITTED
 from trainmaster.domain.jobs.attempt_totals import AttemptTotals
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.lifecycle import requeue_unlaunched, start
-from trainmaster.domain.policy.settings import Order, Share
+from trainmaster.domain.policy.settings import Order, Policy, Share
 
 CAP = 80
 
@@ -84,10 +84,10 @@ def test_fewer_are_read_of_the_many_lanes_of_jobs_that_have_run_before():
 class TestFullUsers:
     """Users who hold as much as each of their share may."""
 
-    SHARES: ClassVar = {"team": Share(name="team", max_per_user={P5: 3})}
+    POLICY: ClassVar = Policy(shares={"team": Share(name="team", max_per_user={P5: 3})})
 
     def heads(self, jobs, wanted, *active):
-        limits = ReadLimits(pools_of(a_pool(P5, CAP)), active, {}, Catalogue(), NOW, self.SHARES)
+        limits = ReadLimits(pools_of(a_pool(P5, CAP)), active, {}, Catalogue(), NOW, self.POLICY)
         found, more = limits.heads(jobs, wanted)
         return [job.name for job in found], more
 
@@ -131,7 +131,7 @@ class TestFullUsers:
         assert self.heads([*self.of("ada", 1), *self.of("bob", 1)], 1, elsewhere) == (["ada0"], True)
 
     def test_those_passed_over_are_named(self):
-        limits = ReadLimits(pools_of(a_pool(P5, CAP)), [self.holding("ada", 3)], {}, Catalogue(), NOW, self.SHARES)
+        limits = ReadLimits(pools_of(a_pool(P5, CAP)), [self.holding("ada", 3)], {}, Catalogue(), NOW, self.POLICY)
         passed: list[Job] = []
         found, _ = limits.heads([*self.of("ada", 5), *self.of("bob", 2)], 2, passed.append)
         assert [job.name for job in found] == ["ada0", "ada1", "bob0", "bob1"]
@@ -143,7 +143,7 @@ class TestFullUsers:
         ids=["limited", "full service", "no limit"],
     )
     def test_nothing_is_passed_over_where_users_have_no_limit_or_no_job_can_start(self, share, wanted, some):
-        limits = ReadLimits(pools_of(a_pool(P5, CAP)), [self.holding("ada", 3)], {}, Catalogue(), NOW, self.SHARES)
+        limits = ReadLimits(pools_of(a_pool(P5, CAP)), [self.holding("ada", 3)], {}, Catalogue(), NOW, self.POLICY)
         assert limits.may_pass_over(self.of("ada", 1, share=share), wanted) is some
 
 

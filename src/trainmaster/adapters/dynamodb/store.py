@@ -67,6 +67,7 @@ from trainmaster.domain.capacity.external import ExternalJob, Origin, external_u
 from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.read_limits import ReadLimits, first_guess, first_of
 from trainmaster.domain.capacity.refusals import RefusedKinds
+from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, Paused, Throttled, Unavailable
@@ -424,7 +425,8 @@ class DynamoStore:
         pools = {**settings.pools, **services.of([*active, *asking])}
         records, now = records_of(rows.get(RECORDS)), self._now()
         refused = RefusedKinds.of(records.refusals, active, now)
-        limits = ReadLimits(pools, active, external, catalogue, now, settings.policy.shares, refused)
+        bounded = with_quotas(pools, quota_bounds(pools, catalogue, now))
+        limits = ReadLimits(bounded, active, external, catalogue, now, settings.policy, refused)
         wanted = partial(limits.for_pass, order=settings.policy.order) if deciding else limits.for_query
         lanes = self._resized(lanes, lambda head: max(wanted(head), depth), jobs_of, deciding=deciding)
         lanes = self._passed_over.read_past(lanes, limits, consistent=deciding, jobs_of=jobs_of)

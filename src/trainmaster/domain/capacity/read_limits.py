@@ -15,7 +15,8 @@ from trainmaster.domain.capacity.units import Demand, Pool, Units, covers, is_se
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.lane import lane_parts
 from trainmaster.domain.jobs.work import Work
-from trainmaster.domain.policy.settings import Order, Share
+from trainmaster.domain.policy.settings import Order, Policy
+from trainmaster.domain.shares.entitlement import Entitlements
 from trainmaster.domain.shares.full_users import FullUsers
 
 FIRST = 32
@@ -97,7 +98,7 @@ class ReadLimits:
         external: units that others hold.
         catalogue: the known instance types.
         now: the present, UTC.
-        shares: the shares of the queue, by name.
+        policy: the settings in force.
         refused: the kinds of jobs that AWS refuses to start.
     """
 
@@ -106,13 +107,15 @@ class ReadLimits:
     external: Units
     catalogue: Catalogue
     now: datetime
-    shares: Mapping[str, Share] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
     refused: RefusedKinds = NO_REFUSALS
     _offers: Offers | None = None
     _held: dict[int, dict[str, int]] = field(default_factory=dict)
     _users: FullUsers | None = None
     _caps: dict[str, int] = field(default_factory=dict)
-    _too_large: dict[str, bool] = field(default_factory=dict)
+    _too_large: dict[tuple[str, str], bool] = field(default_factory=dict)
+    _entitlements: Entitlements | None = None
+    _held_by_share: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def for_pass(self, head: Job, order: Order) -> int:
         """Return the same as `for_query`, but few jobs of a full service's lane."""
@@ -174,29 +177,42 @@ class ReadLimits:
         """Return True if something that others of its lane need not share keeps the job from starting now.
 
         Its user is at the limit of the share, it backs off after a failure of its own, AWS refuses jobs of its kind, or
-        no pool can hold it. A job that waits for AWS to have capacity holds its place: others would find none either.
+        it is larger than its pools or its share allow. A job that waits for AWS to have capacity holds its place, as
+        others would find none either.
         """
         if job.retry_at is not None and job.retry_at > self.now and not _lacked_capacity(job):
             return True
-        return self.refused.refusal(job) is not None or self._is_too_large(job) or self._has_full_user(job)
+        return self.refused.holds_back(job) is not None or self._is_too_large(job) or self._has_full_user(job)
 
     def _has_full_user(self, job: Job) -> bool:
-        self._users = self._users or FullUsers.of(self.shares, self.active)
+        self._users = self._users or FullUsers.of(self.policy.shares, self.active)
         limited = job.share in self._users.shares
         return limited and self._users.keep_waiting(job, self._resolved(job).alternatives)
 
     def _is_too_large(self, job: Job) -> bool:
-        """Return whether no pool can hold a job, but some could hold smaller ones of its lane."""
-        key = job.demand.equivalence_key
+        """Return whether a job is more than its pools or its share allow now, but smaller ones of its lane are not."""
+        key = (job.share, job.demand.equivalence_key)
         if key not in self._too_large:
-            self._too_large[key] = self._only_smaller_fit(self._resolved(job).alternatives)
+            self._too_large[key] = self._only_smaller_fit(job.share, self._resolved(job).alternatives)
         return self._too_large[key]
 
-    def _only_smaller_fit(self, alternatives: Sequence[Units]) -> bool:
-        self._caps = self._caps or {name: 0 if pool.draining else pool.cap for name, pool in self.pools.items()}
+    def _only_smaller_fit(self, share: str, alternatives: Sequence[Units]) -> bool:
         smallest = ({pool: _least_of_lane(count) for pool, count in units.items()} for units in alternatives)
-        fits = partial(covers, self._caps)
+        fits = partial(self._fits, share)
         return not any(map(fits, alternatives)) and any(map(fits, smallest))
+
+    def _fits(self, share: str, units: Units) -> bool:
+        """Return whether the pools are large enough for these units, and the share may have them besides its others."""
+        self._caps = self._caps or {name: 0 if pool.draining else pool.cap for name, pool in self.pools.items()}
+        return covers(self._caps, units) and (not self.policy.shares or self._share_may_have(share, units))
+
+    def _share_may_have(self, share: str, units: Units) -> bool:
+        if self._entitlements is None:
+            self._entitlements = Entitlements(self.policy, self.pools, self.external)
+            for job in self.active:
+                self._held_by_share.update({(job.share, pool): count for pool, count in job.units.items()})
+        held, exceeded = self._held_by_share, self._entitlements.exceeded
+        return all(exceeded(share, pool, count, held[share, pool]) is None for pool, count in units.items())
 
     def _resolved(self, job: Job) -> Demand:
         self._offers = self._offers or Offers(self.pools, self.catalogue)

@@ -7,7 +7,7 @@ no other job needs, until one is accepted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import blake2s
 
@@ -16,8 +16,10 @@ from trainmaster.domain.jobs.job import Job
 
 TRIED_EVERY = timedelta(minutes=1)
 """Time between two tries of a refused kind."""
-KEPT_FOR = timedelta(hours=1)
-"""Time after which a refusal is forgotten: a job that did not fit meanwhile has reservations and victims again."""
+HOLDS_BACK_FOR = timedelta(hours=1)
+"""Time after a refusal for which its kind holds back; then jobs that did not fit have reservations again."""
+KEPT_FOR = timedelta(days=1)
+"""Time after which a refusal is forgotten; until then, no other job gives way to one of its kind."""
 MAX_KINDS = 20
 """Refused kinds that are kept, those refused last: they are in a row that every pass reads."""
 
@@ -63,34 +65,41 @@ def after_end(refusals: Mapping[str, Refusal], job: Job, ended: Attempt) -> Mapp
 
 @dataclass(frozen=True, slots=True)
 class RefusedKinds:
-    """The kinds that are refused now, with their last refusals."""
+    """The kinds that are refused now.
 
-    refusals: Mapping[str, Refusal]
+    Attributes:
+        refusals: their last refusals.
+        recent: those of them for which the kind holds back.
+    """
+
+    refusals: Mapping[str, Refusal] = field(default_factory=dict)
+    recent: Mapping[str, Refusal] = field(default_factory=dict)
 
     @classmethod
     def of(cls, refusals: Mapping[str, Refusal], active: Iterable[Job], now: datetime) -> RefusedKinds:
         """Return those that are not forgotten, and of which no active job has been accepted since."""
         if not refusals:
-            return cls(refusals)
+            return NO_REFUSALS
         accepted = {
             kind
             for job in active
             if job.attempt is not None and _is_accepted(job.attempt, refusals.get(kind := kind_of(job)))
         }
-        return cls(
-            {
-                kind: refusal
-                for kind, refusal in refusals.items()
-                if kind not in accepted and now - refusal.at <= KEPT_FOR
-            }
-        )
+        known = {
+            kind: refusal for kind, refusal in refusals.items() if kind not in accepted and now - refusal.at <= KEPT_FOR
+        }
+        return cls(known, {kind: last for kind, last in known.items() if now - last.at <= HOLDS_BACK_FOR})
 
     def refusal(self, job: Job) -> Refusal | None:
         """Return the last refusal of the job's kind; None if it is not refused."""
         return self.refusals.get(kind_of(job)) if self.refusals else None
 
+    def holds_back(self, job: Job) -> Refusal | None:
+        """Return the same if it is so recent that the kind holds back."""
+        return self.recent.get(kind_of(job)) if self.recent else None
 
-NO_REFUSALS = RefusedKinds({})
+
+NO_REFUSALS = RefusedKinds()
 """Of a queue all of whose jobs AWS accepts."""
 
 

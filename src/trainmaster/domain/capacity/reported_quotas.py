@@ -48,6 +48,11 @@ def quota_bounds(pools: Mapping[str, Pool], catalogue: Catalogue, now: datetime)
     }
 
 
+def last_reported(pool: Pool, catalogue: Catalogue) -> ReportedQuota | None:
+    """Return the quota of a pool that a refusal reported last, even if it has lapsed."""
+    return catalogue.reported.get(_source(pool))
+
+
 def with_quotas(pools: Mapping[str, Pool], bounds: Mapping[str, QuotaBound]) -> Mapping[str, Pool]:
     """Return the pools with the caps that the account's quotas leave them."""
     return {**pools, **{name: replace(pools[name], cap=bound.quota.limit) for name, bound in bounds.items()}}

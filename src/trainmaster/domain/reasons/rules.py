@@ -48,7 +48,11 @@ class ShareFull(Reason):
     share: Annotated[str, "Share of the job."]
     pool: Annotated[str, "Pool that the limit concerns."]
     limit: Annotated[int, "Instances that the share may have there."]
-    bound: Annotated[str, "Limit that is reached: `borrow limit`, `cap`, or `own units` if the share does not borrow."]
+    bound: Annotated[
+        str,
+        "Limit that is reached: `borrow limit`, `cap`, `own units` if the share does not borrow, or `limit beside what "
+        "other shares reserve`.",
+    ]
 
     def message(self) -> str:
         """Return the reason as a sentence."""

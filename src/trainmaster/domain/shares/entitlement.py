@@ -13,6 +13,8 @@ from typing import NamedTuple
 from trainmaster.domain.capacity.units import Pool, Units, in_settings, is_service_pool, total
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Lending, Policy, Share
 
+UNRESERVED = "limit beside what other shares reserve"
+
 
 class Bound(NamedTuple):
     """Maximum units of a pool for a share, and the rule that sets it (see `reasons.rules.ShareFull`)."""
@@ -109,6 +111,28 @@ class Entitlements:
         bound = mine.bound(pool)
         bounds = (usable if bound is None else bound.limit, mine.share.max_per_user.get(pool, usable))
         return min(max(usable - kept, min(mine.own(pool), usable)), *bounds)
+
+    def exceeded(self, share: str, pool: str, count: int, held: int) -> Bound | None:
+        """Return the bound that a share would exceed with one more job of these units; None without one.
+
+        A job that needs what other shares reserve would exceed a bound too: it could never start.
+
+        Args:
+            share: name of the share.
+            pool: name of the pool.
+            count: units of the job there.
+            held: what the share holds of the pool besides.
+        """
+        mine = self.of(share)
+        bound = mine.bound(pool)
+        if bound is not None and held + count > bound.limit:
+            return bound
+        if not (keepers := self.keepers(pool)):
+            return None
+        cap = self.pools[pool].cap if pool in self.pools else 0
+        kept = sum(self.of(name).kept(pool) for name in keepers if name != share)
+        beside = max(cap - kept, min(mine.own(pool), cap))
+        return Bound(beside, UNRESERVED) if count > beside else None
 
     def overdrawn(self, pool: str) -> int:
         """Return by how much the shares' own units exceed a pool, whose cap was lowered or which others hold."""

@@ -25,6 +25,7 @@ from trainmaster.domain.capacity.external import ExternalJob, external_units
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
 from trainmaster.domain.capacity.read_limits import ReadLimits, first_of
 from trainmaster.domain.capacity.refusals import RefusedKinds
+from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
 from trainmaster.domain.document import Document
@@ -180,7 +181,8 @@ class MemoryStore:
             cut: set[str] = set()
             now = self._now()
             refused = RefusedKinds.of(table.records.refusals, active, now)
-            limits = ReadLimits(pools, active, external, table.catalogue, now, settings.policy.shares, refused)
+            bounded = with_quotas(pools, quota_bounds(pools, table.catalogue, now))
+            limits = ReadLimits(bounded, active, external, table.catalogue, now, settings.policy, refused)
             wanted = partial(limits.for_pass, order=settings.policy.order) if sparing else limits.for_query
             for lane, places in table.lanes.items():
                 found, more = self._head(places, first_of(lane, sparing=sparing), wanted, limits, depth)

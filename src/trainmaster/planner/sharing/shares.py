@@ -104,9 +104,8 @@ class Shares:
     def refusal(self, job: Job, units: Units) -> Reason | None:
         """Return the limit that keeps the job's share from these units, however idle they are; None without one."""
         for pool, count in units.items() if self.enabled else ():
-            bound = self.entitlements.of(job.share).bound(pool)
             held = self.holdings.held(job.share, pool) - self.holdings.exempt(job, pool)
-            if bound is not None and held + count > bound.limit:
+            if (bound := self.entitlements.exceeded(job.share, pool, count, held)) is not None:
                 return ShareFull(job.share, pool, bound.limit, bound.name)
         return None
 
@@ -129,6 +128,8 @@ class Shares:
         for pool, count in units.items() if self.enabled else ():
             bound = self.entitlements.of(job.share).bound(pool)
             if bound is not None and max(count, self._held_besides(job, pool)) > bound.limit:
+                return None
+            if self.entitlements.exceeded(job.share, pool, count, 0) is not None:
                 return None
             if bound is not None and self._held_besides(job, pool) + count > bound.limit:
                 excess[pool] = self._held_besides(job, pool) + count - bound.limit
