@@ -1,4 +1,4 @@
-"""Jobs that AWS refuses again and again: no other job loses its work for them each time, and none waits for ever."""
+"""Jobs that AWS refuses again and again: no other job loses its work for them each time, and none waits without end."""
 
 from __future__ import annotations
 

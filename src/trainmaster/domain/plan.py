@@ -226,11 +226,13 @@ class Plan:
         decisions: in the order in which jobs were considered.
         recheck_at: the earliest time at which the plan could change without any event; None for never.
         reservations: planned reservations of blocked jobs.
+        rules_at: the same without times at which jobs are only expected to end.
     """
 
     decisions: tuple[Decision, ...] = ()
     recheck_at: datetime | None = None
     reservations: tuple[PlannedReservation, ...] = ()
+    rules_at: datetime | None = None
     _by_kind: dict[type, list[Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def _all(self, kind: type[D]) -> tuple[D, ...]:

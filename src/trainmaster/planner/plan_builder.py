@@ -25,6 +25,7 @@ from trainmaster.domain.reasons.capacity import (
     Preempts,
     PreemptsLater,
     Protected,
+    ReservedForOther,
     Shrinks,
     WaitsForCapacity,
     WaitsForRelease,
@@ -65,6 +66,7 @@ class PlanBuilder:
         bounds: the pools whose caps are above the account's quota; their caps in the snapshot are reduced to it.
         decisions: in the order in which they were made.
         recheck_times: times at which reasons end by themselves.
+        expected_times: times at which others are expected to end, and with them reasons.
         actions: starts, stops and resizes so far; `max_actions` of the policy bounds them.
         work_starts: starts of other kinds of jobs, several of which count as one action.
         reclaim: the options of blocked jobs to get units.
@@ -79,6 +81,7 @@ class PlanBuilder:
     bounds: Mapping[str, QuotaBound] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
     recheck_times: list[datetime] = field(default_factory=list)
+    expected_times: list[datetime] = field(default_factory=list)
     actions: int = 0
     work_starts: int = 0
     reclaim: ReclaimOptions = field(init=False)
@@ -329,7 +332,7 @@ class PlanBuilder:
             self.recheck_times.append(bound.quota.until)
         self.decisions.append(Wait(job, reason))
         if (until := getattr(reason, "until", None)) is not None:
-            self.recheck_times.append(until)
+            (self.expected_times if isinstance(reason, ReservedForOther) else self.recheck_times).append(until)
 
     def add_growth(self, growth: Growth) -> None:
         """Add the growth of elastic jobs to the decisions."""

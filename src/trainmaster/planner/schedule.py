@@ -73,9 +73,12 @@ class _Planning:
         """Return the decisions, and the time at which the plan could change by itself."""
         made = self.state.reservations.made
         reserved = tuple(PlannedReservation(r.job.name, r.units, r.at) for r in made)
-        times = (*self.builder.recheck_times, *(r.at for r in reserved), self.state.ranking.changes_at())
-        later = (moment for moment in times if moment is not None and moment > self.now)
-        return Plan(tuple(self.builder.decisions), min(later, default=None), reserved)
+        rules_at = self._first((*self.builder.recheck_times, self.state.ranking.changes_at()))
+        recheck_at = self._first((rules_at, *self.builder.expected_times, *(r.at for r in reserved)))
+        return Plan(tuple(self.builder.decisions), recheck_at, reserved, rules_at)
+
+    def _first(self, times: Iterable[datetime | None]) -> datetime | None:
+        return min((moment for moment in times if moment is not None and moment > self.now), default=None)
 
     def restore_holds(self) -> None:
         """Keep what earlier passes freed for waiting jobs."""

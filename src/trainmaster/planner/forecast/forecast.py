@@ -8,6 +8,7 @@ approximated.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -119,7 +120,7 @@ class ForecastRequest:
         cls, snapshot: Snapshot, now: datetime, rng: Random, schedule: Scheduler, wanted: frozenset[str]
     ) -> ForecastRequest:
         """Return the request for wanted jobs; the arguments are those of `estimate`."""
-        whole = _with_quotas(resolve(snapshot), now)
+        whole = _without_limit(_with_quotas(resolve(snapshot), now))
         snapshot = _relevant(whole, now, wanted)
         return cls(snapshot, now, rng, schedule, wanted, schedule(snapshot, now, rng), ranking_of(whole, now))
 
@@ -219,6 +220,11 @@ class ForecastRequest:
 
 def _note_nothing(_: QueueSimulation) -> None:
     """Record nothing: only the starts are asked for."""
+
+
+def _without_limit(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot without a limit on the actions of a pass: another pass follows at once."""
+    return replace(snapshot, policy=replace(snapshot.policy, max_actions=sys.maxsize))
 
 
 def _with_quotas(snapshot: Snapshot, now: datetime) -> Snapshot:

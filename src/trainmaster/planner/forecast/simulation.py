@@ -125,9 +125,9 @@ class QueueSimulation:
         yield from self.shrinking.values()
         yield from (job.retry_at for job in self.snapshot.waiting if job.retry_at and job.retry_at > self.moment)
         yield from map(_gone, self.snapshot.warm)
-        # A reservation's time is an expectation of the planner; here, ends are events.
-        if plan.recheck_at is not None and all(plan.recheck_at != item.at for item in plan.reservations):
-            yield plan.recheck_at
+        # What the planner expects to end is known here.
+        if plan.rules_at is not None:
+            yield plan.rules_at
 
     def _rounded_up(self, next_: datetime) -> datetime:
         """Return the time rounded up; rounded times lie further apart the later they are."""
@@ -181,13 +181,13 @@ class QueueSimulation:
     def _preempted(self, job: Job, beneficiary: str) -> Job:
         if job.checkpointed:
             self.left[job.name] = max(self.ends[job.name] - self.since, timedelta(0))
-        self.ends[job.name] = self.since + STOP_DURATION
+        self.ends[job.name] = self.since + self._stop_duration
         self.shrinking.pop(job.name, None)
         return lifecycle.preempt(job, beneficiary, self.moment)
 
     def _shrinking(self, resize: Resize) -> Job:
         """Return the job from when it is asked to shrink."""
-        at, until = self.moment, self.moment + STOP_DURATION
+        at, until = self.moment, self.moment + self._stop_duration
         self.shrinking[resize.job.name] = until
         return lifecycle.resize(resize.job, resize.size, resize.cause, at, until=until, freed_for=resize.freed_for)
 
@@ -221,6 +221,11 @@ class QueueSimulation:
         if not job.stopping:
             end = self.begun + self._scaled(job, end - self.begun)
         return _earlier(end, None if job.attempt is None else job.attempt.reclaimed_at)
+
+    @property
+    def _stop_duration(self) -> timedelta:
+        """How long a job takes to release its units from now on."""
+        return STOP_DURATION * (self.expected_ends[0].quantile / MEDIAN)
 
     def _scaled(self, job: Job, span: timedelta) -> timedelta:
         """Return a span; without any history, a shorter part of the time limit for low quantiles."""
