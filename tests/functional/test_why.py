@@ -105,6 +105,14 @@ class TestWhatWouldHelp:
         world = a_world(running("r", 4, preemptible=False), a_job("waits"), pools=[a_pool(P5, 4)])
         assert self.advice(world) == []
 
+    def test_nothing_above_the_ceilings_of_its_share(self):
+        """What would be refused when followed."""
+        jobs = running("r", 4, priority=5, share="team"), a_job("waits", units={P5: 3}, share="team")
+        world = a_world(*jobs, pools=[a_pool(P5, 4), a_pool(P5E, 3)])
+        for ceilings, left in (({}, 2), ({"max_priority": 5}, 1), ({"max_priority": 5, "max_job_instances": 2}, 0)):
+            world.memory.set_settings(policy=Policy(shares={"team": Share(name="team", **ceilings)}))
+            assert len(self.advice(world)) == left, ceilings
+
     def test_nothing_less_than_its_whole_demand(self):
         world = a_world(running("r", 2, preemptible=False), a_job("waits", units={P5: 3}), pools=[a_pool(P5, 4)])
         assert self.advice(world) == []

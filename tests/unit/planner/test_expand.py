@@ -469,7 +469,7 @@ def test_of_a_group_no_more_count_than_may_run_at_once():
     busy = replace(running("r", POD1), group="sweep", max_concurrent=1)
     result = plan_expansion(queue(*jobs, active=(busy,), expansion=PODS_ONLY), b.NOW)
     assert result == ExpansionPlan(
-        (), dict.fromkeys([job.name for job in jobs], "group sweep is at its limit of 1 running jobs")
+        (), dict.fromkeys([job.name for job in jobs], "group sweep is at its limit of 1 running job")
     )
 
 

@@ -77,6 +77,19 @@ class TestTheUsualCourse:
         running = a_running_job("r")
         assert starts(active=[running], waiting=[a_job("a", priority=1)], cap=1) == {"a": NOW + STOP_DURATION}
 
+    def test_a_burst_of_more_jobs_than_a_pass_starts_does_not_wait_for_another_event(self):
+        """Another pass follows at once."""
+        waiting = [a_job(f"job{number}", entry_time=at(number)) for number in range(7)]
+        running = a_running_job("r", units={P5: 7}, max_runtime=HOUR)
+        policy = Policy(max_actions=2)
+        assert set(starts(active=[running], waiting=waiting, cap=7, policy=policy).values()) == {NOW + HOUR}
+
+    def test_the_end_of_a_protection_is_waited_for_and_then_the_stop(self):
+        running = a_running_job("r", now=NOW)
+        policy = Policy(preemption=Preemption(min_runtime=HOUR))
+        start = starts(active=[running], waiting=[a_job("a", priority=1)], cap=1, policy=policy)["a"]
+        assert start == NOW + HOUR + STOP_DURATION
+
     def test_the_preempted_job_resumes_before_those_that_came_later(self):
         running = a_running_job("r", entry_time=at(-9))
         waiting = [a_job("a", priority=1, max_runtime=HOUR), a_job("b")]
@@ -183,6 +196,11 @@ class TestTheRange:
         assert low < 0.2
         assert 0.5 < expected < 2
         assert 8 < high < 24
+
+    def test_a_stop_takes_longer_in_the_slow_course_than_in_the_quick_one(self):
+        running = a_running_job("r")
+        found = ranges(active=[running], waiting=[a_job("a", priority=1)], cap=1)["a"]
+        assert NOW < found.low < found.expected == NOW + STOP_DURATION < found.high
 
     def test_no_job_is_taken_to_run_beyond_its_limit(self):
         running = a_running_job("r", now=NOW, max_runtime=2 * HOUR)

@@ -218,7 +218,7 @@ def test_kueue_6861_no_job_is_preempted_a_hundred_times():
     sim.settle()
     protected = sim.reason("short5")
     assert protected == Protected(("long",), None)
-    assert "they have reached the preemption limit" in protected.message()
+    assert "it has reached the preemption limit" in protected.message()
     sim.run_until_ended()
     assert sim.victims() == ["long"] * 3
     assert sim.job("long").state is JobState.COMPLETED

@@ -144,7 +144,8 @@ class Protected(Reason):
         """Return the reason as a predicate."""
         names = ", ".join(self.jobs)
         if self.until is None:
-            return f"cannot preempt {names}: they have reached the preemption limit"
+            reached = "it has" if len(self.jobs) == 1 else "they have"
+            return f"cannot preempt {names}: {reached} reached the preemption limit"
         return f"cannot preempt {names} before {clock(self.until)}: minimum run time"
 
 

@@ -108,7 +108,8 @@ class GroupFull(Reason):
 
     def message(self) -> str:
         """Return the reason as a sentence."""
-        return f"group {self.group} is at its limit of {self.limit} running jobs"
+        jobs = "running job" if self.limit == 1 else "running jobs"
+        return f"group {self.group} is at its limit of {self.limit} {jobs}"
 
 
 @dataclass(frozen=True, slots=True)

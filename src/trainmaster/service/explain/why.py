@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
+from trainmaster.domain.access.ceilings import job_problems
 from trainmaster.domain.capacity.units import Demand, Kind, Pool, counted, in_settings
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.priorities import MAX_PRIORITY
@@ -192,10 +193,12 @@ def _advice(what_if: _WhatIf, reason: Reason, borrows: Borrowing | None) -> Iter
 
 
 def _higher_priority(what_if: _WhatIf) -> Iterator[Advice]:
-    """Yield the lowest priority above that of other jobs with which the job gets its capacity."""
+    """Yield the lowest priority above that of other jobs with which the job gets its capacity, if its share has it."""
     job, snapshot = what_if.job, what_if.snapshot
     others = {other.priority for other in (*snapshot.active, *snapshot.waiting) if other.name != job.name}
-    levels = sorted(level for level in others if job.priority <= level < MAX_PRIORITY)
+    share = snapshot.policy.shares.get(job.share)
+    highest = MAX_PRIORITY if share is None or share.max_priority is None else share.max_priority
+    levels = sorted(level for level in others if job.priority <= level < highest)
     found: Advice | None = None
     for _ in range(MAX_TRIES):
         if not levels:
@@ -235,7 +238,9 @@ def _other_pools(what_if: _WhatIf) -> Iterator[Advice]:
         for pool in sorted(free, key=lambda name: (catalogue.price_at_most(catalogue.of_pool(pools[name])), name))[
             :MAX_TRIES
         ]:
-            if what_if.outcome(_demanding(what_if.job, pool, needed)) == _STARTS:
+            other, share = _demanding(what_if.job, pool, needed), what_if.snapshot.policy.shares.get(what_if.job.share)
+            allowed = next(job_problems(other, share, pools, catalogue), None) is None
+            if allowed and what_if.outcome(other) == _STARTS:
                 yield Advice(f"ask for {needed} x {pool} instead: {_STARTS}", pool=pool)
 
 
