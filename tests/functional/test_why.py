@@ -106,7 +106,7 @@ class TestWhatWouldHelp:
         assert self.advice(world) == []
 
     def test_nothing_above_the_ceilings_of_its_share(self):
-        """What would be refused when followed."""
+        """Such suggestions would be refused when followed."""
         jobs = running("r", 4, priority=5, share="team"), a_job("waits", units={P5: 3}, share="team")
         world = a_world(*jobs, pools=[a_pool(P5, 4), a_pool(P5E, 3)])
         for ceilings, left in (({}, 2), ({"max_priority": 5}, 1), ({"max_priority": 5, "max_job_instances": 2}, 0)):

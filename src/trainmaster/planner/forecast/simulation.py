@@ -224,7 +224,7 @@ class QueueSimulation:
 
     @property
     def _stop_duration(self) -> timedelta:
-        """How long a job takes to release its units from now on."""
+        """Time that a stop takes in this simulation."""
         return STOP_DURATION * (self.expected_ends[0].quantile / MEDIAN)
 
     def _scaled(self, job: Job, span: timedelta) -> timedelta:
