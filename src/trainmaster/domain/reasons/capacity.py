@@ -144,8 +144,9 @@ class Protected(Reason):
         """Return the reason as a predicate."""
         names = ", ".join(self.jobs)
         if self.until is None:
-            reached = "it has" if len(self.jobs) == 1 else "they have"
-            return f"cannot preempt {names}: {reached} reached the preemption limit"
+            if len(self.jobs) == 1:
+                return f"cannot preempt {names}: it has reached the preemption limit"
+            return f"cannot preempt {names}: they have reached the preemption limit"
         return f"cannot preempt {names} before {clock(self.until)}: minimum run time"
 
 

@@ -108,8 +108,9 @@ class GroupFull(Reason):
 
     def message(self) -> str:
         """Return the reason as a sentence."""
-        jobs = "running job" if self.limit == 1 else "running jobs"
-        return f"group {self.group} is at its limit of {self.limit} {jobs}"
+        if self.limit == 1:
+            return f"group {self.group} is at its limit of 1 running job"
+        return f"group {self.group} is at its limit of {self.limit} running jobs"
 
 
 @dataclass(frozen=True, slots=True)
