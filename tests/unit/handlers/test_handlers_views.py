@@ -199,14 +199,14 @@ REASONS = {
         "atZero": False,
     },
     rules.ShareFull("vision", P5, 4, "borrow limit"): {
-        "message": f"share vision is at its borrow limit of 4 x {P5}",
+        "message": f"share vision may have 4 x {P5}, its borrow limit",
         "share": "vision",
         "pool": P5,
         "limit": 4,
         "bound": "borrow limit",
     },
     rules.UserFull("ada", P5, 2): {
-        "message": f"user ada is at the share's cap for one user, 2 x {P5}",
+        "message": f"user ada may have 2 x {P5}, the share's cap for one user",
         "user": "ada",
         "pool": P5,
         "limit": 2,

@@ -426,7 +426,7 @@ def under(share: Share, *waiting: Job, pools: tuple[Pool, ...] = (Pool(POD1, 4),
 @pytest.mark.parametrize(
     ("share", "why"),
     [
-        (KEEPS_TO_ITSELF, f"share vision is at its own units of 0 x {POD2}"),
+        (KEEPS_TO_ITSELF, f"share vision may have 0 x {POD2}, its own units"),
         (SPENT, "share vision has spent 0.0 of its 0.0 dollars; the next period begins at 2026-12-03T00:00:00Z"),
     ],
     ids=["borrows nothing", "budget spent"],

@@ -109,7 +109,7 @@ class TestUsers:
         assert limits.refusal(a_vision_job(), ONE) is None
 
     def test_the_reason_says_who_and_how_many(self):
-        assert UserFull(ANN, P5, 3).message() == f"user {ANN} is at the share's cap for one user, 3 x {P5}"
+        assert UserFull(ANN, P5, 3).message() == f"user {ANN} may have 3 x {P5}, the share's cap for one user"
 
 
 class TestGroups:

@@ -153,7 +153,7 @@ class TestRefusal:
         assert shares.refusal(new("b"), {P5: 1}) is None
         reason = shares.refusal(new("b"), {P5: 2})
         assert reason == ShareFull("vision", P5, 4, "own units")
-        assert reason.message() == f"share vision is at its own units of 4 x {P5}"
+        assert reason.message() == f"share vision may have 4 x {P5}, its own units"
 
     def test_a_borrower_stops_at_its_limit_and_at_its_cap(self):
         shares = shares_of(a_share(nominal=1, borrows={P5: 2}), active=[old("a", "vision", 3)])

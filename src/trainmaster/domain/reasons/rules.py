@@ -40,9 +40,9 @@ class NotInService(Reason):
 
 @dataclass(frozen=True, slots=True)
 class ShareFull(Reason):
-    """Its share has as many instances of the pool as it may have."""
+    """With the job, its share would have more instances of the pool than it may have."""
 
-    brief: ClassVar[str] = "share {share} at its {bound}"
+    brief: ClassVar[str] = "{bound} of share {share}"
     subject: ClassVar[str] = ""
 
     share: Annotated[str, "Share of the job."]
@@ -50,20 +50,20 @@ class ShareFull(Reason):
     limit: Annotated[int, "Instances that the share may have there."]
     bound: Annotated[
         str,
-        "Limit that is reached: `borrow limit`, `cap`, `own units` if the share does not borrow, or `limit beside what "
-        "other shares reserve`.",
+        "Limit that the job would exceed: `borrow limit`, `cap`, `own units` if the share does not borrow, or `limit "
+        "beside what other shares reserve`.",
     ]
 
     def message(self) -> str:
         """Return the reason as a sentence."""
-        return f"share {self.share} is at its {self.bound} of {self.limit} x {self.pool}"
+        return f"share {self.share} may have {self.limit} x {self.pool}, its {self.bound}"
 
 
 @dataclass(frozen=True, slots=True)
 class UserFull(Reason):
-    """Its user has as many instances of the pool as one user of the share may have."""
+    """With the job, its user would have more instances of the pool than one user of the share may have."""
 
-    brief: ClassVar[str] = "its user has {limit} {pool}"
+    brief: ClassVar[str] = "its user may have {limit} {pool}"
     subject: ClassVar[str] = ""
 
     user: Annotated[str, "User who submitted the job."]
@@ -72,7 +72,7 @@ class UserFull(Reason):
 
     def message(self) -> str:
         """Return the reason as a sentence."""
-        return f"user {self.user} is at the share's cap for one user, {self.limit} x {self.pool}"
+        return f"user {self.user} may have {self.limit} x {self.pool}, the share's cap for one user"
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def test_a_range_in_a_sentence() -> None:
         ({"type": "WaitsForCapacity", "pool": P5, "needed": 8, "free": 3}, f"needs 5 more {P5}"),
         ({"type": "ReservedForOther", "pool": P5, "job": "big"}, f"{P5} reserved for big"),
         ({"type": "Preempts", "victims": ["a", "b", "c", "d", "e"]}, "preempts a, b, c and 2 more"),
-        ({"type": "ShareFull", "share": "vision", "bound": "borrow limit"}, "share vision at its borrow limit"),
+        ({"type": "ShareFull", "share": "vision", "bound": "borrow limit"}, "borrow limit of share vision"),
         ({"type": "WaitsForJobs", "jobs": ["a", "b"]}, "after a, b"),
         ({"type": "Infeasible", "needed": 2}, "no pool could hold it"),
         ({"type": "Draining", "pools": [P5, "spring"]}, f"{P5}, spring draining"),
