@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import G5, NOW, P5, a_job, a_pool, a_preempting_job, a_running_job, at, pools_of
+from builders import G5, NOW, P5, a_job, a_pool, a_preempting_job, a_running_job, a_starting_job, at, pools_of
 from planner_sim import PlannerSim
 from samples import examples
 from trainmaster.domain.capacity.units import Kind, PlanStatus, Pool
@@ -153,6 +153,12 @@ class TestTheUsualCourse:
 
     def test_a_job_of_which_capacity_was_missing_is_tried_again_when_it_is_due(self):
         assert starts(waiting=[a_job("a", retry_at=NOW + HOUR, capacity_failures=1)]) == {"a": NOW + HOUR}
+
+    def test_a_job_that_is_tried_again_keeps_others_back_until_it_works(self):
+        tried = lifecycle.mark_launched(a_starting_job("hi", priority=5, now=NOW - HOUR))
+        lacked = lifecycle.requeue_unlaunched(tried, NOW - HOUR, "ResourceLimitExceeded: full")
+        again = lifecycle.start(lacked, {P5: 1}, (), at(-60))
+        assert starts(active=[again], waiting=[a_job("a")]) == {"a": at(-60) + STOP_DURATION}
 
     def test_jobs_of_other_pools_make_no_difference(self):
         other = [a_job(f"o{n}", units={G5: 1}, priority=9, entry_time=at(n)) for n in range(500)]

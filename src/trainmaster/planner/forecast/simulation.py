@@ -20,7 +20,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import WAITING, Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.plan import Plan, Resize, Snapshot, Start
-from trainmaster.planner.back_off import awakened_by
+from trainmaster.planner.back_off import awakened_by, retries_capacity
 from trainmaster.planner.forecast.unfinished import counting_unfinished
 from trainmaster.planner.orders import order_of
 from trainmaster.planner.reservations.expected_ends import MEDIAN, OVERDUE_GRACE, STOP_DURATION, ExpectedEnds
@@ -50,6 +50,7 @@ class QueueSimulation:
         ends: when active jobs release their units, by name.
         shrinking: when active jobs that are shrinking have their new size, by name.
         left: remaining run times of preempted jobs, by name.
+        beginning: when jobs that are tried again after AWS lacked capacity begin to work, by name.
     """
 
     snapshot: Snapshot
@@ -61,6 +62,7 @@ class QueueSimulation:
     ends: dict[str, datetime] = field(default_factory=dict)
     shrinking: dict[str, datetime] = field(default_factory=dict)
     left: dict[str, timedelta] = field(default_factory=dict)
+    beginning: dict[str, datetime] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, now: datetime, quantile: float, grain: float | None = None) -> QueueSimulation:
@@ -73,6 +75,9 @@ class QueueSimulation:
         simulation = cls(snapshot, now, [ExpectedEnds(snapshot, now, quantile), *slow], now, now, grain)
         simulation.ends = {job.name: simulation._end(job) for job in snapshot.active}
         simulation.shrinking = {job.name: _shrunk_at(job, now) for job in snapshot.active if _shrinks(job)}
+        simulation.beginning = {
+            job.name: _begins_at(job, snapshot, now) for job in snapshot.active if retries_capacity(job)
+        }
         return simulation
 
     @property
@@ -108,9 +113,10 @@ class QueueSimulation:
         if next_ is None:
             return False
         self.moment = self._rounded_up(max(next_, self.moment))
-        happens = (*self.ends.values(), *self.shrinking.values())
+        happens = (*self.ends.values(), *self.shrinking.values(), *self.beginning.values())
         last = max((item for item in happens if item <= self.moment), default=next_)
         self.since = max(next_ + (last - next_) / 2, self.since)
+        self._begin_due_jobs()
         self._finish_due_shrinks()
         self._end_due_jobs()
         return True
@@ -123,6 +129,7 @@ class QueueSimulation:
     def _upcoming(self, plan: Plan) -> Iterator[datetime]:
         yield from self.ends.values()
         yield from self.shrinking.values()
+        yield from self.beginning.values()
         yield from (job.retry_at for job in self.snapshot.waiting if job.retry_at and job.retry_at > self.moment)
         yield from map(_gone, self.snapshot.warm)
         # What the planner expects to end is known here.
@@ -137,6 +144,15 @@ class QueueSimulation:
         step = math.log1p(self.grain)
         shown = math.exp(math.ceil(math.log(seconds) / step - 1e-9) * step)
         return max(next_, self.begun + timedelta(seconds=shown))
+
+    def _begin_due_jobs(self) -> None:
+        """Have the jobs work that are due: AWS had capacity for them, so others need not stand back any more."""
+        due = {name: self.beginning.pop(name) for name, at in list(self.beginning.items()) if at <= self.moment}
+        if due:
+            begins = (job for job in self.snapshot.active if job.name in due)
+            begun = {job.name: _after(job, Status.IN_PROGRESS, due[job.name]) for job in begins}
+            active = tuple(begun.get(job.name) or job for job in self.snapshot.active)
+            self.snapshot = replace(self.snapshot, active=active)
 
     def _finish_due_shrinks(self) -> None:
         """Finish the shrinks that are due."""
@@ -237,6 +253,12 @@ class QueueSimulation:
 def _grain_of(snapshot: Snapshot) -> float:
     wanted = (len(snapshot.active) + len(snapshot.waiting)) / FINE_UP_TO
     return next((grain for grain in GRAINS if grain >= wanted), GRAINS[-1])
+
+
+def _begins_at(job: Job, snapshot: Snapshot, now: datetime) -> datetime:
+    """Return when a job that is being started is expected to work."""
+    startup = max(timedelta(seconds=snapshot.records.history.startup(job)), STOP_DURATION)
+    return max(lifecycle.current(job).created_at + startup, now + OVERDUE_GRACE)
 
 
 def _shrunk_at(job: Job, now: datetime) -> datetime:
