@@ -73,12 +73,14 @@ class Outlook:
         prospect: `late` if most similar jobs would miss it; `lost` if nearly all would.
         latest_start: when it must start, or must have started.
         urgent_from: when it begins to move ahead of jobs of equal rank; None if it never does.
+        started: whether it holds instances already.
     """
 
     deadline: datetime
     prospect: Prospect
     latest_start: datetime
     urgent_from: datetime | None
+    started: bool = False
 
     def message(self) -> str:
         """Return the outlook as a sentence."""
@@ -87,6 +89,8 @@ class Outlook:
             return f"can no longer be done by {end}"
         if self.prospect is Prospect.LATE:
             return f"is done by {end} only if it is faster than most similar jobs"
+        if self.started:
+            return f"will probably be done by {end}"
         must = f"has to start by {clock(self.latest_start)} to be done by {end}"
         if self.prospect is Prospect.URGENT:
             return f"{must}; it goes ahead of jobs of equal priority"
@@ -110,7 +114,7 @@ def outlook(job: Job, history: History, now: datetime) -> Outlook | None:
         prospect = Prospect.URGENT
     else:
         prospect = Prospect.IN_TIME
-    return Outlook(job.deadline, prospect, latest, urgent_from(job, history))
+    return Outlook(job.deadline, prospect, latest, urgent_from(job, history), job.state in ACTIVE)
 
 
 def _left_time_to_wait(job: Job) -> bool:
