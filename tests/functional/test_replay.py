@@ -339,6 +339,12 @@ def test_a_damaged_gzipped_file_is_told_so(tmp_path, capsys):
     assert "not a CSV file" in printed(capsys, str(path), "--cap", "8", code=2)
 
 
+def test_an_empty_field_behind_the_last_column_is_ignored(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text(HEADER + "1,2,3,a,\n1,2,4,a, ,\n")
+    assert [job.gpus for job in read_trace(str(path))] == [3, 4]
+
+
 def test_a_closed_standard_input_is_told_so(capsys):
     standard, sys.stdin = sys.stdin, None
     try:

@@ -181,7 +181,7 @@ def _delimiter_hint(names: Sequence[str]) -> str:
 
 
 def _job(names: Sequence[str], fields: Sequence[str], line: int) -> TraceJob:
-    if len(fields) > len(names):
+    if any(map(str.strip, fields[len(names) :])):
         raise BadTrace(f"line {line}: {len(fields)} fields, but the header has {len(names)}")
     row = dict(zip(names, map(str.strip, fields), strict=False))
     return TraceJob(
