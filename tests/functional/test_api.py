@@ -322,7 +322,7 @@ def test_a_request_as_large_as_sagemaker_takes_is_taken(world):
                 "wouldPreempt": ["job1"],
                 "wouldStart": [],
                 "wouldDelay": [],
-                **starts("2026-11-21T12:03:00Z"),
+                **starts("2026-11-21T12:03:00Z", low="2026-11-21T12:00:18Z", high="2026-11-21T12:05:24Z"),
             },
         ),
     ],

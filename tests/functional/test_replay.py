@@ -393,8 +393,13 @@ def test_wrong_usage_ends_with_two(arguments, capsys):
 
 
 def started(*options):
+    """A replay of standard input, which does not ignore SIGHUP, as it does if these tests run under nohup."""
     command = [sys.executable, *options, "-m", "trainmaster.local.replay", "-", "--cap", "64", "--policy", "fifo"]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize(
