@@ -10,18 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from trainmaster.domain.jobs.job import Job, JobState
+from trainmaster.domain.jobs.job import Job, JobState, awaits_capacity, backing_off
 from trainmaster.domain.plan import Snapshot
-
-
-def backing_off(job: Job, now: datetime) -> bool:
-    """Return True if the job waits for its next attempt after a start that failed or found no capacity."""
-    return job.retry_at is not None and job.retry_at > now
-
-
-def awaits_capacity(job: Job, now: datetime) -> bool:
-    """Return True if it does so because SageMaker, or the account's quota, had no capacity for it."""
-    return backing_off(job, now) and job.attempt is not None and job.attempt.found_no_capacity
 
 
 def may_lack_again(job: Job) -> bool:

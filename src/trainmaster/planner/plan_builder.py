@@ -15,7 +15,7 @@ from trainmaster.domain.capacity.reported_quotas import QuotaBound, last_reporte
 from trainmaster.domain.capacity.units import Units, covers
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.elastic.sizes import Cause
-from trainmaster.domain.jobs.job import Job, Reservation
+from trainmaster.domain.jobs.job import Job, Reservation, awaits_capacity, backing_off
 from trainmaster.domain.plan import Decision, EndWarm, Preempt, Resize, Snapshot, Start, Wait
 from trainmaster.domain.reasons.capacity import (
     BackingOff,
@@ -32,7 +32,7 @@ from trainmaster.domain.reasons.capacity import (
 )
 from trainmaster.domain.reasons.reason import Reason
 from trainmaster.domain.times import clock
-from trainmaster.planner.back_off import awaits_capacity, backing_off, may_lack_again
+from trainmaster.planner.back_off import may_lack_again
 from trainmaster.planner.elastic.scale_down import ShrinkChoice
 from trainmaster.planner.elastic.scale_up import Growth
 from trainmaster.planner.orders.ranking import PreemptionRank

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.resolve import resolve, with_changes
-from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.job import Job, backing_off
 from trainmaster.domain.plan import Plan, PlannedReservation, Snapshot, Wait
-from trainmaster.planner.back_off import awakened, backing_off, retries_capacity
+from trainmaster.planner.back_off import awakened, retries_capacity
 from trainmaster.planner.blocked_cache import BlockedReasonCache
 from trainmaster.planner.elastic.scale_up import ScaleUp
 from trainmaster.planner.expansion.expand import plan_expansion

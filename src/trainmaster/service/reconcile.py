@@ -17,10 +17,9 @@ from trainmaster.domain.capacity.warm_pools import counting, left_by
 from trainmaster.domain.errors import ServiceError
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import OUR_FAULT
-from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job, JobState
+from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job, JobState, awaits_capacity
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.times import is_turn
-from trainmaster.planner.back_off import awaits_capacity
 from trainmaster.service.capacity import warm_pools
 from trainmaster.service.capacity.external import find_external_jobs
 from trainmaster.service.capacity.ownership import OURS, find_creator

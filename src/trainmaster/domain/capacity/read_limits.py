@@ -12,7 +12,7 @@ from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.refusals import NO_REFUSALS, RefusedKinds
 from trainmaster.domain.capacity.resolve import Offers, resolved
 from trainmaster.domain.capacity.units import Demand, Pool, Units, covers, is_service_pool, total
-from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.job import Job, awaits_capacity, backing_off
 from trainmaster.domain.jobs.lane import lane_parts
 from trainmaster.domain.jobs.work import Work
 from trainmaster.domain.policy.settings import Order, Policy
@@ -180,7 +180,7 @@ class ReadLimits:
         it is larger than its pools or its share allow. A job that waits for AWS to have capacity holds its place, as
         others would find none either.
         """
-        if job.retry_at is not None and job.retry_at > self.now and not _lacked_capacity(job):
+        if backing_off(job, self.now) and not awaits_capacity(job, self.now):
             return True
         return self.refused.holds_back(job) is not None or self._is_too_large(job) or self._has_full_user(job)
 
@@ -225,10 +225,6 @@ class ReadLimits:
             stay = (job for job in self.active if not (job.stopping or (job.priority < priority and job.preemptible)))
             found = self._held[priority] = total(job.units for job in stay)
         return found
-
-
-def _lacked_capacity(job: Job) -> bool:
-    return job.attempt is not None and job.attempt.found_no_capacity
 
 
 def _is_full(order: Order, head: Job, work: Work, pools: Mapping[str, Pool], active: Iterable[Job]) -> bool:

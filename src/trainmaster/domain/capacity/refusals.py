@@ -1,7 +1,7 @@
 """Starts that AWS refused for what the job is, such as a role that the manager may not pass.
 
-A refusal meets all jobs of a sweep alike. So the others of its kind hold back: one is tried a minute, on units that
-no other job needs, until one is accepted.
+A refusal meets all jobs of a sweep alike. So the others of its kind hold back until one is accepted: each minute, one
+that was refused itself and one that was not are tried, on units that no other job needs.
 """
 
 from __future__ import annotations

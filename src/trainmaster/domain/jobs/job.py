@@ -361,7 +361,18 @@ def _octaves(served: float) -> int:
     return (int(served).bit_length() + 2) // 3
 
 
+def backing_off(job: Job, now: datetime) -> bool:
+    """Return True if the job waits for its next attempt after a start that failed or found no capacity."""
+    return job.retry_at is not None and job.retry_at > now
+
+
+def awaits_capacity(job: Job, now: datetime) -> bool:
+    """Return True if it does so because SageMaker, or the account's quota, had no capacity for it."""
+    return backing_off(job, now) and job.attempt is not None and job.attempt.found_no_capacity
+
+
 def held_for(job: Job, now: datetime) -> Units | None:
     """Return the units reserved for a waiting job; None if there are none, or while it backs off."""
-    backing_off = job.retry_at is not None and job.retry_at > now
-    return None if job.reservation is None or job.reservation.until <= now or backing_off else job.reservation.units
+    if job.reservation is None or job.reservation.until <= now or backing_off(job, now):
+        return None
+    return job.reservation.units

@@ -106,8 +106,7 @@ class Entitlements:
 
     def max_units(self, share: str, pool: str) -> int:
         """Return the units of a pool that one job of a share may hold if all lent units are idle."""
-        mine, usable = self.of(share), self._usable(pool)
-        kept = sum(self.of(name).kept(pool) for name in self.keepers(pool) if name != share)
+        mine, usable, kept = self.of(share), self._usable(pool), self._kept_by_others(share, pool)
         bound = mine.bound(pool)
         bounds = (usable if bound is None else bound.limit, mine.share.max_per_user.get(pool, usable))
         return min(max(usable - kept, min(mine.own(pool), usable)), *bounds)
@@ -127,17 +126,19 @@ class Entitlements:
         bound = mine.bound(pool)
         if bound is not None and held + count > bound.limit:
             return bound
-        if not (keepers := self.keepers(pool)):
+        if not self.keepers(pool):
             return None
         cap = self.pools[pool].cap if pool in self.pools else 0
-        kept = sum(self.of(name).kept(pool) for name in keepers if name != share)
-        beside = max(cap - kept, min(mine.own(pool), cap))
+        beside = max(cap - self._kept_by_others(share, pool), min(mine.own(pool), cap))
         return Bound(beside, UNRESERVED) if count > beside else None
 
     def overdrawn(self, pool: str) -> int:
         """Return by how much the shares' own units exceed a pool, whose cap was lowered or which others hold."""
         owned = sum(self._known[name].own(pool) for name in self._owners.get(pool, ()))
         return max(owned - self._usable(pool), 0)
+
+    def _kept_by_others(self, share: str, pool: str) -> int:
+        return sum(self.of(name).kept(pool) for name in self.keepers(pool) if name != share)
 
     def _usable(self, pool: str) -> int:
         cap = self.pools[pool].cap if pool in self.pools else 0

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.elastic.sizes import Hook
-from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.job import Job, backing_off
 from trainmaster.domain.times import NEVER
-from trainmaster.planner.back_off import backing_off
 from trainmaster.planner.elastic.resize import ShrinkCandidate, accelerators_of, can_shrink, cost_of, elastic_of
 from trainmaster.planner.elastic.scale_down import (
     Permits,
