@@ -281,6 +281,7 @@ class World:
     """Everything, wired; time moves only in `run`.
 
     `dynamodb` is a client of an engine with the table in it; without one the in-memory store is used.
+    `warm`: whether one process serves all invocations, as Lambda does while it can; else each has a fresh one.
     """
 
     stores = (MemoryStore, DynamoStore)
@@ -301,11 +302,13 @@ class World:
         notifies: bool = False,
         step_functions: bool = False,
         pipelines: bool = False,
+        warm: bool = False,
         **simulator: Any,
     ) -> None:
         self.clock = VirtualClock(EPOCH)
         self.training_jobs: dict[str, dict[str, Any]] = {}
         self.opened: list[str] = []
+        self.warm, self.kept_store = warm, None
         self.checkpoints: dict[str, datetime] = {}
         self.rendezvous: RendezvousControl = MemoryRendezvousControl()
         self.resize_requesters: dict[str, ResizeRequester] = {}
@@ -424,7 +427,7 @@ class World:
         self.overtaken += 1
 
     def application(self) -> Application:
-        """A fresh process: nothing is remembered from one invocation to the next."""
+        """A fresh process; unless it is `warm`, nothing is remembered from one invocation to the next."""
         application = Application(
             Settings(
                 queue=QUEUE,
@@ -439,7 +442,8 @@ class World:
             )
         )
         application.clock = self
-        application.__dict__["store"] = self._store()
+        self.kept_store = (self.warm and self.kept_store) or self._store()
+        application.__dict__["store"] = self.kept_store
         application.__dict__["publisher"] = self.queue
         application.__dict__["launcher"] = SageMakerLauncher(self.sagemaker, QUEUE)
         application.__dict__["training"] = SageMakerLauncher(self.sagemaker, QUEUE)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 import builders as b
 from trainmaster.domain.capacity.external import ExternalJob
+from trainmaster.domain.capacity.read_limits import FIRST
+from trainmaster.domain.capacity.rotation import IDLE_FOR, MAX_READ
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.policy.settings import Policy, Share
 
@@ -157,3 +161,47 @@ class ReadingContract:
         stepping = lifecycle.preempt(active, "job1", b.NOW)
         assert store.transition([(active, stepping), (waiting, started)], fence=snapshot.pass_number)
         assert (store.find("job1"), store.find("job2")) == (started, stepping)
+
+    def test_behind_the_heads_of_lanes_jobs_are_read_in_turn_while_units_stay_idle(self, engine):
+        clock = [b.NOW]
+        store = engine.open(pools=[b.a_pool(cap=4)], parameter="four", now=lambda: clock[0])
+        fill(store, [b.a_running_job("held", units={b.P5: 1})])
+        jobs = fill(store, in_lane(FIRST + MAX_READ + 20))
+        heads, first, rest = jobs[:FIRST], jobs[FIRST : FIRST + MAX_READ], jobs[FIRST + MAX_READ :]
+        for seconds, in_turn in [(0, []), (240, []), (60, first), (1, []), (59, rest), (60, first), (60, rest)]:
+            clock[0] += timedelta(seconds=seconds)
+            snapshot = store.begin_pass()
+            assert snapshot.waiting == (*heads, *in_turn)
+            assert snapshot.in_turn == {job.name for job in in_turn}
+            assert snapshot.cut_lanes == {jobs[0].lane}
+            assert store.read_snapshot().waiting == tuple(heads)
+
+    @pytest.mark.parametrize(("held", "count"), [(4, 1), (1, 4)], ids=["full", "too few for the lane"])
+    def test_no_job_is_read_in_turn_while_no_units_are_idle_that_it_could_use(self, engine, held, count):
+        clock = [b.NOW]
+        store = engine.open(pools=[b.a_pool(cap=4)], parameter="four", now=lambda: clock[0])
+        fill(store, [b.a_running_job("held", units={b.P5: held})])
+        jobs = fill(store, in_lane(FIRST + 20, units={b.P5: count}))
+        for _ in range(12):
+            assert store.begin_pass().waiting == tuple(jobs[:FIRST])
+            clock[0] += timedelta(minutes=1)
+
+    def test_units_that_are_free_now_and_then_are_not_idle(self, engine):
+        clock = [b.NOW]
+        store = engine.open(pools=[b.a_pool(cap=4, count_external=True)], parameter="four", now=lambda: clock[0])
+        jobs = fill(store, in_lane(FIRST + 20))
+        for minute in range(12):
+            others = {"other": ExternalJob({b.P5: 4})}
+            store.update_external_jobs(others if minute % 2 else {}, () if minute % 2 else ["other"])
+            assert store.begin_pass().waiting == tuple(jobs[:FIRST])
+            clock[0] += timedelta(minutes=1)
+
+    def test_jobs_that_keep_waiting_are_not_read_in_turn(self, engine):
+        clock = [b.NOW]
+        store = engine.open(pools=[b.a_pool(cap=4)], parameter="four", now=lambda: clock[0])
+        jobs = fill(store, in_lane(FIRST))
+        fill(store, [b.a_job("later", entry_time=b.at(100), retry_at=b.NOW + timedelta(hours=1))])
+        other = fill(store, [b.a_job("other", entry_time=b.at(101))])
+        store.begin_pass()
+        clock[0] += IDLE_FOR
+        assert store.begin_pass().waiting == (*jobs, *other)

@@ -42,6 +42,7 @@ class Snapshot:
         pass_number: the fence; commits of an older pass fail.
         waiting: heads of all lanes, in queue order.
         cut_lanes: lanes with more waiting jobs than were read.
+        in_turn: names of waiting jobs that only this pass reads (`rotation`); they may start, but keep no units.
         external: units held by external training jobs, in pools that count them, and by orphans, in every pool.
         external_jobs: the stored external training jobs and orphans, by training job name.
         policy: the settings in force.
@@ -57,6 +58,7 @@ class Snapshot:
     active: tuple[Job, ...] = ()
     waiting: tuple[Job, ...] = ()
     cut_lanes: frozenset[str] = frozenset()
+    in_turn: frozenset[str] = frozenset()
     external: Units = field(default_factory=dict)
     external_jobs: Mapping[str, ExternalJob] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)

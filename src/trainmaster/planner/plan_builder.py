@@ -22,6 +22,7 @@ from trainmaster.domain.reasons.capacity import (
     EndsWarmPool,
     KindRefused,
     NextPass,
+    NotConsideredYet,
     Preempts,
     PreemptsLater,
     Protected,
@@ -109,6 +110,8 @@ class PlanBuilder:
             self._decide_backing_off(view, possible)
         elif (last := self._refused_kinds.holds_back(job)) is not None and state.active_hold(job) is None:
             self._try_refused(view, possible, last)
+        elif job.name in self.snapshot.in_turn:
+            self._start_if_fitting(view, possible, NotConsideredYet())
         else:
             allowed, refusal = _without(possible, view.refusal) if view.has_rules else (possible, None)
             if refusal is None or allowed:
@@ -140,14 +143,21 @@ class PlanBuilder:
         """
         job, attempt = view.job, view.job.attempt
         turn = (kind_of(job), attempt is not None and attempt.unstartable)
-        allowed = [units for units in possible if view.refusal(units) is None and view.yields_to(units) is None]
-        fitting = [units for units in allowed if view.fits_now(units)]
         due = self.now >= last.next_try or last.job == job.name
-        if due and fitting and turn not in self._tried:
+        reason = KindRefused(last.job, self.now + TRIED_EVERY if due else last.next_try)
+        if not due or turn in self._tried:
+            self._wait(job, reason)
+        elif self._start_if_fitting(view, possible, reason):
             self._tried.add(turn)
+
+    def _start_if_fitting(self, view: JobView, possible: list[Units], otherwise: Reason) -> bool:
+        """Start the job if that delays no other; return False if it waits for `otherwise`."""
+        allowed = [units for units in possible if view.refusal(units) is None and view.yields_to(units) is None]
+        if fitting := [units for units in allowed if view.fits_now(units)]:
             self._start(view, fitting)
         else:
-            self._wait(job, KindRefused(last.job, self.now + TRIED_EVERY if due else last.next_try))
+            self._wait(view.job, otherwise)
+        return bool(fitting)
 
     def _decide_refused(self, view: JobView, possible: list[Units], reason: Reason) -> None:
         """Decide about a job that rules refuse; only a limit of its share can be met by preemption within the share."""

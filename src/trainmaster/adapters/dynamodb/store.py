@@ -5,7 +5,7 @@ docs/reference/table.md describes the rows. No verb uses Scan.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -31,7 +31,7 @@ from trainmaster.adapters.dynamodb.events.callbacks import (
 )
 from trainmaster.adapters.dynamodb.events.outbox import outbox_actions, read_outbox, settle_outbox
 from trainmaster.adapters.dynamodb.finding import find
-from trainmaster.adapters.dynamodb.lanes.heads import ForEach, KnownLanes, Lane, read_heads, resize_heads
+from trainmaster.adapters.dynamodb.lanes.heads import ForEach, KnownLanes, Lane, read_heads, resize_heads, rest_of_lane
 from trainmaster.adapters.dynamodb.lanes.passed_over import PassedOver
 from trainmaster.adapters.dynamodb.listing import list_jobs, parents_among
 from trainmaster.adapters.dynamodb.reading import KnownJobs, ReadJobs, read, read_or, readable, readable_jobs
@@ -50,9 +50,11 @@ from trainmaster.adapters.dynamodb.rows import (
     external_row,
     job_key,
     keyed,
+    lane_end,
     moment,
     row_of,
     span,
+    waiting_key,
     warm_key,
     warm_of,
     warm_row,
@@ -68,6 +70,7 @@ from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.read_limits import ReadLimits, first_guess, first_of
 from trainmaster.domain.capacity.refusals import RefusedKinds
 from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
+from trainmaster.domain.capacity.rotation import MAX_READ, CutLane, Rotation
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, Paused, Throttled, Unavailable
@@ -129,7 +132,7 @@ class DynamoStore:
         self._paused: bool | None = None
         self._known = KnownJobs()
         self._known_lanes = KnownLanes()
-        self._passed_over = PassedOver(table, now)
+        self._passed_over, self._rotation = PassedOver(table, now), Rotation(now)
 
     def submit(
         self, job: Job, request: Request, *, audit: AuditEntry | None = None, callback: Callback | None = None
@@ -430,13 +433,15 @@ class DynamoStore:
         wanted = partial(limits.for_pass, order=settings.policy.order) if deciding else limits.for_query
         lanes = self._resized(lanes, lambda head: max(wanted(head), depth), jobs_of, deciding=deciding)
         lanes = self._passed_over.read_past(lanes, limits, consistent=deciding, jobs_of=jobs_of)
-        waiting = [job for lane in lanes for job in lane.jobs]
+        in_turn = self._read_on(lanes, limits, jobs_of) if deciding else []
+        waiting = [*(job for lane in lanes for job in lane.jobs), *in_turn]
         return Snapshot(
             pass_number=pass_number,
             pools=pools,
             active=tuple(_newest(active, waiting)),
             waiting=tuple(sorted(_newest(waiting, active), key=lambda job: job.order)),
             cut_lanes=frozenset(first[lane.key].lane for lane in lanes if lane.cut),
+            in_turn=frozenset(job.name for job in in_turn),
             external=external,
             external_jobs=external_jobs,
             warm=tuple(readable(_beginning(rows, WARM_ROWS), warm_of, report)),
@@ -461,6 +466,15 @@ class DynamoStore:
         )
         self._known_lanes = KnownLanes.of(found)
         return found
+
+    def _read_on(self, lanes: Iterable[Lane], limits: ReadLimits, jobs_of: ReadJobs) -> list[Job]:
+        """Return the jobs behind the heads of cut lanes whose turn it is (`Rotation`)."""
+
+        def read_on(key: str, behind: Job) -> Iterator[Job]:
+            return rest_of_lane(self._table, waiting_key(key, behind.order), lane_end(key), MAX_READ, jobs_of=jobs_of)
+
+        cut = (CutLane(lane.key, lane.jobs[0], lane.jobs[-1]) for lane in lanes if lane.cut)
+        return self._rotation.next_jobs(limits, cut, read_on)
 
 
 def _key(row: Row) -> Key:

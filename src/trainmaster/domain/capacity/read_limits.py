@@ -173,6 +173,16 @@ class ReadLimits:
                 return found, True  # as nearly always, and without a look at the next one
         return found, more
 
+    def free_units(self) -> dict[str, int]:
+        """Return the free units of each pool that has any."""
+        held = total([self.external, *(job.units for job in self.active)])
+        free = ((pool, cap - held.get(pool, 0)) for pool, cap in self._cap_of_pools().items())
+        return {pool: count for pool, count in free if count > 0}
+
+    def could_use(self, head: Job, free: Units) -> bool:
+        """Return whether these units would be enough for the smallest jobs of a lane, given its first one."""
+        return any(covers(free, _least_units(units)) for units in self._resolved(head).alternatives)
+
     def keeps_waiting(self, job: Job) -> bool:
         """Return True if something that others of its lane need not share keeps the job from starting now.
 
@@ -197,14 +207,18 @@ class ReadLimits:
         return self._too_large[key]
 
     def _only_smaller_fit(self, share: str, alternatives: Sequence[Units]) -> bool:
-        smallest = ({pool: _least_of_lane(count) for pool, count in units.items()} for units in alternatives)
         fits = partial(self._fits, share)
-        return not any(map(fits, alternatives)) and any(map(fits, smallest))
+        return not any(map(fits, alternatives)) and any(map(fits, map(_least_units, alternatives)))
 
     def _fits(self, share: str, units: Units) -> bool:
         """Return whether the pools are large enough for these units, and the share may have them besides its others."""
+        fits = covers(self._cap_of_pools(), units)
+        return fits and (not self.policy.shares or self._share_may_have(share, units))
+
+    def _cap_of_pools(self) -> dict[str, int]:
+        """Return the cap of each pool, 0 for one that drains."""
         self._caps = self._caps or {name: 0 if pool.draining else pool.cap for name, pool in self.pools.items()}
-        return covers(self._caps, units) and (not self.policy.shares or self._share_may_have(share, units))
+        return self._caps
 
     def _share_may_have(self, share: str, units: Units) -> bool:
         if self._entitlements is None:
@@ -246,6 +260,11 @@ def _may_go(order: Order, job: Job, head: Job) -> bool:
 def _smallest_demand(work: Work) -> int:
     """Return the minimum that every job of its lane asks for."""
     return _least_of_lane(work.needed)
+
+
+def _least_units(units: Units) -> Units:
+    """Return the least that other jobs of the lane of one with these units may ask for."""
+    return {pool: _least_of_lane(count) for pool, count in units.items()}
 
 
 def _least_of_lane(count: int) -> int:

@@ -26,6 +26,7 @@ from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
 from trainmaster.domain.capacity.read_limits import ReadLimits, first_of
 from trainmaster.domain.capacity.refusals import RefusedKinds
 from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
+from trainmaster.domain.capacity.rotation import CutLane, Rotation
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
 from trainmaster.domain.document import Document
@@ -83,7 +84,7 @@ class MemoryStore:
         discover: Discover = NoDiscovery,
         publication: Publication | None = None,
     ) -> None:
-        self._publication, self._now = publication or Publication(), now
+        self._publication, self._now, self._rotation = publication or Publication(), now, Rotation(now)
         self._discover = discover
         self._default_pools = dict(default_pools)
         self._parameter = parameter
@@ -178,7 +179,7 @@ class MemoryStore:
             asking = (table.jobs[lane.first(1)[0][2]] for lane in table.lanes.values())
             pools = {**settings.pools, **self._discover().of((*active, *asking))}
             heads: list[QueuePlace] = []
-            cut: set[str] = set()
+            cut: list[CutLane] = []
             now = self._now()
             refused = RefusedKinds.of(table.records.refusals, active, now)
             bounded = with_quotas(pools, quota_bounds(pools, table.catalogue, now))
@@ -188,13 +189,16 @@ class MemoryStore:
                 found, more = self._head(places, first_of(lane, sparing=sparing), wanted, limits, depth)
                 heads += found
                 if more:
-                    cut.add(lane)
+                    cut.append(CutLane(lane, table.jobs[found[0][2]], table.jobs[found[-1][2]]))
+            in_turn = self._rotation.next_jobs(limits, cut, self._read_on) if sparing else ()
+            heads += [job.order for job in in_turn]
             return Snapshot(
                 pass_number=table.passes,
                 pools=pools,
                 active=active,
                 waiting=tuple([table.jobs[name] for _, _, name in sorted(heads)]),
-                cut_lanes=frozenset(cut),
+                cut_lanes=frozenset(lane.key for lane in cut),
+                in_turn=frozenset(job.name for job in in_turn),
                 external=external,
                 external_jobs=dict(table.external),
                 warm=tuple(pool for _, pool in sorted(table.warm.items())),
@@ -223,6 +227,13 @@ class MemoryStore:
             found, more = limits.heads((jobs[name] for _, _, name in places.after()), size)
             return [job.order for job in found], more
         return places.first(size), len(places) > size
+
+    def _read_on(self, lane: str, behind: Job) -> Iterator[Job]:
+        return (self._table.jobs[name] for _, _, name in self._table.lanes[lane].after(behind.order))
+
+    def next_read_on(self, since: datetime) -> datetime | None:
+        """Return when a pass reads on behind the heads of lanes; None if all jobs there were read since then."""
+        return self._rotation.next_read(since)
 
     def transition(  # noqa: PLR0913 -- parts of one transaction
         self,

@@ -77,6 +77,7 @@ class VirtualQueue(ABC):
         self._earlier_attempts: dict[str, dict[int, Attempt]] = {}
         self.done: set[str] = set()
         self._next_wake: datetime | None = None
+        self._changed_at = start
         self._last: PassReport | None = None
         self.passes = 0
 
@@ -99,7 +100,8 @@ class VirtualQueue(ABC):
 
     def next_wake(self, report: PassReport, now: datetime) -> datetime | None:
         """Return the next tick at which a pass may find something to do if nothing happens before; None if none."""
-        return next_tick(report.plan.recheck_at, now)
+        times = (report.plan.recheck_at, self.store.next_read_on(self._changed_at))
+        return next_tick(min(filter(None, times), default=None), now)
 
     def next_time(self) -> datetime | None:
         """Return the next instant at which something happens; None if nothing is due."""
@@ -116,6 +118,8 @@ class VirtualQueue(ABC):
         # Ends precede arrivals: a job that arrives when capacity is freed may use it.
         freed = self._observe_changes()
         arrived = self.admit_due(time)
+        if arrived:
+            self._changed_at = time
         if freed or ((due or arrived) and self.may_act()):
             self._run_passes(time)
         elif due:
@@ -146,6 +150,8 @@ class VirtualQueue(ABC):
     def _observe_changes(self) -> bool:
         """Pass changes of training jobs to the service; return True if a pass may find something to do."""
         freed = False
+        if self._changed:
+            self._changed_at = self.clock.now()
         while self._changed:
             names = list(self._changed)
             self._changed.clear()
