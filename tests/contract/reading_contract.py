@@ -89,6 +89,12 @@ class ReadingContract:
         assert snapshot.waiting == tuple(jobs[: 50 - 6 + 8])
         assert snapshot.cut_lanes == {jobs[0].lane}
 
+    @pytest.mark.parametrize(("days", "read"), [(-1, 250), (0, 250), (1, 250), (2, FIRST)])
+    def test_a_lane_of_jobs_that_are_due_soon_is_read_deeper(self, engine, days, read):
+        store = engine.open(now=lambda: b.NOW)
+        jobs = fill(store, in_lane(260, deadline=b.NOW + timedelta(days=days)))
+        assert store.begin_pass().waiting == store.read_snapshot().waiting == tuple(jobs[:read])
+
     @pytest.mark.parametrize(("waiting", "cut"), [(58, False), (59, True)])
     def test_a_deep_lane_is_cut_only_where_it_has_more(self, engine, waiting, cut):
         store = engine.open(pools=[b.a_pool(cap=50)], parameter="fifty")

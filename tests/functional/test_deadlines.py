@@ -48,6 +48,15 @@ def test_a_near_deadline_goes_before_equals_that_came_earlier(world):
     assert world.job("due").ended_at <= EPOCH + timedelta(seconds=1300)
 
 
+def test_the_most_urgent_goes_first_of_many_that_are_due_on_the_same_day(world):
+    submit_request(world, "first", seconds=560)
+    for number in range(60):
+        submit_request(world, f"later-{number:02d}", deadline=30_000)
+    submit_request(world, "due", deadline=1_310)
+    world.run_until_ended("due")
+    assert world.opened[:2] == ["first", "due"]
+
+
 def test_a_far_deadline_waits_for_its_turn(world):
     submit_request(world, "first", seconds=500)
     submit_request(world, "early", seconds=100)

@@ -27,6 +27,8 @@ FIRST_OF_SERVICE = 16
 """Those of a service's lane. Each service has lanes of its own, and a pass may need to look at a hundred."""
 FIRST_OF_FULL = 4
 """Those that a pass reads of such a lane while its service has no room, so that none of them can start."""
+FIRST_OF_DUE = 250
+"""Those of a lane of jobs that are due by tomorrow (UTC), of which the most urgent goes first, wherever it is."""
 MAX_JOBS_READ = 1_000
 """Maximum number read of any lane, besides those that take the places of jobs of full users."""
 SPARE = 8
@@ -143,7 +145,12 @@ class ReadLimits:
         # The jobs of a service's lane all ask for at least half as much as the largest of them.
         smallest = 1 if head.work is None else _smallest_demand(head.work)
         could_start = -(-sum(within_reach) // smallest)
-        return max(first_of(head.lane), min(MAX_JOBS_READ, could_start + SPARE))
+        least = FIRST_OF_DUE if self._is_due_soon(head) else first_of(head.lane)
+        return max(least, min(MAX_JOBS_READ, could_start + SPARE))
+
+    def _is_due_soon(self, job: Job) -> bool:
+        """Return whether a lane's jobs, which are due on the same day, are due by tomorrow."""
+        return job.deadline is not None and (job.deadline.date() - self.now.date()).days <= 1
 
     def may_pass_over(self, first: Iterable[Job], wanted: int) -> bool:
         """Return whether `heads` would look beyond the first jobs of a lane; not beyond those of a full service's."""

@@ -98,7 +98,7 @@ class Rotation:
         return self._next_read if self._complete_since < since else None
 
     def _read(self, lanes: Sequence[CutLane], read_on: ReadOn, now: datetime) -> list[Job]:
-        """Return the next jobs behind the last place; behind the last lane the turns begin anew."""
+        """Return the next jobs behind the last place; behind the last lane the turns begin again."""
         place, self._read_at = self._place, now
         if place is None:
             self._began_at = now
