@@ -72,14 +72,22 @@ class TestAJobWhosePoolHasNothing:
         words = f"takes 1 x {P5}: {P4} had no capacity at" if "capacity" in without else f"takes 1 x {P5}"
         assert any(words in line.reason for line in world.job("job2").history)
 
-    def test_waits_and_tells_what_it_met(self, without):
-        world = a_world(**without)
-        submit(world, "job1")
-        while world.job("job1").state is not JobState.PENDING or world.job("job1").attempt is None:
-            world.run(5)
-        told = explain(world.api_context.store, world.now(), [world.job("job1")])["job1"]
-        words = told.reason.message()
-        assert f": {P4} had no capacity at 2026-11-21T12:0" in words
+
+@pytest.mark.parametrize(
+    ("without", "words"),
+    [
+        (NOTHING_FOR[0], f": {P4} had no capacity at 2026-11-21T12:0"),
+        (NOTHING_FOR[1], f"waits for 1 of 1 x {P5}"),
+    ],
+)
+def test_where_the_next_pool_is_full_a_job_tells_what_it_waits_for(without, words):
+    world = a_world(f"{P4}=4,{P5}=1", **without)
+    world.submit("first", kind=P5, training_seconds=3_000)
+    submit(world, "job1")
+    while world.job("job1").state is not JobState.PENDING or world.job("job1").attempt is None:
+        world.run(5)
+    told = explain(world.api_context.store, world.now(), [world.job("job1")])["job1"]
+    assert words in told.reason.message()
 
 
 def test_of_three_pools_of_which_two_have_nothing_each_is_tried_in_turn():
@@ -115,3 +123,55 @@ def test_after_a_while_others_try_the_pool_again():
     submit(world, "job2")
     world.run_until_ended("job2", limit=1_000)
     assert tried(world, "job2") == [P4]
+
+
+class TestWhereTheOtherPoolIsFull:
+    """Of the pools that a job names, the first is free but AWS has none; jobs of lower priority hold the other."""
+
+    LOW = ("low0", "low1")
+
+    def a_full_world(self, **fields):
+        world = a_world(f"{P4}=2,{P5}=2", capacity={P4: 0})
+        for name in self.LOW:
+            world.submit(name, kind=P5, training_seconds=20_000, **fields)
+        world.run(120)
+        return world
+
+    @staticmethod
+    def submit_both(world, name, **members):
+        request = a_request_for(name, {"pools": f"{P4} {P5}"}, **members)
+        world.submit_request({**request, "ResourceConfig": request["ResourceConfig"] | {"InstanceType": P4}})
+
+    def test_it_preempts_there_at_once(self):
+        world = self.a_full_world()
+        self.submit_both(world, "high", priority=5)
+        world.run_until_ended("high", limit=1_000)
+        assert tried(world, "high") == [P4, P5]
+        assert sum(world.job(name).preemptions for name in self.LOW) == 1
+
+    def test_its_equals_go_there_without_a_try_of_their_own(self):
+        world = self.a_full_world()
+        for name in ("high0", "high1"):
+            self.submit_both(world, name, priority=5)
+        world.run_until_ended("high0", "high1", limit=1_000)
+        assert tried(world, "high0") == [P4, P5]
+        assert tried(world, "high1")[-1] == P5
+
+    def test_without_jobs_to_preempt_it_waits_for_either(self):
+        world = self.a_full_world(priority=9)
+        self.submit_both(world, "high", priority=5)
+        world.run(3 * 3_600, step=30)
+        assert set(tried(world, "high")) == {P4}
+        assert len(tried(world, "high")) <= 14, "1, 2, 4, 8, then 16 minutes lie between two tries"
+        world.simulator.set_capacity(P4, 2)
+        world.run_until_ended("high", limit=2_000)
+        assert all(world.job(name).preemptions == 0 for name in self.LOW)
+
+    def test_it_does_not_leave_what_others_gave_it_for_another_refused_start(self):
+        world = a_world(f"{P4}=2,{P5}=2", capacity={P4: 0})
+        for name in self.LOW:
+            world.submit(name, kind=P5, training_seconds=20_000, stopping_seconds=300)
+        world.run(120)
+        self.submit_both(world, "high", priority=5)
+        world.run_until_ended("high", limit=2_000)
+        assert tried(world, "high") == [P4, P5]

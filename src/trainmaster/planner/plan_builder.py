@@ -19,6 +19,7 @@ from trainmaster.domain.jobs.job import Job, Reservation, awaits_capacity, backi
 from trainmaster.domain.plan import Decision, EndWarm, Preempt, Resize, Snapshot, Start, Wait
 from trainmaster.domain.reasons.capacity import (
     BackingOff,
+    BehindBackingOff,
     EndsWarmPool,
     KindRefused,
     NextPass,
@@ -120,17 +121,25 @@ class PlanBuilder:
                 self._decide_refused(view, possible, refusal)
 
     def _decide_backing_off(self, view: JobView, possible: list[Units]) -> None:
-        """Decide about a job in back-off: where it would fit, jobs of lower priority wait for it.
+        """Decide about a job in back-off: where it would fit but AWS lacked instances, others wait for it.
 
-        Where it would not fit, it is blocked like any other job, except that it preempts no jobs yet.
+        Where it would not fit, it is blocked like any other job, except that it preempts no jobs there yet. Its other
+        pools are as open to it as if those were full in which AWS lacked instances.
         """
-        job, reason = view.job, BackingOff(view.job.retry_at or self.now, _cause(view.job))
+        job, backing = view.job, BackingOff(view.job.retry_at or self.now, _cause(view.job))
         allowed = [units for units in possible if view.refusal(units) is None]
-        passing = [units for units in allowed if view.yields_to(units) is None]
+        passing, ahead = _without(allowed, view.yields_to)
+        reason = ahead if isinstance(ahead, BehindBackingOff) and ahead.until > backing.until else backing
         if not awaits_capacity(job, self.now) or not passing:
             self._wait(job, reason)
-        elif fitting := [units for units in passing if view.fits_now(units)]:
+            return
+        elsewhere = self.state.shortages.elsewhere(job, passing)
+        fitting = [units for units in passing if units not in elsewhere and view.fits_now(units)]
+        if fitting:
             self.state.back_off(job, fitting)
+        if elsewhere:
+            self._decide_passing(view, elsewhere, otherwise=reason if fitting else None)
+        elif fitting:
             self._wait(job, reason)
         else:
             bounded = any(pool in self.bounds for units in passing for pool in units)
@@ -174,11 +183,30 @@ class PlanBuilder:
         """Decide about a job that no rule refuses."""
         if self.snapshot.warm and self._start_on_warm_pool(view, allowed):
             return
-        passing, obstacle = _without(allowed, view.yields_to)
-        if not passing:
+        passing, obstacle = _without(self._without_lacking(view.job, allowed), view.yields_to)
+        if passing:
+            self._decide_passing(view, passing)
+        elif isinstance(obstacle, BehindBackingOff) and all(map(view.backs_off_with, allowed)):
+            # Blocked, it would keep out smaller jobs, for which AWS may have capacity.
+            self._wait(view.job, obstacle)
+        else:
             self._block(view, allowed, obstacle)
-        elif not (soon := [units for units in passing if view.fits_soon(units)]):
-            self._reclaim_or_block(view, passing)
+
+    def _without_lacking(self, job: Job, allowed: list[Units]) -> list[Units]:
+        """Return the alternatives; without those that AWS lately lacked if others are held for the job.
+
+        Else it would leave what other jobs gave it for a start that AWS would probably refuse.
+        """
+        hold = self.state.active_hold(job)
+        if hold is None or hold.units not in allowed:
+            return allowed
+        return [units for units in allowed if units == hold.units or self.state.shortages.since(job, units) is None]
+
+    def _decide_passing(self, view: JobView, passing: list[Units], otherwise: Reason | None = None) -> None:
+        """Decide about a job that need not leave these units to others; if it can have none, it may wait otherwise."""
+        soon = [units for units in passing if view.fits_soon(units)]
+        if not soon:
+            self._reclaim_or_block(view, passing, otherwise)
         elif fitting := [units for units in soon if view.fits_now(units)]:
             self._start(view, fitting)
         else:

@@ -24,6 +24,7 @@ from trainmaster.planner.orders.strategy import OrderStrategy
 from trainmaster.planner.placement.later_units import LaterUnits
 from trainmaster.planner.placement.ledger import Claim, Ledger, open_ledger
 from trainmaster.planner.placement.plan_windows import window_refusal
+from trainmaster.planner.placement.shortages import CapacityShortages
 from trainmaster.planner.placement.warm_pools import WarmPools
 from trainmaster.planner.preemption.candidates import Permits
 from trainmaster.planner.preemption.preempt import Candidates, VictimChoice
@@ -53,6 +54,7 @@ class PlanState:
         expected_ends: when jobs end.
         reservations: reservations of blocked jobs.
         has_training_plans: whether any pool is a training plan, which has a time window.
+        shortages: what AWS lately lacked.
         elastic_jobs: active jobs that can be resized.
     """
 
@@ -67,6 +69,7 @@ class PlanState:
     candidates: Candidates
     expected_ends: ExpectedEnds
     reservations: Reservations
+    shortages: CapacityShortages
     has_training_plans: bool = False
     elastic_jobs: Sequence[Job] = ()
     _hold_ends: dict[str, datetime] = field(default_factory=dict)
@@ -97,6 +100,7 @@ class PlanState:
             candidates=candidates,
             expected_ends=expected_ends,
             reservations=Reservations(now, snapshot.policy.reservations, running),
+            shortages=CapacityShortages(snapshot, now),
             has_training_plans=any(pool.kind is Kind.TRAINING_PLAN for pool in snapshot.pools.values()),
             elastic_jobs=[job for job in snapshot.active if job.elastic is not None],
         )
@@ -220,8 +224,12 @@ class PlanState:
         return left
 
     def back_off(self, job: Job, alternatives: Iterable[Units]) -> None:
-        """Keep jobs of lower priority from starting where a job in back-off would fit."""
-        self.ledger.add_back_off(job, {pool for units in alternatives for pool in units})
+        """Keep jobs from starting before a job in back-off where it would fit.
+
+        These are jobs of lower priority, and those of the same for which AWS probably lacks instances as well.
+        """
+        pools = {pool for units in alternatives for pool in units}
+        self.ledger.add_back_off(job, {pool: self.shortages.lacking(job, pool) for pool in pools})
 
     def reserve(self, job: Job, alternatives: Iterable[Units]) -> PlannedReservation | None:
         """Reserve the alternative that a blocked job can have first; None if none is ever expected to be free."""
@@ -344,6 +352,11 @@ class JobView(NamedTuple):
         pool, reserved = found
         free = max(min(self.available_now(pool), reserved.spare[pool]), 0)
         return ReservedForOther(reserved.job.name, pool, reserved.at, units[pool], free)
+
+    def backs_off_with(self, units: Units) -> bool:
+        """Return True if it would fit, but AWS lacked no more for a job of its priority that is tried again first."""
+        ahead = self.state.ledger.back_off(self.job, units)
+        return ahead is not None and ahead[1].priority == self.job.priority and self.fits_now(units)
 
     def holds_free_units(self, alternatives: Iterable[Units]) -> bool:
         """Return True if the order keeps all free units for this job while it is blocked."""

@@ -169,8 +169,8 @@ REASONS = {
         "cause": "no capacity",
     },
     capacity.BehindBackingOff("b", P5, UNTIL): {
-        "message": f"waits behind b, which has a higher priority and starts again at {UNTIL_TEXT}: "
-        f"SageMaker had no capacity in {P5}",
+        "message": f"waits behind b, which goes first and starts again at {UNTIL_TEXT}: "
+        f"SageMaker had no capacity for it in {P5}",
         "job": "b",
         "pool": P5,
         "until": UNTIL_TEXT,

@@ -77,8 +77,29 @@ def test_no_lower_priority_starts_where_it_would_fit():
     assert "waits behind off" in reason(made, "low").message()
 
 
-def test_equals_and_higher_priorities_start():
-    assert started(plan(waiting=[refused(), a_job("same", priority=5), a_job("high", priority=6)])) == ["high", "same"]
+def test_higher_priorities_and_smaller_equals_start():
+    off = refused(units={P5: 2})
+    waiting = [off, a_job("same", priority=5, units={P5: 2}), a_job("small", priority=5), a_job("high", priority=6)]
+    made = plan(waiting=waiting)
+    assert started(made) == ["high", "small"]
+    assert reason(made, "same") == BehindBackingOff("off", P5, at(60))
+
+
+def test_equals_do_not_wait_behind_one_for_which_aws_had_instances_since_though_not_for_another():
+    began = {"now": at(-60), "units": {P5: 2}}
+    first, again = (refused(name, launched=True, **began) for name in ("first", "off"))
+    waiting = [again, a_job("same", priority=5, units={P5: 3})]
+    retried = lifecycle.start(first, {P5: 2}, (), at(1))
+    assert started(plan(active=[retried], waiting=waiting, now=at(30))) == []
+    work = lifecycle.observe(retried, an_observation(retried, secondary="Training"), at(40))
+    assert started(plan(active=[work], waiting=waiting, now=at(50))) == ["off", "same"]
+
+
+def test_the_larger_of_two_in_back_off_waits_behind_the_smaller():
+    made = plan(waiting=[refused("large", units={P5: 3}), refused("off", units={P5: 2}, now=at(-30))], now=at(1))
+    assert reason(made, "large") == BackingOff(at(60), FULL)
+    made = plan(waiting=[refused(units={P5: 2}), refused("slow", units={P5: 3}, now=at(-30))], now=at(1))
+    assert reason(made, "slow") == BehindBackingOff("off", P5, at(60))
 
 
 def test_where_it_would_not_fit_the_usual_rules_apply():

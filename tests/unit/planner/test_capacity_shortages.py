@@ -28,8 +28,8 @@ def by_resources(name="job1", count=1, **fields):
     return a_job(name, demand=demand, **fields)
 
 
-def by_name(*pools, **fields):
-    return a_job(demand=Demand(tuple({pool: 1} for pool in pools), queue_selects_pool=True), **fields)
+def by_name(*pools, name="job1", **fields):
+    return a_job(name, demand=Demand(tuple({pool: 1} for pool in pools), queue_selects_pool=True), **fields)
 
 
 def refused(job, *tries, reason="CapacityError: none", launched=True):
@@ -215,13 +215,13 @@ def test_a_start_elsewhere_says_why_as_far_as_its_own_last_try_tells():
     ],
 )
 def test_the_plan_says_which_pool_it_would_have_been(job, met, expected):
-    other = replace(refused(by_resources("other"), (met, 0)), retry_at=at(99_999))
+    other = replace(refused(by_name(met, name="other"), (met, 0)), retry_at=at(99_999))
     (start,) = schedule(a_snapshot(pools=[A, B, C], waiting=[job, other]), at(60), random.Random(1)).starts
     assert start.instead_of == expected
 
 
 def test_where_the_policy_draws_the_plan_names_no_other_pool():
-    other = replace(refused(by_resources("other"), ("a", 0)), retry_at=at(99_999))
+    other = replace(refused(by_name("a", name="other"), ("a", 0)), retry_at=at(99_999))
     snapshot = a_snapshot(pools=[A, B], waiting=[by_resources(), other], policy=Policy(placement=Placement.RANDOM))
     (start,) = schedule(snapshot, at(60), random.Random(1)).starts
     assert (start.units, start.instead_of) == ({"b": 1}, None)

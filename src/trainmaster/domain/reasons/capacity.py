@@ -180,7 +180,7 @@ class BackingOff(Reason):
 
 @dataclass(frozen=True, slots=True)
 class BehindBackingOff(Reason):
-    """A job of higher priority found no capacity at AWS, is tried again, and starts first in the pool."""
+    """AWS had no capacity for a job that goes first: it has a higher priority, or the same and is no larger."""
 
     brief: ClassVar[str] = "behind {job}"
 
@@ -191,8 +191,8 @@ class BehindBackingOff(Reason):
     def message(self) -> str:
         """Return the reason as a predicate."""
         return (
-            f"waits behind {self.job}, which has a higher priority and starts again at {clock(self.until)}: "
-            f"SageMaker had no capacity in {self.pool}"
+            f"waits behind {self.job}, which goes first and starts again at {clock(self.until)}: "
+            f"SageMaker had no capacity for it in {self.pool}"
         )
 
 

@@ -20,7 +20,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import WAITING, Job
 from trainmaster.domain.jobs.observation import Observation, Status
 from trainmaster.domain.plan import Plan, Resize, Snapshot, Start
-from trainmaster.planner.back_off import awakened_by, retries_capacity
+from trainmaster.planner.back_off import awakened_by, may_lack_again, retries_capacity
 from trainmaster.planner.forecast.unfinished import counting_unfinished
 from trainmaster.planner.orders import order_of
 from trainmaster.planner.reservations.expected_ends import MEDIAN, OVERDUE_GRACE, STOP_DURATION, ExpectedEnds
@@ -192,6 +192,9 @@ class QueueSimulation:
         units = start.job.demand.alternatives[0] if start.job.elastic is not None else start.units
         job = lifecycle.start(start.job, units, start.choices, self.since, reclaimed_at=back)
         self.ends[job.name] = _earlier(self.since + self.run_time(start.job), back)
+        if may_lack_again(start.job):
+            self.beginning[job.name] = _begins_at(job, self.snapshot, self.since)
+            return job
         return _after(job, Status.IN_PROGRESS, self.since) or job
 
     def _preempted(self, job: Job, beneficiary: str) -> Job:

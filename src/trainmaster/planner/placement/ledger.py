@@ -6,9 +6,10 @@ before, and no job is preempted for units that are already being released.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Units, covers, total
@@ -60,7 +61,8 @@ class Ledger:
         claims: claims by job.
         holds: those of the claims that an earlier pass made and whose job this plan has not decided about yet.
         barriers: by pool and share, the blocked jobs that others may not pass.
-        awaiting: by pool and share, the first of the jobs in back-off that would fit there.
+        awaiting: by pool and share, the first of the jobs in back-off that would fit there, and the units from which on
+            AWS lacks them; infinite if it is not known to lack any.
     """
 
     caps: Mapping[str, int]
@@ -70,7 +72,7 @@ class Ledger:
     claims: dict[str, Claim] = field(default_factory=dict)
     holds: dict[str, Claim] = field(default_factory=dict)
     barriers: dict[str, dict[str, _Barrier]] = field(default_factory=dict)
-    awaiting: dict[str, dict[str, Job]] = field(default_factory=dict)
+    awaiting: dict[str, dict[str, tuple[Job, float]]] = field(default_factory=dict)
     _claims_on: dict[str, dict[str, Claim]] = field(default_factory=dict)
     _claimed: dict[str, int] = field(default_factory=dict)
 
@@ -206,22 +208,32 @@ class Ledger:
             for found in self.barriers.get(pool, {}).values():
                 found.beside -= count
 
-    def add_back_off(self, job: Job, pools: Iterable[str]) -> None:
-        """Keep jobs of lower priority out of pools in which a job in back-off would fit."""
-        for pool in pools:
+    def add_back_off(self, job: Job, lacking: Mapping[str, float]) -> None:
+        """Keep other jobs out of pools in which a job in back-off would fit.
+
+        Args:
+            job: the job in back-off.
+            lacking: by pool, the units from which on jobs of equal priority stay out too.
+        """
+        for pool, count in lacking.items():
             by_share = self.awaiting.setdefault(pool, {})
-            if job.share not in by_share or job.priority > by_share[job.share].priority:
-                by_share[job.share] = job
+            first, least = by_share.get(job.share, (None, inf))
+            if first is None or (job.priority, -count) > (first.priority, -least):
+                by_share[job.share] = (job, count)
 
     def back_off(self, job: Job, units: Units, *, owner: bool = False) -> tuple[str, Job] | None:
-        """Return a pool of these units and a job of higher priority that backs off there; None if there is none.
+        """Return a pool of these units and a job that backs off there and goes first; None if there is none.
 
-        No rank or preemptibility excuses a job: a job that backs off preempts no one, and the instances may be the ones
-        that it waits for. An owner passes jobs of other shares, as it does with barriers.
+        It has a higher priority, or the same and AWS lacked no more units for it than these. No rank or preemptibility
+        excuses a job: a job that backs off preempts no one there, and the instances may be the ones that it waits for.
+        An owner passes jobs of other shares, as it does with barriers.
         """
         for pool in units if self.awaiting else ():
-            for share, first in self.awaiting.get(pool, {}).items():
-                if first.priority > job.priority and not (owner and share != job.share):
+            for share, (first, lacking) in self.awaiting.get(pool, {}).items():
+                goes_first = first.priority > job.priority or (
+                    first.priority == job.priority and units[pool] >= lacking and first.name != job.name
+                )
+                if goes_first and not (owner and share != job.share):
                     return pool, first
         return None
 

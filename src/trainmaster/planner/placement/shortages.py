@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from math import inf
 
 from trainmaster.domain.capacity.units import Kind, Pool, Units, source
-from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.job import ACTIVE, Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import FailureClass, default_retries
 
@@ -33,6 +34,7 @@ class CapacityShortages:
     snapshot: Snapshot
     now: datetime
     _refused: dict[str, _RefusedCounts] | None = None
+    _provided: dict[str, list[tuple[datetime, int]]] | None = None
     _sources: dict[str, str] = field(default_factory=dict)
 
     def without_shortage(self, job: Job, alternatives: Sequence[Units]) -> Sequence[Units]:
@@ -53,6 +55,35 @@ class CapacityShortages:
         """Return when these units last were unavailable to this job; None if they were not recently."""
         return self._since(units, self._own_refusals(job), self._others_refusals())
 
+    def elsewhere(self, job: Job, alternatives: Sequence[Units]) -> list[Units]:
+        """Return the alternatives of a job in back-off whose pools AWS did not lack for it, or longer ago than that."""
+        last, until = job.attempt, job.retry_at
+        if last is None or last.ended_at is None or until is None:
+            return []
+        pause, refusals = until - last.ended_at, self._own_refusals(job)
+        lacking = {source_name for source_name, at in refusals.items() if at + pause > self.now}
+        others = (units for units in alternatives if units.keys() != last.units.keys())
+        return [units for units in others if lacking.isdisjoint(map(self._source, units))]
+
+    def lacking(self, job: Job, pool: str) -> float:
+        """Return the units of a pool that AWS lacked for the job; infinite if it did not, or provided as many since."""
+        source_name = self._source(pool)
+        at, count = self._own_refusals(job).get(source_name), _max_requested(job, pool)
+        if at is None or not count:
+            return inf
+        since = (size for began, size in self._provided_units().get(source_name, ()) if began > at)
+        return inf if max(since, default=0) >= count else count
+
+    def _provided_units(self) -> Mapping[str, list[tuple[datetime, int]]]:
+        """Return by source how many units active jobs have got, and when."""
+        if self._provided is None:
+            self._provided = {}
+            for job in self.snapshot.active:
+                if job.attempt is not None and (began := job.attempt.started_at) is not None:
+                    for pool, count in job.units.items():
+                        self._provided.setdefault(self._source(pool), []).append((began, count))
+        return self._provided
+
     def _since(
         self, units: Units, own_refusals: Mapping[str, datetime], others_refusals: Mapping[str, _RefusedCounts]
     ) -> datetime | None:
@@ -68,9 +99,9 @@ class CapacityShortages:
         return max(found, default=None)
 
     def _own_refusals(self, job: Job) -> dict[str, datetime]:
-        """Return where the job's last attempts found no capacity, back to the last that failed for another reason."""
+        """Return where the job's last attempts found no capacity, back to the last that ended for another reason."""
         found: dict[str, datetime] = {}
-        for attempt in reversed(job.attempts):
+        for attempt in reversed(job.past if job.state in ACTIVE else job.attempts):
             if not attempt.found_no_capacity:
                 break
             # Several pools of one attempt may have the same source.

@@ -134,8 +134,8 @@ def preempt(job: Job, beneficiary: str, now: datetime) -> Job:
 
 
 def reserve(job: Job, reservation: Reservation) -> Job:
-    """Reserve units that are being freed for a waiting job."""
-    return touch(job, reservation=reservation)
+    """Reserve units that are being freed for a waiting job, which ends its back-off."""
+    return touch(job, reservation=reservation, retry_at=None)
 
 
 def request_stop(job: Job, now: datetime, who: str) -> Job:
