@@ -160,6 +160,12 @@ class TestTheUsualCourse:
         again = lifecycle.start(lacked, {P5: 1}, (), at(-60))
         assert starts(active=[again], waiting=[a_job("a")]) == {"a": at(-60) + STOP_DURATION}
 
+    def test_jobs_as_large_as_one_for_which_capacity_was_missing_start_once_it_works(self):
+        tried = lifecycle.mark_launched(a_starting_job("a", now=at(-10)))
+        lacked = lifecycle.requeue_unlaunched(tried, NOW, "CapacityError: none")
+        waiting = [lacked, a_job("b"), a_job("c")]
+        assert starts(waiting=waiting, cap=3) == {"a": at(60), **dict.fromkeys("bc", at(60) + STOP_DURATION)}
+
     def test_jobs_of_other_pools_make_no_difference(self):
         other = [a_job(f"o{n}", units={G5: 1}, priority=9, entry_time=at(n)) for n in range(500)]
         pools = pools_of(a_pool(P5, 1), a_pool(G5, 1))
