@@ -45,7 +45,7 @@ def a_plan(world, *hours, count=2, name="spring"):
     return Pool(name, count, type_=P5, kind=Kind.TRAINING_PLAN, plan_arn=arn)
 
 
-def submit(world, name, pools="", *, checkpoint=True, keep_alive=0, plan=None, runtime=86_400, **request):
+def submit(world, name, pools="", *, checkpoint=True, keep_alive=0, plan=None, runtime=86_400, pending=0, **request):
     made = a_request(name, **request)
     if pools:
         made["Tags"].append({"Key": "trainmaster:pools", "Value": pools})
@@ -56,6 +56,8 @@ def submit(world, name, pools="", *, checkpoint=True, keep_alive=0, plan=None, r
     if plan is not None:
         made["ResourceConfig"]["TrainingPlanArn"] = plan
     made["StoppingCondition"]["MaxRuntimeInSeconds"] = runtime
+    if pending:
+        made["StoppingCondition"]["MaxPendingTimeInSeconds"] = pending
     return world.submit_request(made)
 
 
@@ -272,6 +274,36 @@ def test_a_job_that_got_no_spot_instances_in_time_is_tried_again():
     world.run_until_ended("job1")
     assert world.job("job1").state is JobState.COMPLETED
     assert {str(failure) for failure in world.job("job1").failures} == {"spot"}
+
+
+@pytest.mark.parametrize("low", [0, 1], ids=["free", "held by a job of lower priority"])
+def test_a_job_that_gets_no_spot_instances_in_its_pending_time_starts_in_its_next_pool(low):
+    world = a_world(spot_capacity={P5: 0})
+    for number in range(low):
+        submit(world, f"low{number}", P5, training_seconds=30_000, priority=-2)
+        world.run(120)
+    submit(world, "job1", f"p5-spot+{P5}", training_seconds=60, runtime=4 * HOUR, pending=HOUR // 2)
+    since = world.now()
+    world.run(HOUR // 2 - 60, step=30)
+    assert world.job("job1").state is JobState.STARTING
+    world.run_until_ended("job1", limit=HOUR // 4)
+    assert outcomes(world, "job1") == [("returned", "p5-spot"), ("completed", P5)]
+    assert world.job("job1").attempt.created_at - since <= timedelta(minutes=35)
+    reasons = [line.reason for line in world.job("job1").history]
+    assert "is stopped to start elsewhere: no EC2 capacity within MaxPendingTimeInSeconds" in reasons
+    assert sum(world.job(f"low{number}").preemptions for number in range(low)) == low
+
+
+@pytest.mark.parametrize(
+    "request_parts", [{"pools": "p5-spot", "pending": HOUR // 2}, {"pools": f"p5-spot+{P5}"}], ids=["only", "no limit"]
+)
+def test_other_spot_jobs_wait_for_as_long_as_sagemaker_does(request_parts):
+    world = a_world(spot_capacity={P5: 0})
+    submit(world, "job1", training_seconds=60, runtime=4 * HOUR, **request_parts)
+    world.run(3 * HOUR, step=60)
+    world.simulator.set_capacity(P5, None, spot=True)
+    world.run_until_ended("job1", limit=600)
+    assert outcomes(world, "job1") == [("completed", "p5-spot")]
 
 
 # ---------------------------------------------------------------- checkpoints

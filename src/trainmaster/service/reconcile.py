@@ -56,6 +56,7 @@ def reconcile(context: ManagerContext, snapshot: Snapshot, *, tick: bool) -> Sna
     if tick:
         snapshot = _with_jobs(snapshot, update_reclaim_times(context, snapshot))
         snapshot = _with_jobs(snapshot, poll_due_jobs(context, snapshot.active))
+        snapshot = _with_jobs(snapshot, give_up_starts(context, snapshot))
         snapshot = _with_jobs(snapshot, record_checkpoints(context, snapshot.active))
         snapshot = _with_jobs(snapshot, record_speeds(context, snapshot.active))
     snapshot = warm_pools.refresh(context, snapshot, tick=tick)
@@ -116,6 +117,19 @@ def poll_due_jobs(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job
     training_jobs = sum(len(attempt.training_job_names) for attempt in attempts if attempt is not None)
     rounds = max(1, training_jobs // MAX_CHECKS)
     return for_each_job(context, active, lambda c, job: _poll(c, job) if _is_due(job, now, rounds) else job)
+
+
+def give_up_starts(context: ManagerContext, snapshot: Snapshot) -> tuple[Job, ...]:
+    """Stop spot jobs that have waited for instances too long and name other pools; return the active jobs as stored."""
+    now = context.clock.now()
+    overdue = partial(lifecycle.pends_too_long, pools=snapshot.pools, now=now)
+    return for_each_job(context, snapshot.active, partial(_give_up_start, now=now), which=overdue)
+
+
+def _give_up_start(context: ManagerContext, job: Job, now: datetime) -> Job:
+    given_up = lifecycle.give_up_start(job, now)
+    stored = commit(context, job, given_up)
+    return resume(context, stored, retry=False) if stored == given_up else stored
 
 
 def _is_under_way(job: Job, now: datetime) -> bool:

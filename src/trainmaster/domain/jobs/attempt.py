@@ -25,6 +25,9 @@ NAME_TAKEN = "its name is taken: "
 OUR_FAULT = "an unexpected error prevents its start: "
 """Prefix of the reason of an attempt that was requeued because of an unexpected error of the queue."""
 
+NO_CAPACITY_IN_TIME = "no EC2 capacity within MaxPendingTimeInSeconds"
+"""Reason of an attempt that was requeued because it got no instances in the time that its request allows."""
+
 
 MAX_RELEASES = 16
 """Sizes of an attempt of another kind's job that are stored after its first one."""
@@ -95,7 +98,8 @@ class Attempt:
         base_ended_at: when its base ended while members still held units.
         successor: the member that is its base since SageMaker lost the one before; "" while its own training job is.
         base_lost: why SageMaker lost its last base; None if it never did.
-        given_up: whether it is stopped because its lost base was not replaced; the job waits again then.
+        given_up: whether it is stopped because its lost base was not replaced, or because it got no spot instances in
+            time; the job waits again then.
         given: units that another kind's job was given; as parts of its work finish it holds fewer. 0 of others.
         releases: times from which it held fewer, and how many then; at most `MAX_RELEASES`, evenly spread over `given`.
         restarts: failure restarts that its nodes had counted when it ended; 0 if no budget needs them.

@@ -36,6 +36,7 @@ from trainmaster.domain.jobs.lifecycle.resizing import (
     set_bounds,
 )
 from trainmaster.domain.jobs.lifecycle.running import (
+    give_up_start,
     mark_create_called,
     mark_end_reported,
     mark_launched,
@@ -43,6 +44,7 @@ from trainmaster.domain.jobs.lifecycle.running import (
     mark_stop_called,
     mark_stop_sent,
     mark_stopped_outside,
+    pends_too_long,
     preempt,
     record_checkpoint,
     request_stop,
@@ -88,6 +90,7 @@ __all__ = [
     "enqueue_if_due",
     "fail",
     "give_up_attempt",
+    "give_up_start",
     "held_reason",
     "hold",
     "hold_if_needed",
@@ -105,6 +108,7 @@ __all__ = [
     "member_of",
     "note",
     "observe",
+    "pends_too_long",
     "preempt",
     "record_checkpoint",
     "record_hook_call",

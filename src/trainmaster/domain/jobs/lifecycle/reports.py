@@ -9,7 +9,7 @@ from typing import Any
 from trainmaster.domain.capacity.units import counted
 from trainmaster.domain.capacity.warm_pools import MAX_KEEP_ALIVE
 from trainmaster.domain.elastic.sizes import Hook
-from trainmaster.domain.jobs.attempt import Attempt, Outcome
+from trainmaster.domain.jobs.attempt import NO_CAPACITY_IN_TIME, Attempt, Outcome
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.lifecycle.failures import Retries, fail, may_retry, restart_in_full, retry_or_fail
 from trainmaster.domain.jobs.lifecycle.progress import record_progress, with_progress
@@ -169,10 +169,11 @@ def _apply_stop(job: Job, seen: Observation, now: datetime, retries: Retries | N
     if job.state is JobState.PREEMPTING and not user_stopped_it(current(job), seen):
         return _preempted(job, now)
     if current(job).given_up and not user_stopped_it(current(job), seen):
-        return _wait_after_loss(job, now, retries)
+        if current(job).joined:
+            return _wait_after_loss(job, now, retries)
+        return retry_or_fail(job, FailureClass.CAPACITY, now, NO_CAPACITY_IN_TIME, retries)
     if _pending_timed_out(job, seen, now):
-        reason = "no EC2 capacity within MaxPendingTimeInSeconds"
-        return _without_capacity(job, FailureClass.CAPACITY, now, reason, retries)
+        return _without_capacity(job, FailureClass.CAPACITY, now, NO_CAPACITY_IN_TIME, retries)
     return _stopped(job, now, "stopped outside the queue")
 
 

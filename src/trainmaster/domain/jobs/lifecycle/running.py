@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
-from trainmaster.domain.capacity.units import Units, counted
+from trainmaster.domain.capacity.units import Kind, Pool, Units, counted
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.errors import IllegalTransition
-from trainmaster.domain.jobs.attempt import NAME_TAKEN, Attempt, Outcome
+from trainmaster.domain.jobs.attempt import NAME_TAKEN, NO_CAPACITY_IN_TIME, Attempt, Outcome
 from trainmaster.domain.jobs.job import ACTIVE, Job, JobState, Reservation
 from trainmaster.domain.jobs.lifecycle.resizing import add_members, stop_attempt
 from trainmaster.domain.jobs.lifecycle.transition import archive_attempt, close_attempt, current, move, note, touch
@@ -145,6 +146,30 @@ def request_stop(job: Job, now: datetime, who: str) -> Job:
     attempt = current(job)
     attempt = replace(stop_attempt(attempt, now), stop_asked_at=attempt.stop_asked_at or now)
     return note(job, now, f"stop requested by {who}", attempt=attempt, stop_requested=True)
+
+
+def pends_too_long(job: Job, pools: Mapping[str, Pool], now: datetime) -> bool:
+    """Return whether a start has waited for spot instances longer than the job allows, and names a pool besides.
+
+    SageMaker stops other starts itself after `MaxPendingTimeInSeconds`. A spot job waits until `MaxWaitTimeInSeconds`,
+    which is at least as long as it may run.
+    """
+    attempt = job.attempt
+    if job.max_pending is None or job.state is not JobState.STARTING or attempt is None or not attempt.launched:
+        return False
+    if attempt.stop_asked_at is not None or now < attempt.created_at + job.max_pending:
+        return False
+    spot = all(name in pools and pools[name].kind is Kind.SPOT for name in attempt.units)
+    return spot and any(
+        units.keys() != attempt.units.keys() and all(name in pools and not pools[name].draining for name in units)
+        for units in job.demand.alternatives
+    )
+
+
+def give_up_start(job: Job, now: datetime) -> Job:
+    """Stop a start that has no instances; then the job waits again, and its other pools come first."""
+    stopped = replace(stop_attempt(current(job), now), stop_asked_at=now, given_up=True)
+    return note(job, now, f"is stopped to start elsewhere: {NO_CAPACITY_IN_TIME}", attempt=stopped)
 
 
 def set_reclaim_time(job: Job, at: datetime | None) -> Job:
