@@ -14,6 +14,7 @@ from trainmaster.domain.capacity.catalogue import Catalogue, ReportedQuota
 from trainmaster.domain.capacity.units import total
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.plan import Snapshot
+from trainmaster.domain.reasons.capacity import BackingOff
 from trainmaster.domain.records import Records
 from trainmaster.planner.schedule import schedule
 
@@ -81,15 +82,31 @@ def woken(snapshot, job):
 def test_no_lower_priority_starts_where_a_job_in_back_off_would_fit(snapshot):
     plan = schedule(snapshot, NOW, random.Random(1))
     note(str(plan))
-    free = free_in(snapshot)
+    free, started = free_in(snapshot), {start.job.name for start in plan.starts}
     for job in snapshot.waiting:
-        if job.retry_at is None or woken(snapshot, job):
+        if job.retry_at is None or job.name in started or woken(snapshot, job):
             continue
         before = wanted_before(snapshot, job)
         fits = [u for u in job.demand.alternatives if all(n <= free[p] - before.get(p, 0) for p, n in u.items())]
         for start in plan.starts:
             if start.job.priority < job.priority:
                 assert all(start.units.keys().isdisjoint(units) for units in fits)
+
+
+@given(snapshots())
+def test_no_equal_that_needs_as_much_starts_where_a_job_in_back_off_would_fit(snapshot):
+    plan = schedule(snapshot, NOW, random.Random(1))
+    note(str(plan))
+    free, taken = free_in(snapshot), total(start.units for start in plan.starts)
+    waiting = {job.name: job for job in snapshot.waiting}
+    for wait in plan.waits:
+        job = waiting[wait.job.name]
+        lacked = {} if job.retry_at is None or woken(snapshot, job) else job.attempt.units
+        for pool, count in lacked.items():
+            if not isinstance(wait.reason, BackingOff) or taken.get(pool, 0) + count > free[pool]:
+                continue
+            equals = (start for start in plan.starts if start.job.priority == job.priority)
+            assert all(start.units.get(pool, 0) < count for start in equals if start.job.order > job.order)
 
 
 @given(snapshots())
