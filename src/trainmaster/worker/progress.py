@@ -12,10 +12,10 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
-from trainmaster.worker.checkpoints.checkpoints import CheckpointId
-from trainmaster.worker.container.container import Hook, hosts_of
+from trainmaster.worker.container.container import ROUND, Hook, hosts_of
 from trainmaster.worker.rendezvous.run import TABLE_VARIABLE, Run
 
 log = logging.getLogger(__name__)
@@ -26,6 +26,8 @@ FIRST_SECONDS = 120.0
 """Time that each of the first two reports measures, after a start or a resize; further ones measure for longer."""
 LONGEST_SECONDS = 1_800.0
 GROWTH = 2.5
+MAX_GAP = 0.1
+"""Largest part of a measurement that may pass between two counts, as in an evaluation or a long step."""
 _MAX_RATE = 1e12
 
 
@@ -33,48 +35,69 @@ class Writer(Protocol):
     """Stores a report."""
 
     def write(self, instances: int, rate: float) -> None:
-        """Store how many steps or samples a second this many instances do. May raise any error."""
+        """Store how many steps, samples or epochs a second this many instances do. May raise any error."""
         ...
 
 
 class SpeedMeter:
-    """Measures speed from a count that grows.
+    """Measures speed as the sum of all increases of a count, divided by the time in which they were made.
+
+    All time counts, also that of evaluations and checkpoints. A measurement that has one of them in it goes on until no
+    time between two counts is more than a part of it, since a short one would tell chance.
 
     Args:
         clock: seconds; never goes back.
+        warm_up: seconds after the first count that are not measured.
+        max_gap: largest part of a measurement between two counts; of one of `LONGEST_SECONDS`, any part.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, warm_up: float = WARM_UP_SECONDS, max_gap: float = MAX_GAP
+    ) -> None:
         self._clock = clock
-        self._since: float | None = None
-        self._base = 0.0
-        self._wait, self._next = WARM_UP_SECONDS, FIRST_SECONDS
-        self._warm = False
+        self._warm_up = warm_up
+        self._max_gap = max_gap
+        self._since = self._sum = self._gap = 0.0
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Begin as after a start, with the next count."""
+        self._last: tuple[float, float] | None = None
+        self._step = 0.0
+        self._warm = self._warm_up == 0
+        self._wait, self._next = FIRST_SECONDS if self._warm else self._warm_up, FIRST_SECONDS
 
     def count(self, done: float) -> float | None:
         """Return the speed if it has been measured for long enough, else None.
 
         Args:
-            done: steps or samples done so far. A count that goes back begins a new measurement.
+            done: steps, samples or epochs done so far. A count that goes back, as at the start of an epoch or after a
+                return to a checkpoint, goes on from there; the call itself counts as much as the one before.
         """
-        now = self._clock()
-        if not math.isfinite(done):
-            self._since = None
+        now, last = self._clock(), self._last
+        self._last = (now, done) if math.isfinite(done) else None
+        if last is None or self._last is None:
+            self._begin(now)
             return None
-        if self._since is None or done < self._base:
-            self._begin(now, done)
-            return None
-        if now - self._since < self._wait:
-            return None
-        rate = (done - self._base) / (now - self._since)
-        measured, self._warm = self._warm, True
-        self._wait = self._next
+        self._step = done - last[1] if done >= last[1] else self._step
+        self._sum += self._step
+        self._gap = max(self._gap, now - last[0])
+        return self._speed(now) if self._is_complete(now - self._since) else None
+
+    def _is_complete(self, seconds: float) -> bool:
+        smooth = not self._warm or self._gap <= self._max_gap * seconds or seconds >= LONGEST_SECONDS
+        return seconds >= self._wait and smooth
+
+    def _speed(self, now: float) -> float | None:
+        """Return the speed that was measured, None for the warm-up, and begin the next measurement."""
+        rate, measured = self._sum / (now - self._since), self._warm
+        self._warm, self._wait = True, self._next
         self._next = min(self._next * GROWTH, LONGEST_SECONDS) if measured else self._next
-        self._begin(now, done)
+        self._begin(now)
         return rate if measured and 0 < rate <= _MAX_RATE else None
 
-    def _begin(self, now: float, done: float) -> None:
-        self._since, self._base = now, done
+    def _begin(self, now: float) -> None:
+        self._since, self._sum, self._gap = now, 0.0, 0.0
 
 
 class TableWriter:
@@ -113,106 +136,80 @@ class TableWriter:
 
 
 class SpeedReporter:
-    """Measures the speed of a process, and writes it in a thread of its own.
+    """Measures the speed of a job, and writes it in a thread of its own. No error reaches the caller.
 
     Args:
         writer: returns where reports are stored; called in the thread, before the first report.
-        meter: measures.
+        size: returns the instances that work together, None if unknown; called in the thread, where no caller tells.
+        meter: measures counts.
+        checkpoints: measures the steps between checkpoints.
         start: starts a function in the background.
     """
 
     def __init__(
         self,
         writer: Callable[[], Writer],
+        size: Callable[[], int | None] = lambda: None,
+        *,
         meter: SpeedMeter | None = None,
+        checkpoints: SpeedMeter | None = None,
         start: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
-        self._reports = SafeWriter(writer)
+        self._writer = lru_cache(maxsize=1)(writer)
+        self._size = size
         self._meter = SpeedMeter() if meter is None else meter
+        self._checkpoints = SpeedMeter(warm_up=0, max_gap=1) if checkpoints is None else checkpoints
         self._start = _in_thread if start is None else start
         self._busy = threading.Lock()
-        self._refused = False
+        self._instances: int | None = None
+        self._counts = self._refused = self._failed = False
 
-    def count(self, done: float, instances: int) -> None:
-        """Report the speed if it is time; at most one report is under way. A count that is no number is logged once."""
+    def count(self, done: float | str, instances: int | str | None = None) -> None:
+        """Report the speed if it is time; at most one report is under way. Another size begins again.
+
+        Args:
+            done: see `SpeedMeter.count`. The first that is no number is logged.
+            instances: the instances that work together; None for those that `size` returns.
+        """
+        self._counts = True
+        self._measure(self._meter, done, instances)
+
+    def count_checkpoint(self, step: int) -> None:
+        """Report the steps a second between checkpoints if it is time, unless the script counts its progress."""
+        if not self._counts:
+            self._measure(self._checkpoints, step, None)
+
+    def _measure(self, meter: SpeedMeter, done: float | str, instances: int | str | None) -> None:
         try:
-            rate = self._meter.count(float(done))
-        except (TypeError, ValueError, OverflowError) as error:
+            size = int(instances) if instances else None
+            if size != self._instances:
+                self._instances = size
+                meter.begin_again()
+            rate = meter.count(float(done))
+            if rate is not None and self._busy.acquire(blocking=False):
+                self._start(partial(self._report_alone, rate, size))
+        except Exception as error:  # noqa: BLE001 -- of any array library
             if not self._refused:
-                log.warning("trainmaster: training.progress(%.99r) counts nothing: %s", done, error)
+                log.warning("trainmaster: progress %.99r counts nothing: %s: %s", done, type(error).__name__, error)
             self._refused = True
-            return
-        if rate is not None and self._busy.acquire(blocking=False):
-            self._start(lambda: self._report(instances, rate))
 
-    def _report(self, instances: int, rate: float) -> None:
+    def report(self, rate: float, instances: int | None = None) -> None:
+        """Write a report now; the first of several failures in a row is logged."""
         try:
-            self._reports.write(instances, rate)
-        finally:
-            self._busy.release()
-
-
-class SafeWriter:
-    """Writes reports, and logs the first of several failures in a row, since no report may end a training.
-
-    Args:
-        make: returns the writer; called before the first report, and again while that fails.
-    """
-
-    def __init__(self, make: Callable[[], Writer]) -> None:
-        self._make = make
-        self._writer: Writer | None = None
-        self._failed = False
-
-    def write(self, instances: int, rate: float) -> None:
-        """Store a report if possible; see `Writer.write`."""
-        try:
-            if self._writer is None:
-                self._writer = self._make()
-            self._writer.write(instances, rate)
+            size = instances or self._size()
+            if size:
+                self._writer().write(size, rate)
             self._failed = False
         except Exception as error:  # noqa: BLE001 -- of any library below
             if not self._failed:
                 log.warning("trainmaster: the job's speed could not be reported: %s: %s", type(error).__name__, error)
             self._failed = True
 
-
-class CheckpointReports:
-    """Reports of speeds between checkpoints.
-
-    Args:
-        environ: variables of an elastic job.
-        writer: returns where reports are stored.
-    """
-
-    def __init__(self, environ: Mapping[str, str], writer: Callable[[], Writer] | None = None) -> None:
-        self._environ = environ
-        self._writer = SafeWriter(writer or (lambda: table_writer(environ)))
-
-    def report(self, checkpoint: CheckpointId, rate: float) -> None:
-        """Report the steps a second of the world that wrote a checkpoint; nothing if its size is not known."""
-        instances = self._nodes_of(checkpoint.round) if self._has_members else instances_of(self._environ)
-        if instances:
-            self._writer.write(instances, rate)
-
-    @property
-    def _has_members(self) -> bool:
-        return self._environ.get("TRAINMASTER_HOOK") == Hook.MEMBERS
-
-    def _nodes_of(self, round_: int) -> int:
-        """Return the nodes of the newest world if it is of this round; else 0."""
-        from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore, TableAddress, dynamodb_client
-        from trainmaster.worker.rendezvous.errors import Unreachable
-        from trainmaster.worker.rendezvous.state import decode
-
-        address = TableAddress.parse(self._environ.get(TABLE_VARIABLE, ""))
-        client, run = dynamodb_client(address.region, self._environ), Run.from_environment(self._environ)
+    def _report_alone(self, rate: float, instances: int | None) -> None:
         try:
-            row = DynamoStateStore(client, address.table, run).get_state()
-        except Unreachable:
-            return 0
-        state = None if row is None else decode(row[0])
-        return state.size if state is not None and state.complete and state.round == round_ else 0
+            self.report(rate, instances)
+        finally:
+            self._busy.release()
 
 
 def has_table(environ: Mapping[str, str]) -> bool:
@@ -221,26 +218,54 @@ def has_table(environ: Mapping[str, str]) -> bool:
 
 
 def instances_of(environ: Mapping[str, str]) -> int | None:
-    """Return the instances that work together; None if the environment does not tell.
+    """Return the instances that work together; None if they are not known.
 
-    It tells with the hook `restart`, and with `members` under torchrun. A `custom` hook resizes in a way of its own.
+    They are with the hook `restart`, and with `members` in a world of the rendezvous. A `custom` hook resizes in a way
+    of its own. May raise any error of DynamoDB's client.
     """
     if environ.get("TRAINMASTER_HOOK") == Hook.CUSTOM:
         return None
     if environ.get("TRAINMASTER_HOOK") == Hook.MEMBERS:
-        nodes = environ.get("GROUP_WORLD_SIZE", "")
-        return int(nodes) if nodes.isascii() and nodes.isdigit() else None
+        return number_in(environ, "GROUP_WORLD_SIZE") or _nodes_of(environ, number_in(environ, ROUND))
     return len(hosts_of(environ)[1]) or None
 
 
-def reports_here(environ: Mapping[str, str]) -> bool:
-    """Return True for the one process that reports: rank 0, on the first host where each host has its own ranks."""
-    if not has_table(environ) or environ.get("RANK", "0") != "0":
+def number_in(environ: Mapping[str, str], name: str) -> int | None:
+    """Return the digits of a variable as a number; None if it has other text or none."""
+    text = environ.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _nodes_of(environ: Mapping[str, str], round_: int | None) -> int | None:
+    """Return the nodes of the newest world if it is of this round."""
+    from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore, TableAddress, dynamodb_client
+    from trainmaster.worker.rendezvous.state import decode
+
+    if round_ is None:
+        return None
+    address = TableAddress.parse(environ.get(TABLE_VARIABLE, ""))
+    client, run = dynamodb_client(address.region, environ), Run.from_environment(environ)
+    row = DynamoStateStore(client, address.table, run).get_state()
+    state = None if row is None else decode(row[0])
+    return state.size if state is not None and state.complete and state.round == round_ else None
+
+
+def reports_here(environ: Mapping[str, str], rank: int | None = None) -> bool:
+    """Return True for the one process that reports: rank 0, on the first host where each host has its own ranks.
+
+    Args:
+        environ: the process's variables.
+        rank: its rank, as its framework tells; None for that of the environment.
+    """
+    if not has_table(environ) or (number_in(environ, "RANK") or 0 if rank is None else rank) != 0:
         return False
-    if environ.get("TRAINMASTER_HOOK") == Hook.MEMBERS:
-        return True
+    return environ.get("TRAINMASTER_HOOK") == Hook.MEMBERS or is_first_host(environ)
+
+
+def is_first_host(environ: Mapping[str, str]) -> bool:
+    """Return True on the first host of a training job, on each host of torchrun's world, and outside of containers."""
     current, hosts = hosts_of(environ)
-    return not hosts or current == hosts[0]
+    return not hosts or current == hosts[0] or (number_in(environ, "GROUP_WORLD_SIZE") or 1) > 1
 
 
 def table_writer(environ: Mapping[str, str]) -> Writer:
@@ -249,6 +274,11 @@ def table_writer(environ: Mapping[str, str]) -> Writer:
 
     address = TableAddress.parse(environ.get(TABLE_VARIABLE, ""))
     return TableWriter(dynamodb_client(address.region, environ), address.table, Run.from_environment(environ))
+
+
+def run_now(function: Callable[[], None]) -> None:
+    """Run a function; the `start` of a reporter that has a thread of its own already."""
+    function()
 
 
 def _in_thread(function: Callable[[], None]) -> None:

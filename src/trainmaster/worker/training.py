@@ -15,13 +15,15 @@ use torch or JAX only if the script has initialized its distributed processes.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,8 +31,10 @@ from trainmaster.worker.checkpoints.checkpoints import Checkpoints, CheckpointSt
 from trainmaster.worker.checkpoints.notices import CHECKPOINT_SIGNAL, Notices, WorkerRegistration
 from trainmaster.worker.container.container import OPT_ML, ROUND, attempt_number
 from trainmaster.worker.container.processes import die_with_parent
-from trainmaster.worker.progress import SpeedReporter, instances_of, reports_here, table_writer
+from trainmaster.worker.progress import SpeedReporter, has_table, instances_of, reports_here, table_writer
 from trainmaster.worker.rendezvous.errors import Unreachable
+
+log = logging.getLogger(__name__)
 
 SAVED_WAIT_SECONDS = 60.0
 """Wait of a rank that has saved for its end. After that, the request is obsolete and training continues."""
@@ -240,28 +244,52 @@ def checkpoint_saved(*, wait: float = SAVED_WAIT_SECONDS) -> None:
 
 @lru_cache(maxsize=1)
 def speed_reporter() -> SpeedReporter | None:
-    """Return what reports this process's speed; None if another process reports, or outside of an elastic job."""
-    if not reports_here(os.environ):
+    """Return what reports the job's speed; None if another process reports, or outside of an elastic job.
+
+    An error is logged, and then this process reports nothing, since another one may report in another unit.
+    """
+    try:
+        if not has_table(os.environ):
+            return None
+        with suppress(FileNotFoundError):  # cleared directories for temporary files: then nothing else reports either
+            if (notices := Notices.from_environment(os.environ)) is not None:
+                notices.announce_progress()
+        if not reports_here(os.environ, rank_here()):
+            return None
+        return SpeedReporter(partial(table_writer, os.environ), partial(instances_of, os.environ))
+    except Exception as error:  # noqa: BLE001 -- no report may end a training
+        log.warning("trainmaster: the job's speed is not reported: %s: %s", type(error).__name__, error)
         return None
-    notices = Notices.from_environment(os.environ)
-    if notices is not None:
-        notices.announce_progress()
-    return SpeedReporter(lambda: table_writer(os.environ))
+
+
+def rank_here() -> int | None:
+    """Return this process's rank as torch or JAX tells; None if neither is initialized."""
+    torch_dist, jax = sys.modules.get("torch.distributed"), sys.modules.get("jax")
+    if torch_dist is not None and torch_dist.is_available() and torch_dist.is_initialized():
+        return int(torch_dist.get_rank())
+    return int(jax.process_index()) if jax is not None and jax.distributed.is_initialized() else None
 
 
 def progress(done: float, *, instances: int | None = None) -> None:
-    """Count the steps or samples that are done, so that the queue learns how the job's speed depends on its size.
+    """Count the work that is done, so that the queue learns how the job's speed depends on its size.
 
-    Call it once per step, on all ranks or on rank 0. It takes microseconds; a report leaves every few minutes.
+    Call it once per step, on all ranks or on rank 0. It takes microseconds; a report leaves every few minutes. It
+    raises no error: a count that is no number, and a report that fails, are logged once.
 
     Args:
-        done: steps or samples since the start of the training, in the same unit at every size: where the global batch
-            grows with the job, count samples.
-        instances: the instances that work together; None for those of the training job, or of torchrun's world.
+        done: samples, epochs or steps, in a unit that means the same work at every size: where the global batch grows
+            with the job, as in most scripts, count samples or epochs. It may start again, as a step within an epoch.
+        instances: the instances that work together; None for those of the training job, or of the rendezvous's world.
     """
     reporter = speed_reporter()
-    if reporter is not None and (size := instances or instances_of(os.environ)) is not None:
-        reporter.count(done, size)
+    if reporter is not None:
+        reporter.count(done, instances)
+
+
+def _count_checkpoint(step: int) -> None:
+    reporter = speed_reporter()
+    if reporter is not None:
+        reporter.count_checkpoint(step)
 
 
 def checkpoints(where: str | Path | None = None, environ: Mapping[str, str] | None = None) -> Checkpoints:
@@ -283,9 +311,10 @@ def checkpoints(where: str | Path | None = None, environ: Mapping[str, str] | No
         store, scratch = S3Store(boto3.session.Session().client("s3"), location), Path(tempfile.gettempdir())
     else:
         store, scratch = DirectoryStore(Path(location)), Path(location)
-    return Checkpoints(
-        store, attempt_number(run), int(variables.get(ROUND) or 0), latest_round_reader(variables), scratch
-    )
+    attempt, round_ = attempt_number(run), int(variables.get(ROUND) or 0)
+    saved = Checkpoints(store, attempt, round_, latest_round_reader(variables), scratch)
+    saved.on_saved = _count_checkpoint
+    return saved
 
 
 def latest_round_reader(environ: Mapping[str, str]) -> Callable[[], int | None]:

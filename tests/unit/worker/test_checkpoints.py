@@ -55,6 +55,15 @@ def test_what_was_written_last_is_read(open_as):
     assert read(open_as(round_=2)) == "20"
 
 
+def test_each_step_that_is_published_is_told(open_as):
+    saved, told = open_as(), []
+    saved.on_saved = told.append
+    write(saved, 10)
+    with pytest.raises(OSError, match="disk"), saved.writing(20):
+        raise OSError("disk")
+    assert told == [10]
+
+
 def test_a_newer_round_goes_before_more_steps_of_an_older_one(open_as):
     write(open_as(round_=1), 900)
     write(open_as(round_=2), 100)

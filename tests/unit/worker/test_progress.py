@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
+import random
+import shutil
+import sys
 import threading
 
 import pytest
@@ -12,19 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmaster.worker import training
-from trainmaster.worker.checkpoints.checkpoints import MANIFEST, CheckpointId
 from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, Notices
-from trainmaster.worker.container.checkpoint_speed import TRAINER_STATE, CheckpointSpeed, watch
 from trainmaster.worker.progress import (
     FIRST_SECONDS,
     LONGEST_SECONDS,
     WARM_UP_SECONDS,
-    CheckpointReports,
-    SafeWriter,
     SpeedMeter,
     SpeedReporter,
     instances_of,
     reports_here,
+    run_now,
 )
 
 JOB = {
@@ -47,6 +46,13 @@ class Clock:
 class Written(list):
     def write(self, instances, rate):
         self.append((instances, rate))
+
+
+class Device:
+    """A tensor whose value cannot be read, as torch's on its device `meta`."""
+
+    def __float__(self):
+        raise RuntimeError("no data")
 
 
 def counted(meter, clock, seconds, *, per_second=2.0, every=1.0, start=0.0):
@@ -76,13 +82,61 @@ class TestMeter:
         assert found
         assert all(rate == pytest.approx(0.001) for _, rate in found)
 
-    def test_a_count_that_goes_back_begins_again(self):
+    @pytest.mark.parametrize("epoch", [3, 30, 55, 80, 115, 300, 2_000])
+    def test_a_count_that_starts_again_each_epoch_tells_the_speed(self, epoch):
         clock = Clock()
-        meter = SpeedMeter(clock)
-        counted(meter, clock, 170)
-        assert meter.count(0.0) is None
-        clock.now += 200
-        assert meter.count(20.0) == pytest.approx(0.1)
+        meter, found = SpeedMeter(clock), []
+        for call in range(40_000):
+            found.append(meter.count(call % (10 * epoch)))
+            clock.now += 0.1
+        rates = [rate for rate in found if rate is not None]
+        assert rates == pytest.approx([10.0] * 5)
+
+    def test_evaluations_between_epochs_are_part_of_the_time(self):
+        clock = Clock()
+        meter, found = SpeedMeter(clock), []
+        for _ in range(100):
+            for step in range(80):
+                clock.now += 1
+                found.append(meter.count(step))
+            clock.now += 20
+        assert [rate for rate in found if rate] == pytest.approx([0.8] * 8, rel=0.1)
+
+    def test_a_return_to_a_checkpoint_loses_no_speed(self):
+        clock = Clock()
+        meter, found, step = SpeedMeter(clock), [], 0
+        for second in range(2_000):
+            step = step - 280 if second == 900 else step + 1
+            found.append(meter.count(step))
+            clock.now += 1
+        assert [rate for rate in found if rate] == pytest.approx([1.0] * 4)
+
+    def test_a_pause_makes_a_measurement_longer(self):
+        """At a true 20 steps a second, a minute of evaluation in a first window of two read as 10."""
+        clock = Clock()
+        meter, found, step = SpeedMeter(clock), [], 0
+        while not found:
+            step, clock.now = step + 1, clock.now + 0.05 + (60 if step == 1_300 else 0)
+            rate = meter.count(step)
+            found = [] if rate is None else [rate]
+        assert found == [pytest.approx(18.0, rel=0.01)]
+
+    def test_evaluations_hardly_ever_make_a_faster_size_look_slower(self):
+        """Evaluates on one rank alone, which no size shortens; the first report of twice the size is compared."""
+        chance = random.Random(1)
+
+        def first(rate, every, evaluation):
+            clock = Clock()
+            meter, step, found = SpeedMeter(clock), chance.randrange(every), None
+            while found is None:
+                step, clock.now = step + 1, clock.now + 1 / rate
+                found = meter.count(step)
+                clock.now += evaluation if step % every == 0 else 0
+            return found
+
+        mean = 1 / (1 / 2.0 + 60 / 600)  # of the small size, with its evaluations
+        slower = sum(first(3.0, 600, 60) < 0.95 * mean for _ in range(100))
+        assert slower <= 5
 
     @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
     def test_a_count_that_is_no_number_begins_again(self, wrong):
@@ -109,7 +163,7 @@ class TestMeter:
 class TestReporter:
     def test_a_report_has_the_size_of_the_moment(self):
         clock, written = Clock(), Written()
-        reporter = SpeedReporter(lambda: written, SpeedMeter(clock), lambda function: function())
+        reporter = SpeedReporter(lambda: written, meter=SpeedMeter(clock), start=run_now)
         for _ in range(400):
             reporter.count(clock.now, 4)
             clock.now += 1
@@ -117,7 +171,7 @@ class TestReporter:
 
     def test_training_never_waits_and_one_report_is_under_way(self):
         clock, written, pending = Clock(), Written(), []
-        reporter = SpeedReporter(lambda: written, SpeedMeter(clock), pending.append)
+        reporter = SpeedReporter(lambda: written, meter=SpeedMeter(clock), start=pending.append)
         for _ in range(2_000):
             reporter.count(clock.now, 4)
             clock.now += 1
@@ -131,8 +185,8 @@ class TestReporter:
 
     def test_a_count_that_is_no_number_is_logged_once_and_stops_no_training(self, caplog):
         clock, written = Clock(), Written()
-        reporter = SpeedReporter(lambda: written, SpeedMeter(clock), lambda function: function())
-        for wrong in (None, "many", 10**400, [], "x" * 10_000):
+        reporter = SpeedReporter(lambda: written, meter=SpeedMeter(clock), start=run_now)
+        for wrong in (None, Device(), "many", 10**400, [], "x" * 10_000):
             reporter.count(wrong, 4)
         assert len(caplog.records) == 1
         assert len(caplog.text) < 300
@@ -141,6 +195,29 @@ class TestReporter:
             clock.now += 1
         assert written == [(4, pytest.approx(2.0))]
 
+    def test_another_size_begins_again(self):
+        clock, written = Clock(), Written()
+        reporter = SpeedReporter(lambda: written, meter=SpeedMeter(clock), start=run_now)
+        for second in range(500):
+            size = 1 if second < 240 else 2
+            reporter.count(clock.now * size, size)
+            clock.now += 1
+        assert written == [(1, pytest.approx(1.0)), (2, pytest.approx(2.0))]
+
+    def test_checkpoints_tell_the_speed_of_a_script_that_does_not_count(self):
+        clock, written = Clock(), Written()
+        meters = {"meter": SpeedMeter(clock), "checkpoints": SpeedMeter(clock, 0, 1)}
+        reporter = SpeedReporter(lambda: written, lambda: 2, **meters, start=run_now)
+        for step in (100, 400, 460, 1_000):
+            clock.now += 300
+            reporter.count_checkpoint(step)
+        assert written == [(2, 1.0), (2, 0.2), (2, 1.8)]
+        reporter.count(5.0)
+        for step in (2_000, 3_000, 4_000):
+            clock.now += 900
+            reporter.count_checkpoint(step)
+        assert len(written) == 3, "the script counts in another unit"
+
     def test_by_default_it_writes_in_a_thread(self):
         clock, done = Clock(), threading.Event()
 
@@ -148,7 +225,7 @@ class TestReporter:
             def write(self, instances, rate):
                 done.set()
 
-        reporter = SpeedReporter(Noting, SpeedMeter(clock))
+        reporter = SpeedReporter(Noting, meter=SpeedMeter(clock))
         for _ in range(200):
             reporter.count(clock.now, 4)
             clock.now += 1
@@ -163,9 +240,9 @@ class TestReporter:
                 raise fails.pop()
             return written
 
-        writer = SafeWriter(make)
+        reporter = SpeedReporter(make)
         for rate in (1.0, 2.0, 3.0):
-            writer.write(4, rate)
+            reporter.report(rate, 4)
         assert written == [(4, 3.0)]
         assert len(caplog.records) == 1
 
@@ -209,20 +286,102 @@ def test_outside_of_an_elastic_job_nothing_reports(missing):
     assert not reports_here({name: text for name, text in JOB.items() if name != missing})
 
 
-def test_one_call_in_the_training_loop_counts(container, tmp_path, monkeypatch):
-    directory = tmp_path / "notices"
-    directory.mkdir(mode=0o700)
-    for name, text in container("algo-1", "algo-1", **{DIRECTORY_VARIABLE: str(directory)}).items():
-        monkeypatch.setenv(name, text)
-    monkeypatch.delenv("RANK", raising=False)
+def test_where_torchrun_ranks_the_hosts_the_first_rank_reports(container):
+    """Its ranks follow addresses, so rank 0 may be on any host."""
+    hosts = ("algo-1", "algo-2")
+    assert reports_here(container("algo-2", *hosts, RANK="0", GROUP_WORLD_SIZE="2"))
+    assert not reports_here(container("algo-1", *hosts, RANK="8", GROUP_WORLD_SIZE="2"))
+
+
+@pytest.fixture
+def inside(container, tmp_path, monkeypatch):
+    """Return a function that makes this process one of a container's, and returns the directory of notices."""
+
+    def enter(current="algo-1", **environ):
+        directory = tmp_path / "notices"
+        directory.mkdir(mode=0o700)
+        monkeypatch.delenv("RANK", raising=False)
+        for name, text in container(current, "algo-1", "algo-2", **{DIRECTORY_VARIABLE: str(directory)}).items():
+            monkeypatch.setenv(name, text)
+        for name, text in environ.items():
+            monkeypatch.setenv(name, text)
+        return directory
+
     training.speed_reporter.cache_clear()
-    try:
+    yield enter
+    training.speed_reporter.cache_clear()
+
+
+def test_one_call_in_the_training_loop_counts(inside):
+    directory = inside()
+    training.progress(1)
+    training.progress(2, instances=3)
+    assert training.speed_reporter() is not None
+    assert Notices(directory).counts_progress
+
+
+@pytest.mark.parametrize(("host", "rank"), [("algo-2", "0"), ("algo-1", "3")])
+def test_each_rank_says_that_the_script_counts(inside, host, rank):
+    """Else `trainmaster-run` on another host reports its checkpoints, in another unit."""
+    directory = inside(host, RANK=rank)
+    training.progress(1)
+    assert training.speed_reporter() is None
+    assert Notices(directory).counts_progress
+
+
+def test_without_a_rank_in_the_environment_torch_tells_it(inside, monkeypatch):
+    class Dist:
+        is_available = is_initialized = staticmethod(lambda: True)
+        get_rank = staticmethod(lambda: 2)
+
+    inside()
+    monkeypatch.setitem(sys.modules, "torch.distributed", Dist)
+    training.progress(1)
+    assert training.speed_reporter() is None
+
+
+class TestNothingEndsTheTraining:
+    def test_a_script_that_clears_the_directory_for_temporary_files(self, inside):
+        directory = inside()
+        shutil.rmtree(directory)
         training.progress(1)
-        training.progress(2, instances=3)
         assert training.speed_reporter() is not None
-        assert Notices(directory).counts_progress
-    finally:
-        training.speed_reporter.cache_clear()
+
+    def test_a_directory_that_belongs_to_another_user(self, inside, caplog):
+        inside().chmod(0o755)
+        for step in range(3):
+            training.progress(step)
+        assert len(caplog.records) == 1
+        assert "speed is not reported: PermissionError" in caplog.text
+
+    def test_hosts_of_another_form(self, inside, tmp_path, caplog):
+        inside()
+        config = {"current_host": "algo-1", "hosts": 5, "network_interface_name": "lo"}
+        (tmp_path / "input" / "config" / "resourceconfig.json").write_text(json.dumps(config))
+        training.progress(1)
+        assert len(caplog.records) == 1
+
+    def test_a_size_that_is_no_number(self, inside, caplog):
+        inside()
+        for _ in range(3):
+            training.progress(1, instances="two")
+        assert len(caplog.records) == 1
+
+
+def test_a_call_reads_no_file(inside, tmp_path):
+    inside()
+    training.progress(1)
+    (tmp_path / "input" / "config" / "resourceconfig.json").unlink()
+    training.progress(2)
+    assert training.speed_reporter() is not None
+
+
+def test_checkpoints_in_any_directory_are_counted(inside, tmp_path):
+    notices = Notices(inside())
+    with training.checkpoints(tmp_path / "shared" / "run-1").writing(40) as directory:
+        assert not notices.counts_progress
+        (directory / "state").write_text("x")
+    assert notices.counts_progress
 
 
 def test_started_by_hand_the_call_does_nothing(monkeypatch):
@@ -234,101 +393,3 @@ def test_started_by_hand_the_call_does_nothing(monkeypatch):
         assert training.speed_reporter() is None
     finally:
         training.speed_reporter.cache_clear()
-
-
-class TestCheckpoints:
-    @staticmethod
-    def publish(root, step, at, round_=1, attempt=2):
-        path = root / CheckpointId(attempt, round_, step).name
-        path.mkdir()
-        (path / MANIFEST).write_text("{}")
-        os.utime(path / MANIFEST, (at, at))
-
-    def test_the_steps_between_two_checkpoints_are_a_speed(self, tmp_path):
-        self.publish(tmp_path, 100, 1_000)
-        speed = CheckpointSpeed(tmp_path, 2)
-        self.publish(tmp_path, 200, 2_000)
-        assert speed.measure() is None, "the start of the first measurement is before this container's"
-        self.publish(tmp_path, 500, 2_600)
-        assert speed.measure() == (CheckpointId(2, 1, 500), 0.5)
-        assert speed.measure() is None
-        self.publish(tmp_path, 560, 2_660)
-        assert speed.measure() is None, "too soon to measure"
-        self.publish(tmp_path, 900, 3_000)
-        assert speed.measure() == (CheckpointId(2, 1, 900), 1.0)
-
-    def test_another_world_begins_another_measurement(self, tmp_path):
-        speed = CheckpointSpeed(tmp_path, 2)
-        self.publish(tmp_path, 200, 2_000)
-        speed.measure()
-        self.publish(tmp_path, 500, 2_600, round_=2)
-        assert speed.measure() is None
-        self.publish(tmp_path, 800, 2_900, round_=2)
-        assert speed.measure() == (CheckpointId(2, 2, 800), 1.0)
-
-    def test_checkpoints_of_other_attempts_and_other_files_do_not_count(self, tmp_path):
-        speed = CheckpointSpeed(tmp_path, 2)
-        (tmp_path / "a-r-s").mkdir()
-        (tmp_path / CheckpointId(2, 1, 5).name).mkdir()
-        self.publish(tmp_path, 200, 2_000, attempt=1)
-        self.publish(tmp_path, 500, 3_000, attempt=1)
-        assert speed.measure() is None
-
-    def test_the_steps_of_the_trainer_of_hugging_face_count_where_an_attempt_has_one_world(self, tmp_path):
-        def publish(step, at):
-            path = tmp_path / f"checkpoint-{step}"
-            path.mkdir()
-            (path / TRAINER_STATE).write_text("{}")
-            os.utime(path / TRAINER_STATE, (at, at))
-
-        publish(100, 500)  # of an earlier attempt, copied here before the command started
-        speed, members = CheckpointSpeed(tmp_path, 2, one_world=True), CheckpointSpeed(tmp_path, 2)
-        for name in ("checkpoint-", "checkpoint-x", "checkpoint-9" * 4, "checkpoint-150"):
-            (tmp_path / name).mkdir()
-        publish(200, 1_000)
-        assert speed.measure() is None
-        publish(500, 1_600)
-        assert speed.measure() == (CheckpointId(2, 0, 500), 0.5)
-        assert members.measure() is None
-
-    def test_a_directory_that_does_not_exist_has_none(self, tmp_path):
-        assert CheckpointSpeed(tmp_path / "none", 1).measure() is None
-
-    def test_the_watch_ends_as_soon_as_a_worker_counts(self, tmp_path):
-        directory = tmp_path / "notices"
-        directory.mkdir(mode=0o700)
-        notices = Notices(directory)
-        notices.announce_progress()
-
-        class Stop:
-            waits = 0
-
-            def wait(self, seconds):
-                self.waits += 1
-                return False
-
-        stop = Stop()
-        watch(CheckpointSpeed(tmp_path, 1), notices, lambda *_: pytest.fail("reported"), stop)
-        assert stop.waits == 1
-
-    def test_the_watch_reports_until_it_is_stopped(self, tmp_path):
-        directory = tmp_path / "notices"
-        directory.mkdir(mode=0o700)
-        times = iter([lambda: self.publish(tmp_path, 10, 1_000), lambda: self.publish(tmp_path, 310, 1_300)])
-
-        class Stop:
-            def wait(self, seconds):
-                step = next(times, None)
-                if step is not None:
-                    step()
-                return step is None
-
-        found = []
-        watch(CheckpointSpeed(tmp_path, 2), Notices(directory), lambda *report: found.append(report), Stop())
-        assert found == [(CheckpointId(2, 1, 310), 1.0)]
-
-    def test_a_speed_is_reported_with_the_hosts_of_the_training_job(self, container):
-        written = Written()
-        environ = container("algo-1", "algo-1", "algo-2", "algo-3")
-        CheckpointReports(environ, lambda: written).report(CheckpointId(1, 0, 5), 2.5)
-        assert written == [(3, 2.5)]

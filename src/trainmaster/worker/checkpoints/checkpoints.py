@@ -88,7 +88,12 @@ class Checkpoints:
         attempt, round_: the writer.
         latest_round: returns the round of the newest world; None if it is unknown, or without a rendezvous.
         scratch: directory for drafts, on the file system of a `DirectoryStore`.
+
+    Attributes:
+        on_saved: called with the step of each checkpoint that is published; None for no call.
     """
+
+    on_saved: Callable[[int], None] | None = None
 
     def __init__(
         self, store: CheckpointStore, attempt: int, round_: int, latest_round: Callable[[], int | None], scratch: Path
@@ -131,6 +136,8 @@ class Checkpoints:
             yield draft
             self.fence()
             self._store.publish(draft, checkpoint_id)
+        if self.on_saved is not None:
+            self.on_saved(step)
         older = sorted(other for other in self._store.checkpoint_ids() if other < checkpoint_id)
         for obsolete in older[: max(0, len(older) - keep + 1)]:
             self._store.remove(obsolete)

@@ -26,7 +26,9 @@ DIRECTORY_VARIABLE = "TRAINMASTER_NOTICES"
 CHECKPOINT_SIGNAL = signal.SIGUSR1
 """Signal of a request, the same as HyperPod's elastic event."""
 PROGRESS = "progress"
-"""File that exists once a worker counts its own progress."""
+"""File that exists once a worker reports its own progress."""
+COUNT = "count"
+"""File into which a program in another language writes the work that it has done."""
 GROUP_AND_OTHERS_BITS = 0o077
 """Permission bits that the directory must not have."""
 
@@ -115,14 +117,20 @@ class Notices:
         return float(content["until"]) if content else None
 
     def announce_progress(self) -> None:
-        """Record that a worker counts its own progress, so that nothing else reports the job's speed."""
-        with suppress(OSError):
-            (self.directory / PROGRESS).touch()
+        """Record that a worker reports its own progress, so that nothing else reports the job's speed."""
+        (self.directory / PROGRESS).touch()
 
     @property
     def counts_progress(self) -> bool:
-        """True if a worker counts its own progress."""
-        return (self.directory / PROGRESS).exists()
+        """True if a worker reports its own progress, and without the directory, where it cannot tell."""
+        return (self.directory / PROGRESS).exists() or not self.directory.exists()
+
+    def count(self) -> str:
+        """Return the text in which a program counts its work; empty if none does."""
+        try:
+            return (self.directory / COUNT).read_text()
+        except FileNotFoundError:
+            return ""
 
     def fail_job(self, reason: str) -> None:
         """Record the reason for which the job fails, for the container's failure file. The first reason stays."""

@@ -16,11 +16,12 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from trainmaster.domain.errors import TrainmasterError
 from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, Notices
-from trainmaster.worker.container.container import ROUND, Container, ElasticJob, Hook, attempt_number
+from trainmaster.worker.container.container import ROUND, Container, ElasticJob, Hook
 from trainmaster.worker.container.processes import exit_code_of, signals_blocked
 from trainmaster.worker.container.supervise import HANDLED_SIGNALS, CommandResult, StopTimeouts, Supervisor
 from trainmaster.worker.warm import start as warm_start
@@ -131,20 +132,20 @@ def _run(args: argparse.Namespace, command: Sequence[str], container: Container,
 
 @contextmanager
 def speed_reports(container: Container, notices: Notices) -> Iterator[None]:
-    """Report the speed of an elastic job from its checkpoints, unless its script counts its progress."""
-    from trainmaster.worker.container.checkpoint_speed import CheckpointSpeed, watch
-    from trainmaster.worker.progress import CheckpointReports, has_table
+    """Report the speed of an elastic job as long as no Python script of it does by itself."""
+    from trainmaster.worker.container.speed_watch import TrainerSpeed, watch
+    from trainmaster.worker.progress import SpeedReporter, has_table, instances_of, is_first_host, run_now, table_writer
 
     if not has_table(os.environ):
         yield
         return
     stop = threading.Event()
     root = Path(os.environ.get("SM_CHECKPOINT_DIR") or container.base / "checkpoints")
-    one_world = os.environ.get("TRAINMASTER_HOOK") == Hook.RESTART
-    speed = CheckpointSpeed(root, attempt_number(os.environ["TRAINMASTER_RUN"]), one_world)
-    reports = CheckpointReports(os.environ)
+    one_world = os.environ.get("TRAINMASTER_HOOK") == Hook.RESTART and is_first_host(os.environ)
+    reporter = SpeedReporter(partial(table_writer, os.environ), partial(instances_of, os.environ), start=run_now)
     # The thread inherits the blocked signals, which the main thread waits for.
-    threading.Thread(target=watch, args=(speed, notices, reports.report, stop), daemon=True).start()
+    arguments = (notices, reporter, TrainerSpeed(root) if one_world else None, stop)
+    threading.Thread(target=watch, args=arguments, daemon=True).start()
     try:
         yield
     finally:

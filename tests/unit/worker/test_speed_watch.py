@@ -1,0 +1,196 @@
+"""The speed of a job whose script does not report it, from the container's first process."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+
+import pytest
+
+from trainmaster.worker.checkpoints.notices import Notices
+from trainmaster.worker.container import speed_watch
+from trainmaster.worker.container.speed_watch import HINT_SECONDS, POLL_SECONDS, TRAINER_STATE, TrainerSpeed, watch
+from trainmaster.worker.progress import SpeedMeter, SpeedReporter, run_now
+
+
+class Machine:
+    """A container: its clocks, its files, and what was reported. `later` runs between two looks of the watch."""
+
+    def __init__(self, root, notices):
+        self.root, self.notices = root, notices
+        self.now, self.wall, self.reports = 1_000.0, 1_800_000_000.0, []
+        self.trainer = TrainerSpeed(root, lambda: self.now, lambda: self.wall)
+        meter = SpeedMeter(lambda: self.now)
+        self.reporter = SpeedReporter(lambda: self, lambda: 2, meter=meter, start=run_now)
+
+    def write(self, instances, rate):
+        self.reports.append((instances, rate))
+
+    def save(self, step, epoch, folder=".", **state):
+        path = self.root / folder / f"checkpoint-{step}"
+        path.mkdir(parents=True, exist_ok=True)
+        (path / TRAINER_STATE).write_text(json.dumps({"global_step": step, "epoch": epoch, **state}))
+        os.utime(path / TRAINER_STATE, (self.wall, self.wall))
+
+    def watch(self, seconds, events=lambda second: None, *, trainer=True):
+        looks = iter(range(int(seconds / POLL_SECONDS)))
+
+        class Stop:
+            @staticmethod
+            def wait(_):
+                look = next(looks, None)
+                for second in range(int(POLL_SECONDS)) if look is not None else ():
+                    self.now, self.wall = self.now + 1, self.wall + 1
+                    events(look * int(POLL_SECONDS) + second + 1)
+                return look is None
+
+        watch(self.notices, self.reporter, self.trainer if trainer else None, Stop())
+
+
+@pytest.fixture
+def machine(tmp_path):
+    (tmp_path / "notices").mkdir(mode=0o700)
+    (tmp_path / "checkpoints").mkdir()
+    return Machine(tmp_path / "checkpoints", Notices(tmp_path / "notices"))
+
+
+def training_at(machine, *, steps, epochs, every=100, folder="."):
+    """Return events of a training that does so many steps and epochs a second, and saves after so many steps."""
+
+    def event(second):
+        step = round(second * steps)
+        if step % every == 0 and step:
+            machine.save(step, second * epochs, folder)
+
+    return event
+
+
+class TestTrainer:
+    def test_the_speed_is_in_epochs_which_mean_the_same_at_every_size(self, machine):
+        """At twice the size, the Trainer's global batch is twice as large: the same steps are 1.9 times the work."""
+        machine.watch(1_000, training_at(machine, steps=1, epochs=0.01))
+        at_one = machine.reports[-1]
+        machine.reports.clear()
+        machine.watch(1_000, training_at(machine, steps=0.95, epochs=0.019, every=95, folder="two"))
+        assert (at_one, machine.reports[-1]) == ((2, pytest.approx(0.01)), (2, pytest.approx(0.019)))
+
+    def test_a_folder_below_counts_too(self, machine):
+        machine.watch(1_000, training_at(machine, steps=1, epochs=0.5, folder="run-1"))
+        assert machine.reports
+        assert all(rate == pytest.approx(0.5) for _, rate in machine.reports)
+
+    def test_checkpoints_of_an_earlier_attempt_are_no_progress(self, machine):
+        machine.save(6_000, 60.0)
+        machine.trainer = TrainerSpeed(machine.root, lambda: machine.now, lambda: machine.wall)
+        machine.watch(1_000, training_at(machine, steps=1, epochs=0.01))
+        assert all(rate == pytest.approx(0.01) for _, rate in machine.reports)
+
+    def test_rotated_checkpoints_count(self, machine):
+        train = training_at(machine, steps=1, epochs=0.01)
+
+        def rotate(second):
+            train(second)
+            shutil.rmtree(machine.root / f"checkpoint-{second - 100}", ignore_errors=True)
+
+        machine.watch(1_000, rotate)
+        assert machine.reports
+
+    def test_a_crash_and_a_resume_within_the_container_are_not_taken_for_slow_training(self, machine):
+        def events(second):
+            if second <= 690 and second % 200 == 0:  # crashes then; back after 300 s from step 600
+                machine.save(second, second / 100)
+            if second > 990 and (second - 990) % 200 == 0:
+                machine.save(600 + second - 990, (600 + second - 990) / 100)
+
+        machine.watch(2_000, events)
+        assert len(machine.reports) >= 4
+        assert all(rate == pytest.approx(0.01) for _, rate in machine.reports)
+
+    def test_checkpoints_that_are_written_again_begin_another_measurement(self, machine):
+        def events(second):
+            if second % 200 == 0:
+                step = second if second <= 600 else second - 400  # returned to step 200
+                machine.save(step, step / 100)
+
+        machine.watch(1_600, events)
+        assert all(rate == pytest.approx(0.01) for _, rate in machine.reports)
+
+    def test_a_training_that_has_become_slow_is_reported_as_slow(self, machine):
+        def events(second):
+            if second % 200 == 0:
+                machine.save(second, second / 100 if second <= 600 else 6 + (second - 600) / 1_000)
+
+        machine.watch(1_600, events)
+        assert machine.reports[-1] == (2, pytest.approx(0.001))
+
+    @pytest.mark.parametrize("jump", [-50, -5_000, 5_000])
+    def test_a_clock_that_is_set_changes_no_speed(self, machine, jump):
+        train = training_at(machine, steps=1, epochs=0.01, every=200)
+
+        def events(second):
+            if second == 550:
+                machine.wall += jump
+            train(second)
+
+        machine.watch(1_600, events)
+        assert [rate for _, rate in machine.reports] == pytest.approx([0.01] * 7, rel=0.05)
+
+    @pytest.mark.parametrize("state", [{"num_train_epochs": sys.maxsize}, {"epoch": None}, {"epoch": "3"}])
+    def test_data_without_a_length_have_no_epochs(self, machine, state, caplog):
+        """Their epoch is the step divided by the number of steps, whose work depends on the size."""
+
+        def events(second):
+            if second % 200 == 0:
+                machine.save(second, **{"epoch": second / 5_000, **state})
+
+        machine.watch(HINT_SECONDS + 100, events)
+        assert machine.reports == []
+        assert "nothing tells this job's speed" in caplog.text
+
+    def test_files_of_any_content_end_nothing(self, machine):
+        for step, text in enumerate(["", "[]", "{", '{"epoch": 1e999}', "null"]):
+            (machine.root / f"checkpoint-{step}").mkdir()
+            (machine.root / f"checkpoint-{step}" / TRAINER_STATE).write_text(text)
+        machine.watch(1_000, training_at(machine, steps=1, epochs=0.01))
+        assert machine.reports
+
+    def test_a_directory_that_does_not_exist_has_none(self, tmp_path):
+        assert TrainerSpeed(tmp_path / "none").measure() is None
+
+
+class TestWatch:
+    def test_without_any_source_the_log_says_so_once(self, machine, caplog):
+        (machine.root / "epoch=3-step=1200.ckpt").write_text("")
+        machine.watch(3 * HINT_SECONDS)
+        assert len(caplog.records) == 1
+        assert f"no checkpoint of the Hugging Face Trainer in {machine.root}" in caplog.text
+
+    def test_it_ends_as_soon_as_a_worker_counts(self, machine, caplog):
+        machine.notices.announce_progress()
+        machine.watch(2 * HINT_SECONDS, training_at(machine, steps=1, epochs=0.01))
+        assert (machine.reports, caplog.records) == ([], [])
+
+    def test_it_ends_if_the_directory_of_notices_is_gone(self, machine):
+        """Then no worker can tell that it counts, in a unit of its own."""
+        shutil.rmtree(machine.notices.directory)
+        machine.watch(1_000, training_at(machine, steps=1, epochs=0.01))
+        assert machine.reports == []
+
+    @pytest.mark.parametrize(("form", "size"), [("{}\n", 2), ("{} 4", 4)])
+    def test_a_program_in_any_language_counts_in_a_file(self, machine, form, size):
+        path = machine.notices.directory / "count"
+        machine.watch(1_000, lambda second: path.write_text(form.format(second * 64)), trainer=False)
+        assert machine.reports == [(size, pytest.approx(64.0))] * 3
+
+    @pytest.mark.parametrize("text", ["many", "", " \n", "5 many"])
+    def test_a_count_that_is_none_is_logged_at_most_once(self, machine, text, caplog):
+        (machine.notices.directory / "count").write_text(text)
+        machine.watch(1_000, trainer=False)
+        assert len(caplog.records) <= 1
+        assert machine.reports == []
+
+    def test_the_default_clocks_are_those_of_the_machine(self, tmp_path):
+        trainer = TrainerSpeed(tmp_path)
+        assert (trainer.clock(), trainer.wall()) <= (speed_watch.time.monotonic(), speed_watch.time.time())
