@@ -165,7 +165,7 @@ class TestWatch:
         (machine.root / "epoch=3-step=1200.ckpt").write_text("")
         machine.watch(3 * HINT_SECONDS)
         assert len(caplog.records) == 1
-        assert f"no checkpoint of the Hugging Face Trainer in {machine.root}" in caplog.text
+        assert f"no checkpoint of the Hugging Face Trainer in {machine.root} tells an epoch" in caplog.text
 
     def test_it_ends_as_soon_as_a_worker_counts(self, machine, caplog):
         machine.notices.announce_progress()

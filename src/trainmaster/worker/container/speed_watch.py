@@ -32,7 +32,7 @@ HINT_SECONDS = 1_800.0
 """Time without any source of speeds after which a line of the log says so."""
 HINT = (
     "trainmaster: nothing tells this job's speed, so the queue takes it for linear: the script does not call"
-    " training.progress, and there is no checkpoint of the Hugging Face Trainer in %s"
+    " training.progress, and no checkpoint of the Hugging Face Trainer in %s tells an epoch"
 )
 TRAINER_STATE = "trainer_state.json"
 """File of the Trainer's checkpoints, written late."""
