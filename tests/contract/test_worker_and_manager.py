@@ -19,7 +19,7 @@ from trainmaster.domain.errors import UnreadableRendezvous
 from trainmaster.domain.jobs import attempt
 from trainmaster.domain.requests.elastic import bounds as elastic
 from trainmaster.worker.container import restart_budget
-from trainmaster.worker.progress import TableWriter
+from trainmaster.worker.progress import TableWriter, instances_of
 from trainmaster.worker.rendezvous import state
 from trainmaster.worker.rendezvous.control import read_control
 from trainmaster.worker.rendezvous.dynamodb import DynamoStateStore
@@ -71,6 +71,26 @@ def test_the_queue_reads_the_speed_that_a_node_reports(dynoxide_engine, groups):
     writer.write(8, 1e-9)
     assert groups.speed(RUN) == domain.SpeedReport(8, 1e-9, 1_795_862_400.0)
     assert groups.get(RUN) is None
+
+
+def test_without_torchrun_the_size_of_a_speed_is_that_of_the_world(dynoxide_engine, groups, store, monkeypatch):
+    """A process of JAX has the round of its world, and not the number of nodes."""
+    client = dynoxide_engine.client
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", client.meta.endpoint_url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    environ = {
+        "TRAINMASTER_HOOK": "members",
+        "TRAINMASTER_RUN": NAME,
+        "TRAINMASTER_RENDEZVOUS_TABLE": f"{client.meta.region_name}/{dynoxide_engine.name}",
+        "TRAINMASTER_RENDEZVOUS_KEY": groups.key(RUN),
+        "TRAINMASTER_RENDEZVOUS_ROLE": ROLE,
+    }
+    assert instances_of({**environ, "TRAINMASTER_ROUND": "1"}) is None
+    a_node(store, NAME).join()
+    assert instances_of({**environ, "TRAINMASTER_ROUND": "1"}) == 1
+    assert instances_of({**environ, "TRAINMASTER_ROUND": "2"}) is None
+    assert instances_of(environ) is None
 
 
 def test_both_know_the_same_roles():
