@@ -505,5 +505,5 @@ def test_a_killed_process_of_the_replay_is_told_in_one_line(capsys):
 
 def test_a_queue_that_gets_stuck_is_told_with_its_reasons(capsys):
     replay = Replay([job(0, 10, 2, "first")], ReplaySettings(cap=CAP, policy=Policy(order=Order.FIFO, max_actions=0)))
-    with pytest.raises(ReplayFailed, match=r"first starts with the next pass"):
+    with pytest.raises(ReplayFailed, match=r"first waits for the next pass"):
         replay.run()

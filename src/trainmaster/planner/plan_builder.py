@@ -282,9 +282,6 @@ class PlanBuilder:
             self._wait_for_protected(view, allowed, next((o for o in options if o.choice.protected), None))
         elif (since := view.may_preempt_at()) > self.now:
             self._block(view, allowed, PreemptsLater(since))
-        elif self.limit_reached():
-            self.state.block(view.job, self.state.ranking.rank(view.job))
-            self._wait(view.job, NextPass())
         else:
             self._reclaim(view.job, min(able, key=lambda option: (option.choice.highest_rank, option.cost)))
 
@@ -317,16 +314,20 @@ class PlanBuilder:
             self._block(view, allowed, None if option is None else _protected(option.choice))
 
     def _reclaim(self, job: Job, option: ReclaimOption) -> None:
-        """End the warm pools, shrink and stop jobs as the option says, and keep what they release for the job."""
-        state, until = self.state, self._hold_until()
+        """End the warm pools, shrink and stop jobs as the option says, and keep what they release for the job.
+
+        At the limit of actions the next pass does so: only the state has it, so that jobs behind do not count on it.
+        """
+        until = self._hold_until()
         hold, victims, pools = Reservation(option.units, until), option.choice.victims, option.warm.pools
+        self._give_way(job, option, until)
+        if self.limit_reached():
+            self.state.block(job, self.state.ranking.rank(job))
+            self._wait(job, NextPass())
+            return
         self.actions += len(victims) + len(pools) + len(option.shrinks)
-        state.end_warm_pools(pools, until)
         self.decisions.extend(EndWarm(job, pool, hold) for pool in pools)
-        resizes = [resize for chosen in option.shrinks if (resize := self._shrink(job, chosen, until)) is not None]
-        state.preempt(victims, until)
-        self.reclaim.remove(victims)
-        state.claim(job, option.units, until)
+        resizes = [resize for chosen in option.shrinks if (resize := self._resize(job, chosen)) is not None]
         items = [*resizes, *victims]
         for first in range(0, len(items), MAX_VICTIMS):
             some = items[first : first + MAX_VICTIMS]
@@ -335,13 +336,22 @@ class PlanBuilder:
             self.decisions.append(Preempt(job, stop, hold, shrink))
         self._wait(job, _reclaim_reason(option, until))
 
-    def _shrink(self, job: Job, chosen: ShrinkChoice, until: datetime) -> Resize | None:
-        """Shrink a job; return None if this plan shrinks it already, and it only goes further down."""
-        candidate, name = chosen.candidate, chosen.candidate.job.name
-        self.state.shrink(candidate.job, {candidate.pool: chosen.freed}, until)
-        self.reclaim.record_shrink(chosen)
+    def _give_way(self, job: Job, option: ReclaimOption, until: datetime) -> None:
+        """Count what the option stops, shrinks and ends as releasing, and keep it for the job."""
+        state, victims = self.state, option.choice.victims
+        state.end_warm_pools(option.warm.pools, until)
+        for chosen in option.shrinks:
+            state.shrink(chosen.candidate.job, {chosen.candidate.pool: chosen.freed}, until)
+            self.reclaim.record_shrink(chosen)
+        state.preempt(victims, until)
+        self.reclaim.remove(victims)
+        state.claim(job, option.units, until)
+
+    def _resize(self, job: Job, chosen: ShrinkChoice) -> Resize | None:
+        """Return the resize of a job; None if this plan shrinks it already, and it only goes further down."""
+        name = chosen.candidate.job.name
         if (index := self._shrunk_by.get(name)) is None:
-            return Resize(candidate.job, chosen.size, Cause.SHRINK, freed_for=job.name)
+            return Resize(chosen.candidate.job, chosen.size, Cause.SHRINK, freed_for=job.name)
         before = self.decisions[index]
         if isinstance(before, Preempt):
             shrinks = (replace(s, size=chosen.size) if s.job.name == name else s for s in before.shrinks)

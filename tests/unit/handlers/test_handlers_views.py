@@ -188,7 +188,7 @@ REASONS = {
         "quota": 2,
         "until": UNTIL_TEXT,
     },
-    capacity.NextPass(): {"message": "starts with the next pass"},
+    capacity.NextPass(): {"message": "waits for the next pass: this one has reached its limit of actions"},
     capacity.NotConsideredYet(): {"message": "not considered yet: too many jobs are ahead of it in its lane"},
     capacity.CanNeverFit(P5, 3, 2): {
         "message": f"can never fit: needs 3 x {P5}, the pool's cap is 2",

@@ -404,6 +404,20 @@ def test_a_pass_does_at_most_what_the_policy_allows():
     assert reason(made, "j3") == NextPass()
 
 
+@pytest.mark.parametrize("order", list(Order))
+def test_only_jobs_for_which_victims_are_left_wait_for_the_next_pass(order):
+    running = [a_running_job(f"r{i}", units={P5: 2}, priority=1) for i in range(3)]
+    waiting = [a_job(f"w{i}", units={P5: 2}, priority=9 - i) for i in range(5)]
+    policy = Policy(order=order, max_actions=2, reservations=1)
+    made = plan(active=running, waiting=waiting, pools=pools_of(a_pool(cap=6)), policy=policy)
+    assert [type(wait.reason) for wait in made.waits[:3]] == [Preempts, Preempts, NextPass]
+    first, second = reason(made, "w3"), reason(made, "w4")
+    assert second == WaitsForCapacity(P5, 2, 0)
+    # The jobs that are about to start run for a day.
+    expected = at(86_400) if order in {Order.BACKFILL, Order.FAIR} else None
+    assert first == WaitsForCapacity(P5, 2, 0, expected)
+
+
 def test_a_gang_with_more_victims_than_a_transaction_holds_takes_several():
     active = [a_running_job(f"v{i:03}") for i in range(200)]
     made = plan(active=active, waiting=[a_job("gang", priority=1, units={P5: 200})], pools=pools_of(a_pool(cap=200)))

@@ -234,13 +234,13 @@ class QuotaTooSmall(Reason):
 
 @dataclass(frozen=True, slots=True)
 class NextPass(Reason):
-    """It can start, but this pass has reached its limit of actions."""
+    """It can start or preempt others, but this pass has reached its limit of actions."""
 
-    brief: ClassVar[str] = "starts with the next pass"
+    brief: ClassVar[str] = "waits for the next pass"
 
     def message(self) -> str:
         """Return the reason as a predicate."""
-        return "starts with the next pass"
+        return "waits for the next pass: this one has reached its limit of actions"
 
 
 @dataclass(frozen=True, slots=True)
