@@ -1,14 +1,13 @@
 """Trainmaster: a priority queue for Amazon SageMaker training jobs.
 
-Public names are imported on first use, so that importing the package loads neither boto3 nor the SageMaker SDK.
+Public names are imported on first use, so that importing the package loads neither boto3 nor the SageMaker SDK. It
+imports nothing itself: programs handle Ctrl-C only once it is imported.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-from trainmaster.domain.release import VERSION as __version__  # noqa: N811 -- the name that tools expect
+TYPE_CHECKING = False
+"""As `typing.TYPE_CHECKING`, whose import takes longer than all of this."""
 
 if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from trainmaster.client.sweeps.space import Categorical, Continuous, Integer
     from trainmaster.client.sweeps.sweep import Objective, Sweep
     from trainmaster.client.sweeps.tuning_job import sweep_of_tuning_job
+    from trainmaster.domain.release import VERSION as __version__  # noqa: N811 -- the name that tools expect
 
 __all__ = [
     "ApiClient",
@@ -65,6 +65,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Import a public name on first use (PEP 562)."""
+    from importlib import import_module
+
+    if name == "__version__":
+        return import_module("trainmaster.domain.release").VERSION
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

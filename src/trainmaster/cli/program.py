@@ -49,6 +49,13 @@ class CommandGroup(TyperGroup):
         with formatter.section("Commands"):
             formatter.write_dl(self._lazy.rows())
 
+    def make_context(self, *arguments: Any, **extra: Any) -> Any:
+        """Make the context as click does, for which the command is imported; Ctrl-C ends the program with a line."""
+        try:
+            return super().make_context(*arguments, **extra)
+        except KeyboardInterrupt:
+            raise _interrupted("Interrupted.") from None
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as click does, with the global options moved to the front, and `-o json` as `--json`."""
         ordered = self._without_form(globals_first(args))
@@ -57,8 +64,6 @@ class CommandGroup(TyperGroup):
             return super().parse_args(ctx, list(ordered))
         except UsageError as error:
             raise _usage_exit(error, ordered, self.commands) from error
-        except KeyboardInterrupt:
-            raise _interrupted("Interrupted.") from None
 
     def _without_form(self, arguments: list[str]) -> list[str]:
         """Replace `-o json` and `-o yaml` by `--json`, for commands without an option `--output` of their own."""

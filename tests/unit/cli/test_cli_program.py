@@ -26,6 +26,7 @@ from trainmaster.client.api.errors import ApiError, Conflict, Forbidden, NotConf
 from trainmaster.client.logs import LogReader
 
 ROOT = Path(__file__).parents[3]
+OURS = os.environ | {"PYTHONPATH": str(ROOT / "src")}
 COMMANDS = (
     "submit",
     "ls",
@@ -114,6 +115,35 @@ def imported(*arguments: str, environ: Mapping[str, str] = os.environ) -> tuple[
     names = done.stdout.splitlines()[-1].split()
     own = {name.removeprefix("trainmaster.") for name in names if name.startswith("trainmaster.")}
     return {name.partition(".")[0] for name in names}, own
+
+
+INTERRUPTED_AT_AN_IMPORT = """
+import signal, sys
+from importlib.abc import MetaPathFinder
+
+class CtrlC(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[-1]:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, CtrlC())
+from trainmaster.cli.main import main
+sys.argv[1:] = ["replay", "trace.csv", sys.argv[-1]]
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["trainmaster.domain", "typer", "trainmaster.cli.program", "trainmaster.cli.replay"])
+def test_ctrl_c_while_modules_are_imported_ends_it_with_one_line(module: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_AT_AN_IMPORT, module]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (ExitCode.INTERRUPTED, "Interrupted.\n")
+
+
+def test_hardly_anything_is_imported_before_ctrl_c_is_handled() -> None:
+    code = "import sys; before = {*sys.modules}; import trainmaster.cli.main; print(*{*sys.modules} - before)"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, env=OURS)
+    assert {*done.stdout.split()} == {"__future__", "trainmaster", "trainmaster.cli", "trainmaster.cli.main"}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["submit", "--help"], ["--version"], ["nonsense"]])
