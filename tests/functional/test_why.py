@@ -23,7 +23,7 @@ from builders import (
 )
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
-from trainmaster.domain.policy.settings import Order, Policy, Share
+from trainmaster.domain.policy.settings import Order, Policy, Preemption, Share
 
 A_DAY = 86_400
 P5E = "ml.p5e.48xlarge"
@@ -75,6 +75,35 @@ class TestWhoIsInTheWay:
         assert why(world, "waits")["reserved"] == {"instances": {P5: 3}, "at": "2026-11-22T12:00:00Z"}
         assert why(world, "next3")["reserved"] == {"instances": {P5: 1}, "at": "2026-11-23T12:00:00Z"}
         assert why(world, "next4")["reserved"] is None, "four are reserved for"
+
+    @pytest.mark.parametrize(("runs_for", "since"), [(30, "12:20"), (300, "13:50")])
+    def test_a_protected_job_that_ends_by_itself_is_not_waited_for_longer(self, runs_for, since):
+        policy = Policy(preemption=Preemption(min_runtime=timedelta(hours=2)))
+        protected = running("low", 4, priority=1, now=at(-600), max_runtime=timedelta(minutes=runs_for))
+        world = a_world(protected, a_job("waits", priority=5), policy=policy)
+        assert world.get("/jobs/waits").body["reason"]["type"] == "Protected"
+        assert why(world, "waits")["reserved"] == {"instances": {P5: 1}, "at": f"2026-11-21T{since}:00Z"}
+
+    @pytest.mark.parametrize("order", [Order.BACKFILL, Order.FIFO])
+    def test_units_that_are_free_for_a_job_beyond_its_patience_are_not_reserved_for_others(self, order):
+        starving = a_job("starving", units={P5: 4}, entry_time=at(-7_200))
+        policy = Policy(order=order, patience=timedelta(hours=1))
+        jobs = [running("r", 2, now=NOW), starving, a_job("next"), a_job("wider", units={P5: 3})]
+        world = a_world(*jobs, policy=policy)
+        found = world.get("/jobs/starving").body["reason"]
+        assert (found["type"], found["expected"]) == ("WaitsForCapacity", "2026-11-22T12:00:00Z")
+        for behind in ("next", "wider"):
+            assert world.get(f"/jobs/{behind}").body["reason"]["message"].startswith("waits behind starving")
+            assert why(world, behind)["reserved"] is None
+
+    def test_a_full_pool_is_not_said_to_be_reserved(self):
+        jobs = [a_job(f"next{n}", entry_time=at(n)) for n in range(1, 6)]
+        world = a_world(running("r", 4, now=at(-3_600)), a_job("waits", units={P5: 4}), *jobs)
+        reasons = [world.get(f"/jobs/next{n}").body["reason"] for n in (1, 5)]
+        assert [reason["message"] for reason in reasons] == [
+            f"waits for 1 of 1 x {P5}: 0 free for it now, expected by 2026-11-23T11:00:00Z",
+            f"waits for 1 of 1 x {P5}: 0 free for it now",
+        ]
 
 
 class TestWhatWouldHelp:

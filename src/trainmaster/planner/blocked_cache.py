@@ -7,7 +7,7 @@ their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
@@ -48,6 +48,9 @@ class BlockedReasonCache:
     def note(self, key: Hashable, reason: Reason | None) -> None:
         """Record why a job with this key waits; None if it starts."""
         if key is not None and reason is not None and type(reason) in _SHARED:
+            if isinstance(reason, WaitsForCapacity) and reason.expected is not None:
+                # Jobs behind it start later.
+                reason = replace(reason, expected=None, overdue=None)
             self._reasons[key] = reason
 
     def clear(self) -> None:

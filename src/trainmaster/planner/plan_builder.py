@@ -19,6 +19,7 @@ from trainmaster.domain.jobs.job import Job, Reservation, awaits_capacity, backi
 from trainmaster.domain.plan import Decision, EndWarm, Preempt, Resize, Snapshot, Start, Wait
 from trainmaster.domain.reasons.capacity import (
     BackingOff,
+    Behind,
     BehindBackingOff,
     EndsWarmPool,
     KindRefused,
@@ -364,15 +365,19 @@ class PlanBuilder:
 
     def _block(self, view: JobView, alternatives: list[Units], reason: Reason | None) -> None:
         """Block the job: set a barrier or make a reservation, as the order asks."""
-        state, job, reserved = self.state, view.job, None
+        state, job, expected = self.state, view.job, None
         alternatives = self.selector.order_for_wait(job, alternatives)
+        if isinstance(reason, ReservedForOther) and not view.any_available(alternatives):
+            reason = None
         if view.holds_free_units(alternatives):
             state.block(job, LOWEST_RANK)
         elif state.ranking.strict(job):
+            if state.order.reserves and reason is None and not state.ledger.any_barrier(alternatives):
+                expected = state.expected_free_at(job, alternatives)
             state.block(job, state.ranking.rank(job), beside=not state.order.strict)
         elif state.order.reserves and (reservable := state.reservations.reservable(alternatives)):
-            reserved = state.reserve(job, reservable)
-        self._wait(job, reason or view.shortage(alternatives[0], reserved))
+            expected = state.reserve(job, reservable, yields=isinstance(reason, Behind | BehindBackingOff))
+        self._wait(job, reason or view.shortage(alternatives[0], expected))
 
     def _wait(self, job: Job, reason: Reason) -> None:
         if self.bounds and isinstance(reason, WaitsForCapacity) and (bound := self.bounds.get(reason.pool)) is not None:

@@ -72,9 +72,9 @@ class _Planning:
     def plan(self) -> Plan:
         """Return the decisions, and the time at which the plan could change by itself."""
         made = self.state.reservations.made
-        reserved = tuple(PlannedReservation(r.job.name, r.units, r.at) for r in made)
+        reserved = tuple(PlannedReservation(r.job.name, r.units, r.expected) for r in made if r.expected is not None)
         rules_at = self._first((*self.builder.recheck_times, self.state.ranking.changes_at()))
-        recheck_at = self._first((rules_at, *self.builder.expected_times, *(r.at for r in reserved)))
+        recheck_at = self._first((rules_at, *self.builder.expected_times, *(r.at for r in made)))
         return Plan(tuple(self.builder.decisions), recheck_at, reserved, rules_at)
 
     def _first(self, times: Iterable[datetime | None]) -> datetime | None:

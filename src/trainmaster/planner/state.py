@@ -231,15 +231,29 @@ class PlanState:
         pools = {pool for units in alternatives for pool in units}
         self.ledger.add_back_off(job, {pool: self.shortages.lacking(job, pool) for pool in pools})
 
-    def reserve(self, job: Job, alternatives: Iterable[Units]) -> PlannedReservation | None:
-        """Reserve the alternative that a blocked job can have first; None if none is ever expected to be free."""
-        return self.reservations.reserve(
-            job, alternatives, self.expected_ends.run_time(job), self.view_for(job).available_soon
-        )
+    def expected_free_at(self, job: Job, alternatives: Iterable[Units]) -> datetime | None:
+        """Return when the first of these units is expected to be free for a job; None if never."""
+        available = self.view_for(job).available_soon
+        found = self.reservations.first(alternatives, self.expected_ends.run_time(job), available)
+        return None if found is None else found[0]
+
+    def reserve(self, job: Job, alternatives: Iterable[Units], *, yields: bool) -> datetime | None:
+        """Reserve the alternative that a blocked job can have first; return from when, None if it is never free.
+
+        A job that yields to another is not expected to start then.
+        """
+        available = self.view_for(job).available_soon
+        reserved = self.reservations.reserve(job, alternatives, self.expected_ends.run_time(job), available)
+        if reserved is None:
+            return None
+        if yields:
+            reserved.expected = None
+        return reserved.at
 
     def reserve_at(self, job: Job, units: Units, at: datetime) -> None:
         """Reserve units for a job from a time at which it can certainly have them."""
-        self.reservations.reserve_at(job, units, at, self.expected_ends.run_time(job))
+        available = self.view_for(job).available_soon
+        self.reservations.reserve_at(job, units, at, self.expected_ends.run_time(job), available)
 
 
 class JobView(NamedTuple):
@@ -286,6 +300,10 @@ class JobView(NamedTuple):
             if self.available_soon(pool) < count:
                 return False
         return True
+
+    def any_available(self, alternatives: Iterable[Units]) -> bool:
+        """Return True if the job could have any unit of these without preemption, once releasing units are free."""
+        return any(self.available_soon(pool) > 0 for units in alternatives for pool in units)
 
     def missing(self, units: Units) -> Units:
         """Return what must be freed for the job: what pools lack, or what its share holds beyond a limit."""
@@ -351,7 +369,8 @@ class JobView(NamedTuple):
             return None
         pool, reserved = found
         free = max(min(self.available_now(pool), reserved.spare[pool]), 0)
-        return ReservedForOther(reserved.job.name, pool, reserved.at, units[pool], free)
+        until = reserved.at if reserved.at > state.now else None
+        return ReservedForOther(reserved.job.name, pool, until, units[pool], free)
 
     def backs_off_with(self, units: Units) -> bool:
         """Return True if it would fit, but AWS lacked no more for a job of its priority that is tried again first."""
@@ -412,12 +431,12 @@ class JobView(NamedTuple):
 
     # -- reasons -----------------------------------------------------------------------------------------------------
 
-    def shortage(self, units: Units, reserved: PlannedReservation | None) -> Reason:
-        """Return the shortage that blocks the job, with the time of its reservation if it has one."""
+    def shortage(self, units: Units, expected: datetime | None) -> Reason:
+        """Return the shortage that blocks the job, with the time at which units are expected to be free for it."""
         ledger = self.state.ledger
         reason = shortage_reason(units, self.available_now, ledger.free, ledger.claimant)
-        if reserved is None or not isinstance(reason, WaitsForCapacity):
+        if expected is None or not isinstance(reason, WaitsForCapacity):
             return reason
-        # A holder that runs longer than expected moves the reservation.
+        # A holder that runs longer than expected moves that time.
         holder = self.state.expected_ends.overdue_holder(reason.pool)
-        return replace(reason, expected=reserved.at, overdue=holder)
+        return replace(reason, expected=expected, overdue=holder)

@@ -6,7 +6,7 @@ before, and no job is preempted for units that are already being released.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
@@ -174,6 +174,10 @@ class Ledger:
         found.beside = min(found.beside, room)
         if job.group is not None:
             found.groups.add((job.share, job.group))
+
+    def any_barrier(self, alternatives: Iterable[Units]) -> bool:
+        """Return True if a blocked job keeps others from passing it on any of these pools."""
+        return any(pool in self.barriers for units in alternatives for pool in units)
 
     def barrier(self, job: Job, rank: PreemptionRank, units: Units, *, owner: bool = False) -> tuple[str, Job] | None:
         """Return the pool and the blocked job that a job may not pass on these units; None if there is none.

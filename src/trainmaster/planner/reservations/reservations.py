@@ -26,9 +26,10 @@ class PlannedReservation:
     Attributes:
         job: the blocked job.
         units: what it will take.
-        at: when the units are expected to be free.
+        at: from when other jobs may not hold the units.
         until: when the job is expected to end.
         spare: units left over at that time, by pool.
+        expected: when the units are expected to be free for the job; None if another job has to go first.
     """
 
     job: Job
@@ -36,6 +37,7 @@ class PlannedReservation:
     at: datetime
     until: datetime
     spare: dict[str, int]
+    expected: datetime | None
 
 
 @dataclass(slots=True)
@@ -85,31 +87,46 @@ class Reservations:
             duration: how long it is expected to hold the units.
             available: returns the units of a pool that are free or releasing, for this job.
         """
-        options = list(alternatives)
-        self._load_running(pool for units in options for pool in units)
-        candidates = [
-            (at, units) for units in options if (at := self._earliest(units, duration, available)) is not None
-        ]
-        if not candidates:
+        found = self.first(alternatives, duration, available)
+        if found is None:
             return None
-        at, units = min(candidates, key=lambda candidate: candidate[0])
+        at, units = found
         spare = {pool: self._expected_free(pool, at, available) - count for pool, count in units.items()}
-        reserved = PlannedReservation(job, units, at, at + duration, spare)
+        reserved = PlannedReservation(job, units, at, at + duration, spare, at)
         self.made.append(reserved)
         for pool, count in units.items():
             self._by_pool.setdefault(pool, []).append(reserved)
             self._changes[pool].extend([(at, -count), (at + duration, count)])
         return reserved
 
-    def reserve_at(self, job: Job, units: Units, at: datetime, duration: timedelta) -> None:
+    def reserve_at(
+        self, job: Job, units: Units, at: datetime, duration: timedelta, available: Callable[[str], int]
+    ) -> None:
         """Reserve units from a time at which the job can certainly have them, with nothing left over before.
 
         For a job that waits only for the protection of others to end: a job started meanwhile would be protected again.
+        It is expected to start sooner if these others are expected to end sooner.
         """
-        reserved = PlannedReservation(job, units, at, at + duration, dict.fromkeys(units, 0))
+        found = self.first([units], duration, available)
+        expected = at if found is None else min(found[0], at)
+        reserved = PlannedReservation(job, units, at, at + duration, dict.fromkeys(units, 0), expected)
         self.made.append(reserved)
         for pool in units:
             self._by_pool.setdefault(pool, []).append(reserved)
+
+    def first(
+        self, alternatives: Iterable[Units], duration: timedelta, available: Callable[[str], int]
+    ) -> tuple[datetime, Units] | None:
+        """Return from when which alternative is expected to be free first; None if none ever is.
+
+        The arguments are those of `reserve`.
+        """
+        options = list(alternatives)
+        self._load_running(pool for units in options for pool in units)
+        candidates = [
+            (at, units) for units in options if (at := self._earliest(units, duration, available)) is not None
+        ]
+        return min(candidates, key=lambda candidate: candidate[0], default=None)
 
     def _has_room(self, units: Units) -> bool:
         for pool in units:  # noqa: SIM110 -- a hot path, where a generator doubles the time
