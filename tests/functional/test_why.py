@@ -21,6 +21,7 @@ from builders import (
     at,
     pools_of,
 )
+from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.capacity.resources import Resources
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.policy.settings import Order, Policy, Preemption, Share
@@ -104,6 +105,22 @@ class TestWhoIsInTheWay:
             f"waits for 1 of 1 x {P5}: 0 free for it now, expected by 2026-11-23T11:00:00Z",
             f"waits for 1 of 1 x {P5}: 0 free for it now",
         ]
+
+    def test_training_jobs_outside_the_queue(self):
+        pools = [a_pool(P5, 16, count_external=True), a_pool(G5, 4)]
+        world = a_world(running("r", 4, now=NOW), a_job("waits", units={P5: 3}), pools=pools)
+        outside = {f"theirs{n:02}": ExternalJob({P5: 1, G5: 1}) for n in range(11)}
+        world.memory.update_external_jobs(outside | {"elsewhere": ExternalJob({G5: 1})})
+        story = why(world, "waits")
+        assert story["external"] == [
+            {
+                "pool": P5,
+                "instances": 11,
+                "trainingJobNames": [f"theirs{n:02}" for n in range(10)],
+                "trainingJobs": 11,
+            }
+        ]
+        assert [holder["jobName"] for holder in story["inTheWay"]] == ["r"]
 
 
 class TestWhatWouldHelp:
@@ -337,6 +354,7 @@ class TestJobsWithoutADiagnosis:
         assert why(a_world(a_job("job1")), "job1") == {
             "inTheWay": [],
             "jobsInTheWay": 0,
+            "external": [],
             "reserved": None,
             "rule": None,
             "advice": [],

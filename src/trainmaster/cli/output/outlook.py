@@ -11,7 +11,7 @@ from trainmaster.client.views.moments import parse_timestamp
 from trainmaster.domain.reasons import REASONS
 
 if TYPE_CHECKING:
-    from trainmaster.client.views.types import JobView, PlanView, ReasonView, ReservedView, WhyView
+    from trainmaster.client.views.types import ExternalHoldersView, JobView, PlanView, ReasonView, ReservedView, WhyView
 
 SOON = timedelta(seconds=30)
 """A start within this time is shown as `now`."""
@@ -56,6 +56,8 @@ def wait_sentences(why: WhyView | None) -> Iterator[str]:
         return
     if why["inTheWay"]:
         yield f"The capacity it needs is held by {_holders(why)}."
+    for holders in why.get("external", ()):
+        yield f"Training jobs outside the queue hold {holders['instances']} x {holders['pool']}: {_external(holders)}."
     if why["reserved"] is not None:
         yield _reservation(why["reserved"])
     if rule := why.get("rule"):
@@ -75,8 +77,16 @@ def _holders(why: WhyView) -> str:
         f"{holder['jobName']} ({holder['instances']} x {holder['pool']}, {_until(holder)})"
         for holder in why["inTheWay"][:_MAX_NAMES]
     ]
-    more = why["jobsInTheWay"] - len(holders)
-    return ", ".join(holders) + (f" and {more} more" if more > 0 else "")
+    return _with_more(", ".join(holders), why["jobsInTheWay"] - len(holders))
+
+
+def _external(holders: ExternalHoldersView) -> str:
+    names = holders["trainingJobNames"][:_MAX_NAMES]
+    return _with_more(", ".join(names), holders["trainingJobs"] - len(names))
+
+
+def _with_more(text: str, more: int) -> str:
+    return text + (f" and {more} more" if more > 0 else "")
 
 
 def _until(holder: Mapping[str, object]) -> str:
@@ -122,8 +132,7 @@ class _ReasonFields(dict[str, object]):
 
 def join_names(listed: Sequence[object]) -> str:
     """Join the first few names and count the others."""
-    more = len(listed) - _MAX_NAMES
-    return ", ".join(map(str, listed[:_MAX_NAMES])) + (f" and {more} more" if more > 0 else "")
+    return _with_more(", ".join(map(str, listed[:_MAX_NAMES])), len(listed) - _MAX_NAMES)
 
 
 def _range(view: JobView | PlanView) -> tuple[str | None, str | None, str | None]:

@@ -256,6 +256,15 @@ class ExportedJobView(TypedDict):
     maxInstances: int | None
 
 
+class ExternalHoldersView(TypedDict):
+    """Training jobs outside the queue that hold instances which the waiting job could use."""
+
+    pool: str
+    instances: int
+    trainingJobNames: list[str]
+    trainingJobs: int
+
+
 # In the functional form, because a member is a Python keyword.
 HistoryEntryView = TypedDict(
     "HistoryEntryView",
@@ -912,6 +921,7 @@ class WhyView(TypedDict):
 
     inTheWay: list[HolderView]
     jobsInTheWay: int
+    external: list[ExternalHoldersView]
     reserved: ReservedView | None
     rule: str | None
     advice: list[AdviceView]

@@ -61,6 +61,15 @@ class Holder(ResponseModel):
     giving_back: Annotated[int, Field(description="Instances that an elastic job releases now while it keeps running.")]
 
 
+class ExternalHolders(ResponseModel):
+    """Training jobs outside the queue that hold instances which the waiting job could use."""
+
+    pool: str
+    instances: Annotated[int, Field(description="Instances of the pool that all of them hold.")]
+    training_job_names: Annotated[list[str], Field(description="At most ten of them.")]
+    training_jobs: Annotated[int, Field(description="Number of all of them.")]
+
+
 class Reserved(ResponseModel):
     """Reservation of a blocked job."""
 
@@ -81,6 +90,7 @@ class Why(ResponseModel):
 
     in_the_way: Annotated[list[Holder], Field(description="Jobs that are expected to end first, at most ten.")]
     jobs_in_the_way: Annotated[int, Field(description="Number of all such jobs.")]
+    external: Annotated[list[ExternalHolders], Field(description="Training jobs outside the queue that are, by pool.")]
     reserved: Annotated[Reserved | None, Field(description="Null if there is none.")]
     rule: Annotated[
         str | None,

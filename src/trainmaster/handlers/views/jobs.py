@@ -25,7 +25,7 @@ from trainmaster.ports.store import Request
 from trainmaster.service.explain.consequences import Consequences, Delay
 from trainmaster.service.explain.explain import Explanation
 from trainmaster.service.explain.scaling import BelievedScaling
-from trainmaster.service.explain.why import Holder, WaitDiagnosis
+from trainmaster.service.explain.why import ExternalHolders, Holder, WaitDiagnosis
 from trainmaster.service.submit import Submission
 
 
@@ -135,6 +135,7 @@ def why_view(story: WaitDiagnosis | None) -> forecast_models.Why | None:
     return forecast_models.Why(
         in_the_way=[_holder_view(holder) for holder in story.holders],
         jobs_in_the_way=story.held_by_jobs,
+        external=[_external_view(holders) for holders in story.external],
         reserved=None if reserved is None else forecast_models.Reserved(instances=dict(reserved.units), at=reserved.at),
         rule=story.rule,
         advice=[
@@ -231,6 +232,15 @@ def _holder_view(holder: Holder) -> forecast_models.Holder:
         overdue=holder.overdue,
         stopping=holder.stopping,
         giving_back=holder.giving_back,
+    )
+
+
+def _external_view(holders: ExternalHolders) -> forecast_models.ExternalHolders:
+    return forecast_models.ExternalHolders(
+        pool=holders.pool,
+        instances=holders.units,
+        training_job_names=list(holders.training_jobs),
+        training_jobs=holders.count,
     )
 
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import islice
 
 from trainmaster.domain.access.ceilings import job_problems
+from trainmaster.domain.capacity.external import external_units
 from trainmaster.domain.capacity.units import Demand, Kind, Pool, counted, in_settings
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.priorities import MAX_PRIORITY
@@ -37,7 +38,7 @@ from trainmaster.service.explain.borrowing import Borrowing, borrowing
 from trainmaster.service.explain.explain import with_jobs
 
 MAX_HOLDERS = 10
-"""Jobs to list by name, those first that are expected to end first."""
+"""Jobs, and external training jobs of a pool, to list by name; jobs that are expected to end first come first."""
 MAX_TRIES = 6
 """Priorities, and other pools, that are tried."""
 MAX_ADVICE = 3
@@ -70,6 +71,22 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
+class ExternalHolders:
+    """Training jobs outside the queue that hold units of a pool that the waiting job could use.
+
+    Attributes:
+        units: what all of them hold there.
+        training_jobs: the first `MAX_HOLDERS` of their names.
+        count: the number of all of them.
+    """
+
+    pool: str
+    units: int
+    training_jobs: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Advice:
     """A change with which the whole job starts, preempts or shrinks others in the next pass; one member names it."""
 
@@ -85,6 +102,7 @@ class WaitDiagnosis:
     Attributes:
         holders: jobs that hold its capacity, the first `MAX_HOLDERS` of them.
         held_by_jobs: the number of all such jobs.
+        external: training jobs outside the queue that hold its capacity, by pool.
         reserved: its reservation.
         rule: the rule of shares that keeps it from preempting jobs of lower rank, as a sentence; None if none does.
         advice: verified changes that would help.
@@ -92,6 +110,7 @@ class WaitDiagnosis:
 
     holders: tuple[Holder, ...] = ()
     held_by_jobs: int = 0
+    external: tuple[ExternalHolders, ...] = ()
     reserved: PlannedReservation | None = None
     rule: str | None = None
     advice: tuple[Advice, ...] = ()
@@ -117,6 +136,7 @@ def diagnose(snapshot: Snapshot, now: datetime, job: Job) -> WaitDiagnosis:
     return WaitDiagnosis(
         tuple(holders[:MAX_HOLDERS]),
         len({holder.job for holder in holders}),
+        tuple(_external_holders(what_if.snapshot, job)),
         next((reservation for reservation in plan.reservations if reservation.job == job.name), None),
         None if borrows is None else borrows.message(),
         tuple(islice(_advice(what_if, reason, borrows), MAX_ADVICE)),
@@ -130,6 +150,14 @@ def _holders(snapshot: Snapshot, now: datetime, job: Job) -> Iterator[Holder]:
             given = 0 if active.stopping else active.freeing.get(pool, 0)
             end, overdue = expect.end(active), expect.overdue(active)
             yield Holder(active.name, pool, active.units[pool], end, overdue, active.stopping, given)
+
+
+def _external_holders(snapshot: Snapshot, job: Job) -> Iterator[ExternalHolders]:
+    held = {name: external_units({name: each}, snapshot.pools) for name, each in snapshot.external_jobs.items()}
+    for pool in job.demand.pools:
+        if units := snapshot.external.get(pool, 0):
+            names = sorted(name for name, each in held.items() if pool in each)
+            yield ExternalHolders(pool, units, tuple(names[:MAX_HOLDERS]), len(names))
 
 
 @dataclass(frozen=True, slots=True)

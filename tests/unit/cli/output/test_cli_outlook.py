@@ -32,6 +32,7 @@ A_STORY: dict[str, Any] = {
         {"jobName": "b", "pool": P5, "instances": 1, "expectedEnd": _at(0.05), "overdue": False, "stopping": True},
     ],
     "jobsInTheWay": 5,
+    "external": [{"pool": P5, "instances": 6, "trainingJobNames": ["t1", "t2", "t3", "t4"], "trainingJobs": 5}],
     "reserved": {"instances": {P5: 4}, "at": _at(1)},
     "rule": "Share a would borrow.",
     "advice": [
@@ -127,6 +128,7 @@ def test_why_tells_the_whole_story() -> None:
         f"It waits for 1 x {P5}: 0 free for it now.",
         f"The capacity it needs is held by a (2 x {P5}, until about 2026-11-20 14:00:00 UTC (in 60 minutes), longer",
         f"than expected), b (1 x {P5}, stopping, until 2026-11-20 13:03:00 UTC (in 3 minutes)) and 3 more.",
+        f"Training jobs outside the queue hold 6 x {P5}: t1, t2, t3 and 2 more.",
         f"Reserved for it: 4 x {P5}, expected to be free at 2026-11-20 14:00:00 UTC (in 60 minutes).",
         "Share a would borrow. Suggestions:",
         f"Suggestions: raise its priority above 5: it preempts a; or ask for 2 x {P5} instead: it starts.",

@@ -77,6 +77,7 @@
  * @typedef {object} Why
  * @property {Holder[]} inTheWay
  * @property {number} jobsInTheWay
+ * @property {{pool: string, instances: number, trainingJobNames: string[], trainingJobs: number}[]} [external]
  * @property {{instances: Record<string, number>, at: string | null} | null} reserved
  * @property {string | null} [rule]
  * @property {Advice[]} advice

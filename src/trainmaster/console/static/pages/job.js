@@ -57,12 +57,16 @@ export function View({ values: [found], now, readOnly, region, announce }) {
 /** @param {string} text */
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
+/** @param {{pool: string, instances: number, trainingJobNames: string[], trainingJobs: number}} held */
+const outside = ({ pool, instances, trainingJobNames: names, trainingJobs: count }) =>
+  `Training jobs outside the queue hold ${instances} × ${pool}: ${names.join(", ")}${count > names.length ? ` and ${count - names.length} more` : ""}.`;
+
 /** @param {{why: import("../lib/types.js").Why, now: number}} props */
 function Way({ why, now }) {
   const more = why.jobsInTheWay - why.inTheWay.length;
   return html`<section aria-labelledby="way">
     <h2 id="way">In the way</h2>
-    ${why.inTheWay.length === 0 && html`<p class="empty">No running job holds instances that it could use.</p>`}
+    ${why.inTheWay.length === 0 && !why.external?.length && html`<p class="empty">No running job holds instances that it could use.</p>`}
     ${why.inTheWay.length > 0 && html`<div class="table"><table aria-labelledby="way">
       <thead><tr><th scope="col">Job</th><th scope="col">Holds</th><th scope="col">Expected to end</th><th scope="col">Note</th></tr></thead>
       <tbody>${why.inTheWay.map((each) => html`<tr key=${each.jobName + each.pool}>
@@ -71,6 +75,7 @@ function Way({ why, now }) {
         <td class="muted">${[each.stopping ? "stopping" : "", each.overdue ? "has run for longer than expected" : "", each.givingBack ? `gives back ${each.givingBack} now` : ""].filter(Boolean).join(", ")}</td>
       </tr>`)}</tbody></table></div>`}
     ${more > 0 && html`<p class="muted">and ${more} more</p>`}
+    ${(why.external ?? []).map((each) => html`<p key=${each.pool}>${outside(each)}</p>`)}
     ${why.rule && html`<p>${why.rule}</p>`}
     ${why.reserved && html`<p>Reserved for it: ${unitsText(why.reserved.instances)}${why.reserved.at ? `, expected to be free at ${clock(why.reserved.at, now)}` : ""}.</p>`}
   </section>`;
