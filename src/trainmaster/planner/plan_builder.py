@@ -130,7 +130,8 @@ class PlanBuilder:
         job, backing = view.job, BackingOff(view.job.retry_at or self.now, _cause(view.job))
         allowed = [units for units in possible if view.refusal(units) is None]
         passing, ahead = _without(allowed, view.yields_to)
-        reason = ahead if isinstance(ahead, BehindBackingOff) and ahead.until > backing.until else backing
+        later = isinstance(ahead, BehindBackingOff) and ahead.until is not None and ahead.until > backing.until
+        reason = ahead if ahead is not None and later else backing
         if not awaits_capacity(job, self.now) or not passing:
             self._wait(job, reason)
             return

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from trainmaster.domain.capacity.units import Kind, Units
 from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.elastic.scaling import ScalingCurve
-from trainmaster.domain.jobs.job import Job, Reservation
+from trainmaster.domain.jobs.job import Job, Reservation, backing_off
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.reasons.capacity import Behind, BehindBackingOff, ReservedForOther, WaitsForCapacity
 from trainmaster.domain.reasons.reason import Reason
@@ -352,9 +352,8 @@ class JobView(NamedTuple):
             return None
         owner = state.shares.enabled and state.shares.within_nominal(job, units)
         if (ahead := ledger.back_off(job, units, owner=owner)) is not None:
-            first = ahead[1]
-            tried_at = state.now if first.attempt is None else first.attempt.created_at
-            return BehindBackingOff(first.name, ahead[0], first.retry_at or tried_at)
+            pool, first = ahead
+            return BehindBackingOff(first.name, pool, first.retry_at if backing_off(first, state.now) else None)
         hold = state.active_hold(job)
         if hold is not None and hold.units == units:
             return None

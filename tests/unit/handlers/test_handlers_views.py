@@ -177,7 +177,7 @@ REASONS = {
     },
     capacity.KindRefused("b", UNTIL): {
         "message": "waits because AWS refused to start b, a job like this one; "
-        f"one of them is tried a minute, the next at {UNTIL_TEXT}",
+        f"at most two of them are tried a minute, next at {UNTIL_TEXT}",
         "job": "b",
         "until": UNTIL_TEXT,
     },

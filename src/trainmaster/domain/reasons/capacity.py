@@ -186,14 +186,15 @@ class BehindBackingOff(Reason):
 
     job: Annotated[str, "Job that starts first."]
     pool: Annotated[str, "Pool that both need."]
-    until: Annotated[datetime, "When its next start is or was tried; earlier if instances become free."]
+    until: Annotated[
+        datetime | None, "When its next start is tried, earlier if instances become free; null if that is under way."
+    ]
 
     def message(self) -> str:
         """Return the reason as a predicate."""
-        return (
-            f"waits behind {self.job}, which goes first and starts again at {clock(self.until)}: "
-            f"SageMaker had no capacity for it in {self.pool}"
-        )
+        again = "is being started again" if self.until is None else f"starts again at {clock(self.until)}"
+        lacking = f"SageMaker had no capacity for it in {self.pool}"
+        return f"waits behind {self.job}, which goes first and {again}: {lacking}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +204,13 @@ class KindRefused(Reason):
     brief: ClassVar[str] = "{job} was refused"
 
     job: Annotated[str, "Job of this kind whose start was refused last."]
-    until: Annotated[datetime, "When the next of them is tried, if it fits."]
+    until: Annotated[datetime, "When one that was refused before, and one that was not, are tried next, if they fit."]
 
     def message(self) -> str:
         """Return the reason as a predicate."""
         return (
             f"waits because AWS refused to start {self.job}, a job like this one; "
-            f"one of them is tried a minute, the next at {clock(self.until)}"
+            f"at most two of them are tried a minute, next at {clock(self.until)}"
         )
 
 
