@@ -28,6 +28,7 @@ from trainmaster.domain.policy.settings import Order, Policy, Preemption, Share
 
 A_DAY = 86_400
 P5E = "ml.p5e.48xlarge"
+ROLE_OF_CALLER = "arn:aws:sts::111122223333:assumed-role/research"
 
 
 def a_world(*jobs, pools=None, policy=None):
@@ -158,6 +159,26 @@ class TestWhatWouldHelp:
         for ceilings, left in (({}, 2), ({"max_priority": 5}, 1), ({"max_priority": 5, "max_job_instances": 2}, 0)):
             world.memory.set_settings(policy=Policy(shares={"team": Share(name="team", **ceilings)}))
             assert len(self.advice(world)) == left, ceilings
+
+    @pytest.mark.parametrize(
+        ("limit", "said"),
+        [
+            ({"max": {P5: 2}}, f"share team may have 2 x {P5}, its cap"),
+            ({"max_per_user": {P5: 2}}, f"user {ROLE_OF_CALLER} may have 2 x {P5}, the share's cap for one user"),
+        ],
+    )
+    def test_a_limit_of_its_share_that_the_job_alone_exceeds_is_named(self, limit, said):
+        policy = Policy(shares={"team": Share(name="team", **limit)})
+        large = a_job("large", units={P5: 6}, share="team", submitted_by=ROLE_OF_CALLER)
+        world = a_world(large, pools=[a_pool(P5, 4)], policy=policy)
+        assert [each["message"] for each in self.advice(world, "large")] == [
+            f"raise the cap of {P5} from 4 to 6: it is no longer infeasible, but {said}"
+        ]
+        request = a_request("job2", count=3, options={"share": "team"})
+        expected = f"{said[0].upper()}{said[1:]}: this job alone needs 3 x {P5}, so it waits until that is raised."
+        for route in ("/plan", "/add-job"):
+            assert expected in world.post(route, request).body["warnings"]
+        assert world.post("/plan", a_request("job3", count=2, options={"share": "team"})).body["warnings"] == []
 
     def test_nothing_less_than_its_whole_demand(self):
         world = a_world(running("r", 2, preemptible=False), a_job("waits", units={P5: 3}), pools=[a_pool(P5, 4)])

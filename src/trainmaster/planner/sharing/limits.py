@@ -88,16 +88,16 @@ class Limits:
 
     def _count_units(self, job: Job, units: Units, *, sign: int = 1) -> None:
         for pool, count in units.items():
-            key = (job.share, _user_of(job), pool)
+            key = (job.share, user_of(job), pool)
             self._by_user[key] = self._by_user.get(key, 0) + sign * count
 
     def _user_full(self, job: Job, units: Units, own: Units) -> Reason | None:
         """Return the limit of the user that `units` exceed (Slurm, `MaxTRESPerUser`; AWS Batch has none)."""
-        share, who = self.snapshot.policy.shares.get(job.share), (job.share, _user_of(job))
+        share, who = self.snapshot.policy.shares.get(job.share), (job.share, user_of(job))
         if share is None or not share.max_per_user:
             return None
         full = pool_beyond_limit(share, units, lambda pool: self._by_user.get((*who, pool), 0) - own.get(pool, 0))
-        return None if full is None else UserFull(_user_of(job), full, share.max_per_user[full])
+        return None if full is None else UserFull(user_of(job), full, share.max_per_user[full])
 
     def _group_full(self, job: Job, own: Units | None) -> Reason | None:
         if job.group is None:
@@ -136,5 +136,6 @@ def used_in_period(snapshot: Snapshot, share: str, budget: Budget, now: datetime
     return sum(active, start=ended)
 
 
-def _user_of(job: Job) -> str:
+def user_of(job: Job) -> str:
+    """Return the user whose limit counts for a job."""
     return job.submitted_by or UNKNOWN_USER

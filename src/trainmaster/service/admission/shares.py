@@ -1,18 +1,23 @@
-"""Check that the caller may use a share, and that the share's budget is not spent."""
+"""Check that the caller may use a share, what it may have, and that its budget is not spent."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.rules import Action
+from trainmaster.domain.capacity.units import Pool, Units, counted, covers
 from trainmaster.domain.errors import BudgetExhausted, InvalidRequest, ShareNotAllowed
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
 from trainmaster.domain.policy.settings import DEFAULT_SHARE, Policy, WhenSpent
-from trainmaster.domain.reasons.rules import BudgetSpent
+from trainmaster.domain.reasons.rules import BudgetSpent, ShareFull, UserFull
 from trainmaster.domain.requests.fields import did_you_mean, shown
 from trainmaster.domain.requests.tags import option_field
+from trainmaster.domain.shares.entitlement import Entitlements
+from trainmaster.domain.shares.full_users import pool_beyond_limit
 from trainmaster.domain.times import clock
-from trainmaster.planner.sharing.limits import Limits
+from trainmaster.planner.sharing.limits import Limits, user_of
 from trainmaster.ports.runtime import Clock
 from trainmaster.ports.store import Request, Store
 from trainmaster.service.access import Access
@@ -43,6 +48,29 @@ def share_warnings(share: str, policy: Policy) -> tuple[str, ...]:
         return ()
     what = f"The queue has no shares, so the share {shown(share)} has no quota"
     return (f"{what}: check the name, omit the option, or ask the queue's admins to add the share to the settings.",)
+
+
+def limit_warnings(job: Job, policy: Policy, pools: Mapping[str, Pool]) -> tuple[str, ...]:
+    """Return a warning if the job alone needs more than a limit of its share, wherever a pool could hold it."""
+    if not policy.shares:
+        return ()
+    caps = {name: pool.cap for name, pool in pools.items()}
+    possible = [units for units in job.demand.alternatives if covers(caps, units)] or job.demand.alternatives
+    limits = [limit for units in possible if (limit := _exceeded(job, units, policy, pools)) is not None]
+    if not limits or len(limits) < len(possible):
+        return ()
+    message, needed = limits[0].message(), counted(possible[0][limits[0].pool], limits[0].pool)
+    return (f"{message[0].upper()}{message[1:]}: this job alone needs {needed}, so it waits until that is raised.",)
+
+
+def _exceeded(job: Job, units: Units, policy: Policy, pools: Mapping[str, Pool]) -> ShareFull | UserFull | None:
+    """Return the limit of the job's share that it exceeds on these units even if the share holds nothing."""
+    entitlements, share = Entitlements(policy, pools), policy.shares.get(job.share)
+    for pool, count in units.items():
+        if (bound := entitlements.exceeded(job.share, pool, count, 0)) is not None:
+            return ShareFull(job.share, pool, bound.limit, bound.name)
+    full = None if share is None else pool_beyond_limit(share, units, lambda _: 0)
+    return None if share is None or full is None else UserFull(user_of(job), full, share.max_per_user[full])
 
 
 def check_budget(  # noqa: PLR0913 - the request and everything it is checked against

@@ -30,6 +30,7 @@ from trainmaster.domain.reasons.capacity import (
     WaitsForRelease,
 )
 from trainmaster.domain.reasons.reason import Reason
+from trainmaster.domain.reasons.rules import ShareFull, UserFull
 from trainmaster.planner.reservations.expected_ends import ExpectedEnds
 from trainmaster.planner.schedule import schedule
 from trainmaster.service.capacity.pool_usage import pool_usage
@@ -201,6 +202,8 @@ def _reason(plan: Plan, job: Job) -> Reason | None:
 
 def _feasible_outcome(plan: Plan, job: Job) -> str | None:
     reason = _reason(plan, job)
+    if isinstance(reason, ShareFull | UserFull):
+        return f"{_WAITS}, but {reason.message()}"
     return None if isinstance(reason, Infeasible | CanNeverFit) else _STARTS if reason is None else _WAITS
 
 
