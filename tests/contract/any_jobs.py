@@ -173,7 +173,11 @@ demands = st.builds(
     listed=st.integers(0, 3),
 )
 SPEED = dict[str, st.SearchStrategy[Any]](
-    instances=st.integers(1, 1_000), rate=st.floats(1e-9, 1e12), reports=st.integers(1, 8)
+    instances=st.integers(1, 1_000),
+    rate=st.floats(1e-9, 1e12),
+    reports=st.integers(1, 8),
+    latest=st.lists(st.floats(1e-9, 1e12), max_size=3).map(tuple),
+    measured_at=times,
 )
 JOB = dict[str, st.SearchStrategy[Any]](
     name=names,

@@ -47,13 +47,18 @@ def told(world, body, name="job1"):
     return world.post(f"/jobs/{name}/speed", body)
 
 
+def rates(job):
+    """Size, mean and number of reports of each size."""
+    return [(speed.instances, speed.rate, speed.reports) for speed in job.speeds.of_sizes]
+
+
 class TestRoute:
     def test_a_report_is_stored_with_the_job(self, world):
         before = world.memory.find("job1")
         answer = told(world, {"instances": 2, "perSecond": 7.5})
         after = world.memory.find("job1")
         assert (answer.status, answer.body["jobName"]) == (200, "job1")
-        assert after.speeds.of_sizes == (Speed(2, 7.5),)
+        assert after.speeds.of_sizes == (Speed(2, 7.5, 1, (7.5,), b.NOW),)
         assert after == replace(before, version=before.version + 1, speeds=after.speeds)
 
     def test_it_wakes_no_manager(self, world):
@@ -81,7 +86,7 @@ class TestRoute:
     def test_a_late_report_of_an_earlier_size_counts_for_that_size(self, world):
         for body in ({"instances": 2, "perSecond": 7.5}, {"instances": 1, "perSecond": 4}):
             assert told(world, body).status == 200
-        assert world.memory.find("job1").speeds.of_sizes == (Speed(2, 7.5), Speed(1, 4.0))
+        assert rates(world.memory.find("job1")) == [(2, 7.5, 1), (1, 4.0, 1)]
 
     @pytest.mark.parametrize(
         "body",
@@ -259,7 +264,26 @@ class TestNodes:
         assert (world.size("elastic"), world.job("elastic").speeds.sizes) == (1, {1, 4})
         sizes = [change.size for change in world.job("elastic").history if change.size is not None]
         assert [size for size, _ in groupby(sizes)] == [4, 1]
+        reasons = [change.reason for change in world.job("elastic").history]
+        assert any("resizes, 4 -> 1 instances: it runs faster with fewer" in reason for reason in reasons)
         assert world.job("elastic").state is JobState.RUNNING
+
+    def test_one_report_that_is_too_low_does_not_shrink_a_job(self):
+        """The first report at 4 instances is of a time with an evaluation; the job does scale."""
+        world = self.a_world()
+        world.submit("first", count=3, training_seconds=1_200)
+        world.elastic("elastic", "members", max_instances=4, training_seconds=60_000)
+        world.run_until_ended("first")
+        world.run_until(lambda: world.size("elastic") == 4)
+        world.reports, row = False, {"instances": 4, "perSecond": 9.4, "at": world.clock.now().timestamp()}
+        world.meeting.speeds["elastic"] = json.dumps(row)
+        world.run(900)
+        assert rates(world.job("elastic"))[-1] == (4, 9.4, 1)
+        world.reports = True
+        world.run(9_000)
+        assert world.size("elastic") == 4
+        sizes = [change.size for change in world.job("elastic").history if change.size is not None]
+        assert [size for size, _ in groupby(sizes)] == [4]
 
     @pytest.mark.parametrize(("at", "reports"), [(b.NOW.timestamp(), 1), (1e300, MAX_REPORTS), (None, MAX_REPORTS)])
     def test_a_row_that_is_read_again_counts_once_if_it_says_when_it_was_measured(self, at, reports):
@@ -270,7 +294,7 @@ class TestNodes:
         row = {"instances": 4, "perSecond": 10.0} | ({} if at is None else {"at": at})
         world.meeting.speeds["elastic"] = json.dumps(row)
         world.run(300 * (MAX_REPORTS + 2))
-        assert world.job("elastic").speeds.of_sizes == (Speed(4, 10.0, reports),)
+        assert rates(world.job("elastic")) == [(4, 10.0, reports)]
 
     def test_a_table_that_does_not_answer_keeps_nothing_from_running(self):
         world = self.a_world()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from builders import NOW
 from trainmaster.domain.elastic.scaling import (
     COMMUNICATION_SPREAD,
+    ENOUGH_REPORTS,
     LINEAR,
     MAX_KIND_JOBS,
     MAX_RATE,
@@ -20,6 +21,7 @@ from trainmaster.domain.elastic.scaling import (
     MIN_PERIOD,
     MIN_RATE,
     NOISE,
+    RETRY_SLOWER,
     SERIAL_SPREAD,
     KindCurve,
     ScalingCurve,
@@ -194,7 +196,8 @@ def test_a_speed_that_does_not_change_is_told_eight_times():
 
 def test_a_later_report_confirms_the_mean_and_one_that_was_read_before_does_not():
     once = Speeds().after("a", 4, 10.0, NOW)
-    assert once.after("a", 4, 10.0, NOW + MIN_PERIOD).of_sizes == (Speed(4, 10.0, 2),)
+    again = once.after("a", 4, 10.0, NOW + MIN_PERIOD)
+    assert again.of_sizes == (Speed(4, 10.0, 2, (10.0, 10.0), NOW + MIN_PERIOD),)
     assert once.after("a", 4, 10.0, NOW) is once
     assert once.after("a", 2, 6.0, NOW - MIN_PERIOD) is once
 
@@ -203,3 +206,43 @@ def test_a_size_counts_once_a_minute_and_a_new_size_at_once():
     once = Speeds().after("a", 4, 10.0, NOW)
     assert once.after("a", 4, 20.0, NOW + MIN_PERIOD / 2) is once
     assert once.after("a", 2, 6.0, NOW + MIN_PERIOD / 2).sizes == {2, 4}
+
+
+def told(speeds, size, *rates):
+    """The speeds after reports of one size, a minute apart."""
+    for rate in rates:
+        last = speeds.measured_at or NOW
+        speeds = speeds.after("a", size, rate, last + MIN_PERIOD)
+    return speeds
+
+
+@given(st.lists(st.floats(0.9, 1.1), min_size=MAX_REPORTS, max_size=MAX_REPORTS), st.floats(0.01, 0.9), st.integers(2))
+def test_no_single_report_that_is_too_low_makes_a_faster_size_count_as_slower(noise, low, place):
+    """Sizes of which the larger is 1.3 times as fast; one of its reports is of a time with an evaluation."""
+    rates = [130 * each for each in noise]
+    rates[place % MAX_REPORTS] *= low
+    speeds = told(Speeds(), 2, 100.0, 100.0, 100.0)
+    for rate in rates:
+        speeds = told(speeds, 4, rate)
+        assert not speeds.slower
+
+
+@given(st.lists(st.floats(0.96, 1.04), min_size=3, max_size=MAX_REPORTS), st.floats(0.01, 0.9))
+def test_a_slower_size_is_known_after_three_reports(noise, part):
+    speeds = told(Speeds(), 2, 100.0, 100.0, 100.0)
+    for count, each in enumerate(noise, start=1):
+        speeds = told(speeds, 4, 90 * part * each)
+        assert set(speeds.slower) == ({4} if count >= ENOUGH_REPORTS else set())
+
+
+def test_a_job_that_comes_back_to_a_slower_size_has_to_report_three_times_again():
+    slow = told(told(Speeds(), 2, 100.0), 4, 80.0, 80.0, 80.0)
+    back = told(told(slow, 2, 100.0), 4, 80.0, 80.0)
+    assert (set(slow.slower), set(back.slower), set(told(back, 4, 80.0).slower)) == ({4}, set(), {4})
+    assert told(back, 4, 80.0).of_sizes[-1].reports == 6
+
+
+def test_only_sizes_without_reports_count_like_the_next_smaller_one():
+    speeds = told(told(told(Speeds(), 2, 20.0, 20.0, 20.0), 4, 18.0, 18.0, 18.0), 8, 80.0)
+    assert speeds.without_slower((16, 9, 8, 7, 5, 4, 3, 2, 1), NOW) == (16, 9, 8, 3, 2, 1)
+    assert speeds.without_slower((5, 4), NOW + RETRY_SLOWER + 10 * MIN_PERIOD) == (5, 4)

@@ -124,6 +124,7 @@ class TestAnyResize:
             (Cause.GROW, "resizes, 1 -> 3 instances: capacity is idle"),
             (Cause.REPLACE, "resizes, 1 -> 3 instances: replaces a lost member"),
             (Cause.SHRINK, "resizes, 1 -> 3 instances: frees capacity for job9"),
+            (Cause.SLOWER, "resizes, 1 -> 3 instances: it runs faster with fewer"),
         ],
     )
     def test_the_history_says_why(self, cause, words):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from builders import NOW, P5, a_job, a_pool, a_snapshot, an_observation, at
 from samples import examples
 from trainmaster.domain.elastic.scaling import LINEAR, KindCurve, ScalingCurve, Speed, Speeds
-from trainmaster.domain.elastic.sizes import Elastic, Hook
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.observation import Status
 from trainmaster.domain.jobs.run_time_classes import ALL
@@ -21,7 +21,7 @@ from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.policy.settings import Lending, Order, Policy, Resizes, Share
 from trainmaster.domain.records import Records
 from trainmaster.planner.elastic.division import Grower, divide
-from trainmaster.planner.elastic.resize import ShrinkCandidate
+from trainmaster.planner.elastic.resize import ShrinkCandidate, larger_sizes
 from trainmaster.planner.elastic.scale_down import by_cost
 from trainmaster.planner.schedule import schedule
 
@@ -137,10 +137,15 @@ class TestExploration:
         assert self.grown(pause=3_000.0) == {}
 
 
-class TestSlowerSizes:
-    """A job leaves a size at which it was slower than with fewer instances, and has no size from there on again."""
+def sure(size, rate, reports=3, ago=HOUR):
+    """A speed with enough reports, all alike."""
+    return Speed(size, rate, reports, (rate,) * 3, at(-ago))
 
-    SLOWER = Speeds(P5, (Speed(1, 80.0), Speed(2, 100.0), Speed(3, 60.0)))
+
+class TestSlowerSizes:
+    """A job leaves a size at which it was slower than with fewer instances, and does not come to it again for long."""
+
+    SLOWER = Speeds(P5, (sure(1, 80.0), sure(2, 100.0), sure(3, 60.0)))
 
     def resized(self, size, *, speeds=SLOWER, hours=10, pause=300.0):
         limits = {"checkpointed": True, "max_runtime": timedelta(hours=hours)}
@@ -157,7 +162,31 @@ class TestSlowerSizes:
         assert self.resized(4) == {}
 
     def test_a_difference_within_the_error_of_a_report_is_none(self):
-        assert self.resized(3, speeds=Speeds(P5, (Speed(2, 100.0, 8), Speed(3, 96.0, 8)))) == {"job": 8}
+        assert self.resized(3, speeds=Speeds(P5, (sure(2, 100.0, 8), sure(3, 96.0, 8)))) == {"job": 8}
+
+    def test_it_leaves_for_a_cause_of_its_own(self):
+        job = running("job", 3, speeds=self.SLOWER)
+        assert [resize.cause for resize in plan(job).resizes] == [Cause.SLOWER]
+
+    @pytest.mark.parametrize("latest", [(), (60.0,), (60.0, 60.0), (60.0, 101.0, 102.0), (101.0, 102.0, 60.0)])
+    def test_it_stays_until_most_of_three_reports_at_this_size_say_so(self, latest):
+        """One report of a time with an evaluation in it is too low."""
+        speeds = Speeds(P5, (sure(1, 80.0), sure(2, 100.0), Speed(3, 60.0, 8, latest, at(-60))))
+        assert self.resized(3, speeds=speeds).get("job", 3) >= 3
+
+    def test_a_larger_size_that_was_faster_stays_within_reach(self):
+        speeds = Speeds(P5, (sure(2, 20.0), sure(4, 18.0), sure(8, 80.0)))
+        job = running("job", 2, hook=Hook.RESTART, speeds=speeds, max_instances=12, checkpointed=True)
+        assert grown(plan(job, cap=12, history=History(pauses={"restart": 10.0})))["job"] >= 8
+        assert larger_sizes(job, job.elastic, 2, NOW) == (12, 11, 10, 9, 8, 3)
+
+    @pytest.mark.parametrize(("reports", "hours"), [(3, 4), (4, 8), (8, 128)])
+    def test_it_is_tried_again_the_later_the_more_reports_said_so(self, reports, hours):
+        for ago, size in ((hours - 1, None), (hours, 2)):
+            speeds = Speeds(P5, (sure(2, 60.0, reports, ago * HOUR), sure(1, 100.0)))
+            limits = {"max_instances": 2, "max_runtime": timedelta(days=90), "checkpointed": True}
+            job = running("job", 1, hook=Hook.RESTART, speeds=speeds, **limits)
+            assert grown(plan(job, history=History(pauses={"restart": 300.0}))).get("job") == size
 
     def test_it_grows_up_to_the_size_before_that_one(self):
         linear = History(curves={ALL: KindCurve(ScalingCurve(), 8)}, pauses={"restart": 10.0})

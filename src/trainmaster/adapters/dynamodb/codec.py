@@ -290,21 +290,28 @@ def _resizing_of(value: Sequence[Any], owner: Owner) -> Resizing:
 
 
 def _speeds(speeds: Speeds, owner: Owner) -> list[Any]:
-    """Return the pool, and for each size instances, rate and reports; of the last also when the newest was measured."""
-    sizes: list[list[Any]] = [[speed.instances, speed.rate, speed.reports] for speed in speeds.of_sizes]
-    if sizes and speeds.measured_at is not None:
-        sizes[-1].append(_since(owner.entry, speeds.measured_at))
-    return [speeds.pool, *sizes]
+    """Return the pool, and for each size instances, rate, reports, when the last was measured, and the latest."""
+    return [speeds.pool, *(_speed(speed, owner) for speed in speeds.of_sizes)]
+
+
+def _speed(speed: Speed, owner: Owner) -> list[Any]:
+    known: list[Any] = [speed.instances, speed.rate, speed.reports]
+    # The first three, and for the last size the time, are all that earlier releases read.
+    return known if speed.measured_at is None else [*known, _since(owner.entry, speed.measured_at), list(speed.latest)]
 
 
 def _speeds_of(value: Sequence[Any], owner: Owner) -> Speeds:
     pool, *sizes = value
-    of_sizes = tuple(Speed(instances, float(rate), reports) for instances, rate, reports, *_ in sizes)
-    measured = owner.entry + timedelta(seconds=sizes[-1][3]) if sizes and len(sizes[-1]) > 3 else None
-    speeds = Speeds(pool, of_sizes, measured)
+    speeds = Speeds(pool, tuple(_speed_of(size, owner) for size in sizes))
     for speed in speeds.of_sizes:
         check_fields(speed)
     return speeds
+
+
+def _speed_of(value: Sequence[Any], owner: Owner) -> Speed:
+    instances, rate, reports, *rest = value
+    latest = tuple(map(float, rest[1])) if len(rest) > 1 else ()
+    return Speed(instances, float(rate), reports, latest, _at(owner.entry, rest[0] if rest else None))
 
 
 def _attempt(attempt: Attempt, owner: Owner) -> dict[str, Any]:

@@ -35,7 +35,7 @@ By = Literal["share", "pool", "user", "priority"]
 """Groups of a usage report."""
 
 
-Cause = Literal["grow", "shrink", "replace", "repair", "bounds"]
+Cause = Literal["grow", "shrink", "replace", "repair", "bounds", "slower"]
 """Cause of a resize."""
 
 

@@ -8,11 +8,14 @@ speed at several sizes, the curve of its kind decides, and without that the job 
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from operator import mul, sub
+from operator import attrgetter, mul, sub
+
+from trainmaster.domain.times import NEVER
 
 MIN_RATE, MAX_RATE = 1e-9, 1e12
 """Bounds of a reported speed, steps or samples a second."""
@@ -32,6 +35,10 @@ MIN_PERIOD = timedelta(minutes=1)
 """Time between two reports of a size, at least: each changes the job, so that a pass has to decide about it again."""
 SAME_RATE = 0.02
 """Relative change of a speed below which a further report tells nothing new."""
+ENOUGH_REPORTS = 3
+"""Reports since a job came to a size after which that size may count as slower than a smaller one."""
+RETRY_SLOWER = timedelta(hours=4)
+"""Time after which a slower size may be tried again; doubled by each further report of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +95,49 @@ class Speed:
         instances: the size.
         rate: mean of its reports, steps or samples a second.
         reports: the number of reports that count in it, at most `MAX_REPORTS`.
+        latest: reports since the job last came to this size, at most `ENOUGH_REPORTS`, the oldest first.
+        measured_at: when the last one was measured.
     """
 
     instances: int
     rate: float
     reports: int = 1
+    latest: tuple[float, ...] = ()
+    measured_at: datetime | None = None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether there are enough reports to leave this size for a smaller one."""
+        return len(self.latest) >= ENOUGH_REPORTS
+
+    @property
+    def typical(self) -> float:
+        """The median of the latest reports if there are enough, else the mean.
+
+        A report of a time with an evaluation, a checkpoint or a slow first epoch is too low, and moves a mean.
+        """
+        return sorted(self.latest)[ENOUGH_REPORTS // 2] if self.is_sure else self.rate
+
+    @property
+    def retry_at(self) -> datetime:
+        """When this size may be tried again if it was slower than a smaller one; the more reports, the later."""
+        wait = RETRY_SLOWER * 2 ** max(self.reports - ENOUGH_REPORTS, 0)
+        return NEVER if self.measured_at is None else self.measured_at + wait
+
+    def after(self, rate: float, measured_at: datetime, *, stayed: bool) -> Speed:
+        """Return the speed after a further report; the same object if it tells nothing new.
+
+        Args:
+            rate: steps or samples a second.
+            measured_at: when.
+            stayed: whether the job has had no other size since the last report.
+        """
+        same = all(abs(rate - known) <= SAME_RATE * known for known in (self.rate, self.typical))
+        if stayed and self.is_sure and self.reports >= MAX_REPORTS and same:
+            return self
+        reports = min(self.reports + 1, MAX_REPORTS)
+        latest = (*(self.latest if stayed else ()), rate)[-ENOUGH_REPORTS:]
+        return Speed(self.instances, self.rate + (rate - self.rate) / reports, reports, latest, measured_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,41 +147,70 @@ class Speeds:
     Attributes:
         pool: the pool; instances of another type have other speeds.
         of_sizes: the speed at each size.
-        measured_at: when the newest report was measured.
     """
 
     pool: str = ""
     of_sizes: tuple[Speed, ...] = ()
-    measured_at: datetime | None = None
 
     @property
     def sizes(self) -> frozenset[int]:
         """The sizes with a speed."""
         return frozenset(speed.instances for speed in self.of_sizes)
 
+    @property
+    def measured_at(self) -> datetime | None:
+        """When the newest report was measured."""
+        return self.of_sizes[-1].measured_at if self.of_sizes else None
+
+    @property
+    def slower(self) -> dict[int, Speed]:
+        """The sizes that were surely slower than a smaller one, each with the fastest of these."""
+        found, best = dict[int, Speed](), None
+        for speed in sorted(self.of_sizes, key=attrgetter("instances")):
+            if best is not None and speed.is_sure and is_faster(best.typical, speed.typical):
+                found[speed.instances] = best
+            if best is None or speed.typical > best.typical:
+                best = speed
+        return found
+
+    def without_slower(self, sizes: Sequence[int], now: datetime) -> tuple[int, ...]:
+        """Return these sizes without those that were slower than a smaller one, and may not be tried again yet.
+
+        A size without reports counts like the next smaller one that has some.
+        """
+        slower = self.slower
+        avoided = {each.instances for each in self.of_sizes if each.instances in slower and now < each.retry_at}
+        if not avoided:
+            return tuple(sizes)
+        reported = sorted(self.sizes)
+        return tuple(size for size in sizes if (0, *reported)[bisect(reported, size)] not in avoided)
+
     def after(self, pool: str, instances: int, rate: float, measured_at: datetime) -> Speeds:
         """Return the speeds after a report; the same object if it tells nothing new.
 
         One that is older than the newest was read before. One of a known size soon after the newest tells nothing.
         """
+        first = Speed(instances, rate, latest=(rate,), measured_at=measured_at)
         if pool != self.pool:
-            return Speeds(pool, (Speed(instances, rate),), measured_at)
+            return Speeds(pool, (first,))
         if self.measured_at is not None and measured_at < self.measured_at:
             return self
         known = next((speed for speed in self.of_sizes if speed.instances == instances), None)
         if known is None:
-            return Speeds(pool, (*self.of_sizes, Speed(instances, rate))[-MAX_SIZES:], measured_at)
+            return Speeds(pool, (*self.of_sizes, first)[-MAX_SIZES:])
         if self.measured_at is not None and measured_at < self.measured_at + MIN_PERIOD:
             return self
-        if known.reports >= MAX_REPORTS and abs(rate - known.rate) <= SAME_RATE * known.rate:
-            return self
-        reports = min(known.reports + 1, MAX_REPORTS)
-        newest = Speed(instances, known.rate + (rate - known.rate) / reports, reports)
+        newest = known.after(rate, measured_at, stayed=known is self.of_sizes[-1])
         others = (speed for speed in self.of_sizes if speed is not known)
-        return Speeds(pool, (*others, newest), measured_at)
+        return self if newest is known else Speeds(pool, (*others, newest))
 
 
 NO_SPEEDS = Speeds()
+
+
+def is_faster(rate: float, than: float) -> bool:
+    """Return whether a reported speed is higher than another by more than the error of a report."""
+    return rate > than * (1 + NOISE)
 
 
 @lru_cache(maxsize=4096)

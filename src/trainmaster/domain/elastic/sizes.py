@@ -31,7 +31,8 @@ class Cause(StrEnum):
     """Cause of a resize.
 
     grow: capacity is idle. shrink: another job needs it. replace: a lost member is replaced. repair: the size after a
-    loss is not legal. bounds: the size is outside the job's bounds, which were changed.
+    loss is not legal. bounds: the size is outside the job's bounds, which were changed. slower: it runs faster with
+    fewer instances.
     """
 
     GROW = "grow"
@@ -39,6 +40,7 @@ class Cause(StrEnum):
     REPLACE = "replace"
     REPAIR = "repair"
     BOUNDS = "bounds"
+    SLOWER = "slower"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,12 @@ to a legal size.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from trainmaster.domain.capacity.units import Pool
-from trainmaster.domain.elastic.scaling import LINEAR, NOISE, ScalingCurve
+from trainmaster.domain.elastic.scaling import LINEAR, ScalingCurve
 from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
@@ -108,31 +107,10 @@ def ready_at(elastic: Elastic, job: Job, attempt: Attempt) -> datetime:
     return max(ready, began + elastic.scale_up_snooze) if job.past else ready
 
 
-def larger_sizes(job: Job, elastic: Elastic, size: int, max_size: int | None = None) -> tuple[int, ...]:
+def larger_sizes(job: Job, elastic: Elastic, size: int, now: datetime, max_size: int | None = None) -> tuple[int, ...]:
     """Return the legal sizes above this one that may be faster, the largest first, up to `max_size`."""
     limit = elastic.max_instances if max_size is None else min(max_size, elastic.max_instances)
-    end = slower_from(job) if job.speeds.of_sizes else math.inf
-    return tuple(each for each in reversed(elastic.sizes) if size < each <= limit and each < end)
-
-
-def rates_of(job: Job) -> dict[int, float]:
-    """Return the reported speeds of a job, by size."""
-    return {speed.instances: speed.rate for speed in job.speeds_here.of_sizes}
-
-
-def is_faster(rate: float, than: float) -> bool:
-    """Return whether a reported speed is higher than another by more than the error of a report."""
-    return rate > than * (1 + NOISE)
-
-
-def slower_from(job: Job) -> float:
-    """Return the smallest size that was slower than a smaller one; larger ones are slower too. Infinite without one."""
-    best = 0.0
-    for size, rate in sorted(rates_of(job).items()):
-        if is_faster(best, rate):
-            return size
-        best = max(best, rate)
-    return math.inf
+    return job.speeds_here.without_slower([each for each in reversed(elastic.sizes) if size < each <= limit], now)
 
 
 def repair_size(job: Job, elastic: Elastic, attempt: Attempt, now: datetime) -> int | None:

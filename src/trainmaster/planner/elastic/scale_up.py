@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import Units
-from trainmaster.domain.elastic.scaling import LINEAR, ScalingCurve
+from trainmaster.domain.elastic.scaling import LINEAR, ScalingCurve, is_faster
 from trainmaster.domain.elastic.sizes import Cause, Elastic
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job
@@ -37,10 +37,8 @@ from trainmaster.planner.elastic.resize import (
     cost_of,
     elastic_of,
     gain_of,
-    is_faster,
     larger_sizes,
     pause_of,
-    rates_of,
     ready_at,
     repair_size,
     time_left,
@@ -188,7 +186,7 @@ class ScaleUp:
 
     def _gain_key(self, job: Job, elastic: Elastic, attempt: Attempt) -> tuple[float, str]:
         """Return the gain of each further instance down, and the name."""
-        sizes = larger_sizes(job, elastic, attempt.size)
+        sizes = larger_sizes(job, elastic, attempt.size, self.now)
         gain, cost = self._gain(job, sizes[0]) if sizes else (0.0, 0.0)
         brings = (gain - cost) / (sizes[0] - attempt.size) if sizes else 0.0
         return -brings, job.name
@@ -200,7 +198,8 @@ class ScaleUp:
             return
         if attempt.faulty_since is not None:
             self._recheck(attempt.faulty_since + elastic.faulty_scale_down_timeout)
-            limit = self._max_growth(job, attempt.size, larger_sizes(job, elastic, attempt.size, attempt.wanted))
+            sizes = larger_sizes(job, elastic, attempt.size, self.now, attempt.wanted)
+            limit = self._max_growth(job, attempt.size, sizes)
             if limit is not None:
                 self._decide(job, attempt, limit.size, cause_of(attempt))
                 return
@@ -222,14 +221,14 @@ class ScaleUp:
             return
         start, elastic, pool, count = found
         job = start.job
-        limit = self._max_growth(job, count, larger_sizes(job, elastic, count, targets.get(job.name)), pool)
+        limit = self._max_growth(job, count, larger_sizes(job, elastic, count, self.now, targets.get(job.name)), pool)
         if limit is not None:
             self.state.grow(job, {pool: limit.size - count}, self.state.expected_end(job))
             self._growth.starts[index] = replace(start, units={pool: limit.size})
 
     def _grow(self, job: Job, elastic: Elastic, attempt: Attempt, target: int | None) -> None:
         """Grow a running job if its size has lasted long enough and the gain is worth the pause."""
-        limit = self._max_growth(job, attempt.size, larger_sizes(job, elastic, attempt.size, target))
+        limit = self._max_growth(job, attempt.size, larger_sizes(job, elastic, attempt.size, self.now, target))
         if limit is None:
             return
         gain, cost = self._gain(job, limit.size, limit.until)
@@ -243,10 +242,12 @@ class ScaleUp:
     def _explore(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
         """Let a job try the next size, which its curve says is not worth the pause, while nothing waits for the pool.
 
-        The curve beyond the reported sizes is a guess. The job tries a size once, after it has reported this one.
+        The curve beyond the reported sizes is a guess. The job tries a size once, after it has reported this one; one
+        that was slower than a smaller one, again after a long time (`Speed.retry_at`).
         """
-        rates, size = rates_of(job), min(larger_sizes(job, elastic, attempt.size), default=None)
-        if size is None or attempt.size not in rates or size <= max(rates):
+        speeds, larger = job.speeds_here, larger_sizes(job, elastic, attempt.size, self.now)
+        size = min((each for each in larger if each in speeds.slower), default=min(larger, default=0))
+        if attempt.size not in speeds.sizes or (size <= max(speeds.sizes) and size not in speeds.slower):
             return
         grown = any(resize.job.name == job.name for resize in self._growth.resizes)
         if grown or self._waiting_for(next(iter(job.units))) or ready_at(elastic, job, attempt) > self.now:
@@ -257,17 +258,19 @@ class ScaleUp:
 
     def _step_back(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
         """Have a job return to the smaller size at which it was fastest, if the time that this saves pays the pause."""
-        rates = rates_of(job)
-        present = rates.get(attempt.size, math.inf)
-        faster = [size for size in job.sizes if size < attempt.size and is_faster(rates.get(size, 0.0), present)]
-        if not faster or self.actions_left <= 0 or ready_at(elastic, job, attempt) > self.now:
+        speeds = job.speeds_here
+        if attempt.size not in speeds.slower:
             return
-        size = max(faster, key=lambda each: rates[each])
+        rates = {speed.instances: speed.typical for speed in speeds.of_sizes}
+        present, smaller = rates[attempt.size], (size for size in job.sizes if size in rates and size < attempt.size)
+        size = max(smaller, key=rates.__getitem__, default=attempt.size)
+        if not is_faster(rates[size], present) or self.actions_left <= 0 or ready_at(elastic, job, attempt) > self.now:
+            return
         left = time_left(job, self.state.expected_ends.end(job), self.now).total_seconds()
         saved, pause = left * (1 - present / rates[size]), pause_of(job, self.snapshot.records.history, self.now)
         if saved >= self.snapshot.policy.resizes.payback * pause:
             self.actions_left -= 1
-            self._growth.resizes.append(Resize(job, size, Cause.SHRINK))
+            self._growth.resizes.append(Resize(job, size, Cause.SLOWER))
 
     def _decide(self, job: Job, attempt: Attempt, size: int, cause: Cause) -> None:
         if self.actions_left <= 0:
@@ -331,19 +334,19 @@ class ScaleUp:
 
     def _starting_candidates(self, starts: Iterable[_Starting]) -> Iterator[_Candidate]:
         for start, elastic, pool, count in starts:
-            limit = self._max_growth(start.job, count, larger_sizes(start.job, elastic, count), pool)
+            limit = self._max_growth(start.job, count, larger_sizes(start.job, elastic, count, self.now), pool)
             if limit is not None:
                 yield self._candidate(start.job, pool, count, limit, starts=True)
 
     def _running_candidates(self, able: Iterable[_Running]) -> Iterator[_Candidate]:
         for job, elastic, attempt in able:
-            limit = self._max_growth(job, attempt.size, larger_sizes(job, elastic, attempt.size))
+            limit = self._max_growth(job, attempt.size, larger_sizes(job, elastic, attempt.size, self.now))
             if limit is not None and ready_at(elastic, job, attempt) <= self.now:
                 yield self._candidate(job, next(iter(job.units)), attempt.size, limit)
 
     def _candidate(self, job: Job, pool: str, size: int, limit: _GrowthLimit, *, starts: bool = False) -> _Candidate:
-        legal = () if job.elastic is None else job.elastic.sizes
-        sizes = tuple(other for other in legal if size <= other <= limit.size)
+        larger = () if job.elastic is None else larger_sizes(job, job.elastic, size, self.now, limit.size)
+        sizes = (size, *reversed(larger))
         curve, weight = self.state.curve(job), self._work_left(job, size, starts=starts) ** -SHORTER_FIRST
         grower = Grower(job.name, pool, -job.priority, sizes, lambda instances: weight * curve.speedup(instances))
         idle = self.state.view_for_growth(job).available_now(pool) - self._kept_for_retries.get(pool, 0)

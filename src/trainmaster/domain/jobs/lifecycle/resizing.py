@@ -399,4 +399,5 @@ _CAUSES = {
     Cause.REPLACE: "replaces a lost member",
     Cause.REPAIR: "the remaining size is not legal",
     Cause.BOUNDS: "its size bounds were changed",
+    Cause.SLOWER: "it runs faster with fewer",
 }
