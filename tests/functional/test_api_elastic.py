@@ -267,20 +267,45 @@ class TestScaling:
     def test_a_waiting_job_and_a_plan_show_how_their_kind_scales(self):
         waits = b.a_job("waits", elastic=BOUNDS, state=JobState.PENDING)
         world = self.world(b.a_running_job("full", units={b.P5: 8}), waits)
-        message = "8 instances would run 5.9 times as fast as 1"
+        message = "8 instances would run 5.9 times as fast as 1, by 1 earlier job of its kind"
         assert world.get("/jobs/waits").body["elastic"]["scaling"]["message"] == message
         listed = {job["jobName"]: job for job in world.get("/jobs").body["jobs"]}
         assert listed["waits"]["elastic"]["scaling"]["message"] == message
         request = b.a_request("new", options={"max-instances": "8"})
         assert (
-            world.post("/plan", request).body["scaling"]["message"] == "8 instances would run 6.7 times as fast as 1"
+            world.post("/plan", request).body["scaling"]["message"]
+            == "8 instances would run 6.7 times as fast as 1, by jobs of other kinds"
         ), "a job of another image tells less"
 
     def test_without_reports_nothing_is_believed(self):
         world = ApiWorld()
-        world.seed(replace(b.a_running_job("job1", elastic=BOUNDS), speeds=reported(self.CURVE, 1)))
+        world.seed(b.a_running_job("job1", elastic=BOUNDS))
         assert world.get("/jobs/job1").body["elastic"]["scaling"] is None
         assert world.post("/plan", b.a_request("new")).body["scaling"] is None
+
+    def test_what_was_measured_is_told_rather_than_the_curve(self):
+        """The curve of so few reports says that two instances are faster."""
+        job = b.a_running_job("job1", units={b.P5: 2}, elastic=BOUNDS)
+        job = replace(job, speeds=Speeds(b.P5, (Speed(1, 21.2, 2), Speed(2, 20.0, 2))))
+        world = ApiWorld()
+        world.seed(job)
+        scaling = world.get("/jobs/job1").body["elastic"]["scaling"]
+        assert scaling["message"].startswith("2 instances run 0.9 times as fast as 1, 8 would run")
+        assert scaling["sizes"][1]["speedup"] > 1
+
+    def test_a_size_that_was_slower_has_the_faster_one_and_the_time_of_the_next_trial(self):
+        speeds = (Speed(1, 21.2, 3, (21.2,) * 3, b.at(-900)), Speed(4, 20.0, 3, (20.0,) * 3, b.at(-60)))
+        job = replace(b.a_running_job("job1", units={b.P5: 1}, elastic=BOUNDS), speeds=Speeds(b.P5, speeds))
+        world = ApiWorld()
+        world.seed(job)
+        scaling = world.get("/jobs/job1").body["elastic"]["scaling"]
+        told = [(each["instances"], each["reports"], each["slowerThan"], each["retryAt"]) for each in scaling["sizes"]]
+        retry = "2026-11-21T15:59:00Z"
+        assert told == [(1, 3, None, None), (4, 3, 1, retry), (8, 0, None, None)]
+        assert scaling["message"].endswith(
+            f"; 4 instances were slower than 1 (3 reports), so they are not used before {retry}"
+        )
+        assert scaling["message"].startswith("3 instances would run ")
 
 
 BOUNDS = Elastic(min_instances=1, max_instances=8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import timedelta
 from itertools import groupby
 
 import boto3
@@ -198,7 +199,34 @@ class TestTerminal:
         running = world.memory.find("job3")
         ended = lifecycle.observe(running, b.an_observation(running, status=Status.COMPLETED), b.at(900))
         assert world.memory.transition([(running, ended)])
-        assert "8 instances would run 7.2 times as fast as 1." in " ".join(run("plan", str(request)).stdout.split())
+        plan = " ".join(run("plan", str(request)).stdout.split())
+        assert "8 instances would run 7.2 times as fast as 1, by jobs of other kinds." in plan
+
+    def report(self, run, world, *rates):
+        for size, rate in rates:
+            world.clock.moment += timedelta(minutes=1)
+            run.api.report_speed("job3", instances=size, per_second=rate)
+        return {line.split()[0]: " ".join(line.split()) for line in run("show", "job3").stdout.splitlines() if line}
+
+    def test_show_says_that_reports_arrive_from_the_first_one_on(self, run, world):
+        world.seed(b.a_running_job("job3", units={P5: 2}, elastic=replace(BOUNDS, hook=Hook.RESTART)))
+        lines = self.report(run, world, (2, 3.8))
+        assert lines["Speed"] == "Speed 3.8/s with 2 instances (1 report), last 2026-11-21 12:01:00 UTC (in 23 hours)"
+        assert lines["Scaling"] == "Scaling the job counts as linear until it has reported its speed at two sizes"
+        lines = self.report(run, world, *[(2, 3.8)] * 8, (1, 2.0))
+        one = "2/s with 1 instance (1 report), last 2026-11-21 12:10:00 UTC (in 23 hours)"
+        two = "3.8/s with 2 instances (8 or more reports), the last new one 2026-11-21 12:08:00 UTC (in 23 hours)"
+        assert lines["Speed"] == f"Speed {one}; {two}"
+        assert lines["Scaling"].startswith("Scaling 2 instances run 1.9 times as fast as 1, 4 would run")
+
+    def test_show_and_why_say_which_sizes_are_slower(self, run, world):
+        """The curve of a job with these reports is above one at two instances, since few reports tell little."""
+        world.seed(b.a_running_job("job3", units={P5: 1}, elastic=replace(BOUNDS, hook=Hook.RESTART)))
+        rates = [(1, 21.2), (2, 20.0), (2, 20.0), (2, 20.0)]
+        lines = self.report(run, world, *rates)
+        slower = "2 instances were slower than 1 (3 reports), so they are not used before"
+        assert re.fullmatch(rf"Scaling {re.escape(slower)} .*16:04:00 UTC \(in .*\)", lines["Scaling"])
+        assert f"{slower} " in " ".join(run("why", "job3").stdout.split())
 
     def test_the_client_says_what_is_wrong_with_a_report(self, run):
         with pytest.raises(Refused, match="instances is 5, not between 1 and 4"):
@@ -229,7 +257,7 @@ class TestNodes:
         assert world.job("elastic").state is JobState.RUNNING
         history = world.api_context.store.records().history
         assert history.curve(world.job("elastic")).speedup(4) == pytest.approx(self.CURVE.speedup(4), rel=0.1)
-        message = believed_scaling(world.job("elastic"), history).message
+        message = believed_scaling(world.job("elastic"), history, world.clock.now()).message
         assert re.fullmatch(r"4 instances run 2\.[456] times as fast as 1", message)
 
     @pytest.mark.parametrize("text", ["", "{", '{"instances":99,"perSecond":1}', '{"instances":2,"perSecond":1e300}'])

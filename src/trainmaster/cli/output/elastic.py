@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from trainmaster.client.views.types import ElasticView, JobView, NodeView, RendezvousView
+    from trainmaster.client.views.types import ElasticView, JobView, NodeView, RendezvousView, SizeSpeedView
 
 _HOOKS = {
     "restart": "by restart",
@@ -51,8 +51,27 @@ def size_facts(job: JobView, now: datetime) -> list[tuple[str, str]]:
         ("Resized", f"{_HOOKS[elastic['hook']]} {elastic['target'] or ''}".rstrip() + _times(elastic["resizes"])),
         ("Resizing", format_moments(resizing["message"], now) if resizing else ""),
         ("Missing Member", missing),
-        ("Scaling", scaling["message"] if (scaling := elastic.get("scaling")) else ""),
+        ("Speed", _speeds(elastic, now)),
+        ("Scaling", format_moments(scaling["message"], now) if (scaling := elastic.get("scaling")) else ""),
     ]
+
+
+def _speeds(elastic: ElasticView, now: datetime) -> str:
+    """Return the reported speeds: `3.8/s with 1 instance (2 reports), last 2026-11-30 12:04:10 UTC (4 minutes ago)`."""
+    sizes = scaling["sizes"] if (scaling := elastic.get("scaling")) else []
+    return "; ".join(_speed(size, now) for size in sizes if size["perSecond"] is not None)
+
+
+def _speed(size: SizeSpeedView, now: datetime) -> str:
+    from trainmaster.domain.elastic.scaling import MAX_REPORTS
+
+    count, at = size.get("reports"), size.get("measuredAt")
+    with_ = f"{size['perSecond']:.4g}/s with {size['instances']} instance{'' if size['instances'] == 1 else 's'}"
+    if not count:  # an older service tells no more
+        return with_
+    told = f"{count} report{'' if count == 1 else 's'}" if count < MAX_REPORTS else f"{count} or more reports"
+    when = f", {'last' if count < MAX_REPORTS else 'the last new one'} {format_moment(at, now)}" if at else ""
+    return f"{with_} ({told}){when}"
 
 
 def members_rows(elastic: ElasticView, now: datetime) -> list[list[str]]:

@@ -74,8 +74,17 @@ def _running(job: JobDetailView, now: datetime) -> Iterator[str]:
     yield _sentence("" if wording is None else wording.progress(job))
     yield "" if kind is None else kind.end_sentence(job, now)
     yield _lost_member(job)
+    yield _slower_sizes(job)
     yield _requested_stop(job) or _preemption_rule(job)
     yield deadline_sentence(job)
+
+
+def _slower_sizes(job: JobDetailView) -> str:
+    """Say how an elastic job scales if that keeps it from growing, or has it shrink."""
+    elastic = job.get("elastic")
+    scaling = elastic and elastic.get("scaling")
+    slower = scaling and any(size.get("slowerThan") for size in scaling["sizes"])
+    return _sentence(scaling["message"]) if scaling and slower else ""
 
 
 def _preemption_rule(job: JobDetailView) -> str:

@@ -836,6 +836,10 @@ class SizeSpeedView(TypedDict):
     instances: int
     speedup: float
     perSecond: float | None
+    reports: int
+    measuredAt: str | None
+    slowerThan: int | None
+    retryAt: str | None
 
 
 class SubmissionView(TypedDict):

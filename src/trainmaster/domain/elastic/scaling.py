@@ -107,7 +107,7 @@ class Speed:
 
     @property
     def is_sure(self) -> bool:
-        """Whether there are enough reports to leave this size for a smaller one."""
+        """True if there are enough reports to leave this size for a smaller one."""
         return len(self.latest) >= ENOUGH_REPORTS
 
     @property
@@ -120,7 +120,7 @@ class Speed:
 
     @property
     def retry_at(self) -> datetime:
-        """When this size may be tried again if it was slower than a smaller one; the more reports, the later."""
+        """The time from which this size may be tried again if it was slower than a smaller one."""
         wait = RETRY_SLOWER * 2 ** max(self.reports - ENOUGH_REPORTS, 0)
         return NEVER if self.measured_at is None else self.measured_at + wait
 
@@ -159,7 +159,7 @@ class Speeds:
 
     @property
     def measured_at(self) -> datetime | None:
-        """When the newest report was measured."""
+        """The time at which the newest report was measured."""
         return self.of_sizes[-1].measured_at if self.of_sizes else None
 
     @property

@@ -189,6 +189,10 @@ class History:
         """Return True if the job's curve is learned, from its own reports or from jobs of its kind."""
         return len(job.speeds_here.of_sizes) > 1 or bool(self._curve_of_kind(job).jobs)
 
+    def jobs_of_curve(self, job: Job) -> int:
+        """Return how many ended jobs of the job's own kind count in its curve, at most `MAX_KIND_JOBS`."""
+        return int(self.curves.get(job.run_time_classes[0], KindCurve()).jobs)
+
     def _curve_of_kind(self, job: Job) -> KindCurve:
         """Return the mean curve of the job's classes; wider ones count less the more jobs the narrow ones had.
 

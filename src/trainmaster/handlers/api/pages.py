@@ -184,7 +184,7 @@ def _statuses_without_plan(records: Records, now: datetime, jobs: Collection[Job
             job,
             outlook(job, records.history, now),
             ends.get(job.name),
-            believed_scaling(job, records.history) if job.state in ACTIVE else None,
+            believed_scaling(job, records.history, now) if job.state in ACTIVE else None,
         )
         for job in jobs
     }

@@ -77,6 +77,16 @@ class SizeSpeed(ResponseModel):
     per_second: Annotated[
         float | None, Field(description="Mean of the reported steps or samples per second; null without reports.")
     ]
+    reports: Annotated[int, Field(description="Reports that count in it, at most 8.")]
+    measured_at: Annotated[
+        datetime | None, Field(description="Time of its last report that told something new; null without reports.")
+    ]
+    slower_than: Annotated[
+        int | None, Field(description="Smaller size that was faster, by at least three reports; null if none is known.")
+    ]
+    retry_at: Annotated[
+        datetime | None, Field(description="Time before which the job does not come to this size, as it was slower.")
+    ]
 
 
 class Scaling(ResponseModel):
@@ -116,7 +126,7 @@ class Elastic(ResponseModel):
     wanted: Annotated[int | None, Field(description="Its size before the loss.")]
     members: Annotated[list[Member], Field(description="Members beside its base, oldest first.")]
     scaling: Annotated[
-        Scaling | None, Field(description="Null if the queue takes the job for linear, as without reports.")
+        Scaling | None, Field(description="Null if neither the job nor an earlier one of its kind has reported.")
     ]
 
 

@@ -40,19 +40,27 @@ def elastic_view(job: Job, scaling: BelievedScaling | None = None) -> elastic_mo
 
 
 def scaling_view(scaling: BelievedScaling | None) -> elastic_models.Scaling | None:
-    """Return how a job is believed to scale; None if it is taken for linear."""
+    """Return how a job is believed to scale; None if nothing was reported."""
     if scaling is None:
         return None
     return elastic_models.Scaling(
         message=scaling.message,
         serial_part=scaling.curve.serial,
         communication_part=scaling.curve.communication,
-        sizes=[
-            elastic_models.SizeSpeed(
-                instances=size, speedup=scaling.curve.speedup(size), per_second=scaling.rates.get(size)
-            )
-            for size in scaling.sizes
-        ],
+        sizes=[_size_view(scaling, size) for size in scaling.sizes],
+    )
+
+
+def _size_view(scaling: BelievedScaling, size: int) -> elastic_models.SizeSpeed:
+    speed, faster = scaling.reported.get(size), scaling.slower.get(size)
+    return elastic_models.SizeSpeed(
+        instances=size,
+        speedup=scaling.curve.speedup(size),
+        per_second=None if speed is None else speed.rate,
+        reports=0 if speed is None else speed.reports,
+        measured_at=None if speed is None else speed.measured_at,
+        slower_than=None if faster is None else faster.instances,
+        retry_at=None if faster is None or speed is None else speed.retry_at,
     )
 
 

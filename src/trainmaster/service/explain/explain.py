@@ -44,7 +44,7 @@ class Explanation:
         outlook: its prospects of meeting its deadline; None if it has none.
         takes: the units that it would start on; empty if it does not start.
         considered: False for a job so deep in its lane that a pass does not read it.
-        scaling: how it is believed to scale; None if it is not elastic, or is taken for linear.
+        scaling: how it is believed to scale; None if it is not elastic, or nothing was reported.
     """
 
     position: int | None
@@ -119,7 +119,7 @@ def explain_in(
                 reasons.get(name),
                 takes=starting.get(name, {}),
                 considered=name not in deep,
-                scaling=believed_scaling(job, snapshot.records.history),
+                scaling=believed_scaling(job, snapshot.records.history, now),
             ),
             estimates.get(name),
             outlook(job, snapshot.records.history, now),

@@ -1,13 +1,18 @@
-"""Describe how the queue believes that an elastic job scales, once reports have told."""
+"""Describe how the queue believes that an elastic job scales, once reports of it or of its kind have told."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
-from trainmaster.domain.elastic.scaling import ScalingCurve
+from trainmaster.domain.elastic.scaling import MAX_KIND_JOBS, MAX_REPORTS, ScalingCurve, Speed
+from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_times import History
+from trainmaster.domain.times import clock
+
+_UNKNOWN = "the job counts as linear until it has reported its speed at two sizes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,30 +22,72 @@ class BelievedScaling:
     Attributes:
         curve: the curve.
         sizes: the smallest, present and largest size, and those with reports, ascending.
-        rates: reported steps or samples a second, by size.
+        reported: the reported speeds, by size.
+        slower: the sizes that were slower than a smaller one, each with the fastest of these.
         message: the belief as a sentence.
     """
 
     curve: ScalingCurve
     sizes: tuple[int, ...]
-    rates: Mapping[int, float]
+    reported: Mapping[int, Speed]
+    slower: Mapping[int, Speed]
     message: str
 
 
-def believed_scaling(job: Job, history: History) -> BelievedScaling | None:
-    """Return how the job is believed to scale; None for a job that has one size, or is taken for linear."""
-    elastic = job.elastic
-    if elastic is None or elastic.max_instances == 1 or not history.tells_curve(job):
+def believed_scaling(job: Job, history: History, now: datetime) -> BelievedScaling | None:
+    """Return how the job is believed to scale; None for a job that has one size, or if nothing was reported."""
+    elastic, speeds = job.elastic, job.speeds_here
+    if elastic is None or elastic.max_instances == 1 or not (speeds.of_sizes or history.tells_curve(job)):
         return None
-    curve, rates = history.curve(job), {speed.instances: speed.rate for speed in job.speeds_here.of_sizes}
-    present = job.attempt.size if job.attempt is not None and job.units else None
-    largest, of_interest = elastic.max_instances, {elastic.min_instances, present or elastic.min_instances, *rates}
-    return BelievedScaling(curve, tuple(sorted(of_interest | {largest})), rates, _sentence(curve, present, largest))
+    present = _present(job) or elastic.min_instances
+    sizes = {elastic.min_instances, present, elastic.max_instances, *speeds.sizes}
+    reported = {speed.instances: speed for speed in speeds.of_sizes}
+    message = "; ".join(_clauses(job, elastic, history, now)) or _UNKNOWN
+    return BelievedScaling(history.curve(job), tuple(sorted(sizes)), reported, speeds.slower, message)
 
 
-def _sentence(curve: ScalingCurve, present: int | None, largest: int) -> str:
-    would = f"{largest} instances would run {curve.speedup(largest):.1f} times as fast as 1"
-    if present is None or present == 1:
-        return would
-    runs = f"{present} instances run {curve.speedup(present):.1f} times as fast as 1"
-    return runs if present == largest else f"{runs}, {largest} would run {curve.speedup(largest):.1f} times as fast"
+def _present(job: Job) -> int | None:
+    return job.attempt.size if job.attempt is not None and job.units else None
+
+
+def _clauses(job: Job, elastic: Elastic, history: History, now: datetime) -> Iterator[str]:
+    if history.tells_curve(job) and (relative := ", ".join(_relative(job, elastic, history, now))):
+        yield relative + _source(job, history)
+    slower, present = job.speeds_here.slower, _present(job)
+    for speed in job.speeds_here.of_sizes:
+        if speed.instances in slower:
+            yield _slower(speed, slower[speed.instances], now, present=speed.instances == present)
+
+
+def _relative(job: Job, elastic: Elastic, history: History, now: datetime) -> Iterator[str]:
+    """Yield how fast the present size and the largest that is not known to be slower are: as measured, or believed."""
+    speeds, curve = job.speeds_here, history.curve(job)
+    rates, present = {speed.instances: speed.typical for speed in speeds.of_sizes}, _present(job) or 1
+    usable = [size for size in speeds.without_slower(elastic.sizes, now) if size not in speeds.slower]
+    unit, than = " instances", " as 1"
+    for size in (present, max(usable, default=0)):
+        words = "run" if size == present else "would run"
+        if size > 1 and size not in speeds.slower and (size > present or unit):
+            times = rates[size] / rates[1] if {1, size} <= rates.keys() else curve.speedup(size)
+            yield f"{size}{unit} {words} {times:.1f} times as fast{than}"
+            unit = than = ""
+
+
+def _slower(speed: Speed, best: Speed, now: datetime, *, present: bool) -> str:
+    reports = _counted(speed.reports, MAX_REPORTS, "report")
+    if present:
+        return f"{speed.instances} instances are slower than {best.instances} ({reports})"
+    until = f", so they are not used before {clock(speed.retry_at)}" if now < speed.retry_at else ""
+    return f"{speed.instances} instances were slower than {best.instances} ({reports}){until}"
+
+
+def _source(job: Job, history: History) -> str:
+    """Return the jobs that told, unless it was this one."""
+    if len(job.speeds_here.of_sizes) > 1:
+        return ""
+    jobs = history.jobs_of_curve(job)
+    return f", by {_counted(jobs, MAX_KIND_JOBS, 'earlier job')} of its kind" if jobs else ", by jobs of other kinds"
+
+
+def _counted(count: int, most: int, noun: str) -> str:
+    return f"{count}{' or more' if count >= most else ''} {noun}{'' if count == 1 else 's'}"
