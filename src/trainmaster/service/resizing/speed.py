@@ -7,7 +7,7 @@ audit entry. One that tells nothing new is not stored.
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 
 from trainmaster.domain.access.caller import Caller
 from trainmaster.domain.access.rules import Action
@@ -34,8 +34,6 @@ PERIOD = 5
 """Minutes between two reads of what the nodes of a job report."""
 MAX_READS = 20
 """Jobs of which one tick reads the report: one and a half read units each."""
-MAX_CLOCK_ERROR = timedelta(days=1)
-"""By which a worker's clock may be fast; a report from beyond that counts as of now."""
 
 
 def report_speed(context: ApiContext, caller: Caller, name: str, instances: int, rate: float) -> Job:
@@ -77,9 +75,17 @@ def _works(job: Job) -> bool:
 
 
 def _after(job: Job, report: SpeedReport, now: datetime) -> Job | None:
-    """Return the job after a report, which may have been read before; None if it tells nothing new."""
-    latest = (now + MAX_CLOCK_ERROR).timestamp()
-    at = now.timestamp() if report.at is None or report.at > latest else report.at
+    """Return the job after a report, which may have been read before; None if it tells nothing new.
+
+    A report from the future, by a clock that is fast, counts as of now, so that it hides no later one; the same speed
+    once more is then the same report.
+    """
+    moment = now.timestamp()
+    if report.at is not None and report.at > moment:
+        newest = ((speed.instances, speed.latest[-1:]) for speed in job.speeds_here.of_sizes[-1:])
+        if (report.instances, (report.rate,)) in newest:
+            return None
+    at = moment if report.at is None else min(report.at, moment)
     return lifecycle.record_speed(job, report.instances, report.rate, datetime.fromtimestamp(at, timezone.utc))
 
 
