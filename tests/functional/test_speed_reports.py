@@ -333,7 +333,7 @@ class TestNodes:
             row = {"instances": 4, "perSecond": rate, "at": world.clock.now().timestamp() + ahead}
             world.meeting.speeds["elastic"] = json.dumps(row)
             world.run(900)
-        assert world.job("elastic").speeds.of_sizes[0].latest == (10.0, 40.0)
+        assert rates(world.job("elastic")) == [(4, 25.0, 2)]
 
     def test_a_table_that_does_not_answer_keeps_nothing_from_running(self):
         world = self.a_world()

@@ -180,6 +180,10 @@ class TestSlowerSizes:
         assert grown(plan(job, cap=12, history=History(pauses={"restart": 10.0})))["job"] >= 8
         assert larger_sizes(job, job.elastic, 2, NOW) == (12, 11, 10, 9, 8, 3)
 
+    def test_it_grows_to_a_faster_size_or_returns_but_not_both(self):
+        speeds = Speeds(P5, (sure(2, 20.0), sure(4, 18.0), sure(8, 80.0)))
+        assert [resize.size for resize in plan(running("job", 4, speeds=speeds)).resizes] == [8]
+
     @pytest.mark.parametrize(("reports", "hours"), [(3, 4), (4, 8), (8, 128)])
     def test_it_is_tried_again_the_later_the_more_reports_said_so(self, reports, hours):
         for ago, size in ((hours - 1, None), (hours, 2)):

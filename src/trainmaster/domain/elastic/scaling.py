@@ -15,8 +15,6 @@ from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from operator import attrgetter, mul, sub
 
-from trainmaster.domain.times import NEVER
-
 MIN_RATE, MAX_RATE = 1e-9, 1e12
 """Bounds of a reported speed, steps or samples a second."""
 MAX_REPORTS = 8
@@ -119,10 +117,10 @@ class Speed:
         return sorted(self.latest)[ENOUGH_REPORTS // 2] if self.is_sure else self.rate
 
     @property
-    def retry_at(self) -> datetime:
-        """The time from which this size may be tried again if it was slower than a smaller one."""
+    def retry_at(self) -> datetime | None:
+        """The time from which this size may be tried again if it was slower than a smaller one; None for any time."""
         wait = RETRY_SLOWER * 2 ** max(self.reports - ENOUGH_REPORTS, 0)
-        return NEVER if self.measured_at is None else self.measured_at + wait
+        return None if self.measured_at is None else self.measured_at + wait
 
     def after(self, rate: float, measured_at: datetime, *, stayed: bool) -> Speed:
         """Return the speed after a further report; the same object if it tells nothing new.
@@ -163,27 +161,40 @@ class Speeds:
         return self.of_sizes[-1].measured_at if self.of_sizes else None
 
     @property
-    def slower(self) -> dict[int, Speed]:
-        """The sizes that were surely slower than a smaller one, each with the fastest of these."""
+    def seem_slower(self) -> dict[int, Speed]:
+        """The sizes that were slower than a smaller one, each with the fastest of these; few reports may be wrong."""
         found, best = dict[int, Speed](), None
         for speed in sorted(self.of_sizes, key=attrgetter("instances")):
-            if best is not None and speed.is_sure and is_faster(best.typical, speed.typical):
+            if best is not None and is_faster(best.typical, speed.typical):
                 found[speed.instances] = best
             if best is None or speed.typical > best.typical:
                 best = speed
         return found
 
+    @property
+    def slower(self) -> dict[int, Speed]:
+        """Those of them that have enough reports."""
+        sure = {speed.instances for speed in self.of_sizes if speed.is_sure}
+        return {size: best for size, best in self.seem_slower.items() if size in sure}
+
     def without_slower(self, sizes: Sequence[int], now: datetime) -> tuple[int, ...]:
         """Return these sizes without those that were slower than a smaller one, and may not be tried again yet.
 
-        A size without reports counts like the next smaller one that has some.
+        A size without reports counts like the next smaller one that has some, sure or not. None is tried again by a job
+        that has reported nothing since.
         """
-        slower = self.slower
-        avoided = {each.instances for each in self.of_sizes if each.instances in slower and now < each.retry_at}
+        seem, sure = self.seem_slower, self.slower
+        avoided = {
+            each.instances for each in self.of_sizes if each.instances in seem and not self._may_retry(each, now)
+        }
         if not avoided:
             return tuple(sizes)
-        reported = sorted(self.sizes)
-        return tuple(size for size in sizes if (0, *reported)[bisect(reported, size)] not in avoided)
+        reported = (0, *sorted(self.sizes))
+        nearest = {size: reported[bisect(reported, size) - 1] for size in sizes}
+        return tuple(size for size in sizes if nearest[size] not in avoided or (size in seem and size not in sure))
+
+    def _may_retry(self, speed: Speed, now: datetime) -> bool:
+        return speed is not self.of_sizes[-1] and (speed.retry_at is None or now >= speed.retry_at)
 
     def after(self, pool: str, instances: int, rate: float, measured_at: datetime) -> Speeds:
         """Return the speeds after a report; the same object if it tells nothing new.

@@ -249,8 +249,11 @@ class ScaleUp:
         size = min((each for each in larger if each in speeds.slower), default=min(larger, default=0))
         if attempt.size not in speeds.sizes or (size <= max(speeds.sizes) and size not in speeds.slower):
             return
-        grown = any(resize.job.name == job.name for resize in self._growth.resizes)
-        if grown or self._waiting_for(next(iter(job.units))) or ready_at(elastic, job, attempt) > self.now:
+        if (
+            self._is_resized(job)
+            or self._waiting_for(next(iter(job.units)))
+            or ready_at(elastic, job, attempt) > self.now
+        ):
             return
         gain, cost = self._gain(job, size, curve=LINEAR)
         if gain >= self.snapshot.policy.resizes.payback * cost and self._max_growth(job, attempt.size, (size,)):
@@ -259,7 +262,9 @@ class ScaleUp:
     def _step_back(self, job: Job, elastic: Elastic, attempt: Attempt) -> None:
         """Have a job return to the smaller size at which it was fastest, if the time that this saves pays the pause."""
         speeds = job.speeds_here
-        if attempt.size not in speeds.slower:
+        # Reports from before it came to this size again led to this trial.
+        told = speeds.measured_at is not None and speeds.measured_at >= attempt.held_since
+        if attempt.size not in speeds.slower or not told or self._is_resized(job):
             return
         rates = {speed.instances: speed.typical for speed in speeds.of_sizes}
         present, smaller = rates[attempt.size], (size for size in job.sizes if size in rates and size < attempt.size)
@@ -271,6 +276,9 @@ class ScaleUp:
         if saved >= self.snapshot.policy.resizes.payback * pause:
             self.actions_left -= 1
             self._growth.resizes.append(Resize(job, size, Cause.SLOWER))
+
+    def _is_resized(self, job: Job) -> bool:
+        return any(resize.job.name == job.name for resize in self._growth.resizes)
 
     def _decide(self, job: Job, attempt: Attempt, size: int, cause: Cause) -> None:
         if self.actions_left <= 0:

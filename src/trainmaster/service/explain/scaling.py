@@ -74,10 +74,10 @@ def _relative(job: Job, elastic: Elastic, history: History, now: datetime) -> It
 
 
 def _slower(speed: Speed, best: Speed, now: datetime, *, present: bool) -> str:
-    reports = _counted(speed.reports, MAX_REPORTS, "report")
+    reports, retry_at = _counted(speed.reports, MAX_REPORTS, "report"), speed.retry_at
     if present:
         return f"{speed.instances} instances are slower than {best.instances} ({reports})"
-    until = f", so they are not used before {clock(speed.retry_at)}" if now < speed.retry_at else ""
+    until = f", so they are not used before {clock(retry_at)}" if retry_at is not None and now < retry_at else ""
     return f"{speed.instances} instances were slower than {best.instances} ({reports}){until}"
 
 
