@@ -296,6 +296,19 @@ class TestNodes:
         assert any("resizes, 4 -> 1 instances: it runs faster with fewer" in reason for reason in reasons)
         assert world.job("elastic").state is JobState.RUNNING
 
+    def test_a_slower_size_is_tried_once_after_four_hours_and_kept_if_it_is_faster_then(self):
+        for later, sizes in ((1.0, [4, 1, 4, 1]), (9.0, [4, 1, 4])):
+            world = self.a_world()
+            world.speed = lambda size: 100 / (1 + 0.25 * (size - 1))
+            world.submit("first", count=3, training_seconds=1_200)
+            world.elastic("elastic", "members", max_instances=4, training_seconds=600_000)
+            world.run_until_ended("first")
+            world.run(3_600)
+            world.speed = lambda size, more=later: 100 * (more if size > 1 else 1) / (1 + 0.25 * (size - 1))
+            world.run(6 * 3_600)
+            had = [change.size for change in world.job("elastic").history if change.size is not None]
+            assert [size for size, _ in groupby(had)] == sizes
+
     def test_one_report_that_is_too_low_does_not_shrink_a_job(self):
         """The first report at 4 instances is of a time with an evaluation; the job does scale."""
         world = self.a_world()

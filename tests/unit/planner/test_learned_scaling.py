@@ -180,6 +180,19 @@ class TestSlowerSizes:
         assert grown(plan(job, cap=12, history=History(pauses={"restart": 10.0})))["job"] >= 8
         assert larger_sizes(job, job.elastic, 2, NOW) == (12, 11, 10, 9, 8, 3)
 
+    def test_what_it_reported_before_it_came_back_does_not_send_it_away_at_once(self):
+        for ago, resized in ((HOUR / 2, {}), (2 * HOUR, {"job": 2})):
+            assert grown(plan(running("job", 3, speeds=self.SLOWER, ago=ago))) == resized
+
+    @pytest.mark.parametrize("latest", [(60.0,), (60.0, 60.0)])
+    def test_it_tries_no_larger_one_while_this_one_is_in_doubt(self, latest):
+        speeds = Speeds(P5, (sure(1, 80.0), sure(2, 100.0), Speed(3, 60.0, len(latest), latest, at(-60))))
+        assert self.resized(3, speeds=speeds) == {}
+
+    def test_a_job_that_has_reported_nothing_since_does_not_try_it_again(self):
+        speeds = Speeds(P5, (sure(1, 100.0, ago=9 * HOUR), sure(2, 60.0, ago=8 * HOUR)))
+        assert self.resized(1, speeds=speeds) == {}
+
     def test_it_grows_to_a_faster_size_or_returns_but_not_both(self):
         speeds = Speeds(P5, (sure(2, 20.0), sure(4, 18.0), sure(8, 80.0)))
         assert [resize.size for resize in plan(running("job", 4, speeds=speeds)).resizes] == [8]
