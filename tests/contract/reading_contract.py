@@ -11,7 +11,7 @@ from trainmaster.domain.capacity.external import ExternalJob
 from trainmaster.domain.capacity.read_limits import FIRST
 from trainmaster.domain.capacity.rotation import IDLE_FOR, MAX_READ
 from trainmaster.domain.jobs import lifecycle
-from trainmaster.domain.policy.settings import Policy, Share
+from trainmaster.domain.policy.settings import Order, Policy, Share
 
 
 def fill(store, jobs):
@@ -181,6 +181,16 @@ class ReadingContract:
             assert snapshot.in_turn == {job.name for job in in_turn}
             assert snapshot.cut_lanes == {jobs[0].lane}
             assert store.read_snapshot().waiting == tuple(heads)
+
+    def test_under_fifo_the_same_jobs_are_read_in_turn_again(self, engine):
+        clock = [b.NOW]
+        fifo = Policy(order=Order.FIFO)
+        store = engine.open(pools=[b.a_pool(cap=4)], parameter="four", policy=fifo, now=lambda: clock[0])
+        jobs = fill(store, in_lane(FIRST + MAX_READ + 20))
+        store.begin_pass()
+        for _ in range(3):
+            clock[0] += IDLE_FOR
+            assert store.begin_pass().waiting == tuple(jobs[: FIRST + MAX_READ])
 
     @pytest.mark.parametrize(("held", "count"), [(4, 1), (1, 4)], ids=["full", "too few for the lane"])
     def test_no_job_is_read_in_turn_while_no_units_are_idle_that_it_could_use(self, engine, held, count):

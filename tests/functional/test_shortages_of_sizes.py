@@ -9,7 +9,7 @@ from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.reasons.capacity import BackingOff, BehindBackingOff
 from trainmaster.service.explain.explain import explain
-from world import BRISK, World
+from world import BRISK, World, a_request
 
 BIG = [f"big{number:02}" for number in range(20)]
 
@@ -65,3 +65,18 @@ def test_once_aws_has_capacity_they_start_as_soon_as_a_single_job_would(after):
         world.run(30)
         assert (world.now() - since).total_seconds() < 16 * 60 + 120
     world.run_until_ended(*BIG, limit=20 * 700)
+
+
+@pytest.mark.parametrize("order", Order)
+def test_jobs_of_another_kind_do_not_wait_behind_one_that_aws_refuses_for_a_reason_of_its_own(order):
+    """Here it asks for a warm pool, for which the account has no quota."""
+    world = World(pools=f"{P5}=8", policy=Policy(order=order), profile=BRISK, warm_limits={P5: 0})
+    keeping = a_request("keeping", count=4, training_seconds=600)
+    keeping["ResourceConfig"]["KeepAlivePeriodInSeconds"] = 600
+    world.submit_request(keeping)
+    world.run(60)
+    plain = [f"plain{number}" for number in range(3)]
+    for name in plain:
+        world.submit(name, count=4, training_seconds=600)
+    world.run_until_ended(*plain, limit=4_000)
+    assert world.job("keeping").state is JobState.PENDING

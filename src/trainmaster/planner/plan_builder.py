@@ -108,18 +108,35 @@ class PlanBuilder:
             expansion = self.refused.get(job.name, "")
             reason = quota_reason(job, self.snapshot.pools, self.bounds)
             self._wait(job, reason or infeasible_reason(job, self.snapshot.pools, state.ledger.caps, expansion))
+        elif job.name in self.snapshot.in_turn:
+            self._decide_in_turn(view, possible)
         elif backing_off(job, self.now):
             self._decide_backing_off(view, possible)
         elif (last := self._refused_kinds.holds_back(job)) is not None and state.active_hold(job) is None:
             self._try_refused(view, possible, last)
-        elif job.name in self.snapshot.in_turn:
-            self._start_if_fitting(view, possible, NotConsideredYet())
         else:
             allowed, refusal = _without(possible, view.refusal) if view.has_rules else (possible, None)
             if refusal is None or allowed:
                 self._decide_allowed(view, allowed)
             else:
                 self._decide_refused(view, possible, refusal)
+
+    def _decide_in_turn(self, view: JobView, possible: list[Units]) -> None:
+        """Decide about a job that only this pass reads: it starts if it fits, and others may not pass it in this plan.
+
+        No job gives way to it: the next pass does not read it, and would give the units to others.
+        """
+        ready = not backing_off(view.job, self.now)
+        allowed = [units for units in possible if ready and view.refusal(units) is None]
+        if self.snapshot.warm and self._start_on_warm_pool(view, allowed):
+            return
+        passing = [units for units in allowed if view.yields_to(units) is None]
+        if fitting := [units for units in passing if view.fits_now(units)]:
+            self._start(view, fitting)
+        elif passing:
+            self._block(view, passing, NotConsideredYet())
+        else:
+            self._wait(view.job, NotConsideredYet())
 
     def _decide_backing_off(self, view: JobView, possible: list[Units]) -> None:
         """Decide about a job in back-off: where it would fit but AWS lacked instances, others wait for it.
@@ -155,20 +172,13 @@ class PlanBuilder:
         job, attempt = view.job, view.job.attempt
         turn = (kind_of(job), attempt is not None and attempt.unstartable)
         due = self.now >= last.next_try or last.job == job.name
-        reason = KindRefused(last.job, self.now + TRIED_EVERY if due else last.next_try)
-        if not due or turn in self._tried:
-            self._wait(job, reason)
-        elif self._start_if_fitting(view, possible, reason):
-            self._tried.add(turn)
-
-    def _start_if_fitting(self, view: JobView, possible: list[Units], otherwise: Reason) -> bool:
-        """Start the job if that delays no other; return False if it waits for `otherwise`."""
         allowed = [units for units in possible if view.refusal(units) is None and view.yields_to(units) is None]
-        if fitting := [units for units in allowed if view.fits_now(units)]:
+        fitting = [units for units in allowed if view.fits_now(units)]
+        if due and fitting and turn not in self._tried:
+            self._tried.add(turn)
             self._start(view, fitting)
         else:
-            self._wait(view.job, otherwise)
-        return bool(fitting)
+            self._wait(job, KindRefused(last.job, self.now + TRIED_EVERY if due else last.next_try))
 
     def _decide_refused(self, view: JobView, possible: list[Units], reason: Reason) -> None:
         """Decide about a job that rules refuse; only a limit of its share can be met by preemption within the share."""

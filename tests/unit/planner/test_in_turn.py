@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from builders import NOW, P5, a_job, a_pool, a_running_job, a_snapshot, at
+from builders import G5, NOW, P5, a_demand, a_job, a_pool, a_running_job, a_snapshot, a_starting_job, at
+from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.plan import Start, Wait
 from trainmaster.domain.policy.settings import Order, Policy
 from trainmaster.domain.reasons.capacity import NotConsideredYet
@@ -17,8 +18,8 @@ HIDDEN = a_job("hidden", entry_time=at(-60), units={P5: 2}, priority=1)
 RUNNING = a_running_job("running", units={P5: 3}, priority=0)
 
 
-def plan(*waiting, order=Order.BACKFILL, cap=4, active=(RUNNING,)):
-    snapshot = a_snapshot(pools=[a_pool(cap=cap)], active=active, waiting=waiting, policy=Policy(order=order))
+def plan(*waiting, order=Order.BACKFILL, cap=4, pools=(), active=(RUNNING,)):
+    snapshot = a_snapshot(pools=pools or [a_pool(cap=cap)], active=active, waiting=waiting, policy=Policy(order=order))
     return schedule(replace(snapshot, in_turn=frozenset({"hidden"})), NOW, random.Random(1))
 
 
@@ -26,6 +27,15 @@ def plan(*waiting, order=Order.BACKFILL, cap=4, active=(RUNNING,)):
 def test_it_preempts_no_job(order):
     assert plan(HIDDEN, order=order).decisions == (Wait(HIDDEN, NotConsideredYet()),)
     assert plan(HIDDEN, order=order, cap=5).decisions == (Start(HIDDEN, {P5: 2}),)
+
+
+@pytest.mark.parametrize("order", Order)
+def test_in_back_off_it_preempts_no_job_in_another_pool(order):
+    demand = replace(a_demand({G5: 2}, {P5: 2}), queue_selects_pool=True)
+    tried = a_starting_job("hidden", demand=demand, priority=1)
+    hidden = lifecycle.requeue_unlaunched(tried, NOW, "ResourceLimitExceeded: full")
+    made = plan(hidden, order=order, pools=[a_pool(cap=3), a_pool(G5)])
+    assert [type(decision) for decision in made.decisions] == [Wait]
 
 
 @pytest.mark.parametrize("order", Order)

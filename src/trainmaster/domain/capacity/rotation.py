@@ -17,6 +17,7 @@ from trainmaster.domain.capacity.read_limits import ReadLimits
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.compat import UTC
 from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.policy.settings import Order
 
 IDLE_FOR = timedelta(minutes=5)
 """Time for which units are idle, at least, before jobs are read that could use them; at most twice as long."""
@@ -90,6 +91,9 @@ class Rotation:
         lanes = [lane for lane in lanes if limits.could_use(lane.first, free)] if free else []
         due = sorted((lane for lane in lanes if limits.could_use(lane.first, idle)), key=lambda lane: lane.key)
         jobs = self._read(due, read_on, now) if due and now >= self._read_at + READ_EVERY else []
+        if limits.policy.order is Order.FIFO:
+            # Others may not pass a blocked job, of which the next pass knows only if it reads it as well.
+            self._begin_again()
         self._next_read = (self._read_at + READ_EVERY if due else self._idle.known_at) if lanes else None
         return [job for job in jobs if not limits.keeps_waiting(job)]
 
@@ -103,10 +107,13 @@ class Rotation:
         if place is None:
             self._began_at = now
         jobs = list(islice(_behind(lanes, place, read_on), MAX_READ))
-        self._place = jobs[-1] if len(jobs) == MAX_READ else None
-        if self._place is None:
-            self._complete_since = self._began_at
+        self._place = jobs[-1] if jobs else None
+        if len(jobs) < MAX_READ:
+            self._begin_again()
         return [job for _, job in jobs]
+
+    def _begin_again(self) -> None:
+        self._place, self._complete_since = None, self._began_at
 
 
 def _behind(lanes: Iterable[CutLane], place: tuple[str, Job] | None, read_on: ReadOn) -> Iterator[tuple[str, Job]]:

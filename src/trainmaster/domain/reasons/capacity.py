@@ -180,7 +180,7 @@ class BackingOff(Reason):
 
 @dataclass(frozen=True, slots=True)
 class BehindBackingOff(Reason):
-    """AWS had no capacity for a job that goes first: it has a higher priority, or the same and is no larger."""
+    """AWS had no capacity for a job that goes first: it has a higher priority, or is alike and no larger."""
 
     brief: ClassVar[str] = "behind {job}"
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from trainmaster.domain.capacity.refusals import kind_of
 from trainmaster.domain.capacity.units import Units, covers, total
 from trainmaster.domain.capacity.warm_pools import counting
 from trainmaster.domain.jobs.job import Job
@@ -49,6 +50,9 @@ class _Barrier:
     groups: set[tuple[str, str | None]] = field(default_factory=set)
 
 
+_Alike: TypeAlias = tuple[str, bool, int]
+
+
 @dataclass(slots=True)
 class Ledger:
     """Units of one plan by pool. Made by `open_ledger`.
@@ -61,8 +65,9 @@ class Ledger:
         claims: claims by job.
         holds: those of the claims that an earlier pass made and whose job this plan has not decided about yet.
         barriers: by pool and share, the blocked jobs that others may not pass.
-        awaiting: by pool and share, the first of the jobs in back-off that would fit there, and the units from which on
-            AWS lacks them; infinite if it is not known to lack any.
+        awaiting: by pool and share, the first of the jobs in back-off that would fit there.
+        lacking: by pool and what they have in common, the job in back-off for which AWS lacked the fewest units, and
+            how many.
     """
 
     caps: Mapping[str, int]
@@ -72,7 +77,8 @@ class Ledger:
     claims: dict[str, Claim] = field(default_factory=dict)
     holds: dict[str, Claim] = field(default_factory=dict)
     barriers: dict[str, dict[str, _Barrier]] = field(default_factory=dict)
-    awaiting: dict[str, dict[str, tuple[Job, float]]] = field(default_factory=dict)
+    awaiting: dict[str, dict[str, Job]] = field(default_factory=dict)
+    lacking: dict[str, dict[_Alike, tuple[Job, float]]] = field(default_factory=dict)
     _claims_on: dict[str, dict[str, Claim]] = field(default_factory=dict)
     _claimed: dict[str, int] = field(default_factory=dict)
 
@@ -217,34 +223,42 @@ class Ledger:
 
         Args:
             job: the job in back-off.
-            lacking: by pool, the units from which on jobs of equal priority stay out too.
+            lacking: by pool, the units from which on jobs like it stay out too; infinite if AWS may have any.
         """
         for pool, count in lacking.items():
             by_share = self.awaiting.setdefault(pool, {})
-            first, least = by_share.get(job.share, (None, inf))
-            if first is None or (job.priority, -count) > (first.priority, -least):
-                by_share[job.share] = (job, count)
+            if job.share not in by_share or job.priority > by_share[job.share].priority:
+                by_share[job.share] = job
+            alike = self.lacking.setdefault(pool, {})
+            if count < alike.get(_alike(job), (job, inf))[1]:
+                alike[_alike(job)] = (job, count)
 
     def back_off(self, job: Job, units: Units, *, owner: bool = False) -> tuple[str, Job] | None:
         """Return a pool of these units and a job that backs off there and goes first; None if there is none.
 
-        It has a higher priority, or the same and AWS lacked no more units for it than these. No rank or preemptibility
-        excuses a job: a job that backs off preempts no one there, and the instances may be the ones that it waits for.
-        An owner passes jobs of other shares, as it does with barriers.
+        It has a higher priority, or is like this job, and AWS lacked no more units for it than these. No rank or
+        preemptibility excuses a job: a job that backs off preempts no one there, and the instances may be the ones that
+        it waits for. An owner passes jobs of other shares, as it does with barriers.
         """
         for pool in units if self.awaiting else ():
-            for share, (first, lacking) in self.awaiting.get(pool, {}).items():
-                goes_first = first.priority > job.priority or (
-                    first.priority == job.priority and units[pool] >= lacking and first.name != job.name
-                )
-                if goes_first and not (owner and share != job.share):
+            for share, first in self.awaiting.get(pool, {}).items():
+                if first.priority > job.priority and not (owner and share != job.share):
                     return pool, first
+            alike = self.lacking.get(pool)
+            first, count = alike.get(_alike(job), (job, inf)) if alike else (job, inf)
+            if first.name != job.name and units[pool] >= count:
+                return pool, first
         return None
 
     def claimant(self, pool: str) -> tuple[str, datetime] | None:
         """Return the job with the newest claim on a pool, and the end of that claim; None without claims."""
         claim = next(reversed(self._claims_on.get(pool, {}).values()), None)
         return None if claim is None else (claim.job, claim.until)
+
+
+def _alike(job: Job) -> _Alike:
+    """Return what jobs have in common that AWS probably refuses alike: others may ask for another zone or quota."""
+    return kind_of(job), job.keep_alive, job.priority
 
 
 def open_ledger(snapshot: Snapshot, now: datetime) -> Ledger:

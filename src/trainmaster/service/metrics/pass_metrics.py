@@ -116,8 +116,9 @@ class _Pass:
     """A pass, and the units that jobs hold after it."""
 
     def __init__(self, snapshot: Snapshot, report: PassReport, now: datetime) -> None:
-        self.snapshot, self.now, self.waits = snapshot, now, report.plan.waits
-        self.waiting = [wait.job for wait in report.plan.waits]
+        self.snapshot, self.now = snapshot, now
+        self.waits = [wait for wait in report.plan.waits if wait.job.name not in snapshot.in_turn]
+        self.waiting = [wait.job for wait in self.waits]
         self.starts = [start for start in report.plan.starts if start.job.name in {*report.started}]
         held: dict[str, list[Units]] = {}
         for job, units in [*((job, job.units) for job in snapshot.active), *((s.job, s.units) for s in self.starts)]:
