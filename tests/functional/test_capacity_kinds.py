@@ -294,6 +294,40 @@ def test_a_job_that_gets_no_spot_instances_in_its_pending_time_starts_in_its_nex
     assert sum(world.job(f"low{number}").preemptions for number in range(low)) == low
 
 
+def pending_for_spot(**settings):
+    """A world without spot instances, just before a job has waited for them as long as it allows."""
+    world = a_world(spot_capacity={P5: 0}, **settings)
+    submit(world, "job1", f"p5-spot+{P5}", training_seconds=3000, runtime=4 * HOUR, pending=1860)
+    return world
+
+
+def silent_about_starts(_number, event):
+    return [] if event["detail"].get("SecondaryStatus") in ("Downloading", "Training") else [0.0]
+
+
+def test_a_job_whose_spot_instances_came_in_time_keeps_them_though_no_event_reported_them():
+    world = pending_for_spot(events=silent_about_starts)
+    world.run(1760)
+    world.simulator.set_capacity(P5, None, spot=True)
+    world.run_until_ended("job1")
+    assert outcomes(world, "job1") == [("completed", "p5-spot")]
+
+
+def test_a_job_whose_spot_instances_came_as_it_was_stopped_waits_again_without_a_shortage():
+    world = pending_for_spot()
+    world.run(1800)
+    world.simulator.faults.inject("StopTrainingJob", "ServiceUnavailable", times=6)
+    world.run(60)
+    world.simulator.set_capacity(P5, None, spot=True)
+    world.run_until_ended("job1")
+    job = world.job("job1")
+    assert outcomes(world, "job1") == [("preempted", "p5-spot"), ("completed", "p5-spot")]
+    assert (job.failures, job.capacity_failures, job.attempts[0].shortages) == ({}, 0, {})
+    reasons = [line.reason for line in job.history]
+    assert "its instances came after MaxPendingTimeInSeconds, when it was being stopped" in reasons
+    assert not any("had no capacity" in reason for reason in reasons)
+
+
 @pytest.mark.parametrize(
     "request_parts", [{"pools": "p5-spot", "pending": HOUR // 2}, {"pools": f"p5-spot+{P5}"}], ids=["only", "no limit"]
 )

@@ -5,7 +5,7 @@ It changes jobs as far as earlier decisions and SageMaker's reports require; new
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -27,7 +27,7 @@ from trainmaster.service.capacity.refresh import record_checkpoints, refresh_tra
 from trainmaster.service.context import ManagerContext, commit, for_each_job
 from trainmaster.service.faults import error_types, record_fault
 from trainmaster.service.launch import launch, stop, stop_unconfirmed, will_report
-from trainmaster.service.observe import poll_training_job
+from trainmaster.service.observe import poll, poll_training_job
 from trainmaster.service.resizing import advance
 from trainmaster.service.resizing.speed import record_speeds
 
@@ -121,13 +121,16 @@ def poll_due_jobs(context: ManagerContext, active: tuple[Job, ...]) -> tuple[Job
 
 def give_up_starts(context: ManagerContext, snapshot: Snapshot) -> tuple[Job, ...]:
     """Stop spot jobs that have waited for instances too long and name other pools; return the active jobs as stored."""
-    now = context.clock.now()
-    overdue = partial(lifecycle.pends_too_long, pools=snapshot.pools, now=now)
-    return for_each_job(context, snapshot.active, partial(_give_up_start, now=now), which=overdue)
+    overdue = partial(lifecycle.pends_too_long, pools=snapshot.pools, now=context.clock.now())
+    return for_each_job(context, snapshot.active, partial(_give_up_start, overdue=overdue), which=overdue)
 
 
-def _give_up_start(context: ManagerContext, job: Job, now: datetime) -> Job:
-    given_up = lifecycle.give_up_start(job, now)
+def _give_up_start(context: ManagerContext, job: Job, overdue: Callable[[Job], bool]) -> Job:
+    # It may be at work: events may be lost, and not every minute polls it.
+    job = poll(context, job)
+    if not overdue(job):
+        return job
+    given_up = lifecycle.give_up_start(job, context.clock.now())
     stored = commit(context, job, given_up)
     return resume(context, stored, retry=False) if stored == given_up else stored
 

@@ -149,6 +149,16 @@ def test_a_stop_before_the_pending_time_out_was_the_users():
     assert seen(job, Status.STOPPED).state is JobState.STOPPED
 
 
+def test_a_start_that_was_given_up_is_missing_capacity_unless_it_began_after_all():
+    asked = lifecycle.give_up_start(a_launched_job(), at(50))
+    job = lifecycle.mark_stop_called(asked, at(50))
+    lacking = seen(job, Status.STOPPED, stopping_since=at(51))
+    begun = seen(job, Status.STOPPED, stopping_since=at(51), started_at=at(49))
+    assert (lacking.attempt.outcome, lacking.failures) == (Outcome.RETURNED, {FailureClass.CAPACITY: 1})
+    assert (begun.state, begun.attempt.outcome, begun.attempt.ran) == (JobState.PREEMPTED, Outcome.PREEMPTED, 51)
+    assert (begun.failures, begun.retry_at, begun.attempt.shortages) == ({}, None, {})
+
+
 def test_back_off_doubles_up_to_a_bound():
     waits = [lifecycle.back_off(n, Retry()).total_seconds() for n in (1, 2, 3, 5, 9, 100)]
     assert waits == [60, 120, 240, 960, 960, 960]

@@ -673,6 +673,15 @@ class TestBelowTheMinimum:
         over = base_told(last, Status.STOPPED, 96, stopping_since=b.at(92))
         assert (over.state, over.units, over.failures) == (JobState.PENDING, {}, {failure: 1})
 
+    def test_a_start_that_is_given_up_has_lost_no_base(self):
+        elastic = Elastic(min_instances=1, max_instances=2, hook=Hook.MEMBERS)
+        started = lifecycle.start(b.a_job(elastic=elastic, demand=Demand(({b.P5: 1},))), {b.P5: 2}, (), b.NOW)
+        starting = lifecycle.mark_launched(started)
+        stopping = lifecycle.mark_stop_called(lifecycle.give_up_start(starting, b.at(90)), b.at(90))
+        last = member_told(stopping, names(stopping)[0], Status.STOPPED, 95)
+        over = base_told(last, Status.STOPPED, 96, stopping_since=b.at(91))
+        assert (over.attempt.outcome, over.failures) == (Outcome.RETURNED, {FailureClass.CAPACITY: 1})
+
     def test_a_stop_by_its_user_counts_all_the_same(self):
         lost = lifecycle.give_up_attempt(self.lost(), b.at(90))
         assert base_told(lost, Status.STOPPED, 96, stopping_since=b.at(29)).state is JobState.STOPPED

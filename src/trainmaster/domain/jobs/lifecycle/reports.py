@@ -43,6 +43,7 @@ _MAX_RESTARTS = 1_000_000
 _LOSSES = (FailureClass.CAPACITY, FailureClass.SERVICE)
 """Failures of a base that its members survive."""
 _ENDED_BY_SAGEMAKER = "SageMaker ended it: "
+_CAME_TOO_LATE = "its instances came after MaxPendingTimeInSeconds, when it was being stopped"
 
 
 def observe(job: Job, seen: Observation, now: datetime, retries: Retries | None = None) -> Job | None:
@@ -112,7 +113,7 @@ def _apply_end(job: Job, seen: Observation, now: datetime, retries: Retries | No
         return _stopped(job, now, "stopped by its user")
     if _reclaimed(job, seen, now):
         reason = "SageMaker took its instances back: its training plan ends"
-        return move(job, JobState.PREEMPTED, now, reason, attempt=close_attempt(job, Outcome.RECLAIMED, now, reason))
+        return _step_aside(job, Outcome.RECLAIMED, now, reason)
     if seen.secondary == WAITED_TOO_LONG:
         return _without_capacity(job, FailureClass.SPOT, now, f"{_ENDED_BY_SAGEMAKER}{seen.secondary}", retries)
     if seen.status is Status.FAILED:
@@ -145,6 +146,15 @@ def _without_base(job: Job, seen: Observation, now: datetime) -> Job:
     return replace_base(known_job, now, reason, warm_until=_warm_until(job, seen, now))
 
 
+def _wait_after_given_up(job: Job, now: datetime, retries: Retries | None) -> Job:
+    """Return the job after the queue gave its attempt up; instances that came after all were no shortage."""
+    if current(job).base_lost is not None:
+        return _wait_after_loss(job, now, retries)
+    if current(job).started_at is not None:
+        return _step_aside(job, Outcome.PREEMPTED, now, _CAME_TOO_LATE)
+    return retry_or_fail(job, FailureClass.CAPACITY, now, NO_CAPACITY_IN_TIME, retries)
+
+
 def _wait_after_loss(job: Job, now: datetime, retries: Retries | None) -> Job:
     """Return the job after an attempt that was given up: the loss of its base, counted already, ended it."""
     reason = current(job).base_lost or ""
@@ -169,9 +179,7 @@ def _apply_stop(job: Job, seen: Observation, now: datetime, retries: Retries | N
     if job.state is JobState.PREEMPTING and not user_stopped_it(current(job), seen):
         return _preempted(job, now)
     if current(job).given_up and not user_stopped_it(current(job), seen):
-        if current(job).joined:
-            return _wait_after_loss(job, now, retries)
-        return retry_or_fail(job, FailureClass.CAPACITY, now, NO_CAPACITY_IN_TIME, retries)
+        return _wait_after_given_up(job, now, retries)
     if _pending_timed_out(job, seen, now):
         return _without_capacity(job, FailureClass.CAPACITY, now, NO_CAPACITY_IN_TIME, retries)
     return _stopped(job, now, "stopped outside the queue")
@@ -286,8 +294,12 @@ def _pending_timed_out(job: Job, seen: Observation, now: datetime) -> bool:
 
 
 def _preempted(job: Job, now: datetime) -> Job:
-    reason = f"preempted for {current(job).freed_for}"
-    return move(job, JobState.PREEMPTED, now, reason, attempt=close_attempt(job, Outcome.PREEMPTED, now, reason))
+    return _step_aside(job, Outcome.PREEMPTED, now, f"preempted for {current(job).freed_for}")
+
+
+def _step_aside(job: Job, outcome: Outcome, now: datetime, reason: str) -> Job:
+    """Return the job waiting, without back-off, to continue from its checkpoints."""
+    return move(job, JobState.PREEMPTED, now, reason, attempt=close_attempt(job, outcome, now, reason))
 
 
 def _apply_stopping(job: Job, attempt: Attempt, now: datetime) -> Job | None:
