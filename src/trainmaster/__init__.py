@@ -68,7 +68,9 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name == "__version__":
-        return import_module("trainmaster.domain.release").VERSION
+        from trainmaster.domain.release import VERSION
+
+        return VERSION
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
