@@ -114,12 +114,24 @@ def process_group() -> ProcessGroup:
     torch, dist = sys.modules.get("torch"), sys.modules.get("torch.distributed")
     if torch is not None and dist is not None and dist.is_available() and dist.is_initialized():
         return TorchProcessGroup(dist, torch)
-    jax = sys.modules.get("jax")
-    if jax is not None and jax.distributed.is_initialized():
+    if (jax := _initialized_jax()) is not None:
         from jax.experimental.multihost_utils import process_allgather
 
         return JaxProcessGroup(process_allgather, jax.numpy)
     return SingleProcess()
+
+
+def _initialized_jax() -> Any:
+    """Return the module `jax` if its distributed processes are initialized, else None."""
+    jax = sys.modules.get("jax")
+    is_initialized = getattr(getattr(jax, "distributed", None), "is_initialized", _old_jax_is_initialized)
+    return jax if jax is not None and is_initialized() else None
+
+
+def _old_jax_is_initialized() -> bool:
+    """Return what `jax.distributed.is_initialized` returns, for a JAX from before 2025, which lacks it."""
+    state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    return getattr(state, "client", None) is not None
 
 
 class CheckpointRequests:
@@ -251,10 +263,11 @@ def speed_reporter() -> SpeedReporter | None:
     try:
         if not has_table(os.environ):
             return None
+        reports = reports_here(os.environ, rank_here())  # before the announcement, after which no other source reports
         with suppress(FileNotFoundError):  # cleared directories for temporary files: then nothing else reports either
             if (notices := Notices.from_environment(os.environ)) is not None:
                 notices.announce_progress()
-        if not reports_here(os.environ, rank_here()):
+        if not reports:
             return None
         return SpeedReporter(partial(table_writer, os.environ), partial(instances_of, os.environ))
     except Exception as error:  # noqa: BLE001 -- no report may end a training
@@ -264,10 +277,10 @@ def speed_reporter() -> SpeedReporter | None:
 
 def rank_here() -> int | None:
     """Return this process's rank as torch or JAX tells; None if neither is initialized."""
-    torch_dist, jax = sys.modules.get("torch.distributed"), sys.modules.get("jax")
+    torch_dist, jax = sys.modules.get("torch.distributed"), _initialized_jax()
     if torch_dist is not None and torch_dist.is_available() and torch_dist.is_initialized():
         return int(torch_dist.get_rank())
-    return int(jax.process_index()) if jax is not None and jax.distributed.is_initialized() else None
+    return int(jax.process_index()) if jax is not None else None
 
 
 def progress(done: float, *, instances: int | None = None) -> None:

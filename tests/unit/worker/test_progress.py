@@ -8,6 +8,7 @@ import random
 import shutil
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -340,7 +341,44 @@ def test_without_a_rank_in_the_environment_torch_tells_it(inside, monkeypatch):
     assert training.speed_reporter() is None
 
 
+class OldJax:
+    """A JAX from before 2025, whose `jax.distributed` does not tell whether it is initialized."""
+
+    distributed = SimpleNamespace()
+
+    def __init__(self, process, processes):
+        client = object() if processes > 1 else None
+        self.private = SimpleNamespace(global_state=SimpleNamespace(client=client))
+        self.process_index = lambda: process
+
+
+@pytest.mark.parametrize(("process", "processes", "reports"), [(0, 1, True), (0, 2, True), (1, 2, False)])
+def test_an_old_jax_tells_the_rank(inside, monkeypatch, process, processes, reports):
+    directory, jax = inside(), OldJax(process, processes)
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    monkeypatch.setitem(sys.modules, "jax._src.distributed", jax.private)
+    training.progress(1)
+    assert (training.speed_reporter() is not None) == reports
+    assert Notices(directory).counts_progress
+
+
+def test_an_old_jax_that_is_not_initialized_trains_alone(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", OldJax(0, 1))
+    assert isinstance(training.process_group(), training.SingleProcess)
+
+
 class TestNothingEndsTheTraining:
+    def test_a_rank_that_is_not_known_leaves_the_report_to_others(self, inside, monkeypatch, caplog):
+        def unknown():
+            raise RuntimeError("backend is gone")
+
+        directory = inside()
+        jax = SimpleNamespace(distributed=SimpleNamespace(is_initialized=lambda: True), process_index=unknown)
+        monkeypatch.setitem(sys.modules, "jax", jax)
+        training.progress(1)
+        assert "speed is not reported: RuntimeError: backend is gone" in caplog.text
+        assert not Notices(directory).counts_progress
+
     def test_a_script_that_clears_the_directory_for_temporary_files(self, inside):
         directory = inside()
         shutil.rmtree(directory)
