@@ -27,7 +27,7 @@ FIRST_SECONDS = 120.0
 LONGEST_SECONDS = 1_800.0
 GROWTH = 2.5
 MAX_GAP = 0.1
-"""Largest part of a measurement that may pass between two counts, as in an evaluation or a long step."""
+"""Largest part of a measurement that may pass without progress, as in an evaluation or a long step."""
 _MAX_RATE = 1e12
 
 
@@ -43,12 +43,12 @@ class SpeedMeter:
     """Measures speed as the sum of all increases of a count, divided by the time in which they were made.
 
     All time counts, also that of evaluations and checkpoints. A measurement that has one of them in it goes on until no
-    time between two counts is more than a part of it, since a short one would tell chance.
+    time without progress is more than a part of it, since a short one would tell chance.
 
     Args:
         clock: seconds; never goes back.
         warm_up: seconds after the first count that are not measured.
-        max_gap: largest part of a measurement between two counts; of one of `LONGEST_SECONDS`, any part.
+        max_gap: largest part of a measurement without progress; of one of `LONGEST_SECONDS`, any part.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class SpeedMeter:
     def begin_again(self) -> None:
         """Begin as after a start, with the next count."""
         self._last: tuple[float, float] | None = None
-        self._step = 0.0
+        self._step, self._before_drop = 0.0, math.inf
         self._warm = self._warm_up == 0
         self._wait, self._next = FIRST_SECONDS if self._warm else self._warm_up, FIRST_SECONDS
 
@@ -72,17 +72,28 @@ class SpeedMeter:
 
         Args:
             done: steps, samples or epochs done so far. A count that goes back, as at the start of an epoch or after a
-                return to a checkpoint, goes on from there; the call itself counts as much as the one before.
+                return to a checkpoint, goes on from there; the call itself counts as much as the one before. If the
+                next call is back at the old level, as after a number that was read in part, so does that one. A count
+                that did not change is no call.
         """
         now, last = self._clock(), self._last
+        if last is not None and done == last[1]:
+            return None
         self._last = (now, done) if math.isfinite(done) else None
         if last is None or self._last is None:
             self._begin(now)
             return None
-        self._step = done - last[1] if done >= last[1] else self._step
+        self._step = self._step_to(done, last[1])
+        self._before_drop = last[1] if done < last[1] else math.inf
         self._sum += self._step
         self._gap = max(self._gap, now - last[0])
         return self._speed(now) if self._is_complete(now - self._since) else None
+
+    def _step_to(self, done: float, last: float) -> float:
+        if done < last:
+            return self._step
+        step = done - last
+        return min(step, self._step or step) if done >= self._before_drop else step
 
     def _is_complete(self, seconds: float) -> bool:
         smooth = not self._warm or self._gap <= self._max_gap * seconds or seconds >= LONGEST_SECONDS
@@ -187,7 +198,7 @@ class SpeedReporter:
                 meter.begin_again()
             rate = meter.count(float(done))
             if rate is not None and self._busy.acquire(blocking=False):
-                self._start(partial(self._report_alone, rate, size))
+                self._start_report(rate, size)
         except Exception as error:  # noqa: BLE001 -- of any array library
             if not self._refused:
                 log.warning("trainmaster: progress %.99r counts nothing: %s: %s", done, type(error).__name__, error)
@@ -201,9 +212,19 @@ class SpeedReporter:
                 self._writer().write(size, rate)
             self._failed = False
         except Exception as error:  # noqa: BLE001 -- of any library below
-            if not self._failed:
-                log.warning("trainmaster: the job's speed could not be reported: %s: %s", type(error).__name__, error)
-            self._failed = True
+            self._fail(error)
+
+    def _start_report(self, rate: float, instances: int | None) -> None:
+        try:
+            self._start(partial(self._report_alone, rate, instances))
+        except Exception as error:  # noqa: BLE001 -- as "can't start new thread"
+            self._busy.release()
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if not self._failed:
+            log.warning("trainmaster: the job's speed could not be reported: %s: %s", type(error).__name__, error)
+        self._failed = True
 
     def _report_alone(self, rate: float, instances: int | None) -> None:
         try:

@@ -139,6 +139,33 @@ class TestMeter:
         slower = sum(first(3.0, 600, 60) < 0.95 * mean for _ in range(100))
         assert slower <= 5
 
+    def test_a_pause_in_which_the_same_count_is_told_again_is_one(self):
+        clock = Clock()
+        meter, found, step = SpeedMeter(clock), [], 0
+        for second in range(1_200):
+            step += 0 if 100 <= second < 200 else 10
+            found.append(meter.count(step))
+            clock.now += 1
+        assert next(rate for rate in found if rate) == pytest.approx(9.0, rel=0.02)
+
+    @pytest.mark.parametrize("part", [1, 10, 100_150])
+    def test_a_number_that_was_read_in_part_is_no_work(self, part):
+        clock = Clock()
+        meter, found = SpeedMeter(clock), []
+        for second in range(0, 700, 10):
+            found.append(meter.count(part if second == 150 else 1_000_000 + 10 * second))
+            clock.now += 10
+        assert [rate for rate in found if rate] == pytest.approx([10.0] * 3)
+
+    def test_epochs_of_two_steps_tell_the_speed_from_either_of_them(self):
+        for first in (0, 1):
+            clock = Clock()
+            meter, found = SpeedMeter(clock), []
+            for second in range(700):
+                found.append(meter.count((first + second) % 2))
+                clock.now += 1
+            assert [rate for rate in found if rate] == pytest.approx([1.0] * 3)
+
     @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
     def test_a_count_that_is_no_number_begins_again(self, wrong):
         clock = Clock()
@@ -231,6 +258,22 @@ class TestReporter:
             reporter.count(clock.now, 4)
             clock.now += 1
         assert done.wait(10)
+
+    def test_a_thread_that_does_not_start_ends_no_later_report(self, caplog):
+        clock, written = Clock(), Written()
+        fails = [RuntimeError("can't start new thread")]
+
+        def start(function):
+            if fails:
+                raise fails.pop()
+            function()
+
+        reporter = SpeedReporter(lambda: written, meter=SpeedMeter(clock), start=start)
+        for _ in range(400):
+            reporter.count(clock.now, 4)
+            clock.now += 1
+        assert written == [(4, pytest.approx(1.0))]
+        assert "speed could not be reported: RuntimeError: can't start new thread" in caplog.text
 
     def test_a_report_that_fails_is_logged_once_and_the_next_is_tried(self, caplog):
         fails = [OSError("no network"), RuntimeError("denied")]

@@ -25,6 +25,9 @@ class Machine:
         meter = SpeedMeter(lambda: self.now)
         self.reporter = SpeedReporter(lambda: self, lambda: 2, meter=meter, start=run_now)
 
+    def __call__(self):
+        return self.now
+
     def write(self, instances, rate):
         self.reports.append((instances, rate))
 
@@ -183,6 +186,39 @@ class TestWatch:
         path = machine.notices.directory / "count"
         machine.watch(1_000, lambda second: path.write_text(form.format(second * 64)), trainer=False)
         assert machine.reports == [(size, pytest.approx(64.0))] * 3
+
+    def test_an_evaluation_makes_a_measurement_longer(self, machine):
+        path, done = machine.notices.directory / "count", [0]
+
+        def events(second):
+            done[0] += 0 if second % 600 >= 500 else 10
+            if second % 5 == 0:
+                path.write_text(str(done[0]))
+
+        for offset in (0, 150, 300, 450):
+            machine.reports.clear()
+            machine.reporter = SpeedReporter(lambda: machine, lambda: 2, meter=SpeedMeter(machine), start=run_now)
+            machine.watch(1_500, lambda second, offset=offset: events(second + offset), trainer=False)
+            assert all(8.3 * 0.9 < rate <= 10.1 for _, rate in machine.reports), offset
+            assert machine.reports
+
+    @pytest.mark.parametrize("every", [7, 11, 15, 60])
+    def test_a_count_that_is_written_rarely_tells_the_speed(self, machine, every):
+        path = machine.notices.directory / "count"
+        machine.watch(1_800, lambda second: path.write_text(str(second // every * every * 10)), trainer=False)
+        assert [rate for _, rate in machine.reports] == pytest.approx([10.0] * len(machine.reports), rel=0.1)
+        assert len(machine.reports) >= 2
+
+    def test_a_file_that_is_read_while_it_is_written_tells_no_other_speed(self, machine):
+        path, train = machine.notices.directory / "count", training_at(machine, steps=1, epochs=0.01, every=150)
+
+        def events(second):
+            train(second)
+            number = str(1_000_000 + 10 * second)
+            path.write_text({200: "", 250: number[:1], 600: "", 800: number[:-1]}.get(second, number))
+
+        machine.watch(1_000, events)
+        assert machine.reports == [(2, pytest.approx(10.0))] * 3
 
     @pytest.mark.parametrize("text", ["many", "", " \n", "5 many"])
     def test_a_count_that_is_none_is_logged_at_most_once(self, machine, text, caplog):

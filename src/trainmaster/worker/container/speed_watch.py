@@ -135,6 +135,7 @@ def watch(notices: Notices, reporter: SpeedReporter, trainer: TrainerSpeed | Non
         try:
             looks += 1
             if words := notices.count().split():
+                trainer = None  # counts in another unit, and a file that is being written may be empty
                 reporter.count(*words[:2])
             elif trainer is not None:
                 _report_checkpoint(reporter, trainer, looks)
