@@ -49,7 +49,8 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:
     snapshot = with_changes(snapshot, expansion.decisions)
     bounds = quota_bounds(snapshot.pools, snapshot.catalogue, now)
     snapshot = replace(snapshot, pools=with_quotas(snapshot.pools, bounds)) if bounds else snapshot
-    state, selector = PlanState.of(snapshot, now), PoolSelector(snapshot, rng, now)
+    state = PlanState.of(snapshot, now)
+    selector = PoolSelector(snapshot, rng, state.shortages)
     builder = PlanBuilder(snapshot, now, state, selector, expansion.refused, bounds, [*expansion.decisions])
     planning = _Planning(snapshot, now, state, builder, BlockedReasonCache(snapshot, by_past=state.order.reserves))
     planning.restore_holds()

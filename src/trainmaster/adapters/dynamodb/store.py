@@ -68,8 +68,6 @@ from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob, Origin, external_units
 from trainmaster.domain.capacity.pool_history import PoolEvent
 from trainmaster.domain.capacity.read_limits import ReadLimits, first_guess, first_of
-from trainmaster.domain.capacity.refusals import RefusedKinds
-from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.rotation import MAX_READ, CutLane, Rotation
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool
@@ -426,10 +424,10 @@ class DynamoStore:
         # All jobs of a lane need the same pools, which its key names.
         asking = [job for job in first.values() if job.work is not None]
         pools = {**settings.pools, **services.of([*active, *asking])}
-        records, now = records_of(rows.get(RECORDS)), self._now()
-        refused = RefusedKinds.of(records.refusals, active, now)
-        bounded = with_quotas(pools, quota_bounds(pools, catalogue, now))
-        limits = ReadLimits(bounded, active, external, catalogue, now, settings.policy, refused)
+        records = records_of(rows.get(RECORDS))
+        limits = ReadLimits.of(
+            pools, active, external, catalogue, now=self._now(), policy=settings.policy, refusals=records.refusals
+        )
         wanted = partial(limits.for_pass, order=settings.policy.order) if deciding else limits.for_query
         lanes = self._resized(lanes, lambda head: max(wanted(head), depth), jobs_of, deciding=deciding)
         lanes = self._passed_over.read_past(lanes, limits, consistent=deciding, jobs_of=jobs_of)

@@ -9,7 +9,8 @@ from datetime import datetime
 from functools import partial
 
 from trainmaster.domain.capacity.catalogue import Catalogue
-from trainmaster.domain.capacity.refusals import NO_REFUSALS, RefusedKinds
+from trainmaster.domain.capacity.refusals import NO_REFUSALS, Refusal, RefusedKinds
+from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.resolve import Offers, resolved
 from trainmaster.domain.capacity.units import Demand, Pool, Units, covers, is_service_pool, total
 from trainmaster.domain.jobs.job import Job, awaits_capacity, backing_off
@@ -118,6 +119,22 @@ class ReadLimits:
     _too_large: dict[tuple[str, str], bool] = field(default_factory=dict)
     _entitlements: Entitlements | None = None
     _held_by_share: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @classmethod
+    def of(  # noqa: PLR0913 -- what the snapshot will have
+        cls,
+        pools: Mapping[str, Pool],
+        active: Sequence[Job],
+        external: Units,
+        catalogue: Catalogue,
+        *,
+        now: datetime,
+        policy: Policy,
+        refusals: Mapping[str, Refusal],
+    ) -> ReadLimits:
+        """Return the limits in pools of which the account's quotas may allow less than their caps."""
+        bounded = with_quotas(pools, quota_bounds(pools, catalogue, now))
+        return cls(bounded, active, external, catalogue, now, policy, RefusedKinds.of(refusals, active, now))
 
     def for_pass(self, head: Job, order: Order) -> int:
         """Return the same as `for_query`, but few jobs of a full service's lane."""

@@ -33,10 +33,10 @@ ReadOn: TypeAlias = Callable[[str, Job], Iterator[Job]]
 
 @dataclass(slots=True)
 class IdleUnits:
-    """The units of each pool that stayed free for a while.
+    """The units of each pool that stayed free throughout the last period of `IDLE_FOR`.
 
     Attributes:
-        known_at: when the present while ends.
+        known_at: when the present period ends.
     """
 
     known_at: datetime = _LONG_AGO
@@ -44,7 +44,7 @@ class IdleUnits:
     _least: Units = field(default_factory=dict)
 
     def after(self, free: Units, now: datetime) -> Units:
-        """Return the units that were free throughout the last while and are free now, and note those of this one."""
+        """Return the units that were free throughout the last period and are free now, and note those of this one."""
         self._least = _both(self._least, free)
         if now >= self.known_at:
             self._idle, self._least, self.known_at = self._least, free, now + IDLE_FOR

@@ -24,8 +24,6 @@ from trainmaster.domain.capacity.catalogue import Catalogue
 from trainmaster.domain.capacity.external import ExternalJob, external_units
 from trainmaster.domain.capacity.pool_history import MAX_EVENTS, PoolEvent
 from trainmaster.domain.capacity.read_limits import ReadLimits, first_of
-from trainmaster.domain.capacity.refusals import RefusedKinds
-from trainmaster.domain.capacity.reported_quotas import quota_bounds, with_quotas
 from trainmaster.domain.capacity.rotation import CutLane, Rotation
 from trainmaster.domain.capacity.units import Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool, left_by
@@ -180,10 +178,10 @@ class MemoryStore:
             pools = {**settings.pools, **self._discover().of((*active, *asking))}
             heads: list[QueuePlace] = []
             cut: list[CutLane] = []
-            now = self._now()
-            refused = RefusedKinds.of(table.records.refusals, active, now)
-            bounded = with_quotas(pools, quota_bounds(pools, table.catalogue, now))
-            limits = ReadLimits(bounded, active, external, table.catalogue, now, settings.policy, refused)
+            records, policy, catalogue = table.records, settings.policy, table.catalogue
+            limits = ReadLimits.of(
+                pools, active, external, catalogue, now=self._now(), policy=policy, refusals=records.refusals
+            )
             wanted = partial(limits.for_pass, order=settings.policy.order) if sparing else limits.for_query
             for lane, places in table.lanes.items():
                 found, more = self._head(places, first_of(lane, sparing=sparing), wanted, limits, depth)

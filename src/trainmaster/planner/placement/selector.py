@@ -50,23 +50,21 @@ class PoolSelector:
     Attributes:
         snapshot: what the pass read.
         rng: for policies that draw.
-        now: the time of the pass, UTC; None to ignore recent shortages.
+        shortages: what AWS lately lacked; None to ignore that.
         cursors: positions of the round-robin policies.
     """
 
     snapshot: Snapshot
     rng: Random
-    now: datetime | None = None
+    shortages: CapacityShortages | None = None
     cursors: Cursors = field(default_factory=Cursors)
     _instance_types: dict[str, InstanceType] = field(default_factory=dict)
     _waiting_pools: dict[tuple[str, ...], str] = field(default_factory=dict)
-    _shortages: CapacityShortages | None = None
 
     def __post_init__(self) -> None:
         """Forget weights of pools that are gone, so that a new pool of that name starts over."""
         known, pools = self.snapshot.cursors, self.snapshot.pools
         self.cursors = replace(known, weights={name: at for name, at in known.weights.items() if name in pools})
-        self._shortages = None if self.now is None else CapacityShortages(self.snapshot, self.now)
 
     def place(self, job: Job, fitting: Sequence[Units], free: Callable[[str], int]) -> Placement:
         """Return what a job starts on, of the alternatives that fit now, in the order of its demand.
@@ -111,9 +109,9 @@ class PoolSelector:
 
     def prefer_available(self, job: Job, alternatives: Sequence[Units]) -> Sequence[Units]:
         """Return at least one of the alternatives, without those that recently lacked instances if others are left."""
-        if self._shortages is None or len(alternatives) == 1:
+        if self.shortages is None or len(alternatives) == 1:
             return alternatives
-        return self._shortages.without_shortage(job, alternatives)
+        return self.shortages.without_shortage(job, alternatives)
 
     def weights(self, names: Iterable[str]) -> dict[str, float]:
         """Return W_ini of pools (equation 6), each resource as a fraction of the most that any of these pools has.
@@ -145,9 +143,9 @@ class PoolSelector:
         policy, first = self.snapshot.policy.placement, self._preferred(job, by_pool)
         if first is None and POLICIES[policy].deterministic:
             first = choose(policy, self._candidates(job, by_pool, free), self.cursors, self.rng).name
-        if self._shortages is None or first is None or first in placed.units:
+        if self.shortages is None or first is None or first in placed.units:
             return placed
-        since = self._shortages.since(job, by_pool[first])
+        since = self.shortages.since(job, by_pool[first])
         return placed if since is None else replace(placed, instead_of=(first, since))
 
     def _waiting_pool(self, job: Job, by_pool: dict[str, Units]) -> str:

@@ -33,7 +33,7 @@ from trainmaster.service.access import NO_ADMINS, Access
 from trainmaster.service.admission.build_job import build_job
 from trainmaster.service.admission.caller_rules import CallerRules
 from trainmaster.service.admission.feasibility import FeasibilityCheck
-from trainmaster.service.admission.shares import check_share, limit_warnings, share_warnings
+from trainmaster.service.admission.shares import check_share, share_warnings
 
 _DEFAULT_POLICY = Policy()
 _NO_TOPIC = (
@@ -112,8 +112,7 @@ class AdmissionPolicy:
         if elastic is not None:
             check_pools(request, elastic, demand, pools)
             advice += elastic_warnings(request, elastic, demand, pools)
-        limits = (*share_warnings(options.share, policy), *limit_warnings(job, policy, pools))
-        return Admission(job, (*feasibility, *limits, *advice))
+        return Admission(job, (*feasibility, *share_warnings(job, policy, pools), *advice))
 
     def _elastic(self, request: Request, options: Options) -> Elastic | None:
         """Return the job's elastic sizes, None if it is not elastic. Raises `InvalidRequest`."""

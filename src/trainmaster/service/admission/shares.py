@@ -42,18 +42,18 @@ def check_share(  # noqa: PLR0913 - the request and everything it is checked aga
         )
 
 
-def share_warnings(share: str, policy: Policy) -> tuple[str, ...]:
-    """Return a warning for a share that is named where none is configured."""
-    if policy.shares or share == DEFAULT_SHARE:
+def share_warnings(job: Job, policy: Policy, pools: Mapping[str, Pool]) -> tuple[str, ...]:
+    """Return a warning for a share that is named where none is configured, or of which the job exceeds a limit."""
+    if policy.shares:
+        return _limit_warnings(job, policy, pools)
+    if job.share == DEFAULT_SHARE:
         return ()
-    what = f"The queue has no shares, so the share {shown(share)} has no quota"
+    what = f"The queue has no shares, so the share {shown(job.share)} has no quota"
     return (f"{what}: check the name, omit the option, or ask the queue's admins to add the share to the settings.",)
 
 
-def limit_warnings(job: Job, policy: Policy, pools: Mapping[str, Pool]) -> tuple[str, ...]:
+def _limit_warnings(job: Job, policy: Policy, pools: Mapping[str, Pool]) -> tuple[str, ...]:
     """Return a warning if the job alone needs more than a limit of its share, wherever a pool could hold it."""
-    if not policy.shares:
-        return ()
     caps = {name: pool.cap for name, pool in pools.items()}
     possible = [units for units in job.demand.alternatives if covers(caps, units)] or job.demand.alternatives
     limits = [limit for units in possible if (limit := _exceeded(job, units, policy, pools)) is not None]

@@ -139,7 +139,7 @@ def watch(notices: Notices, reporter: SpeedReporter, trainer: TrainerSpeed | Non
                 reporter.count(*words[:2])
             elif trainer is not None:
                 _report_checkpoint(reporter, trainer, looks)
-        except Exception:  # no file of a script may end the container's first process
+        except Exception:  # files of a script may be anything: the log says why no speed is reported
             log.exception("trainmaster: the job's speed could not be measured")
             return
 
