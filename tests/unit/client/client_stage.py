@@ -6,6 +6,7 @@ test tools.
 
 from __future__ import annotations
 
+import _thread
 import json
 import threading
 import time
@@ -112,7 +113,7 @@ def moment(seconds: float) -> str:
 
 @contextmanager
 def meanwhile(script: Callable[[], None]) -> Iterator[None]:
-    """Run a script beside the block; whatever it raises is raised at the block's end."""
+    """Run a script beside the block; whatever it raises interrupts the block, and is raised at its end."""
     raised: list[BaseException] = []
 
     def run() -> None:
@@ -120,13 +121,18 @@ def meanwhile(script: Callable[[], None]) -> Iterator[None]:
             script()
         except BaseException as error:  # noqa: BLE001 - handed over to the test
             raised.append(error)
+            _thread.interrupt_main()  # the block may wait for what the script has not done
 
     thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    yield
-    thread.join(60)
-    if raised:
-        raise raised[0]
+    try:
+        try:
+            thread.start()
+            yield
+        finally:
+            thread.join(60)
+    finally:
+        if raised:
+            raise raised[0]
     if thread.is_alive():
         raise AssertionError("the script has not come to its end")
 
