@@ -1,4 +1,4 @@
-"""Size bounds of elastic jobs in Chromium: consequences first, then what the queue answered, light and dark."""
+"""Elastic jobs in Chromium: bounds with their consequences, then what the queue answered; speeds; light and dark."""
 
 from __future__ import annotations
 
@@ -88,3 +88,22 @@ def filled(dialog, label, value):
     """Fill a field of the dialog; return what the dialog says then."""
     dialog.get_by_label(label).fill(value)
     return dialog.inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_a_job_shows_its_speed_by_size(open_page, server, scheme):
+    name = f"elastic-speed-{scheme}"
+    page = open_page("#/now", color_scheme=scheme)
+    urgent = request(name, "ml.g5.2xlarge")
+    urgent["Tags"].append({"Key": "priority", "Value": "90"})
+    submitted(page, urgent)
+    server.tell("run 240")
+    for size, rate in ((2, 10), (4, 18), (6, 9), (6, 9), (6, 9)):
+        server.tell(f"speed {name} {size} {rate}")
+        server.tell("run 60")
+    page.evaluate("name => location.hash = `#/job/${name}`", name)
+    speeds = page.get_by_role("table", name="Speed by size")
+    expect(speeds.get_by_role("row")).to_have_count(4)
+    for row, told in (("4", "18"), ("4", "the present size"), ("6", re.compile("slower than 4, not used before"))):
+        expect(speeds.get_by_role("row", name=re.compile(f"^{row} "))).to_contain_text(told)
+    assert axe_violations(page) == []

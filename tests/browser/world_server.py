@@ -1,8 +1,8 @@
 """Serves a console over a lively queue in memory, for tests in a real browser; run as a program of its own.
 
 It prints the console's address and the queue's time as a line of JSON, then follows commands on its standard input:
-`run SECONDS` lets the queue's time pass, `outage on` and `outage off` cut the API off, `address` prints an address that
-signs in another browser. After each it prints a line of JSON.
+`run SECONDS` lets the queue's time pass, `outage on` and `outage off` cut the API off, `speed JOB INSTANCES PER_SECOND`
+reports a speed, `address` prints an address that signs in another browser. After each it prints a line of JSON.
 """
 
 from __future__ import annotations
@@ -154,6 +154,9 @@ def main(made: Callable[[], Queue]) -> None:
                 lively.run(float(value))
         elif word == "outage":
             network.is_out = value == "on"
+        elif word == "speed":
+            name, instances, per_second = value.split()
+            api.report_speed(name, int(instances), float(per_second))
 
     say(out, console, lively)
     for line in sys.stdin:

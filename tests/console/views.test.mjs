@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { HOUR, MINUTE } from "../../src/trainmaster/console/static/lib/time.js";
-import { awsLinks, facts, headline as jobHeadline, next, strip, ticks } from "../../src/trainmaster/console/static/views/job.js";
+import { awsLinks, facts, headline as jobHeadline, next, speeds, strip, ticks } from "../../src/trainmaster/console/static/views/job.js";
 import * as nowPage from "../../src/trainmaster/console/static/pages/now.js";
 import { changes, headline, nextStart, paused, poolFigures, troubles } from "../../src/trainmaster/console/static/views/now.js";
 import { answered, appliesTo, boundsOf, consequence, PAGE, readsOf, reasonText, sections } from "../../src/trainmaster/console/static/views/queue.js";
@@ -208,4 +208,27 @@ test("a paused manager needs attention", () => {
   assert.match(text, /^The manager is paused since .+ by ada: restore\. No job starts until an admin resumes it with trainmaster resume\.$/);
   assert.doesNotMatch(paused({ pause: { ...pause, by: "" } }, now)[0].text, / by /);
   assert.deepEqual([...paused({ pause: null }, now), ...paused(undefined, now)], []);
+});
+
+test("the speeds of an elastic job: what it reported, what is believed, and what is not used", () => {
+  const sizes = [
+    { instances: 1, speedup: 1, perSecond: 3.81234, reports: 3, measuredAt: iso(-240), slowerThan: null, retryAt: null },
+    { instances: 2, speedup: 1.9, perSecond: 7.2, reports: 2, measuredAt: iso(-4), slowerThan: null, retryAt: null },
+    { instances: 4, speedup: 3.2, perSecond: 5, reports: 3, measuredAt: iso(-90), slowerThan: 2, retryAt: iso(30) },
+    { instances: 8, speedup: 4, perSecond: null, reports: 0, measuredAt: null, slowerThan: null, retryAt: null },
+  ];
+  const one = job("a", { elastic: { minInstances: 1, maxInstances: 8, hook: "restart", size: 2, resizing: null, scaling: { message: "", sizes } } });
+  const found = speeds(one, NOW);
+  assert.deepEqual(found.map((each) => [each.speedup, each.width, each.linear]), [["1.0 ×", 12.5, 12.5], ["1.9 ×", 23.75, 25], ["3.2 ×", 40, 50], ["4.0 ×", 50, 100]]);
+  assert.deepEqual(found.map((each) => [each.perSecond, each.measuredAt]), [["3.812", iso(-240)], ["7.2", iso(-4)], ["5", iso(-90)], ["", null]]);
+  assert.deepEqual(found.map((each) => each.present), [false, true, false, false]);
+  assert.match(found[2].note, /^slower than 2, not used before \S+$/);
+  assert.equal(speeds(one, NOW + HOUR)[2].note, "slower than 2");
+  assert.deepEqual([0, 1, 3].map((place) => found[place].note), ["", "", ""]);
+});
+
+test("a job of one size, and an older service that tells no sizes, have no speeds", () => {
+  assert.deepEqual(speeds(job("a", { elastic: null }), NOW), []);
+  const old = { minInstances: 1, maxInstances: 2, hook: "restart", size: 1, resizing: null, scaling: { message: "linear", sizes: [] } };
+  assert.deepEqual(speeds(job("a", { elastic: old }), NOW), []);
 });

@@ -129,7 +129,7 @@ def meanwhile(script: Callable[[], None]) -> Iterator[None]:
             thread.start()
             yield
         finally:
-            thread.join(60)
+            thread.join(250)
     finally:
         if raised:
             raise raised[0]

@@ -191,7 +191,7 @@ class World:
         """Count the calls of a route."""
         return self.calls.count((method, path))
 
-    def await_calls(self, method: str, path: str, times: int, seconds: float = 60.0) -> None:
+    def await_calls(self, method: str, path: str, times: int, seconds: float = 240.0) -> None:
         """Block until it was called so often; fails after so many seconds."""
         with self.changed:
             if not self.changed.wait_for(lambda: self.count(method, path) >= times, seconds):

@@ -16,13 +16,17 @@
  * @property {string | null} endedAt
  * @property {string | null} reason
  *
+ * @typedef {object} Scaling
+ * @property {string} message
+ * @property {{instances: number, speedup: number, perSecond: number | null, measuredAt?: string | null, slowerThan?: number | null, retryAt?: string | null}[]} sizes
+ *
  * @typedef {object} Elastic
  * @property {number} minInstances
  * @property {number} maxInstances
  * @property {string} hook
  * @property {number | null} size
  * @property {{from: number, to: number, message: string} | null} resizing
- * @property {{message: string} | null} [scaling]
+ * @property {Scaling | null} [scaling]
  *
  * @typedef {{priority?: number, minInstances?: number, maxInstances?: number}} JobChange
  *

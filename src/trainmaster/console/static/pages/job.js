@@ -6,7 +6,7 @@ import { clock, precise, spoken, utc } from "../lib/time.js";
 import { person, stateOf, unitsText } from "../lib/words.js";
 import { ActionButtons, ActionDialog } from "../parts/actions.js";
 import { JobLink, State, Time } from "../parts/small.js";
-import { awsLinks, facts, headline, next, strip, ticks } from "../views/job.js";
+import { awsLinks, facts, headline, next, speeds, strip, ticks } from "../views/job.js";
 
 /** @typedef {import("../lib/types.js").JobDetail} JobDetail */
 /** @typedef {import("../lib/types.js").Route} Route */
@@ -39,7 +39,6 @@ export function View({ values: [found], now, readOnly, region, announce }) {
         <div><dt>Entered</dt><dd><${Time} at=${job.entryTime} now=${now} /></dd></div>
         <div><dt>By</dt><dd title=${job.submittedBy ?? ""}>${person(job.submittedBy)}</dd></div>
         ${job.elastic && html`<div><dt>Size</dt><dd>${job.elastic.size ?? "–"} of ${job.elastic.minInstances} to ${job.elastic.maxInstances}</dd></div>`}
-        ${job.elastic?.scaling && html`<div><dt>Scaling</dt><dd>${job.elastic.scaling.message}</dd></div>`}
       </dl>
       <${ActionButtons} jobs=${[job]} readOnly=${readOnly} onAct=${act} />
     </header>
@@ -48,6 +47,7 @@ export function View({ values: [found], now, readOnly, region, announce }) {
       <ul class="advice">${job.why?.advice.map((each) => html`<li key=${each.message}><span>${sentence(spoken(each.message, now))}</span>
         ${each.priority !== null && html`<button type="button" disabled=${readOnly} onClick=${() => act("priority", each.priority)}>Set priority ${each.priority}…</button>`}</li>`)}</ul></section>`}
     <${Strip} job=${job} now=${now} />
+    ${job.elastic?.scaling && html`<${Speeds} job=${job} message=${job.elastic.scaling.message} now=${now} />`}
     <${Request} job=${job} region=${region} />
     <${History} job=${job} now=${now} />
     ${action.name && html`<${ActionDialog} action=${action.name} priority=${action.priority} jobs=${[job]} now=${now}
@@ -103,6 +103,21 @@ function Strip({ job, now }) {
     </div>
   </section>`;
 }
+
+/** What the job reported, and what the queue believes from it. @param {{job: JobDetail, message: string, now: number}} props */
+const Speeds = ({ job, message, now }) => html`<section aria-labelledby="speeds">
+  <h2 id="speeds">Speed by size</h2>
+  <p>${sentence(spoken(message, now))} <span class="muted">The tick is where the speed would be if each instance brought as much as the first.</span></p>
+  <div class="table"><table aria-labelledby="speeds">
+    <thead><tr><th scope="col" class="number">Instances</th><th scope="col" class="number">As fast as 1</th><th scope="col" aria-hidden="true"></th>
+      <th scope="col" class="number">Reported a second</th><th scope="col">Last report</th><th scope="col">Note</th></tr></thead>
+    <tbody>${speeds(job, now).map((each) => html`<tr key=${each.instances}>
+      <th scope="row" class="number">${each.instances}</th><td class="number">${each.speedup}</td>
+      <td class="speed" aria-hidden="true"><svg class="speedbar"><rect width=${`${each.width}%`} y="25%" height="50%" rx="2" class=${each.present ? "span-running" : "span-pending"} />
+        <rect x=${`${Math.min(99, each.linear)}%`} width="2" height="100%" class="tick" /></svg></td>
+      <td class="number">${each.perSecond}</td><td><${Time} at=${each.measuredAt} now=${now} /></td>
+      <td class="muted">${[each.present ? "the present size" : "", each.note].filter(Boolean).join(", ")}</td></tr>`)}</tbody>
+  </table></div></section>`;
 
 /** @param {{job: JobDetail, region: string | null}} props */
 function Request({ job, region }) {

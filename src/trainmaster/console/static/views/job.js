@@ -82,6 +82,28 @@ export function strip(job, now) {
   return { from, to, lanes, now: at(now), expected };
 }
 
+/** @typedef {{instances: number, present: boolean, speedup: string, width: number, linear: number, perSecond: string, measuredAt: string | null, note: string}} SizeSpeed */
+
+/**
+ * Return the speeds of an elastic job by size. `width` and `linear` are percentages of the speed at the largest size, if
+ * every instance brought as much as the first.
+ * @param {Job} job @param {number} now @returns {SizeSpeed[]}
+ */
+export function speeds(job, now) {
+  const sizes = job.elastic?.scaling?.sizes ?? [];
+  const most = Math.max(...sizes.map((each) => Math.max(each.instances, each.speedup)));
+  return sizes.map(({ instances, speedup, perSecond, measuredAt = null, slowerThan, retryAt }) => ({
+    instances,
+    present: instances === job.elastic?.size,
+    speedup: `${speedup.toFixed(1)} ×`,
+    width: (100 * speedup) / most,
+    linear: (100 * instances) / most,
+    perSecond: perSecond === null ? "" : Number(perSecond.toPrecision(4)).toString(),
+    measuredAt,
+    note: slowerThan ? `slower than ${slowerThan}${retryAt && Date.parse(retryAt) > now ? `, not used before ${clock(retryAt, now)}` : ""}` : "",
+  }));
+}
+
 const TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 240, 360, 720, 1440, 2880, 10080].map((minutes) => minutes * MINUTE);
 
 /** Return at most six round times on an axis. @param {number} from @param {number} to */
