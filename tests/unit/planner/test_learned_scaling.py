@@ -113,6 +113,18 @@ def test_a_job_does_not_grow_beyond_its_best_size():
     assert 14 <= grown(made)["job"] <= 18
 
 
+def test_a_slower_size_tells_nothing_of_the_others():
+    """With 8 slower than 4, which a slower network causes, 4 instances are still 1.8 times as fast as 2."""
+    told = ((2, 10.0), (8, 9.0), (4, 18.0))
+    speeds = Speeds(P5, tuple(Speed(size, rate, 3, (rate,) * 3, at(-HOUR)) for size, rate in told))
+    short = {"checkpointed": True, "max_runtime": timedelta(hours=2), "hook": Hook.RESTART}
+    job, history = running("job", 2, speeds=speeds, **short), History(pauses={"restart": 600.0})
+    assert grown(plan(job, cap=4, history=history)) == {"job": 4}
+    curve = history.curve(job)
+    assert curve.speedup(4) / curve.speedup(2) == pytest.approx(1.8, rel=0.05)
+    assert curve.speedup(8) / curve.speedup(4) == pytest.approx(0.5)
+
+
 class TestExploration:
     """A job that has reported only sizes at which growing did not pay tries one more while nothing waits."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from operator import attrgetter, mul, sub
@@ -46,13 +46,18 @@ class ScalingCurve:
     Attributes:
         serial: part of the work on one instance that more instances do not shorten, 0 to 1.
         communication: time that each pair of instances adds, as a part of the time on one instance, 0 to 1.
+        slower: sizes that were slower than a smaller one, which no curve tells, each with its speedup.
     """
 
     serial: float = 0.0
     communication: float = 0.0
+    slower: tuple[tuple[int, float], ...] = ()
 
     def speedup(self, instances: int) -> float:
         """Return how many times as fast as one instance this many are; exactly their number for a linear curve."""
+        for size, speedup in self.slower:
+            if size == instances:
+                return speedup
         others = max(instances - 1, 0)
         return instances / (1.0 + self.serial * others + self.communication * instances * others)
 
@@ -222,6 +227,21 @@ NO_SPEEDS = Speeds()
 def is_faster(rate: float, than: float) -> bool:
     """Return whether a reported speed is higher than another by more than the error of a report."""
     return rate > than * (1 + NOISE)
+
+
+def believed_curve(speeds: Speeds, prior: KindCurve) -> ScalingCurve:
+    """Return the curve of a job that reported these speeds.
+
+    A size that was slower than a smaller one has a cause that no curve tells, such as a slower network, and would make
+    the others look worse than they are. So it keeps its own speed, if two others tell how the job scales.
+    """
+    slower = speeds.slower
+    others = tuple(speed for speed in speeds.of_sizes if speed.instances not in slower)
+    if not slower or len(others) < 2:
+        return fit(speeds.of_sizes, prior)
+    curve, rates = fit(others, prior), {speed.instances: speed.typical for speed in speeds.of_sizes}
+    relative = {size: rates[size] / best.typical * curve.speedup(best.instances) for size, best in slower.items()}
+    return replace(curve, slower=tuple(relative.items()))
 
 
 @lru_cache(maxsize=4096)

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import TypeVar
 
-from trainmaster.domain.elastic.scaling import ENOUGH_JOBS, LINEAR, KindCurve, ScalingCurve, fit, mixed
+from trainmaster.domain.elastic.scaling import ENOUGH_JOBS, LINEAR, KindCurve, ScalingCurve, believed_curve, mixed
 from trainmaster.domain.jobs.attempt import Outcome
 from trainmaster.domain.jobs.job import ENDED, Job
 from trainmaster.domain.jobs.run_time_classes import ALL
@@ -183,7 +183,7 @@ class History:
 
     def curve(self, job: Job) -> ScalingCurve:
         """Return how an elastic job is believed to scale; linear as long as neither it nor its kind has told."""
-        return fit(job.speeds_here.of_sizes, self._curve_of_kind(job))
+        return believed_curve(job.speeds_here, self._curve_of_kind(job))
 
     def tells_curve(self, job: Job) -> bool:
         """Return True if the job's curve is learned, from its own reports or from jobs of its kind."""
