@@ -27,6 +27,8 @@ ENOUGH_JOBS = 2.0
 """Jobs at which a kind counts as much as the next wider kind."""
 NOISE = 0.05
 """Assumed relative error of one report."""
+ODD = 0.2
+"""Part by which a smaller size has to be faster so that errors of reports do not explain it."""
 SERIAL_SPREAD, COMMUNICATION_SPREAD = 0.1, 0.003
 """Assumed difference of a job's parameters from those of its kind."""
 MIN_PERIOD = timedelta(minutes=1)
@@ -46,16 +48,16 @@ class ScalingCurve:
     Attributes:
         serial: part of the work on one instance that more instances do not shorten, 0 to 1.
         communication: time that each pair of instances adds, as a part of the time on one instance, 0 to 1.
-        slower: sizes that were slower than a smaller one, which no curve tells, each with its speedup.
+        odd: sizes of which the parameters tell nothing, each with its speedup.
     """
 
     serial: float = 0.0
     communication: float = 0.0
-    slower: tuple[tuple[int, float], ...] = ()
+    odd: tuple[tuple[int, float], ...] = ()
 
     def speedup(self, instances: int) -> float:
         """Return how many times as fast as one instance this many are; exactly their number for a linear curve."""
-        for size, speedup in self.slower:
+        for size, speedup in self.odd:
             if size == instances:
                 return speedup
         others = max(instances - 1, 0)
@@ -224,24 +226,25 @@ class Speeds:
 NO_SPEEDS = Speeds()
 
 
-def is_faster(rate: float, than: float) -> bool:
-    """Return whether a reported speed is higher than another by more than the error of a report."""
-    return rate > than * (1 + NOISE)
+def is_faster(rate: float, than: float, by: float = NOISE) -> bool:
+    """Return whether a reported speed is higher than another by more than this part, by default a report's error."""
+    return rate > than * (1 + by)
 
 
 def believed_curve(speeds: Speeds, prior: KindCurve) -> ScalingCurve:
     """Return the curve of a job that reported these speeds.
 
-    A size that was slower than a smaller one has a cause that no curve tells, such as a slower network, and would make
-    the others look worse than they are. So it keeps its own speed, if two others tell how the job scales.
+    A size that was much slower than a smaller one has a cause that no curve tells, such as a slower network, and would
+    make the others look worse than they are. So it keeps its own speed, if two others tell how the job scales.
     """
-    slower = speeds.slower
-    others = tuple(speed for speed in speeds.of_sizes if speed.instances not in slower)
-    if not slower or len(others) < 2:
+    rates = {speed.instances: speed.typical for speed in speeds.of_sizes}
+    odd = {size: best for size, best in speeds.slower.items() if is_faster(best.typical, rates[size], ODD)}
+    others = tuple(speed for speed in speeds.of_sizes if speed.instances not in odd)
+    if not odd or len(others) < 2:
         return fit(speeds.of_sizes, prior)
-    curve, rates = fit(others, prior), {speed.instances: speed.typical for speed in speeds.of_sizes}
-    relative = {size: rates[size] / best.typical * curve.speedup(best.instances) for size, best in slower.items()}
-    return replace(curve, slower=tuple(relative.items()))
+    curve = fit(others, prior)
+    relative = {size: rates[size] / best.typical * curve.speedup(best.instances) for size, best in odd.items()}
+    return replace(curve, odd=tuple(relative.items()))
 
 
 @lru_cache(maxsize=4096)
