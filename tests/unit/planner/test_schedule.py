@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from dataclasses import replace
 from datetime import timedelta
@@ -422,6 +423,19 @@ def test_a_gang_with_more_victims_than_a_transaction_holds_takes_several():
     active = [a_running_job(f"v{i:03}") for i in range(200)]
     made = plan(active=active, waiting=[a_job("gang", priority=1, units={P5: 200})], pools=pools_of(a_pool(cap=200)))
     assert [len(p.victims) for p in made.preemptions] == [80, 80, 40]
+
+
+@pytest.mark.parametrize("order", Order)
+def test_all_that_a_plan_was_made_from_is_freed_without_the_garbage_collector(order):
+    """A circle of references would keep it, snapshot and all, until the collector runs: a fifth of a replay's time."""
+    gc.collect()
+    gc.disable()
+    try:
+        waiting = [a_job("high", priority=1, units={P5: 2}), a_job("low")]
+        assert victims(plan(active=[a_running_job("r")], waiting=waiting, policy=Policy(order=order))) == ["r"]
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("name", ["waits", "preempts", "tried", "reserved", "behind"])

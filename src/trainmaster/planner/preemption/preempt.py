@@ -131,7 +131,9 @@ class Candidates:
     def levels(self) -> CandidateLevels:
         """Candidates by pool and rank."""
         if self._levels is None:
-            self._levels = CandidateLevels(self.snapshot.holders, self.rank, self._candidate)
+            # No method of this object: a cycle would keep the plan until the garbage collector runs.
+            make = partial(_candidate, self.snapshot, self.now)
+            self._levels = CandidateLevels(self.snapshot.holders, self.rank, make)
         return self._levels
 
     @property
@@ -226,18 +228,18 @@ class Candidates:
             self._indexes[most_protected] = CandidateIndex(self.levels, most_protected)
         return self._indexes[most_protected]
 
-    def _candidate(self, job: Job, rank: PreemptionRank) -> Candidate | None:
-        """Return an active job as a candidate; None if it may not be preempted."""
-        if not may_be_preempted(job):
-            return None
-        snapshot, now, attempt = self.snapshot, self.now, job.attempt
-        history = snapshot.records.history
-        startup = history.startup(job) if history.startups else 0.0
-        units = job.units if attempt is None or attempt.resizing is None else job.staying
-        # Jobs of other kinds have no accelerators; those with the fewest requests are the cheapest.
-        accelerators = accelerators_of(units, snapshot.pools) or sum(units.values())
-        until = protected_until(job, snapshot.policy.preemption, startup, now)
-        return Candidate(job, units, rank, lost_work(job, startup, now) * accelerators, until)
+
+def _candidate(snapshot: Snapshot, now: datetime, job: Job, rank: PreemptionRank) -> Candidate | None:
+    """Return an active job as a candidate; None if it may not be preempted."""
+    if not may_be_preempted(job):
+        return None
+    history, attempt = snapshot.records.history, job.attempt
+    startup = history.startup(job) if history.startups else 0.0
+    units = job.units if attempt is None or attempt.resizing is None else job.staying
+    # Jobs of other kinds have no accelerators; those with the fewest requests are the cheapest.
+    accelerators = accelerators_of(units, snapshot.pools) or sum(units.values())
+    until = protected_until(job, snapshot.policy.preemption, startup, now)
+    return Candidate(job, units, rank, lost_work(job, startup, now) * accelerators, until)
 
 
 def _choice(taken: Sequence[Candidate]) -> VictimChoice | None:

@@ -185,32 +185,32 @@ class GittinsRanking(Ranking):
         span = horizon(self.parameters.average_weight, rivals.whole_drain)
         entries: dict[tuple[int, bool], list[_Entry]] = {}
         for rival in rivals.active:
-            level, entry = self._active_entry(rival, span)
+            level, entry = self._active_entry(rival, rivals.capacity, span)
             entries.setdefault((-level, False), []).append(entry)
-        self._enter_waiting(rivals.waiting, span, entries, displaced=spent)
+        self._enter_waiting(rivals, span, entries, displaced=spent)
         for (level_down, displaced), run in entries.items():
             run.sort()
             if run:
                 yield _Run(-rivals.priority, level_down, displaced, run, rivals.group)
 
-    def _active_entry(self, rival: Rival, span: float) -> tuple[int, _Entry]:
+    def _active_entry(self, rival: Rival, capacity: int, span: float) -> tuple[int, _Entry]:
         """Return the level and the entry of a job that holds units."""
-        job, kind, index = rival
+        job, width, index = rival
         level, key = self._level(job), (job.entry_time - self.now).total_seconds()
         if level not in _BY_ARRIVAL:
-            key -= boost(work(index, kind.width, kind.capacity) / self.parameters.switch_ratio, span)
-        return level, (key, job.name, kind.width, job)
+            key -= boost(work(index, width, capacity) / self.parameters.switch_ratio, span)
+        return level, (key, job.name, width, job)
 
     def _enter_waiting(
-        self, waiting: Iterable[Rival], span: float, entries: dict[tuple[int, bool], list[_Entry]], *, displaced: bool
+        self, rivals: Rivals, span: float, entries: dict[tuple[int, bool], list[_Entry]], *, displaced: bool
     ) -> None:
         """Add the entries of jobs that hold nothing to those of their levels."""
-        now, patient, early = self.now, self._patient, self._patient | self._lane
+        now, patient, early, capacity = self.now, self._patient, self._patient | self._lane, rivals.capacity
         usual = entries.setdefault((-USUAL, displaced), [])
-        for job, kind, index in waiting:
-            name, width, key = job.name, kind.width, (job.entry_time - now).total_seconds()
+        for job, width, index in rivals.waiting:
+            name, key = job.name, (job.entry_time - now).total_seconds()
             if name not in early:
-                usual.append((key - boost(work(index, width, kind.capacity), span), name, width, job))
+                usual.append((key - boost(work(index, width, capacity), span), name, width, job))
             elif name in patient:
                 entries.setdefault((-PATIENT, False), []).append((key, name, width, job))
             else:
@@ -222,11 +222,11 @@ class GittinsRanking(Ranking):
         since, patience = self.now - policy.patience, policy.patience.total_seconds()
         caps = {name: 0 if pool.draining else pool.cap for name, pool in pools.items()}
         late = [
-            PatientJob.of(job, kind.width, policy)
-            for job, kind, _ in (*rivals.active, *rivals.waiting)
+            PatientJob.of(job, width, policy)
+            for job, width, _ in (*rivals.active, *rivals.waiting)
             if job.entry_time < since and self._wait(job) > patience and (job.units or fits_when_empty(job, caps))
         ]
-        return go_first(late, PART * self._all_rivals().capacity(rivals.group))
+        return go_first(late, PART * rivals.capacity)
 
     def _guaranteed(self, rivals: Iterable[Rivals], *, waiting: bool) -> frozenset[str]:
         """Return the names of the jobs in the guaranteed lane of each group of pools.
@@ -240,9 +240,9 @@ class GittinsRanking(Ranking):
         part, ratio = self.parameters.guaranteed_lane, self.parameters.switch_ratio
         by_group: dict[str, list[LaneCandidate]] = {}
         for each in rivals if part else ():
-            for job, kind, _ in (*each.active, *each.waiting) if waiting else each.active:
+            for job, width, _ in (*each.active, *each.waiting) if waiting else each.active:
                 waited = self._wait(job) * (ratio if job.units else 1)
-                candidate = LaneCandidate(-job.priority, -waited, job.name, kind.width)
+                candidate = LaneCandidate(-job.priority, -waited, job.name, width)
                 by_group.setdefault(each.group, []).append(candidate)
         capacity = self._all_rivals().capacity
         return frozenset(name for group, jobs in by_group.items() for name in guaranteed(jobs, part * capacity(group)))

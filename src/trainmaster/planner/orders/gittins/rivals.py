@@ -48,7 +48,7 @@ class JobClass:
         """Return the jobs that jobs of this class and priority compete with."""
         found = self.rivals.get(priority)
         if found is None:
-            found = self.rivals[priority] = Rivals(self.group, priority)
+            found = self.rivals[priority] = Rivals(self.group, self.capacity, priority)
         return found
 
 
@@ -66,8 +66,11 @@ def _expected_of(lifetimes: Lifetimes | None, scale: float) -> Callable[[float],
     return scaled
 
 
-Rival = tuple[Job, JobClass, float]
-"""A job, its class, and its Gittins index in seconds. A plain tuple, since each pass needs one for every job."""
+Rival = tuple[Job, int, float]
+"""A job, its accelerators, and its Gittins index in seconds. A plain tuple, since each pass needs one for every job.
+
+It has no reference to the class, which has its rivals: a cycle would keep the plan until the garbage collector runs.
+"""
 
 
 @dataclass(slots=True)
@@ -76,6 +79,7 @@ class Rivals:
 
     Attributes:
         group: the group of pools.
+        capacity: accelerators of these pools.
         priority: of all of them.
         active: those that hold units.
         waiting: the others.
@@ -86,6 +90,7 @@ class Rivals:
     """
 
     group: str
+    capacity: int
     priority: int
     active: list[Rival] = field(default_factory=list)
     waiting: list[Rival] = field(default_factory=list)
@@ -197,7 +202,7 @@ class AllRivals:
             kind = self.class_of(job)
             index, residual = kind.expected(job.worked_by(self.now))
             rivals, drain = kind.rivals_at(job.priority), residual * kind.width / kind.capacity
-            rivals.active.append((job, kind, index))
+            rivals.active.append((job, kind.width, index))
             rivals.drain += drain
             rivals.whole_drain += drain
 
@@ -207,7 +212,7 @@ class AllRivals:
             kind = self.class_of(job)
             index, residual = kind.expected_of_new() if job.attempt is None else kind.expected(job.worked)
             rivals, drain = kind.rivals_at(job.priority), residual * kind.width / kind.capacity
-            rivals.waiting.append((job, kind, index))
+            rivals.waiting.append((job, kind.width, index))
             rivals.drain += drain
             head = heads.get(job.lane)
             if head is None:
