@@ -10,7 +10,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 FLOOR = 60.0
 """Seconds added to twice the age where nothing is known, so that new jobs have an index as well."""
@@ -34,7 +33,7 @@ class Lifetimes:
 
     edges: Sequence[float]
     alive: Sequence[float]
-    _at_edges: list[tuple[float, float]] = field(init=False)
+    _at_edges: dict[int, tuple[float, float]] = field(init=False)
     _between: dict[int, tuple[float, float, float, float, float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -63,52 +62,43 @@ class Lifetimes:
 
     def _line(self, place: int) -> tuple[float, float, float, float, float, float]:
         """Return an edge, the distance to the next, and of both figures the value there and the difference."""
-        below, edges = min(place, len(self.edges) - 2), self.edges
-        low, high = self._at_edges[below], self._at_edges[below + 1]
-        width = edges[below + 1] - edges[below]
-        found = (edges[below], width, low[0], high[0] - low[0], low[1], high[1] - low[1])
+        below = min(place, len(self.edges) - 2)
+        edge, width = self.edges[below], self.edges[below + 1] - self.edges[below]
+        low, high = self._at(below), self._at(below + 1)
+        found = (edge, width, low[0], high[0] - low[0], low[1], high[1] - low[1])
         self._between[place] = found
         return found
 
-
-class _Corner(NamedTuple):
-    """An edge that is a corner of the hull.
-
-    Attributes:
-        alive: the part of all jobs that outlives it.
-        spent: the time spent on all jobs by then, up to a constant: seconds a job.
-        slope: to the next corner; infinite at the last.
-    """
-
-    alive: float
-    spent: float
-    slope: float
-
-    def slope_from(self, alive: float, spent: float) -> float:
-        """Return the slope from an earlier edge: the time to spend for each job that ends; infinite if none does."""
-        return (self.spent - spent) / (alive - self.alive) if alive > self.alive else math.inf
+    def _at(self, place: int) -> tuple[float, float]:
+        """Return the index and the residual life at an edge."""
+        return self._at_edges.get(place) or (unknown(self.edges[place]), unknown(self.edges[place]))
 
 
-def _expected_at_edges(edges: Sequence[float], alive: Sequence[float]) -> list[tuple[float, float]]:
-    """Return the index and the residual life at each edge.
+def _expected_at_edges(edges: Sequence[float], alive: Sequence[float]) -> dict[int, tuple[float, float]]:
+    """Return the index and the residual life at each edge about which something is known, by its place.
 
     Draw each edge e as a point: the part of all jobs that has ended by then, and the time spent by then, E[min(S, e)].
     The ratio of which the index is the least is the slope from one point to a later one. So the index is the slope to
     the next corner of the lower convex hull of the later points, which is built from the last to the first (Andrew,
     1979).
     """
-    found = [(unknown(age), unknown(age)) for age in edges]
+    found: dict[int, tuple[float, float]] = {}
     last = next((place for place in range(len(alive) - 1, 0, -1) if alive[place] < alive[place - 1]), 0)
     # Those that outlive all data are expected to live as long again.
     beyond, ending = 2 * alive[last] * edges[last], 0.0
-    hull = [_Corner(alive[last], alive[last] * edges[last], math.inf)]
+    # Of each corner: the part that outlives it, the time spent by then up to a constant, and the slope to the next one.
+    hull = [(alive[last], alive[last] * edges[last], math.inf)]
     for place in range(last - 1, -1, -1):
         age, left = edges[place], alive[place]
         ending += (left - alive[place + 1]) * 0.5 * (age + edges[place + 1])
         spent = left * age - ending
-        while (index := hull[-1].slope_from(left, spent)) >= hull[-1].slope:
+        while True:
+            fewer, longer, slope = hull[-1]
+            index = (longer - spent) / (left - fewer) if left > fewer else math.inf
+            if index < slope:
+                break
             hull.pop()
-        hull.append(_Corner(left, spent, index))
+        hull.append((left, spent, index))
         if left >= _RARE:
             found[place] = (index, (ending + beyond) / left - age)
     return found
