@@ -32,13 +32,15 @@ def survival(ends: Sequence[float], unfinished: Sequence[float]) -> list[float]:
         ends: weights of run times that have ended, by bucket.
         unfinished: number of jobs that have reached the bucket and not ended, by bucket.
     """
-    at_risk, later = [0.0] * len(ends), 0.0
-    for bucket in range(len(ends) - 1, -1, -1):
-        at_risk[bucket] = later + ends[bucket] + 0.5 * unfinished[bucket]
-        later += ends[bucket] + unfinished[bucket]
-    alive = [1.0]
-    for ended, risk in zip(ends, at_risk, strict=True):
-        alive.append(alive[-1] * (1 - min(ended / risk, 1.0)) if risk > 0 else alive[-1])
+    at_risk, later = list[float](), 0.0
+    for ended, left in zip(reversed(ends), reversed(unfinished), strict=True):
+        at_risk.append(later + ended + 0.5 * left)
+        later += ended + left
+    outlives, alive = 1.0, [1.0]
+    for ended, risk in zip(ends, reversed(at_risk), strict=True):
+        if ended:
+            outlives *= 1 - ended / risk
+        alive.append(outlives)
     return alive
 
 
