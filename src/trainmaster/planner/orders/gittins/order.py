@@ -60,8 +60,7 @@ class GittinsRanking(Ranking):
     _known: AllRivals | None = None
     _runs: list[_Run] | None = None
     _ordered: list[Job] = field(default_factory=list)
-    _common_ranks: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _places: dict[str, int] = field(default_factory=dict)
+    _ranks: dict[str, PreemptionRank] = field(default_factory=dict)
     _holders: dict[str, tuple[list[PreemptionRank], list[int]]] = field(default_factory=dict)
 
     @property
@@ -71,7 +70,9 @@ class GittinsRanking(Ranking):
 
     def rank(self, job: Job) -> PreemptionRank:
         """Return priority, level and place; a job may preempt equals of lower level or later place."""
-        return (*self.common_rank(job), self._places.get(job.name, 0))
+        if not self._ordered:
+            self._place()
+        return self._ranks.get(job.name) or (job.priority, self._level(job), 0)
 
     def rank_when_running(self, job: Job) -> PreemptionRank:
         """Return the rank of the job when it has run for the shortest attempt."""
@@ -80,9 +81,7 @@ class GittinsRanking(Ranking):
 
     def common_rank(self, job: Job) -> PreemptionRank:
         """Return priority and level."""
-        if not self._ordered:
-            self._place()
-        return self._common_ranks.get(job.name) or (job.priority, self._level(job))
+        return self.rank(job)[:2]
 
     def waiting_in_order(self) -> list[Job]:
         """Return the waiting jobs in the order in which they are considered; the name makes it total."""
@@ -160,10 +159,10 @@ class GittinsRanking(Ranking):
             left[group] -= sum(widths)
             # The widest go first among those that fill what better jobs leave of their pools.
             placed = [entries[at] for at in server_filling(widths, room)] if level_down == -USUAL else entries
-            names, first = [name for _, name, _, _ in placed], -len(self._ordered) - 1
+            priority, level = -priority_down, -level_down
+            for place, (_, name, _, _) in enumerate(placed, len(self._ordered) + 1):
+                self._ranks[name] = (priority, level, -place)
             self._ordered += [job for _, _, _, job in placed]
-            self._common_ranks.update(dict.fromkeys(names, (-priority_down, -level_down)))
-            self._places.update(zip(names, range(first, first - len(names), -1), strict=True))
 
     def _sorted(self) -> list[_Run]:
         """Return the runs of all jobs in the order in which they are given units; computed once."""
