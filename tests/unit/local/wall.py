@@ -110,7 +110,7 @@ def alive(pid: int) -> bool:
     """Return True if the process runs; one that has ended but was not reaped by its new parent does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 

@@ -121,8 +121,7 @@ def eventually(condition):
 
 
 def exists(pid):
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
+    with suppress(FileNotFoundError, ProcessLookupError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
 
