@@ -6,9 +6,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "client"))
 
-from client_sdk_fixtures import check_schemas_once, deployed, installed_sdk, moto, stage
+from client_sdk_fixtures import check_schemas_once, deployed, installed_sdk, moto, pytest_unconfigure, stage
 
-__all__ = ["deployed", "moto", "stage"]
+__all__ = ["deployed", "moto", "pytest_unconfigure", "stage"]
 
 collect_ignore_glob = [] if installed_sdk() == "3" else ["test_*.py"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -12,6 +13,9 @@ import boto3
 import client_deployed
 import pytest
 from client_stage import Stage, World, environment, moto_served, served
+
+EXIT_SECONDS = 300.0
+"""Seconds after which a process that should have ended after its last test has not."""
 
 
 def installed_sdk() -> str:
@@ -43,6 +47,11 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> None:
     if not client_deployed.is_there():
         pytest.skip("no deployed queue was handed over: tests/e2e/test_sdks.py does")
     only(monkeypatch, client_deployed.environment())
+
+
+def pytest_unconfigure() -> None:
+    """Have a process that hangs after its last test, such as for a thread, end with the stacks of its threads."""
+    faulthandler.dump_traceback_later(EXIT_SECONDS, exit=True)
 
 
 def only(monkeypatch: pytest.MonkeyPatch, wanted: Mapping[str, str]) -> None:
