@@ -214,12 +214,9 @@ class ReadLimits:
         it is larger than its pools or its share allow. A job that waits for AWS to have capacity holds its place, as
         others would find none either.
         """
-        # A hot path, in which most jobs do not back off, and most queues have neither refusals nor shares.
-        if job.retry_at is not None and backing_off(job, self.now) and not awaits_capacity(job, self.now):
+        if backing_off(job, self.now) and not awaits_capacity(job, self.now):
             return True
-        if self.refused.recent and self.refused.holds_back(job) is not None:
-            return True
-        return self._is_too_large(job) or (bool(self.policy.shares) and self._has_full_user(job))
+        return self.refused.holds_back(job) is not None or self._is_too_large(job) or self._has_full_user(job)
 
     def _has_full_user(self, job: Job) -> bool:
         self._users = self._users or FullUsers.of(self.policy.shares, self.active)
@@ -229,10 +226,9 @@ class ReadLimits:
     def _is_too_large(self, job: Job) -> bool:
         """Return whether a job is more than its pools or its share allow now, but smaller ones of its lane are not."""
         key = (job.share, job.demand.equivalence_key)
-        found = self._too_large.get(key)
-        if found is None:
-            found = self._too_large[key] = self._only_smaller_fit(job.share, self._resolved(job).alternatives)
-        return found
+        if key not in self._too_large:
+            self._too_large[key] = self._only_smaller_fit(job.share, self._resolved(job).alternatives)
+        return self._too_large[key]
 
     def _only_smaller_fit(self, share: str, alternatives: Sequence[Units]) -> bool:
         fits = partial(self._fits, share)
