@@ -165,7 +165,7 @@ def test_the_keyboard_goes_on_where_it_was_after_a_job(open_page):
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text(names[1])
-    assert page.evaluate("document.activeElement.id") == "main", "the new page is read from its beginning"
+    expect(page.locator("#main"), "the new page is read from its beginning").to_be_focused()
     page.go_back()
     page.wait_for_selector("tbody tr")
     page.keyboard.press("j")
