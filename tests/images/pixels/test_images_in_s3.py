@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -39,18 +38,29 @@ def slow_s3(web, monkeypatch):
     made.close()
 
 
-def wait_for(growing, count):
-    """Block until a list has so many items, or until it has taken too long."""
-    deadline = time.monotonic() + SOON
-    while len(growing) < count and time.monotonic() < deadline:
-        time.sleep(0.005)
+class Seen(list):
+    """A list in which another thread can wait for items."""
+
+    def __init__(self):
+        super().__init__()
+        self._changed = threading.Condition()
+
+    def append(self, item):
+        with self._changed:
+            super().append(item)
+            self._changed.notify_all()
+
+    def wait_for(self, count):
+        """Block until it has so many items, or until that has taken too long."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self) >= count, SOON)
 
 
 @pytest.mark.parametrize("driver", ["GTiff", "NITF", "JPEG", "PNG", "JP2OpenJPEG"])
 def test_other_threads_run_while_s3_is_slow(slow_s3, web, tmp_path, driver):
     """GDAL's own client held Python's lock, so that not even this server, a thread of the process, could answer it."""
     web.files["images/a"] = written(tmp_path / "a.jp2", NOISE, driver)
-    ticks, ran, over = [], [], threading.Event()
+    ticks, ran, over = Seen(), [], threading.Event()
 
     def tick():
         while not over.wait(0.01):
@@ -58,7 +68,7 @@ def test_other_threads_run_while_s3_is_slow(slow_s3, web, tmp_path, driver):
 
     def answer_late(_):
         before = len(ticks)
-        wait_for(ticks, before + 3)
+        ticks.wait_for(before + 3)
         ran.append(len(ticks) - before)
 
     web.before = answer_late
@@ -79,7 +89,7 @@ def test_heartbeats_go_on_while_a_slow_s3_is_read(slow_s3, web, tmp_path):
     # Too dark for the model to find anything: it would look for minutes.
     web.files["images/a.jpg"] = written(tmp_path / "a.jpg", NOISE // 4, "JPEG")
     play = Play(slow_s3, None, "s3://images/a.jpg", model=f"{web.url}/model", size=(SIDE, SIDE), cut=CUT, outputs=())
-    beats, plain = [], play.runs.beat
+    beats, plain = Seen(), play.runs.beat
 
     class Beating:
         def __getattr__(self, name):
@@ -97,7 +107,7 @@ def test_heartbeats_go_on_while_a_slow_s3_is_read(slow_s3, web, tmp_path):
         clock=SystemClock(),
     )
     (number,) = play.create()
-    web.before = lambda asked: wait_for(beats, 2 if asked else 0)  # the first answer opens the image
+    web.before = lambda asked: beats.wait_for(2 if asked else 0)  # the first answer opens the image
     assert play.turn(number, beat_every=0.03) is Outcome.DONE
     assert beats.count(0) >= 2, "the worker sent heartbeats before its first tile was read"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from client_world import REGION, World, served
+from client_world import PATIENCE_SECONDS, REGION, World, served
 from moto.server import ThreadedMotoServer
 
 BUCKET = "trainmaster-sdk"
@@ -129,7 +129,7 @@ def meanwhile(script: Callable[[], None]) -> Iterator[None]:
             thread.start()
             yield
         finally:
-            thread.join(250)
+            thread.join(PATIENCE_SECONDS + 10)
     finally:
         if raised:
             raise raised[0]

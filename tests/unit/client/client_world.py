@@ -28,6 +28,8 @@ from aws_clients import aws_session
 API = "https://a1b2c3.execute-api.us-east-1.amazonaws.com/prod"
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
+PATIENCE_SECONDS = 240.0
+"""Time after which a call that was expected has not come; a loaded machine is slow."""
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/trainer"
 WAITING = ("pending", "preempted", "held")
 ENDED = ("completed", "failed", "stopped", "cancelled")
@@ -191,7 +193,7 @@ class World:
         """Count the calls of a route."""
         return self.calls.count((method, path))
 
-    def await_calls(self, method: str, path: str, times: int, seconds: float = 240.0) -> None:
+    def await_calls(self, method: str, path: str, times: int, seconds: float = PATIENCE_SECONDS) -> None:
         """Block until it was called so often; fails after so many seconds."""
         with self.changed:
             if not self.changed.wait_for(lambda: self.count(method, path) >= times, seconds):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from processes import alive
 from trainmaster.local.stack.__main__ import _wait
 from trainmaster.local.stack.address import StackAddress, clean_environment
 from trainmaster.local.stack.build import (
@@ -56,14 +57,6 @@ def eventually(condition):
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)
-
-
-def alive(pid):
-    """Return True if the process runs; one that has ended and waits for its parent does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 @pytest.fixture

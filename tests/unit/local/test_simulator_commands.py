@@ -11,9 +11,10 @@ from datetime import timedelta
 import pytest
 from botocore.exceptions import ClientError
 from simulated import Account
-from wall import COUNTER, WallAccount, a_command, alive, wait_until_gone
+from wall import COUNTER, WallAccount, a_command, wait_until_gone
 
 from builders import a_request
+from processes import alive
 from trainmaster.local.simulator.containers.layout import checkpoint_directory
 
 

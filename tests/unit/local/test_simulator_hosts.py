@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 from simulated import resources
-from wall import WallAccount, alive, wait_until_gone
+from wall import WallAccount, wait_until_gone
 
 from builders import G5, P5, a_request
+from processes import alive
 from trainmaster.local.simulator.containers.hosts import MAX_BYTE, LoopbackAddresses, host_names, hosts_of
 from trainmaster.local.simulator.containers.layout import checkpoint_directory
 from trainmaster.local.simulator.service.job import TrainingJob

@@ -16,12 +16,13 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError
 from simulated import QUICK, refusal
-from wall import COUNTER, Stream, WallAccount, a_command, alive, wait_until_gone
+from wall import COUNTER, Stream, WallAccount, a_command, wait_until_gone
 from werkzeug.serving import make_server
 
 from aws_clients import aws_client
 from builders import a_request
 from doc_blocks import blocks, commands
+from processes import alive
 from samples import sample
 from trainmaster.local.simulator import Hostility, SageMakerSimulator, VirtualClock
 from trainmaster.local.simulator import __main__ as main_module

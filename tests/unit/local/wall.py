@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from builders import a_request
+from processes import alive
 from trainmaster.local.simulator import Profile, SageMakerSimulator, WallClock
 from trainmaster.local.simulator.containers.factory import ContainerFactory
 from trainmaster.local.simulator.containers.runner import CommandRunner
@@ -104,14 +105,6 @@ def a_command(name: str, *argv: str, arguments: tuple[str, ...] = (), **members:
     if arguments:
         algorithm["ContainerArguments"] = list(arguments)
     return a_request(name, AlgorithmSpecification=algorithm, **members)
-
-
-def alive(pid: int) -> bool:
-    """Return True if the process runs; one that has ended but was not reaped by its new parent does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def wait_until_gone(pid: int) -> None:

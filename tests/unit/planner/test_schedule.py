@@ -427,7 +427,7 @@ def test_a_gang_with_more_victims_than_a_transaction_holds_takes_several():
 
 @pytest.mark.parametrize("order", Order)
 def test_all_that_a_plan_was_made_from_is_freed_without_the_garbage_collector(order):
-    """A circle of references would keep it, snapshot and all, until the collector runs: a fifth of a replay's time."""
+    """A reference cycle would keep it, snapshot and all, until the collector runs: a fifth of a replay's time."""
     gc.collect()
     gc.disable()
     gc.set_debug(gc.DEBUG_SAVEALL)

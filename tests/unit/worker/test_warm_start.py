@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from processes import alive
 from trainmaster.worker.warm import start
 from trainmaster.worker.warm.server import start_server
 from trainmaster.worker.warm.start import PRELOAD, SOCKET
@@ -120,12 +120,6 @@ def eventually(condition):
         time.sleep(0.02)
 
 
-def exists(pid):
-    with suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
-
-
 def test_a_worker_has_what_the_server_has_imported_and_all_else_of_its_command(agent, home):
     found, errors = told(agent.start("scripts/tell.py", "--lr", "0.1", ROUND="7"), "given")
     assert found.pop("warm")
@@ -222,14 +216,14 @@ def test_a_signal_reaches_the_worker_and_its_own_processes(agent, home):
     os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(60) == 4
     assert process.stdout.read() == "saved\n"
-    eventually(lambda: not any(map(exists, started)))
+    eventually(lambda: not any(map(alive, started)))
 
 
 def test_a_command_that_is_killed_takes_its_worker_with_it(agent, home):
     process = agent.start(script(home, WAITS))
     started = pids(process)
     process.kill()
-    eventually(lambda: not any(map(exists, started)))
+    eventually(lambda: not any(map(alive, started)))
     found, _ = told(agent.start("scripts/tell.py"))
     assert found["warm"], "the server goes on"
 
@@ -240,7 +234,7 @@ def test_the_end_of_the_agent_ends_server_and_workers(agent, home, number):
     started = pids(process)
     agent.process.send_signal(number)
     assert process.wait(60) == 1
-    eventually(lambda: not any(map(exists, started)))
+    eventually(lambda: not any(map(alive, started)))
     eventually(lambda: not Path(agent.socket).parent.exists())
 
 

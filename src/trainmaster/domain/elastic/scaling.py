@@ -27,7 +27,7 @@ ENOUGH_JOBS = 2.0
 """Jobs at which a kind counts as much as the next wider kind."""
 NOISE = 0.05
 """Assumed relative error of one report."""
-ODD = 0.2
+OUTLIER = 0.2
 """Part by which a smaller size has to be faster so that errors of reports do not explain it."""
 SERIAL_SPREAD, COMMUNICATION_SPREAD = 0.1, 0.003
 """Assumed difference of a job's parameters from those of its kind."""
@@ -48,16 +48,16 @@ class ScalingCurve:
     Attributes:
         serial: part of the work on one instance that more instances do not shorten, 0 to 1.
         communication: time that each pair of instances adds, as a part of the time on one instance, 0 to 1.
-        odd: sizes of which the parameters tell nothing, each with its speedup.
+        outliers: sizes of which the parameters tell nothing, each with its speedup.
     """
 
     serial: float = 0.0
     communication: float = 0.0
-    odd: tuple[tuple[int, float], ...] = ()
+    outliers: tuple[tuple[int, float], ...] = ()
 
     def speedup(self, instances: int) -> float:
         """Return how many times as fast as one instance this many are; exactly their number for a linear curve."""
-        for size, speedup in self.odd:
+        for size, speedup in self.outliers:
             if size == instances:
                 return speedup
         others = max(instances - 1, 0)
@@ -238,13 +238,14 @@ def believed_curve(speeds: Speeds, prior: KindCurve) -> ScalingCurve:
     make the others look worse than they are. So it keeps its own speed, if two others tell how the job scales.
     """
     rates = {speed.instances: speed.typical for speed in speeds.of_sizes}
-    odd = {size: best for size, best in speeds.slower.items() if is_faster(best.typical, rates[size], ODD)}
-    others = tuple(speed for speed in speeds.of_sizes if speed.instances not in odd)
-    if not odd or len(others) < 2:
+    slower = speeds.slower.items()
+    outliers = {size: best for size, best in slower if is_faster(best.typical, rates[size], OUTLIER)}
+    others = tuple(speed for speed in speeds.of_sizes if speed.instances not in outliers)
+    if not outliers or len(others) < 2:
         return fit(speeds.of_sizes, prior)
     curve = fit(others, prior)
-    relative = {size: rates[size] / best.typical * curve.speedup(best.instances) for size, best in odd.items()}
-    return replace(curve, odd=tuple(relative.items()))
+    relative = {size: rates[size] / best.typical * curve.speedup(best.instances) for size, best in outliers.items()}
+    return replace(curve, outliers=tuple(relative.items()))
 
 
 @lru_cache(maxsize=4096)
