@@ -20,7 +20,8 @@ from benchmarks.elastic.shipped_queue import ElasticReplay
 from benchmarks.elastic.workload import CURVES, SizedJob, workload
 from trainmaster.domain.elastic.sizes import Hook
 from trainmaster.domain.policy.settings import Order, Policy, Resizes
-from trainmaster.local.replay.trace.trace import TraceJob, read_trace, select_jobs
+from trainmaster.local.replay.trace.reading import read_trace
+from trainmaster.local.replay.trace.trace import TraceJob, select_jobs
 
 TRACES = ROOT / "benchmarks" / "traces"
 ORDERS = ("backfill", "gittins")

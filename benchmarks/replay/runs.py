@@ -12,7 +12,8 @@ from typing import Any
 from benchmarks import ROOT
 from benchmarks.common.machine import commit
 from trainmaster.local.replay.runs import run_replay
-from trainmaster.local.replay.trace.trace import TraceJob, read_trace, select_jobs
+from trainmaster.local.replay.trace.reading import read_trace
+from trainmaster.local.replay.trace.trace import TraceJob, select_jobs
 
 TRACES = ROOT / "benchmarks" / "traces"
 CAP, SMALLER_CAP = 128, 64

@@ -25,8 +25,9 @@ from trainmaster.local.replay.queue import Replay, ReplaySettings
 from trainmaster.local.replay.reference_policies import run_reference
 from trainmaster.local.replay.report.results import usage_over_time
 from trainmaster.local.replay.runs import POLICIES, Run
+from trainmaster.local.replay.trace.reading import read_trace
 from trainmaster.local.replay.trace.requests import POOL, index_of
-from trainmaster.local.replay.trace.trace import TraceJob, read_trace
+from trainmaster.local.replay.trace.trace import TraceJob
 from trainmaster.local.replay.virtual_queue import ReplayFailed
 
 TRACES = Path(__file__).parents[2] / "benchmarks" / "traces"

@@ -19,8 +19,8 @@ _Trace = Annotated[
     str | None,
     typer.Argument(
         metavar="TRACE",
-        help="A CSV file of jobs with the columns submit_time_s, duration_s and num_gpus, plain or gzipped; "
-        "- reads standard input.",
+        help="A CSV file of jobs with the columns submit_time_s, duration_s and num_gpus, or the output of Slurm's "
+        "sacct --parsable2; plain or gzipped. - reads standard input.",
     ),
 ]
 _Cap = Annotated[int | None, typer.Option(metavar="GPUS", min=1, help="Number of GPUs of the pool.")]

@@ -26,7 +26,9 @@ from trainmaster.local.replay.report import tables
 from trainmaster.local.replay.report.pictures import draw
 from trainmaster.local.replay.runs import Run, run_replay
 from trainmaster.local.replay.trace.account import Account
-from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, read_trace, select_jobs, write_trace
+from trainmaster.local.replay.trace.csv_trace import write_trace
+from trainmaster.local.replay.trace.reading import read_trace
+from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, select_jobs
 from trainmaster.local.replay.virtual_queue import ReplayFailed
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from builders import P5, a_request
 from doc_blocks import blocks, commands
 from trainmaster.local.replay.program import main
 from trainmaster.local.replay.trace.account import MAX_PAUSE_SECONDS, MAX_TRIES, Account, trace_of
-from trainmaster.local.replay.trace.trace import BadTrace, read_trace
+from trainmaster.local.replay.trace.reading import read_trace
+from trainmaster.local.replay.trace.trace import BadTrace
 from trainmaster.local.simulator import Profile, SageMakerSimulator, VirtualClock
 
 QUICK = Profile(

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from trainmaster.local.replay.reference_policies import REFERENCE_POLICIES, run_reference
 from trainmaster.local.replay.report.figures import figures
 from trainmaster.local.replay.report.results import usage_over_time
-from trainmaster.local.replay.trace.trace import TraceJob, read_trace, select_jobs
+from trainmaster.local.replay.trace.reading import read_trace
+from trainmaster.local.replay.trace.trace import TraceJob, select_jobs
 
 TRACES = Path(__file__).parents[4] / "benchmarks" / "traces"
 PHILLY, ITP = ("philly_2017", "ee9e8c"), ("itp_2021", "cluster02")

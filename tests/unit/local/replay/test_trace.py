@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmaster.local.replay.files import replaced_file
-from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, parse_trace, read_trace, select_jobs, write_trace
+from trainmaster.local.replay.trace.csv_trace import write_trace
+from trainmaster.local.replay.trace.reading import parse_trace, read_trace
+from trainmaster.local.replay.trace.trace import BadTrace, TraceJob, select_jobs
 
 SECONDS = st.floats(0, 1e8).map(lambda value: round(value, 3))
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=12)
