@@ -21,7 +21,7 @@ from elastic_world import EAGER, ElasticWorld
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import NotFound, Refused
 from trainmaster.domain.elastic.scaling import MAX_REPORTS, ScalingCurve, Speed
-from trainmaster.domain.elastic.sizes import Elastic, Hook
+from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, Throttled
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
@@ -35,6 +35,19 @@ BOUNDS = Elastic(min_instances=1, max_instances=4, hook=Hook.MEMBERS)
 
 def of_two(name="job1", **fields):
     return b.a_running_job(name, units={P5: 2}, elastic=BOUNDS, **fields)
+
+
+def having_had(*sizes, name="job1", hook=Hook.MEMBERS):
+    """A job that runs with the last of these sizes, and had the others before."""
+    job = b.a_running_job(name, units={P5: sizes[0]}, elastic=replace(BOUNDS, hook=Hook.CUSTOM, target="event"))
+    for size in sizes[1:]:
+        job = lifecycle.complete_resize(lifecycle.resize(job, size, Cause.GROW, b.NOW, until=b.at(99)), b.NOW, size)
+    return replace(job, elastic=replace(BOUNDS, hook=hook))
+
+
+def sizes_had(job):
+    """The sizes of a job one after the other, from its start."""
+    return [size for size, _ in groupby(line.size for line in job.history if line.size is not None)]
 
 
 @pytest.fixture
@@ -85,9 +98,27 @@ class TestRoute:
         assert answer.error["message"] == "instances is 3, not one of the job's sizes: 2, 4"
 
     def test_a_late_report_of_an_earlier_size_counts_for_that_size(self, world):
+        world.seed(having_had(1, 2, name="late"))
         for body in ({"instances": 2, "perSecond": 7.5}, {"instances": 1, "perSecond": 4}):
-            assert told(world, body).status == 200
-        assert rates(world.memory.find("job1")) == [(2, 7.5, 1), (1, 4.0, 1)]
+            assert told(world, body, "late").status == 200
+        assert rates(world.memory.find("late")) == [(2, 7.5, 1), (1, 4.0, 1)]
+
+    def test_a_size_that_the_job_never_had_is_refused(self, world):
+        world.seed(having_had(2, 3, name="grown"))
+        before = world.memory.find("grown")
+        answer = told(world, {"instances": 4, "perSecond": 12}, "grown")
+        assert (answer.status, answer.error["field"], world.memory.find("grown")) == (400, "instances", before)
+        assert answer.error["message"] == "instances is 4, which the job has never had; it has had 2, 3"
+
+    def test_a_size_that_it_had_in_another_pool_counts_as_never_had(self, world):
+        job = having_had(4, name="moved", hook=Hook.RESTART)
+        preempted = lifecycle.preempt(job, "urgent", b.at(9))
+        waits = lifecycle.observe(preempted, b.an_observation(preempted, status=Status.STOPPED), b.at(10))
+        again = lifecycle.start(waits, {"ml.p4d.24xlarge": 1}, (), b.at(20))
+        seen = b.an_observation(again, secondary="Training", started_at=b.at(21))
+        world.seed(lifecycle.observe(again, seen, b.at(21)))
+        assert told(world, {"instances": 4, "perSecond": 12}, "moved").status == 400
+        assert told(world, {"instances": 1, "perSecond": 3}, "moved").status == 200
 
     @pytest.mark.parametrize(
         "body",
@@ -137,7 +168,7 @@ class TestRoute:
 class TestUseCase:
     def test_a_conflict_is_tried_again(self):
         world, others = ApiWorld(), [(2.0, b.at(-60)), (1.0, b.at(-120))]
-        world.seed(of_two())
+        world.seed(having_had(1, 2))
         store, commit = world.memory, world.memory.transition
 
         def overtaken(changes, **given):
@@ -188,7 +219,7 @@ class TestTerminal:
 
     def test_show_and_plan_say_how_a_job_scales(self, run, world, tmp_path):
         curve, request = ScalingCurve(0.05), tmp_path / "request.json"
-        world.seed(b.a_running_job("job3", units={P5: 2}, elastic=replace(BOUNDS, hook=Hook.RESTART)))
+        world.seed(having_had(1, 4, 2, name="job3", hook=Hook.RESTART))
         request.write_text(json.dumps(b.a_request("new", options={"max-instances": "8"})))
         assert "times as fast" not in run("show", "job3").stdout + run("plan", str(request)).stdout
         for minute, size in enumerate((1, 2, 4) * 4):
@@ -209,7 +240,7 @@ class TestTerminal:
         return {line.split()[0]: " ".join(line.split()) for line in run("show", "job3").stdout.splitlines() if line}
 
     def test_show_says_that_reports_arrive_from_the_first_one_on(self, run, world):
-        world.seed(b.a_running_job("job3", units={P5: 2}, elastic=replace(BOUNDS, hook=Hook.RESTART)))
+        world.seed(having_had(1, 2, name="job3", hook=Hook.RESTART))
         lines = self.report(run, world, (2, 3.8))
         assert lines["Speed"] == "Speed 3.8/s with 2 instances (1 report), last 2026-11-21 12:01:00 UTC (in 23 hours)"
         assert lines["Scaling"] == "Scaling the job counts as linear until it has reported its speed at two sizes"
@@ -221,7 +252,7 @@ class TestTerminal:
 
     def test_show_and_why_say_which_sizes_are_slower(self, run, world):
         """The curve of a job with these reports is above one at two instances, since few reports tell little."""
-        world.seed(b.a_running_job("job3", units={P5: 1}, elastic=replace(BOUNDS, hook=Hook.RESTART)))
+        world.seed(having_had(2, 1, name="job3", hook=Hook.RESTART))
         rates = [(1, 21.2), (2, 20.0), (2, 20.0), (2, 20.0)]
         lines = self.report(run, world, *rates)
         slower = "2 instances were slower than 1 (3 reports), so they are not used before"
@@ -260,7 +291,10 @@ class TestNodes:
         message = believed_scaling(world.job("elastic"), history, world.clock.now()).message
         assert re.fullmatch(r"4 instances run 2\.[456] times as fast as 1", message)
 
-    @pytest.mark.parametrize("text", ["", "{", '{"instances":99,"perSecond":1}', '{"instances":2,"perSecond":1e300}'])
+    @pytest.mark.parametrize(
+        "text",
+        ["", "{", *(f'{{"instances":{size},"perSecond":{rate}}}' for size, rate in ((99, 1), (2, 1e300), (3, 1)))],
+    )
     def test_what_nodes_write_wrongly_changes_nothing(self, text):
         world = self.a_world()
         world.reports = False
@@ -290,14 +324,13 @@ class TestNodes:
         world.run_until_ended("first")
         world.run(9_000)
         assert (world.size("elastic"), world.job("elastic").speeds.sizes) == (1, {1, 4})
-        sizes = [change.size for change in world.job("elastic").history if change.size is not None]
-        assert [size for size, _ in groupby(sizes)] == [4, 1]
+        assert sizes_had(world.job("elastic")) == [1, 4, 1]
         reasons = [change.reason for change in world.job("elastic").history]
         assert any("resizes, 4 -> 1 instances: it runs faster with fewer" in reason for reason in reasons)
         assert world.job("elastic").state is JobState.RUNNING
 
     def test_a_slower_size_is_tried_once_after_four_hours_and_kept_if_it_is_faster_then(self):
-        for later, sizes in ((1.0, [4, 1, 4, 1]), (9.0, [4, 1, 4])):
+        for later, sizes in ((1.0, [1, 4, 1, 4, 1]), (9.0, [1, 4, 1, 4])):
             world = self.a_world()
             world.speed = lambda size: 100 / (1 + 0.25 * (size - 1))
             world.submit("first", count=3, training_seconds=1_200)
@@ -306,8 +339,7 @@ class TestNodes:
             world.run(3_600)
             world.speed = lambda size, more=later: 100 * (more if size > 1 else 1) / (1 + 0.25 * (size - 1))
             world.run(6 * 3_600)
-            had = [change.size for change in world.job("elastic").history if change.size is not None]
-            assert [size for size, _ in groupby(had)] == sizes
+            assert sizes_had(world.job("elastic")) == sizes
 
     def test_one_report_that_is_too_low_does_not_shrink_a_job(self):
         """The first report at 4 instances is of a time with an evaluation; the job does scale."""
@@ -323,8 +355,7 @@ class TestNodes:
         world.reports = True
         world.run(9_000)
         assert world.size("elastic") == 4
-        sizes = [change.size for change in world.job("elastic").history if change.size is not None]
-        assert [size for size, _ in groupby(sizes)] == [4]
+        assert sizes_had(world.job("elastic")) == [1, 4]
 
     @pytest.mark.parametrize(("at", "reports"), [(b.NOW.timestamp(), 1), (1e300, 1), (None, MAX_REPORTS)])
     def test_a_row_that_is_read_again_counts_once_if_it_says_when_it_was_measured(self, at, reports):

@@ -59,7 +59,7 @@ def _type_of(line: Change, job: Job) -> EventType | None:
     """Return the type of a line's event; None for a line that changes neither the state nor the size."""
     if line.before is None:
         return EventType.SUBMITTED
-    if line.size is not None or (line.before, line.after) == (JobState.RESIZING, JobState.RUNNING):
+    if (line.before, line.after) == (JobState.RESIZING, JobState.RUNNING):
         return EventType.RESIZED
     if line.before is line.after:
         return None

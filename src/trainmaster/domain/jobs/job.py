@@ -81,7 +81,7 @@ class Change:
     """One line of a job's history: from one state to another, when and why.
 
     Attributes:
-        size: instances that the job has once a resize is done; None for every other line.
+        size: instances that an elastic job works with from a start or a resize on; None for every other line.
     """
 
     at: datetime

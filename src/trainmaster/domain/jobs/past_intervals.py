@@ -8,7 +8,7 @@ from datetime import datetime
 
 from trainmaster.domain.capacity.units import Units
 from trainmaster.domain.jobs.attempt import Attempt
-from trainmaster.domain.jobs.job import Job
+from trainmaster.domain.jobs.job import Job, JobState
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,10 @@ def past_sizes(job: Job, attempt: Attempt) -> tuple[PastSize, ...]:
     changes = [
         (line.at, line.size)
         for line in job.history
-        if line.attempt == attempt.number and line.size is not None and attempt.created_at < line.at < end
+        if line.attempt == attempt.number
+        and line.size is not None
+        and attempt.created_at < line.at < end
+        and line.before is JobState.RESIZING
     ]
     if not changes:
         return (

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from trainmaster.domain.elastic.scaling import MAX_RATE, MIN_RATE
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
+from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.lifecycle.transition import current, note, touch
 from trainmaster.domain.jobs.observation import Observation
@@ -52,6 +53,7 @@ def record_speed(job: Job, instances: int, rate: float, measured_at: datetime) -
     Args:
         job: the stored job.
         instances: the size at which the speed was measured; a report may be late, and is then still true of that size.
+            A size that the job never had is refused.
         rate: steps or samples a second, in the same unit at every size.
         measured_at: when; the same report may be read several times.
 
@@ -73,5 +75,16 @@ def record_speed(job: Job, instances: int, rate: float, measured_at: datetime) -
         raise InvalidRequest(f"perSecond is {rate:g}, not between {MIN_RATE:g} and {MAX_RATE:g}", field="perSecond")
     if job.state is not JobState.RUNNING:
         return None
+    if instances not in (known := _sizes_so_far(job, job.attempt)):
+        sizes = ", ".join(map(str, sorted(known)))
+        message = f"instances is {instances}, which the job has never had; it has had {sizes}"
+        raise InvalidRequest(message, field="instances", hint="report the instances that the job works with now")
     speeds = job.speeds.after(next(iter(job.units)), instances, rate, measured_at)
     return None if speeds is job.speeds else touch(job, speeds=speeds)
+
+
+def _sizes_so_far(job: Job, attempt: Attempt) -> set[int]:
+    """Return the sizes that a job has had in its present pool, as far as its stored history tells."""
+    here = {each.number for each in job.attempts if each.units.keys() == attempt.units.keys()}
+    past = {line.size for line in job.history if line.size is not None and line.attempt in here}
+    return past | {attempt.size} | job.speeds_here.sizes

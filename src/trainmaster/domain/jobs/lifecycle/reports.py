@@ -321,7 +321,8 @@ def _apply_progress(job: Job, attempt: Attempt, seen: Observation, now: datetime
         known = replace(known, started_at=seen.started_at or now)
         others = {failure: times for failure, times in job.failures.items() if failure is not FailureClass.CAPACITY}
         at_work = "instances at work" if job.work is None else job.work.at_work_reason
-        return move(job, JobState.RUNNING, now, at_work, attempt=known, capacity_failures=0, failures=others)
+        size = None if job.elastic is None else known.size
+        return move(job, JobState.RUNNING, now, at_work, size=size, attempt=known, capacity_failures=0, failures=others)
     if job.state is JobState.RESIZING and attempt.started_at is None and seen.at_work:
         if attempt.stop_asked_at is not None:
             # It came too late; later decisions stand.

@@ -25,7 +25,7 @@ def move(job: Job, state: JobState, now: datetime, reason: str, *, size: int | N
         state: the new state.
         now: UTC.
         reason: the reason in its history.
-        size: instances, if this completes a resize.
+        size: instances that an elastic job works with from now on, if this completes a start or a resize.
         changes: other changed fields.
     """
     if state not in TRANSITIONS[job.state]:
