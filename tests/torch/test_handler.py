@@ -174,6 +174,25 @@ def test_before_a_resize_workers_are_asked_to_save_and_waited_for(agents, tmp_pa
     worlds(first, second)
 
 
+def test_each_world_is_announced_to_the_container_and_none_while_a_node_waits(agents, tmp_path):
+    """`trainmaster-run` tells by it whether this node reports the job's speed, and at which size."""
+    notices = []
+    for number in (1, 2, 3):
+        (tmp_path / f"{number}").mkdir(mode=0o700)
+        notices.append(Notices(tmp_path / f"{number}"))
+    some = [agents.open(number, 2, 2, notices=notices[number - 1]) for number in (1, 2)]
+    worlds(*some)
+    seen = [each.world() for each in notices]
+    assert {(each.rank, each.size) for each in seen[:2]} == {(0, 2), (1, 2)}
+    agents.open(3, 2, 2, notices=notices[2])
+    time.sleep(1.0)
+    assert notices[2].world() is None, "a spare is in no world"
+    some[0].dies()
+    eventually(lambda: notices[1].world() not in (None, seen[1]))
+    assert {notices[place].world().rank for place in (1, 2) if eventually(notices[place].world)} == {0, 1}
+    assert notices[1].world().round > seen[1].round
+
+
 def test_workers_that_never_answer_are_waited_for_no_longer_than_the_grace(agents, groups, tmp_path):
     tmp_path.chmod(0o700)
     groups.set(containers.RUN, Control(epoch=1, min_nodes=1, max_nodes=2, grace=1.0))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
+from trainmaster.domain.compat import StrEnum
 from trainmaster.worker.container.container import ROUND, Hook, hosts_of
 from trainmaster.worker.rendezvous.run import TABLE_VARIABLE, Run
 
@@ -29,6 +30,19 @@ GROWTH = 2.5
 MAX_GAP = 0.1
 """Largest part of a measurement that may pass without progress, as in an evaluation or a long step."""
 _MAX_RATE = 1e12
+GLOBAL_BATCH = "TRAINMASTER_GLOBAL_BATCH"
+"""Variable that says what a step is, for sources that count steps."""
+STEPS_HINT = (
+    "trainmaster: checkpoints tell this job's speed in steps, and the queue cannot know whether a step is the same work"
+    f" at every size: set {GLOBAL_BATCH} to fixed or per-instance, or call training.progress with samples"
+)
+
+
+class GlobalBatch(StrEnum):
+    """The samples of a step: as many at every size, or as many for each instance."""
+
+    FIXED = "fixed"
+    PER_INSTANCE = "per-instance"
 
 
 class Writer(Protocol):
@@ -185,12 +199,18 @@ class SpeedReporter:
         self._counts = True
         self._measure(self._meter, done, instances)
 
-    def count_checkpoint(self, step: int) -> None:
-        """Report the steps a second between checkpoints if it is time, unless the script counts its progress."""
+    def count_checkpoint(self, step: int, batch: GlobalBatch) -> None:
+        """Report the work a second between checkpoints if it is time, unless the script counts its progress."""
         if not self._counts:
-            self._measure(self._checkpoints, step, None)
+            self._measure(self._checkpoints, step, None, batch)
 
-    def _measure(self, meter: SpeedMeter, done: float | str, instances: int | str | None) -> None:
+    def _measure(
+        self,
+        meter: SpeedMeter,
+        done: float | str,
+        instances: int | str | None,
+        batch: GlobalBatch = GlobalBatch.FIXED,
+    ) -> None:
         try:
             size = int(instances) if instances else None
             if size != self._instances:
@@ -198,25 +218,31 @@ class SpeedReporter:
                 meter.begin_again()
             rate = meter.count(float(done))
             if rate is not None and self._busy.acquire(blocking=False):
-                self._start_report(rate, size)
+                self._start_report(rate, size, batch)
         except Exception as error:  # noqa: BLE001 -- of any array library
             if not self._refused:
                 log.warning("trainmaster: progress %.99r counts nothing: %s: %s", done, type(error).__name__, error)
             self._refused = True
 
-    def report(self, rate: float, instances: int | None = None) -> None:
-        """Write a report now; the first of several failures in a row is logged."""
+    def report(self, rate: float, instances: int | None = None, batch: GlobalBatch = GlobalBatch.FIXED) -> None:
+        """Write a report now; the first of several failures in a row is logged.
+
+        Args:
+            rate: work a second.
+            instances: that work together; None for those that `size` returns.
+            batch: `PER_INSTANCE` if a unit of the rate is as much work on each instance.
+        """
         try:
             size = instances or self._size()
             if size:
-                self._writer().write(size, rate)
+                self._writer().write(size, rate * size if batch is GlobalBatch.PER_INSTANCE else rate)
             self._failed = False
         except Exception as error:  # noqa: BLE001 -- of any library below
             self._fail(error)
 
-    def _start_report(self, rate: float, instances: int | None) -> None:
+    def _start_report(self, rate: float, instances: int | None, batch: GlobalBatch) -> None:
         try:
-            self._start(partial(self._report_alone, rate, instances))
+            self._start(partial(self._report_alone, rate, instances, batch))
         except Exception as error:  # noqa: BLE001 -- as "can't start new thread"
             self._busy.release()
             self._fail(error)
@@ -226,9 +252,9 @@ class SpeedReporter:
             log.warning("trainmaster: the job's speed could not be reported: %s: %s", type(error).__name__, error)
         self._failed = True
 
-    def _report_alone(self, rate: float, instances: int | None) -> None:
+    def _report_alone(self, rate: float, instances: int | None, batch: GlobalBatch) -> None:
         try:
-            self.report(rate, instances)
+            self.report(rate, instances, batch)
         finally:
             self._busy.release()
 
@@ -236,6 +262,14 @@ class SpeedReporter:
 def has_table(environ: Mapping[str, str]) -> bool:
     """Return True if an environment has all that a report needs, as that of an elastic job."""
     return all(environ.get(name) for name in (TABLE_VARIABLE, "TRAINMASTER_RUN", "TRAINMASTER_RENDEZVOUS_KEY"))
+
+
+def global_batch(environ: Mapping[str, str]) -> GlobalBatch | None:
+    """Return what a step is; None if the environment does not say, or says something else, which is logged."""
+    text = environ.get(GLOBAL_BATCH, "")
+    if text and text not in list(GlobalBatch):
+        log.warning("trainmaster: %s is %.99r, not one of: %s", GLOBAL_BATCH, text, ", ".join(GlobalBatch))
+    return GlobalBatch(text) if text in list(GlobalBatch) else None
 
 
 def instances_of(environ: Mapping[str, str]) -> int | None:

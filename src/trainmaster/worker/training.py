@@ -31,7 +31,16 @@ from trainmaster.worker.checkpoints.checkpoints import Checkpoints, CheckpointSt
 from trainmaster.worker.checkpoints.notices import CHECKPOINT_SIGNAL, Notices, WorkerRegistration
 from trainmaster.worker.container.container import OPT_ML, ROUND, attempt_number
 from trainmaster.worker.container.processes import die_with_parent
-from trainmaster.worker.progress import SpeedReporter, has_table, instances_of, reports_here, table_writer
+from trainmaster.worker.progress import (
+    STEPS_HINT,
+    GlobalBatch,
+    SpeedReporter,
+    global_batch,
+    has_table,
+    instances_of,
+    reports_here,
+    table_writer,
+)
 from trainmaster.worker.rendezvous.errors import Unreachable
 
 log = logging.getLogger(__name__)
@@ -300,9 +309,19 @@ def progress(done: float, *, instances: int | None = None) -> None:
 
 
 def _count_checkpoint(step: int) -> None:
-    reporter = speed_reporter()
-    if reporter is not None:
-        reporter.count_checkpoint(step)
+    batch = batch_of_steps()
+    reporter = None if batch is None else speed_reporter()
+    if batch is not None and reporter is not None:
+        reporter.count_checkpoint(step, batch)
+
+
+@lru_cache(maxsize=1)
+def batch_of_steps() -> GlobalBatch | None:
+    """Return what a step is; None if that is not known, which is logged in an elastic job."""
+    batch = global_batch(os.environ)
+    if batch is None and has_table(os.environ):
+        log.warning(STEPS_HINT)
+    return batch
 
 
 def checkpoints(where: str | Path | None = None, environ: Mapping[str, str] | None = None) -> Checkpoints:

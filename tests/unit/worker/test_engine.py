@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from views import SETTINGS, Row, Ticking, executor, key
 
+from trainmaster.worker.checkpoints.notices import NodeWorld
 from trainmaster.worker.container.restart_budget import BUDGET_SPENT_PREFIX, RestartBudget
 from trainmaster.worker.rendezvous.engine import Engine
 from trainmaster.worker.rendezvous.errors import (
@@ -340,6 +341,18 @@ def test_programs_meet_in_real_time_and_have_one_coordinator():
     with pytest.raises(Closed):
         programs[2].next()
     programs[2].leave()
+
+
+def test_a_program_announces_its_worlds_and_that_it_is_in_none_meanwhile():
+    row, said = Locked(), ([], [], [])
+    one, two, three = (program(row, job, announce_world=each.append) for job, each in zip("abc", said, strict=True))
+    worlds = threads(one.next, two.next, three.next)
+    three.leave()
+    time.sleep(QUICK.poll_interval * 2)
+    worlds += threads(one.next, two.next)
+    seen = [NodeWorld(world.round, world.rank, world.size) for world in worlds]
+    assert said == ([None, seen[0], None, seen[3]], [None, seen[1], None, seen[4]], [None, seen[2]])
+    assert [world.size for world in seen] == [3, 3, 3, 2, 2]
 
 
 def test_a_program_hears_that_another_has_ended_it_because_the_job_cannot_go_on():

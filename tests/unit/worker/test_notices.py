@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, Notice, Notices, Reason, process_start_time
+from trainmaster.worker.checkpoints.notices import (
+    DIRECTORY_VARIABLE,
+    NodeWorld,
+    Notice,
+    Notices,
+    Reason,
+    process_start_time,
+)
 
 WORKER = """
 import os, signal, sys
@@ -127,6 +135,19 @@ def test_the_container_says_by_when_its_node_must_have_left(notices):
     assert notices.leave_deadline() is None
     notices.announce_leave(until=12.5)
     assert notices.leave_deadline() == 12.5
+
+
+def test_a_node_says_in_which_world_it_is(notices):
+    assert notices.world() is None
+    for world in (NodeWorld(round=3, rank=1, size=4), None, NodeWorld(4, 0, 2)):
+        notices.announce_world(world)
+        assert notices.world() == world
+
+
+def test_a_world_that_cannot_be_announced_ends_no_node(notices):
+    shutil.rmtree(notices.directory)
+    notices.announce_world(NodeWorld(3, 1, 4))
+    assert notices.world() is None
 
 
 def test_the_first_word_about_the_end_stays(notices):

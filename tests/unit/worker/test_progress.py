@@ -19,9 +19,12 @@ from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, Notices
 from trainmaster.worker.progress import (
     FIRST_SECONDS,
     LONGEST_SECONDS,
+    STEPS_HINT,
     WARM_UP_SECONDS,
+    GlobalBatch,
     SpeedMeter,
     SpeedReporter,
+    global_batch,
     instances_of,
     reports_here,
     run_now,
@@ -232,18 +235,19 @@ class TestReporter:
             clock.now += 1
         assert written == [(1, pytest.approx(1.0)), (2, pytest.approx(2.0))]
 
-    def test_checkpoints_tell_the_speed_of_a_script_that_does_not_count(self):
+    @pytest.mark.parametrize(("batch", "factor"), [("fixed", 1), ("per-instance", 2)])
+    def test_checkpoints_tell_the_speed_of_a_script_that_does_not_count(self, batch, factor):
         clock, written = Clock(), Written()
         meters = {"meter": SpeedMeter(clock), "checkpoints": SpeedMeter(clock, 0, 1)}
         reporter = SpeedReporter(lambda: written, lambda: 2, **meters, start=run_now)
         for step in (100, 400, 460, 1_000):
             clock.now += 300
-            reporter.count_checkpoint(step)
-        assert written == [(2, 1.0), (2, 0.2), (2, 1.8)]
+            reporter.count_checkpoint(step, GlobalBatch(batch))
+        assert written == [(2, 1.0 * factor), (2, 0.2 * factor), (2, 1.8 * factor)]
         reporter.count(5.0)
         for step in (2_000, 3_000, 4_000):
             clock.now += 900
-            reporter.count_checkpoint(step)
+            reporter.count_checkpoint(step, GlobalBatch(batch))
         assert len(written) == 3, "the script counts in another unit"
 
     def test_by_default_it_writes_in_a_thread(self):
@@ -351,9 +355,14 @@ def inside(container, tmp_path, monkeypatch):
             monkeypatch.setenv(name, text)
         return directory
 
-    training.speed_reporter.cache_clear()
+    clear_caches()
     yield enter
+    clear_caches()
+
+
+def clear_caches():
     training.speed_reporter.cache_clear()
+    training.batch_of_steps.cache_clear()
 
 
 def test_one_call_in_the_training_loop_counts(inside):
@@ -458,11 +467,32 @@ def test_a_call_reads_no_file(inside, tmp_path):
 
 
 def test_checkpoints_in_any_directory_are_counted(inside, tmp_path):
-    notices = Notices(inside())
+    notices = Notices(inside(TRAINMASTER_GLOBAL_BATCH="fixed"))
     with training.checkpoints(tmp_path / "shared" / "run-1").writing(40) as directory:
         assert not notices.counts_progress
         (directory / "state").write_text("x")
     assert notices.counts_progress
+
+
+def test_steps_of_checkpoints_tell_nothing_unless_it_is_known_what_a_step_is(inside, tmp_path, caplog):
+    """In most scripts a step is more work on more instances: a job that scales would look as if it gained nothing."""
+    notices = Notices(inside())
+    for step in (40, 80):
+        with training.checkpoints(tmp_path / "run-1").writing(step) as directory:
+            (directory / "state").write_text("x")
+    assert not notices.counts_progress, "other sources may tell"
+    assert [record.message for record in caplog.records] == [STEPS_HINT]
+
+
+@pytest.mark.parametrize(("text", "batch"), [("", None), ("fixed", "fixed"), ("per-instance", "per-instance")])
+def test_the_environment_says_what_a_step_is(text, batch, caplog):
+    assert global_batch({"TRAINMASTER_GLOBAL_BATCH": text}) == batch
+    assert caplog.records == []
+
+
+def test_another_word_says_nothing_and_is_logged(caplog):
+    assert global_batch({"TRAINMASTER_GLOBAL_BATCH": "Fixed"}) is None
+    assert "TRAINMASTER_GLOBAL_BATCH is 'Fixed', not one of: fixed, per-instance" in caplog.text
 
 
 def test_started_by_hand_the_call_does_nothing(monkeypatch):

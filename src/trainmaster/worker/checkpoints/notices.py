@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainmaster.domain.compat import StrEnum
 
@@ -47,6 +47,14 @@ class Notice:
 
     number: int
     reason: Reason
+
+
+class NodeWorld(NamedTuple):
+    """The nodes that work together, as one of them sees them: the round, its rank from 0, and their number."""
+
+    round: int
+    rank: int
+    size: int
 
 
 class Notices:
@@ -131,6 +139,16 @@ class Notices:
             return (self.directory / COUNT).read_text()
         except FileNotFoundError:
             return ""
+
+    def announce_world(self, world: NodeWorld | None) -> None:
+        """Record the world that this node has joined, or that it is in none, for what reports the job's speed."""
+        with suppress(OSError):  # as in cleared directories for temporary files: then nothing reports the speed
+            self._write("world.json", {} if world is None else world._asdict())
+
+    def world(self) -> NodeWorld | None:
+        """Return the world that this node is in, or None."""
+        content = self._read("world.json")
+        return NodeWorld(*(int(content[name]) for name in NodeWorld._fields)) if content else None
 
     def fail_job(self, reason: str) -> None:
         """Record the reason for which the job fails, for the container's failure file. The first reason stays."""

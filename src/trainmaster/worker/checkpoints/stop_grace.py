@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from trainmaster.worker.checkpoints.notices import Notice, Reason
+from trainmaster.worker.checkpoints.notices import NodeWorld, Notice, Reason
 
 
 class CheckpointNotices(Protocol):
@@ -29,6 +29,10 @@ class CheckpointNotices(Protocol):
 
     def leave_deadline(self) -> float | None:
         """Return the monotonic time by which this node must leave, or None unless its container is being stopped."""
+        ...
+
+    def announce_world(self, world: NodeWorld | None) -> None:
+        """Record the world that this node has joined, or that it is in none."""
         ...
 
     def fail_job(self, reason: str) -> None:

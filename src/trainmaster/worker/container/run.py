@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from trainmaster.domain.errors import TrainmasterError
-from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, Notices
+from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, NodeWorld, Notices
 from trainmaster.worker.container.container import ROUND, Container, ElasticJob, Hook
 from trainmaster.worker.container.processes import exit_code_of, signals_blocked
 from trainmaster.worker.container.supervise import HANDLED_SIGNALS, CommandResult, StopTimeouts, Supervisor
@@ -133,23 +133,32 @@ def _run(args: argparse.Namespace, command: Sequence[str], container: Container,
 @contextmanager
 def speed_reports(container: Container, notices: Notices) -> Iterator[None]:
     """Report the speed of an elastic job as long as no Python script of it does by itself."""
-    from trainmaster.worker.container.speed_watch import TrainerSpeed, watch
-    from trainmaster.worker.progress import SpeedReporter, has_table, instances_of, is_first_host, run_now, table_writer
+    from trainmaster.worker.container.checkpoint_speed import CheckpointSpeed
+    from trainmaster.worker.container.speed_watch import SpeedWatch
+    from trainmaster.worker.progress import SpeedReporter, global_batch, has_table, run_now, table_writer
 
     if not has_table(os.environ):
         yield
         return
     stop = threading.Event()
     root = Path(os.environ.get("SM_CHECKPOINT_DIR") or container.base / "checkpoints")
-    one_world = os.environ.get("TRAINMASTER_HOOK") == Hook.RESTART and is_first_host(os.environ)
-    reporter = SpeedReporter(partial(table_writer, os.environ), partial(instances_of, os.environ), start=run_now)
+    reporter = SpeedReporter(partial(table_writer, os.environ), start=run_now)
+    checkpoints = CheckpointSpeed(root, global_batch(os.environ))
+    watch = SpeedWatch(notices, reporter, checkpoints, partial(_world, container, notices))
     # The thread inherits the blocked signals, which the main thread waits for.
-    arguments = (notices, reporter, TrainerSpeed(root) if one_world else None, stop)
-    threading.Thread(target=watch, args=arguments, daemon=True).start()
+    threading.Thread(target=watch.run, args=(stop,), daemon=True).start()
     try:
         yield
     finally:
         stop.set()
+
+
+def _world(container: Container, notices: Notices) -> NodeWorld | None:
+    """Return the nodes that work together; None if they are not known, as with a custom hook."""
+    hook = os.environ.get("TRAINMASTER_HOOK")
+    if hook == Hook.RESTART:
+        return NodeWorld(0, container.hosts.index(container.host), len(container.hosts))
+    return notices.world() if hook == Hook.MEMBERS else None
 
 
 def environment(environ: Mapping[str, str], notices: Notices, timeouts: StopTimeouts) -> dict[str, str]:

@@ -30,7 +30,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from trainmaster.worker.checkpoints.notices import Notices
+from trainmaster.worker.checkpoints.notices import NodeWorld, Notices
 from trainmaster.worker.container.container import Container, require
 from trainmaster.worker.container.restart_budget import RestartBudget
 from trainmaster.worker.rendezvous.engine import Engine
@@ -64,6 +64,7 @@ class Rendezvous:
         find_port: finds a free port of an address for the coordinator.
         budget: limits on restarts after failures.
         report_failure: reports to the queue the reason for which the job ends here.
+        announce_world: tells the container's first process each world, and None while this node is in none.
         wall: seconds since 1970, for the budget's period.
     """
 
@@ -75,6 +76,7 @@ class Rendezvous:
         *,
         budget: RestartBudget | None = None,
         report_failure: Callable[[str], object] | None = None,
+        announce_world: Callable[[NodeWorld | None], object] | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._engine = engine
@@ -82,6 +84,7 @@ class Rendezvous:
         self._find_port = find_port
         self._budget = budget or RestartBudget()
         self._report_failure = report_failure or (lambda _: None)
+        self._announce_world = announce_world or (lambda _: None)
         self._wall = wall
         self._has_left = False
         # A program that drops it without a word must not keep its node alive.
@@ -115,12 +118,12 @@ class Rendezvous:
             store or _store_from_environment(variables), identity, Settings.from_environment(variables), clocks
         )
         notices = Notices.from_environment(variables)
-        report_failure = None if notices is None else notices.fail_job
         return cls(
             Engine(executor, time.sleep),
             container.address,
             budget=RestartBudget.from_environment(variables),
-            report_failure=report_failure,
+            report_failure=None if notices is None else notices.fail_job,
+            announce_world=None if notices is None else notices.announce_world,
         )
 
     @property
@@ -140,12 +143,15 @@ class Rendezvous:
             TimedOut: no world formed in time; likewise `Unreachable`, `Corrupt`.
         """
         self._engine.start_keep_alive()
+        self._announce_world(None)
         while True:
             world = self._join(timeout)
             try:
-                return self._with_coordinator(world)
+                found = self._with_coordinator(world)
             except RoundLost:
                 continue
+            self._announce_world(NodeWorld(found.round, found.rank, found.size))
+            return found
 
     def status(self) -> WorldStatus:
         """Return the status of this node, from about two reads a second at most."""

@@ -32,7 +32,7 @@ from torch.distributed.elastic.rendezvous import (
     RendezvousTimeoutError,
 )
 
-from trainmaster.worker.checkpoints.notices import Notices, Reason
+from trainmaster.worker.checkpoints.notices import NodeWorld, Notices, Reason
 from trainmaster.worker.checkpoints.stop_grace import CheckpointNotices, StopGrace
 from trainmaster.worker.container.container import ROUND
 from trainmaster.worker.container.restart_budget import RestartBudget
@@ -68,7 +68,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         engine: this node.
         run: name of the rendezvous.
         address: address at which other nodes reach this one.
-        notices: directory for checkpoint requests to the workers; None without one.
+        notices: directory for checkpoint requests to the workers, and for the world; None without one.
         budget: limits on restarts after failures.
         join_timeout: seconds after which the agent gives up if the agents of no world reach each other.
         environ: the agent's environment, inherited by its workers: `TRAINMASTER_ROUND` is written there. As for torch's
@@ -93,6 +93,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         self._engine = engine
         self._run = run
         self._address = address
+        self._notices = notices
         self._stop_grace = StopGrace(notices, clock)
         self._budget = budget or RestartBudget()
         self._join_timeout = join_timeout
@@ -147,6 +148,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         if self._stop_grace.container_stop_expired() is not None:
             self._exit_agent("the container is being stopped")
         self._stop_grace.reset()
+        self._announce(None)
         self._left = False
         last_error: Exception | None = None
         for world in self._worlds():
@@ -236,6 +238,10 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         if (self._run, self._address, self._thread) == (run, address, threading.get_ident()):
             self.leave()
 
+    def _announce(self, world: NodeWorld | None) -> None:
+        if self._notices is not None:
+            self._notices.announce_world(world)
+
     def _close_if_job_has_ended(self, error: BaseException | None) -> None:
         if self._left:
             return
@@ -313,6 +319,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         self._world_stores = (*self._world_stores[-1:], world_store)
         world_store.wait_for_all()
         self._environ[ROUND] = str(world.round)
+        self._announce(NodeWorld(world.round, world.rank, world.size))
         shared = RendezvousStoreInfo(world_store.host, world_store.port)
         build = RendezvousStoreInfo.build
         info = shared if self.use_agent_store else build(world.rank, world_store.store, self._address)
