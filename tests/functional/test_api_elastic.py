@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -292,6 +293,51 @@ class TestScaling:
         scaling = world.get("/jobs/job1").body["elastic"]["scaling"]
         assert scaling["message"] == "2 instances run 0.9 times as fast as 1"
         assert scaling["sizes"][1]["speedup"] > 1
+
+    def message(self, *sizes, bounds=None, units=4, rates=None):
+        """Return the message about a job that reported these sizes three times, by its curve or with these rates."""
+        rates = [100 * self.CURVE.speedup(size) for size in sizes] if rates is None else rates
+        speeds = [Speed(size, rate, 3, (rate,) * 3, b.at(-60)) for size, rate in zip(sizes, rates, strict=True)]
+        job = b.a_running_job("job1", units={b.P5: units}, elastic=bounds or BOUNDS)
+        job = replace(job, speeds=Speeds(b.P5, tuple(speeds)))
+        world = ApiWorld()
+        world.seed(job)
+        scaling = world.get("/jobs/job1").body["elastic"]["scaling"]
+        return None if scaling is None else scaling["message"]
+
+    def test_a_job_that_has_never_one_instance_is_compared_with_its_smallest_size(self):
+        """Nothing tells how fast it would be on one."""
+        bounds = replace(BOUNDS, min_instances=2)
+        message = self.message(2, 4, bounds=bounds, rates=[100.0, 104.0])
+        assert message.startswith("4 instances run 1.0 times as fast as 2")
+        assert self.message(2, 4, bounds=bounds).startswith("4 instances run 1.8 times as fast as 2, 8 would run")
+        assert self.message(2, 4, bounds=bounds, units=2).startswith("8 instances would run 3.1 times as fast as 2")
+
+    def test_a_curve_that_falls_tells_its_fastest_size(self):
+        curve = ScalingCurve(0.0, 0.05)
+        rates = [100 * curve.speedup(size) for size in (1, 2, 4, 8)]
+        message = self.message(1, 2, 4, 8, units=2, rates=rates)
+        fastest = "2 instances run 1.8 times as fast as 1, 7 would run 2.3 times as fast"
+        assert message.startswith(f"{fastest}; 8 instances were slower than 4 (3 reports)")
+        bounds = replace(BOUNDS, max_instances=16)
+        message = self.message(1, 2, 4, bounds=bounds, units=2, rates=[100.0, 150.0, 155.0])
+        assert re.search(r", (\d+) would run 1\.\d times as fast, more than \1 instances would not be faster$", message)
+
+    def test_of_a_job_that_gains_nothing_that_is_said(self):
+        rates = [100.0, 80.0, 60.0]
+        message = self.message(1, 2, 4, units=1, rates=rates)
+        assert message.startswith("2 instances were slower than 1 (3 reports), so they are not used before")
+        assert "times as fast" not in message
+
+    def test_a_job_of_one_size_has_no_scaling(self):
+        assert self.message(4, bounds=replace(BOUNDS, min_instances=4, max_instances=4)) is None
+
+    def test_a_job_that_is_resized_still_runs_with_the_size_before(self):
+        job = replace(b.a_running_job("job1", units={b.P5: 2}, elastic=BOUNDS), speeds=reported(self.CURVE, 1, 2))
+        world = ApiWorld()
+        world.seed(lifecycle.resize(job, 4, Cause.GROW, b.at(9), until=b.at(99)))
+        message = world.get("/jobs/job1").body["elastic"]["scaling"]["message"]
+        assert message.startswith("2 instances run 1.9 times as fast as 1")
 
     def test_a_size_that_was_slower_has_the_faster_one_and_the_time_of_the_next_trial(self):
         speeds = (Speed(1, 21.2, 3, (21.2,) * 3, b.at(-900)), Speed(4, 20.0, 3, (20.0,) * 3, b.at(-60)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from trainmaster.domain.elastic.scaling import MAX_KIND_JOBS, MAX_REPORTS, ScalingCurve, Speed
+from trainmaster.domain.elastic.scaling import MAX_KIND_JOBS, MAX_REPORTS, ScalingCurve, Speed, Speeds
 from trainmaster.domain.elastic.sizes import Elastic
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_times import History
@@ -37,7 +37,9 @@ class BelievedScaling:
 def believed_scaling(job: Job, history: History, now: datetime) -> BelievedScaling | None:
     """Return how the job is believed to scale; None for a job that has one size, or if nothing was reported."""
     elastic, speeds = job.elastic, job.speeds_here
-    if elastic is None or elastic.max_instances == 1 or not (speeds.of_sizes or history.tells_curve(job)):
+    if elastic is None or not (speeds.of_sizes or history.tells_curve(job)):
+        return None
+    if len({*elastic.sizes, *speeds.sizes}) == 1:
         return None
     present = _present(job) or elastic.min_instances
     sizes = {elastic.min_instances, present, elastic.max_instances, *speeds.sizes}
@@ -47,7 +49,13 @@ def believed_scaling(job: Job, history: History, now: datetime) -> BelievedScali
 
 
 def _present(job: Job) -> int | None:
-    return job.attempt.size if job.attempt is not None and job.units else None
+    """Return the size that the job works with, also while it is resized; None if it holds no instances."""
+    if job.attempt is None or not job.units:
+        return None
+    under_way = job.attempt.resizing
+    if under_way is None:
+        return job.attempt.size
+    return under_way.after if under_way.given_up else under_way.before
 
 
 def _clauses(job: Job, elastic: Elastic, history: History, now: datetime) -> Iterator[str]:
@@ -60,17 +68,26 @@ def _clauses(job: Job, elastic: Elastic, history: History, now: datetime) -> Ite
 
 
 def _relative(job: Job, elastic: Elastic, history: History, now: datetime) -> Iterator[str]:
-    """Yield how fast the present size and the largest that is not known to be slower are: as measured, or believed."""
+    """Yield how fast the present size and the fastest that the job may have are, and whether more are no faster."""
     speeds, curve = job.speeds_here, history.curve(job)
-    rates, present = {speed.instances: speed.typical for speed in speeds.of_sizes}, _present(job) or 1
     usable = [size for size in speeds.without_slower(elastic.sizes, now) if size not in speeds.slower]
-    unit, than = " instances", " as 1"
-    for size in (present, max(usable, default=0)):
-        words = "run" if size == present else "would run"
-        if size > 1 and size not in speeds.slower and (size > present or unit):
-            times = rates[size] / rates[1] if {1, size} <= rates.keys() else curve.speedup(size)
-            yield f"{size}{unit} {words} {times:.1f} times as fast{than}"
-            unit = than = ""
+    fastest, present = max(usable, key=curve.speedup, default=0), _present(job)
+    smallest, unit = min(elastic.min_instances, *speeds.sizes or (elastic.min_instances,)), " instances"
+    for size in dict.fromkeys((present, fastest)):
+        if size and size != smallest and size not in speeds.slower:
+            words, than = "run" if size == present else "would run", f" as {smallest}" if unit else ""
+            yield f"{size}{unit} {words} {_times(speeds, curve, size, smallest):.1f} times as fast{than}"
+            unit = ""
+    if usable and fastest < usable[-1]:
+        yield f"more than {fastest} instance{'' if fastest == 1 else 's'} would not be faster"
+
+
+def _times(speeds: Speeds, curve: ScalingCurve, size: int, than: int) -> float:
+    """Return how many times as fast one size is as another: as measured, if both were, else as believed."""
+    rates = {speed.instances: speed.typical for speed in speeds.of_sizes}
+    if size in rates and than in rates:
+        return rates[size] / rates[than]
+    return curve.speedup(size) / curve.speedup(than)
 
 
 def _slower(speed: Speed, best: Speed, now: datetime, *, present: bool) -> str:
