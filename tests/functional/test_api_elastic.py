@@ -329,6 +329,15 @@ class TestScaling:
         assert message.startswith("2 instances were slower than 1 (3 reports), so they are not used before")
         assert "times as fast" not in message
 
+    def test_speeds_that_cannot_be_in_one_unit_are_doubted(self):
+        """It counted steps with one instance and samples with four."""
+        message = self.message(1, 4, rates=[2.0, 512.0])
+        assert message == (
+            "4 instances run 4.0 times as fast as 1, 8 would run 8.0 times as fast"
+            "; 4 instances report 256 times the speed of 1, so they seem to count other work"
+        )
+        assert "other work" not in self.message(1, 4, rates=[2.0, 9.0]), "more cache is worth something"
+
     def test_a_job_of_one_size_has_no_scaling(self):
         assert self.message(4, bounds=replace(BOUNDS, min_instances=4, max_instances=4)) is None
 

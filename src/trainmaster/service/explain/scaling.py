@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
+from operator import attrgetter
 
 from trainmaster.domain.elastic.scaling import MAX_KIND_JOBS, MAX_REPORTS, ScalingCurve, Speed, Speeds
 from trainmaster.domain.elastic.sizes import Elastic
@@ -12,6 +14,8 @@ from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.jobs.run_times import History
 from trainmaster.domain.times import clock
 
+MAX_GAIN = 1.5
+"""Gain of a larger size, relative to its instances, above which reported speeds are doubted: caches explain no more."""
 _UNKNOWN = "the job counts as linear until it has reported its speed at two sizes"
 
 
@@ -61,6 +65,7 @@ def _present(job: Job) -> int | None:
 def _clauses(job: Job, elastic: Elastic, history: History, now: datetime) -> Iterator[str]:
     if history.tells_curve(job) and (relative := ", ".join(_relative(job, elastic, history, now))):
         yield relative + _source(job, history)
+    yield from _doubts(job.speeds_here)
     slower, present = job.speeds_here.slower, _present(job)
     for speed in job.speeds_here.of_sizes:
         if speed.instances in slower:
@@ -85,9 +90,19 @@ def _relative(job: Job, elastic: Elastic, history: History, now: datetime) -> It
 def _times(speeds: Speeds, curve: ScalingCurve, size: int, than: int) -> float:
     """Return how many times as fast one size is as another: as measured, if both were, else as believed."""
     rates = {speed.instances: speed.typical for speed in speeds.of_sizes}
-    if size in rates and than in rates:
+    if size in rates and than in rates and not any(_doubts(speeds)):
         return rates[size] / rates[than]
     return curve.speedup(size) / curve.speedup(than)
+
+
+def _doubts(speeds: Speeds) -> Iterator[str]:
+    """Yield each pair of sizes whose speeds cannot be in one unit, since the larger is so much more than as fast."""
+    known = sorted(speeds.of_sizes, key=attrgetter("instances"))
+    for small, large in pairwise(known):
+        times = large.typical / small.typical
+        if times > MAX_GAIN * large.instances / small.instances:
+            sizes = f"{large.instances} instances report {times:.0f} times the speed of {small.instances}"
+            yield f"{sizes}, so they seem to count other work"
 
 
 def _slower(speed: Speed, best: Speed, now: datetime, *, present: bool) -> str:

@@ -27,8 +27,8 @@ TRAINER_STATE = "trainer_state.json"
 """File of the Hugging Face Trainer's checkpoints, written late; has the epoch with its fraction."""
 ENDLESS = 1_000_000_000
 """Number of epochs that none has; the Trainer's is larger for data without a length, whose epochs mean nothing."""
-MAX_DEPTH = 4
-"""Folders between the root and a checkpoint, at most: Lightning writes `lightning_logs/version_0/checkpoints`."""
+MAX_DEPTH = 6
+"""Folders that a path from the root to a checkpoint has at most; Lightning writes four levels below its root."""
 MAX_ENTRIES = 5_000
 """Names that one look reads at most."""
 FILES = re.compile(r".*\.(ckpt|pt|pth|tar|bin|h5|hdf5|keras|safetensors|msgpack|pkl|npz|nemo)")
@@ -124,7 +124,7 @@ class Series:
 class CheckpointSpeed:
     """The work a second between checkpoints.
 
-    Checkpoints that exist at first, and those that the script writes again, are no progress.
+    Checkpoints that exist when it begins, and those that the script writes again, are no progress.
 
     Attributes:
         root: the directory of checkpoints; folders in it may contain checkpoints too.
@@ -143,16 +143,13 @@ class CheckpointSpeed:
     _looked: float = 0.0
     _series: dict[tuple[Path, str], Series] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.begin_again()
-
     @property
     def tells(self) -> bool:
         """True if any checkpoint tells the work that is done."""
         return any(series.regular for series in self._series.values())
 
     def begin_again(self) -> None:
-        """Begin as after a start: the checkpoints that exist now are no progress."""
+        """Begin, at the start or in another world: the checkpoints that exist now are no progress."""
         for _ in self._fresh():
             pass
         self._series.clear()
