@@ -310,18 +310,24 @@ def progress(done: float, *, instances: int | None = None) -> None:
 
 def _count_checkpoint(step: int) -> None:
     batch = batch_of_steps()
-    reporter = None if batch is None else speed_reporter()
-    if batch is not None and reporter is not None:
+    if batch is None:
+        if not speed_reporter.cache_info().currsize:  # unless the script counts its progress
+            log_steps_hint()
+    elif (reporter := speed_reporter()) is not None:
         reporter.count_checkpoint(step, batch)
 
 
 @lru_cache(maxsize=1)
 def batch_of_steps() -> GlobalBatch | None:
-    """Return what a step is; None if that is not known, which is logged in an elastic job."""
-    batch = global_batch(os.environ)
-    if batch is None and has_table(os.environ):
+    """Return what a step is; None if that is not known."""
+    return global_batch(os.environ)
+
+
+@lru_cache(maxsize=1)
+def log_steps_hint() -> None:
+    """Log once in an elastic job that its checkpoints tell no speed."""
+    if has_table(os.environ):
         log.warning(STEPS_HINT)
-    return batch
 
 
 def checkpoints(where: str | Path | None = None, environ: Mapping[str, str] | None = None) -> Checkpoints:

@@ -363,6 +363,7 @@ def inside(container, tmp_path, monkeypatch):
 def clear_caches():
     training.speed_reporter.cache_clear()
     training.batch_of_steps.cache_clear()
+    training.log_steps_hint.cache_clear()
 
 
 def test_one_call_in_the_training_loop_counts(inside):
@@ -482,6 +483,14 @@ def test_steps_of_checkpoints_tell_nothing_unless_it_is_known_what_a_step_is(ins
             (directory / "state").write_text("x")
     assert not notices.counts_progress, "other sources may tell"
     assert [record.message for record in caplog.records] == [STEPS_HINT]
+
+
+def test_a_script_that_counts_its_progress_hears_nothing_of_steps(inside, tmp_path, caplog):
+    inside()
+    training.progress(1)
+    with training.checkpoints(tmp_path / "run-1").writing(1) as directory:
+        (directory / "state").write_text("x")
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize(("text", "batch"), [("", None), ("fixed", "fixed"), ("per-instance", "per-instance")])
