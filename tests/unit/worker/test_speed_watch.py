@@ -12,6 +12,8 @@ import pytest
 from trainmaster.worker.checkpoints.notices import NodeWorld, Notices
 from trainmaster.worker.container import checkpoint_speed
 from trainmaster.worker.container.checkpoint_speed import MAX_ENTRIES, TRAINER_STATE, CheckpointSpeed, counter_of
+from trainmaster.worker.container.container import Container
+from trainmaster.worker.container.run import world_of
 from trainmaster.worker.container.speed_watch import HINT_SECONDS, POLL_SECONDS, SpeedWatch
 from trainmaster.worker.progress import GlobalBatch, SpeedMeter, SpeedReporter, run_now
 
@@ -279,6 +281,22 @@ class TestNames:
 
 class TestWorlds:
     """With the hook `members`, all containers see the same checkpoints, and the rendezvous tells their size."""
+
+    @pytest.mark.parametrize(
+        ("hook", "world"),
+        [
+            ("restart", NodeWorld(0, 1, 3)),
+            ("members", NodeWorld(3, 0, 5)),
+            ("custom", None),
+        ],
+    )
+    def test_the_hook_says_where_a_containers_world_is_known_from(self, machine, hook, world):
+        hosts = ("algo-1", "algo-2", "algo-3")
+        container = Container(
+            base=machine.root, training_job_name="bert", host=hosts[1], hosts=hosts, address="127.0.0.1"
+        )
+        machine.notices.announce_world(NodeWorld(3, 0, 5))
+        assert world_of(container, machine.notices, {"TRAINMASTER_HOOK": hook}) == world
 
     def test_only_the_first_node_of_a_world_reports(self, machine):
         for world in (NodeWorld(3, 1, 2), None):

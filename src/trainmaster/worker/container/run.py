@@ -144,7 +144,7 @@ def speed_reports(container: Container, notices: Notices) -> Iterator[None]:
     root = Path(os.environ.get("SM_CHECKPOINT_DIR") or container.base / "checkpoints")
     reporter = SpeedReporter(partial(table_writer, os.environ), start=run_now)
     checkpoints = CheckpointSpeed(root, global_batch(os.environ))
-    watch = SpeedWatch(notices, reporter, checkpoints, partial(_world, container, notices))
+    watch = SpeedWatch(notices, reporter, checkpoints, partial(world_of, container, notices, os.environ))
     # The thread inherits the blocked signals, which the main thread waits for.
     threading.Thread(target=watch.run, args=(stop,), daemon=True).start()
     try:
@@ -153,9 +153,9 @@ def speed_reports(container: Container, notices: Notices) -> Iterator[None]:
         stop.set()
 
 
-def _world(container: Container, notices: Notices) -> NodeWorld | None:
+def world_of(container: Container, notices: Notices, environ: Mapping[str, str]) -> NodeWorld | None:
     """Return the nodes that work together; None if they are not known, as with a custom hook."""
-    hook = os.environ.get("TRAINMASTER_HOOK")
+    hook = environ.get("TRAINMASTER_HOOK")
     if hook == Hook.RESTART:
         return NodeWorld(0, container.hosts.index(container.host), len(container.hosts))
     return notices.world() if hook == Hook.MEMBERS else None
