@@ -15,7 +15,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from typing import Any
 
 import boto3
 
+from trainmaster.local.signals import signal_pipe
 from trainmaster.local.simulator.clock import WallClock
 from trainmaster.local.simulator.containers import opt_ml
 from trainmaster.local.simulator.containers.factory import ContainerFactory
@@ -48,19 +49,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGINT or SIGTERM."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.WARNING, format="simulator: %(levelname)s %(message)s")
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    with signal_pipe() as wait_for_signal:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        _serve(options, wait_for_signal)
+    return 0
+
+
+def _serve(options: argparse.Namespace, wait_for_signal: Callable[[], object]) -> None:
     with _simulator(options) as simulator:
         server = serve(simulator, options.host, options.port, _invocations(options), _accounts(options))
         thread = threading.Thread(target=server.serve_forever, name="simulator-server", daemon=True)
         thread.start()
         sys.stdout.write(f"ready http://{options.host}:{server.server_port}\n")
         sys.stdout.flush()
-        ended.wait()
+        wait_for_signal()
         server.shutdown()
         server.server_close()
-    return 0
 
 
 @contextlib.contextmanager

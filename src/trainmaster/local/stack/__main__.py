@@ -11,9 +11,9 @@ import os
 import shlex
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
+from trainmaster.local.signals import signal_pipe
 from trainmaster.local.simulator.containers import opt_ml
 from trainmaster.local.stack import Checkout, LocalStack, SetupMissing, StartFailed
 from trainmaster.local.stack.address import StackAddress, clean_environment
@@ -81,7 +81,8 @@ def _wait(address: StackAddress, checkout: Checkout) -> int:
         sys.stdout.write(lines)
         sys.stdout.flush()
         _say(message)
-        threading.Event().wait()
+        with signal_pipe() as wait_for_signal:
+            wait_for_signal()
     except KeyboardInterrupt:  # how a user ends the stack, so no error for `make`
         _say("Shutting down")
     finally:
