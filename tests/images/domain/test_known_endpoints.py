@@ -40,7 +40,7 @@ def test_throttling_lowers_it_for_a_time():
     assert default_caps(throttled_at, ["blue"])[SHIPS].requests == 100
 
 
-@pytest.mark.parametrize("status", ["OutOfService", "Creating", "Deleting", "Failed"])
+@pytest.mark.parametrize("status", ["OutOfService", "Creating", "Deleting", "Failed", "Deleted"])
 def test_w17_no_job_starts_at_an_endpoint_that_throttles_every_request(status):
     caps = caps_of(Limits(), lambda: b.NOW)
     known = {"ships": an_endpoint(status=status), "cars": an_endpoint("cars", status="Updating")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -102,6 +103,14 @@ def test_w18_no_variant_is_chosen_before_the_endpoint_is_described():
 
 def test_a_variant_of_an_endpoint_that_was_never_described_is_believed():
     assert choose_variant(never_described("m"), "blue", "job") == "blue"
+
+
+def test_an_endpoint_that_is_being_created_has_no_variants_to_choose_from_yet():
+    creating = replace(weighing(), status="Creating")
+    assert choose_variant(creating, None, "job") == ""
+    assert choose_variant(creating, "blue", "job") == "blue"
+    assert refused(replace(weighing(), status="Failed")).field == "imageProcessor.name"
+    assert refused(replace(weighing(blue=1), status="Creating"), "green").field == ASKED
 
 
 @pytest.mark.parametrize("asked", [None, "", "blue"])

@@ -33,6 +33,7 @@ from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.policy.settings import Policy, Share
 from trainmaster.images.domain.endpoint import Limits, Pressure, Variant
 from trainmaster.images.handlers.models import read_request
+from trainmaster.images.service.endpoints import described
 from trainmaster.images.service.resource_access import parse_access
 from trainmaster.images.service.senders import parse_senders
 
@@ -184,13 +185,15 @@ def test_images_and_endpoints_that_fail_are_counted_by_model_and_wrong_requests_
         "not JSON",
         an_image_request("unreadable", imageUrls=[f"{BUCKET}nowhere.tif"]),
         an_image_request("unknown", imageProcessor={"name": "planes"}),
+        an_image_request("nowhere", imageProcessor={"name": "boats"}),
         an_image_request("good"),
     )
     told = errors_told(capsys.readouterr().out)
     assert {model: values if isinstance(values, list) else [values] for model, values in told.items()} == {
-        None: [2.0],
+        None: [3.0],
         "ships": [1.0],
         "planes": [1.0],
+        "boats": [1.0],
     }
 
 
@@ -489,6 +492,28 @@ def test_w18_a_request_enters_with_the_defaults_while_its_endpoint_cannot_be_des
     # Asked once for both, and not again before the next tick's turn.
     known = world.store.known(["ships"])["ships"]
     assert (known.described_at, known.tried_at, world.endpoints.described) == (None, NOW, [("ships", None)])
+
+
+def test_a_request_for_an_endpoint_that_is_being_created_waits_for_it():
+    """SageMaker names no variants before it has created them."""
+    world = ImageWorld()
+    world.endpoints.known["ships"] = an_endpoint("ships", status="Creating")
+    assert world.deliver(an_image_request("early")) == []
+    assert world.store.find("early").work.variant == ""
+    pool = world.store.read_snapshot().pools["endpoint/ships"]
+    assert (pool.cap, pool.draining, pool.status) == (2, True, "Creating")
+
+
+def test_a_request_for_an_endpoint_that_was_deleted_is_refused_and_the_jobs_before_it_wait():
+    world = ImageWorld()
+    world.deliver(an_image_request("before"))
+    del world.endpoints.known["ships"]
+    before = world.store.known(["ships"])["ships"]
+    assert world.store.remember(described("ships", None, before, world.clock.now(), missing=True), before)
+    world.deliver(an_image_request("after"))
+    assert world.names() == ["before"]
+    assert world.reasons()[0][1] == "imageProcessor.name"
+    assert world.store.read_snapshot().pools[POOL].status == "Deleted"
 
 
 def test_an_endpoint_that_could_not_be_described_is_asked_for_again_by_the_next_request_half_a_minute_later():

@@ -109,6 +109,14 @@ def test_w2_a_region_of_interest_that_is_none_is_refused_with_its_field(headers,
     assert caught.value.field == "regionOfInterest"
 
 
+@pytest.mark.parametrize("interest", ["POLYGON ((53 7, 54 7, 54 8, 53 7))", "POINT (8 153)"])
+def test_who_writes_latitude_first_is_told_the_order(headers, web, interest):
+    web.files["a.tif"] = geotiff(picture(*SIZE, []))
+    with pytest.raises(InvalidRequest) as caught:
+        headers.read(f"{web.url}/a.tif", interest=interest)
+    assert caught.value.hint == "WKT coordinates are longitude first, then latitude, in degrees."
+
+
 def test_without_georeference_a_region_of_interest_counts_as_none(headers, web):
     web.files["a.tif"] = geotiff(picture(*SIZE, []), crs=None, transform=None)
     found = headers.read(f"{web.url}/a.tif", interest="POLYGON ((0 0, 1 0, 1 1, 0 0))")

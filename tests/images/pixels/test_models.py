@@ -32,6 +32,10 @@ from trainmaster.images.pixels.work.models import (
 )
 
 BOX = collection([(1, 2, 13, 14)])
+FROM_ZERO = (
+    "Inference Component has no capacity to process this request. ApplicationAutoScaling may be in-progress (if "
+    "configured) or try to increase the capacity by invoking UpdateInferenceComponentRuntimeConfig API."
+)
 
 
 class Endpoint(http.server.BaseHTTPRequestHandler):
@@ -95,6 +99,15 @@ def test_an_endpoint_gets_the_tile_its_variant_and_what_the_request_passes_on(ru
     assert "X-Amzn-SageMaker-Target-Model" not in headers
 
 
+@pytest.mark.parametrize("asked", [{}, {"TargetVariant": "asked"}])
+def test_an_inference_component_is_at_one_variant_so_none_is_chosen_for_it(runtime, endpoint, asked):
+    parameters = {"InferenceComponentName": "ships-v2", **asked}
+    SageMakerModel(runtime, "ships", parameters, variant="chosen", content_type="image/png").features(b"tile")
+    headers = endpoint.asked[0][1]
+    assert headers["X-Amzn-SageMaker-Inference-Component"] == "ships-v2"
+    assert headers.get("X-Amzn-SageMaker-Target-Variant") == asked.get("TargetVariant")
+
+
 def test_a_content_type_of_the_requests_own_comes_first(runtime, endpoint):
     SageMakerModel(runtime, "ships", {"ContentType": "image/x"}, variant="", content_type="image/png").features(b"t")
     headers = endpoint.asked[0][1]
@@ -113,6 +126,7 @@ def test_a_content_type_of_the_requests_own_comes_first(runtime, endpoint):
         ((424, "ModelError", {"OriginalStatusCode": 500}), Unavailable),
         ((424, "ModelError", {"OriginalStatusCode": 400}), RequestRefused),
         ((400, "ValidationError", {}), RequestRefused),
+        ((400, "ValidationError", {"Message": FROM_ZERO}), Throttled),
         ((403, "AccessDeniedException", {}), NotPermitted),
         ((500, "InternalFailure", {}), Unavailable),
     ],

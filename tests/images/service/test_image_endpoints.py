@@ -12,7 +12,7 @@ from image_builders import an_image_job
 from image_stores import MemoryImageStore
 from trainmaster.domain.errors import InvalidRequest, NotPermitted, Throttled, Unavailable
 from trainmaster.images.domain.capacity import capacity_of
-from trainmaster.images.domain.endpoint import Endpoint, Limits, Pressure, Variant
+from trainmaster.images.domain.endpoint import Endpoint, Limits, Pressure, Variant, is_serving
 from trainmaster.images.service.endpoints import MAX_ASKED, Refresher
 
 LIMITS = Limits(fresh_for=300)
@@ -149,6 +149,38 @@ def test_w17_an_endpoint_that_is_not_serving_is_asked_after_with_every_tick(refr
         refresher.refresh(jobs("ships"))
     assert len(aws.asked) == 2
     assert store.known(["ships"])["ships"].status == "InService"
+
+
+@pytest.mark.parametrize("status", ["Updating", "SystemUpdating", "RollingBack"])
+def test_w17_an_endpoint_that_is_being_changed_is_asked_after_with_every_tick(refresher, store, aws, clock, status):
+    aws.answers["ships"] = Endpoint(key="ships", variants=(Variant(name="blue", instances=1),), status=status)
+    refresher.refresh(jobs("ships"))
+    clock.seconds = 60
+    aws.answers["ships"] = Endpoint(key="ships", variants=(Variant(name="blue", instances=9),), status="InService")
+    refresher.refresh(jobs("ships"))
+    assert store.known(["ships"])["ships"].variants[0].instances == 9
+
+
+def test_the_jobs_of_an_endpoint_that_was_deleted_wait_until_it_is_there_again(refresher, store, aws, clock):
+    refresher.refresh(jobs("ships"))
+    for clock.seconds in (300, 360):
+        aws.answers["ships"] = InvalidRequest("SageMaker has no endpoint ships.")
+        assert refresher.refresh(jobs("ships")) == ("ships",)
+        assert store.known(["ships"])["ships"].status == "Deleted"
+    aws.answers["ships"] = Unavailable("down")
+    clock.seconds = 420
+    refresher.refresh(jobs("ships"))
+    assert not is_serving(store.known(["ships"])["ships"])
+    aws.answers.clear()
+    clock.seconds = 480
+    refresher.refresh(jobs("ships"))
+    assert is_serving(store.known(["ships"])["ships"])
+
+
+def test_an_endpoint_that_never_was_there_is_not_taken_for_a_deleted_one(refresher, store, aws):
+    aws.answers["ships"] = InvalidRequest("SageMaker has no endpoint ships.")
+    refresher.refresh(jobs("ships"))
+    assert is_serving(store.known(["ships"])["ships"])
 
 
 def test_those_that_fail_do_not_keep_the_others_from_their_turn(refresher, aws, clock):

@@ -1,4 +1,4 @@
-"""Jobs that entered while their endpoint could not be described get their variants once it can."""
+"""Jobs whose endpoint does not have their variant get another: it was not described yet, or a rollout removed it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+import builders as b
 from builders import NOW
 from image_runs_world import ImageRunsWorld
 from image_world import ImageWorld, an_endpoint, an_image_request
 from trainmaster.domain.errors import Unavailable
+from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
+from trainmaster.domain.jobs.observation import Status
 from trainmaster.images.domain.endpoint import Variant
 from trainmaster.images.service.endpoints import described
 from trainmaster.images.service.variants import settle_variants
@@ -56,6 +59,58 @@ def test_where_none_can_be_chosen_a_job_stays_as_it_is(world):
 def test_a_job_at_a_url_has_no_variant_to_be_chosen():
     world = ImageWorld()
     world.deliver(an_image_request(imageProcessor={"name": "https://models.example/m"}))
+    assert settle(world) == ()
+
+
+def in_rollout(*jobs):
+    """These jobs wait for `blue`, which was the only variant."""
+    world = ImageWorld()
+    world.endpoints.known["ships"] = an_endpoint("ships", Variant(name="blue", instances=1))
+    world.deliver(*jobs)
+    return world
+
+
+GREEN = Variant(name="green", instances=3)
+
+
+def test_a_rollout_that_removes_a_variant_costs_no_job_that_waits_for_it():
+    world = in_rollout(an_image_request("one"))
+    describe(world, Variant(name="blue", weight=0.0, instances=1), GREEN)
+    assert settle(world) == (), "the choice stands while the variant exists"
+    describe(world, GREEN)
+    assert settle(world) == ("one",)
+    job = world.store.find("one")
+    assert (job.work.variant, job.demand.alternatives) == ("green", ({"endpoint/ships/green": 4},))
+    assert job.history[-1].reason == "its endpoint no longer has the variant blue, and the variant green was chosen"
+    assert settle(world) == ()
+
+
+def test_a_variant_that_the_request_names_is_not_replaced():
+    world = in_rollout(an_image_request("one", imageProcessorParameters={"TargetVariant": "blue"}))
+    describe(world, GREEN)
+    assert settle(world) == ()
+    assert world.store.find("one").work.variant == "blue"
+
+
+def test_all_tiles_of_a_job_that_has_started_are_for_its_first_variant():
+    world = in_rollout(an_image_request("one"))
+    job = world.store.find("one")
+    started = lifecycle.start(job, {"endpoint/ships/blue": 2}, (), NOW)
+    assert world.store.transition([(job, started)])
+    stopping = lifecycle.preempt(started, "other", NOW)
+    assert world.store.transition([(started, stopping)])
+    preempted = lifecycle.observe(stopping, b.an_observation(stopping, status=Status.STOPPED), NOW)
+    assert world.store.transition([(stopping, preempted)])
+    assert [job.name for job in world.store.read_snapshot().waiting] == ["one"]
+    describe(world, GREEN)
+    assert settle(world) == ()
+
+
+@pytest.mark.parametrize("status", ["Creating", "Failed", "Deleted"])
+def test_no_variant_is_chosen_at_an_endpoint_that_is_being_replaced(status):
+    world = in_rollout(an_image_request("one"))
+    before = world.store.known(["ships"])["ships"]
+    assert world.store.remember(replace(before, variants=(GREEN,), status=status), before)
     assert settle(world) == ()
 
 

@@ -16,7 +16,16 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from trainmaster.domain.capacity.units import ServiceLoad
-from trainmaster.images.domain.endpoint import Endpoint, Held, Limits, Others, Pressure, Variant, pool_name
+from trainmaster.images.domain.endpoint import (
+    Endpoint,
+    Held,
+    Limits,
+    Others,
+    Pressure,
+    Variant,
+    has_unknown_variants,
+    pool_name,
+)
 
 UNLIMITED = 1_000_000
 """The cap of a pool that is not throttled, and the upper bound of every cap."""
@@ -54,14 +63,14 @@ def capacity_of(endpoint: Endpoint, variant: str, limits: Limits) -> int:
     """Return the requests that a variant takes at once, by the guide's rules.
 
     Args:
-        endpoint: as last described. One that was never described counts as one instance.
+        endpoint: as last described. One whose variants are not known yet counts as one instance.
         variant: its name; "" for the endpoint as a whole. An unknown variant takes none.
         limits: the deployment's defaults, used where no tag is set.
     """
     if endpoint.http:
         return limits.http_concurrency
     each = endpoint.instance_concurrency or limits.instance_concurrency
-    if not endpoint.variants and endpoint.described_at is None:
+    if has_unknown_variants(endpoint):
         return each
     return sum(_takes(one, each) for one in endpoint.variants if variant in ("", one.name))
 

@@ -84,7 +84,7 @@ class Endpoint:
         role: IAM role ARN under which it is described; None for the queue's own role.
         pressure: by variant.
         tags_unread: whether its tags could not be read with it, so that earlier values stay in use.
-        status: `EndpointStatus`; "" if unknown.
+        status: `EndpointStatus`, or `DELETED`; "" if unknown.
         others: requests of other callers, by variant; see `capacity.OTHERS_COUNT_FOR`.
     """
 
@@ -130,7 +130,10 @@ class Limits:
     watch_others: bool = True
 
 
-NOT_SERVING = frozenset({"OutOfService", "Creating", "Deleting", "Failed"})
+CREATING, IN_SERVICE = "Creating", "InService"
+DELETED = "Deleted"
+"""Status of an endpoint that SageMaker described earlier and no longer has; the others are SageMaker's."""
+NOT_SERVING = frozenset({"OutOfService", CREATING, "Deleting", "Failed", DELETED})
 """Values of `EndpointStatus` with which an endpoint serves no requests (SageMaker API, DescribeEndpoint); an endpoint
 that is updated or rolled back goes on serving."""
 
@@ -138,6 +141,16 @@ that is updated or rolled back goes on serving."""
 def is_serving(endpoint: Endpoint) -> bool:
     """Return whether the endpoint serves requests, as far as known."""
     return endpoint.status not in NOT_SERVING
+
+
+def is_steady(endpoint: Endpoint) -> bool:
+    """Return whether the endpoint is in service and not being changed, as far as known."""
+    return endpoint.status in ("", IN_SERVICE)
+
+
+def has_unknown_variants(endpoint: Endpoint) -> bool:
+    """Return whether SageMaker has not named the variants yet: it never described the endpoint, or is creating it."""
+    return not endpoint.variants and (endpoint.described_at is None or endpoint.status == CREATING)
 
 
 def pool_name(endpoint: str, variant: str) -> str:

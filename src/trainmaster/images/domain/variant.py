@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.requests.fields import did_you_mean, shown
-from trainmaster.images.domain.endpoint import Endpoint, Variant
+from trainmaster.images.domain.endpoint import Endpoint, Variant, has_unknown_variants
 
 _FIELD = "imageProcessorParameters.TargetVariant"
 
@@ -19,7 +19,7 @@ def choose_variant(endpoint: Endpoint, asked: str | None, job: str) -> str:
     """Return the variant for a job's requests: the requested one, the only one, or one chosen by `CurrentWeight`.
 
     Args:
-        endpoint: as last described. A URL has no variants. For an endpoint that could not be described yet, the
+        endpoint: as last described. A URL has no variants. For an endpoint whose variants are not known yet, the
             requested variant is accepted, and otherwise none is chosen (""): then SageMaker spreads the requests, and
             the endpoint as a whole is the pool.
         asked: `TargetVariant`; None or "" without one.
@@ -32,9 +32,9 @@ def choose_variant(endpoint: Endpoint, asked: str | None, job: str) -> str:
         return ""
     if asked:
         return _named(endpoint, asked)
+    if has_unknown_variants(endpoint):
+        return ""
     if not endpoint.variants:
-        if endpoint.described_at is None:
-            return ""
         wrong = f"The endpoint {shown(endpoint.key)} has no known production variant."
         hint = "Try again once the endpoint is in service."
         raise InvalidRequest(wrong, field="imageProcessor.name", hint=hint)
@@ -44,9 +44,9 @@ def choose_variant(endpoint: Endpoint, asked: str | None, job: str) -> str:
 
 
 def _named(endpoint: Endpoint, asked: str) -> str:
-    """Return the requested variant if the endpoint has it, or was never described."""
+    """Return the requested variant if the endpoint has it, or if its variants are not known yet."""
     names = [variant.name for variant in endpoint.variants]
-    if asked in names or (endpoint.described_at is None and not names):
+    if asked in names or has_unknown_variants(endpoint):
         return asked
     wrong = f"The endpoint {shown(endpoint.key)} has no variant {shown(asked)}."
     meant = did_you_mean(asked, names)

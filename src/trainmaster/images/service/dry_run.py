@@ -12,7 +12,7 @@ from datetime import datetime
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.job import Job
 from trainmaster.domain.plan import Snapshot
-from trainmaster.images.domain.endpoint import Endpoint, Limits, key_of, never_described
+from trainmaster.images.domain.endpoint import Endpoint, Limits, has_unknown_variants, key_of, never_described
 from trainmaster.images.domain.endpoint_set import caps_of, endpoint_pools, needed
 from trainmaster.images.domain.request import SIZE_FIELD
 from trainmaster.images.domain.tiling import Window
@@ -104,9 +104,9 @@ def _build_job(
 
 
 def _variant(endpoint: Endpoint, asked: IncomingRequest) -> tuple[str, tuple[str, ...]]:
-    """Return the job's variant; for an endpoint that was never described, the likely one."""
+    """Return the job's variant; for an endpoint whose variants are not known yet, the likely one."""
     request = asked.request
-    if endpoint.http or endpoint.variants or endpoint.described_at is not None:
+    if endpoint.http or not has_unknown_variants(endpoint):
         return choose_variant(endpoint, request.target_variant, request.job_id), ()
     variant = request.target_variant or USUAL_VARIANT
     taken = f"it is assumed to have the variant {variant} with one instance."

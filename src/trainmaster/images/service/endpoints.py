@@ -1,7 +1,8 @@
 """Refreshes the stored endpoints of running and waiting image jobs with each tick, beside the passes.
 
-An endpoint that does not serve is described with every tick, so that its jobs start soon after it does. A pass reads
-the stored endpoints and never waits for SageMaker. If SageMaker does not answer, the last description holds.
+An endpoint that does not serve, or is being changed, is described with every tick, so that its jobs start soon after it
+does, and use what it has become. A pass reads the stored endpoints and never waits for SageMaker. If SageMaker does not
+answer, the last description holds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import datetime
 from trainmaster.domain.compat import UTC
 from trainmaster.domain.errors import InvalidRequest, ServiceError
 from trainmaster.domain.jobs.job import Job
-from trainmaster.images.domain.endpoint import Endpoint, Limits, is_serving, is_url, never_described
+from trainmaster.images.domain.endpoint import DELETED, Endpoint, Limits, is_steady, is_url, never_described
 from trainmaster.images.domain.endpoint_set import needed
 from trainmaster.images.ports import Endpoints, KnownEndpoints, amend
 from trainmaster.images.service.external_load import ExternalLoadMonitor
@@ -63,23 +64,20 @@ class Refresher:
         return tuple(failed | dict.fromkeys(others))
 
     def _ask(self, key: str, before: Endpoint | None) -> bool:
-        """Describe an endpoint; return whether SageMaker answered."""
-        known = before or never_described(key)
+        """Describe an endpoint, and store the answer, or the attempt; return whether SageMaker has it."""
+        seen, missing = None, False
         try:
-            seen = self.endpoints.describe(key, role=known.role)
+            seen = self.endpoints.describe(key, role=(before or never_described(key)).role)
         except (ServiceError, InvalidRequest) as error:
+            missing = isinstance(error, InvalidRequest)
             log.warning("an endpoint cannot be described", extra={"endpoint": key, "cause": str(error)})
-            self._remember(key, None, before)
-            return False
-        self._remember(key, seen, before)
-        return True
-
-    def _remember(self, key: str, seen: Endpoint | None, before: Endpoint | None) -> None:
-        """Store the description (None: only the attempt)."""
-        amend(self.known, key, lambda known: described(key, seen, known, self.clock.now()), before)
+        amend(self.known, key, lambda known: described(key, seen, known, self.clock.now(), missing=missing), before)
+        return seen is not None
 
 
-def described(key: str, seen: Endpoint | None, before: Endpoint | None, now: datetime) -> Endpoint:
+def described(
+    key: str, seen: Endpoint | None, before: Endpoint | None, now: datetime, *, missing: bool = False
+) -> Endpoint:
     """Return the entry to store for an endpoint after an attempt to describe it.
 
     Args:
@@ -87,10 +85,13 @@ def described(key: str, seen: Endpoint | None, before: Endpoint | None, now: dat
         seen: SageMaker's description; None without one.
         before: the stored entry.
         now: UTC.
+        missing: whether SageMaker has no such endpoint. One that it described before counts as deleted: its jobs wait
+            until it is there again.
     """
     known = before or never_described(key)
     if seen is None:
-        return replace(known, tried_at=now)
+        status = DELETED if missing and known.described_at is not None else known.status
+        return replace(known, tried_at=now, status=status)
     tags = known if seen.tags_unread else seen
     return replace(
         seen,
@@ -107,7 +108,7 @@ def described(key: str, seen: Endpoint | None, before: Endpoint | None, now: dat
 
 def is_fresh(endpoint: Endpoint | None, limits: Limits, now: datetime) -> bool:
     """Return whether the description is recent enough."""
-    if endpoint is None or endpoint.described_at is None or not is_serving(endpoint):
+    if endpoint is None or endpoint.described_at is None or not is_steady(endpoint):
         return False
     return endpoint.http or (now - endpoint.described_at).total_seconds() < limits.fresh_for
 

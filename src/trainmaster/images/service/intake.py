@@ -19,7 +19,7 @@ from trainmaster.domain.access.caller import UNKNOWN, Caller
 from trainmaster.domain.errors import InvalidRequest, NameTaken, NotPermitted, ServiceError
 from trainmaster.domain.jobs.job import ENDED, Job, JobState
 from trainmaster.domain.policy.settings import Policy
-from trainmaster.images.domain.endpoint import Endpoint, Limits, key_of, never_described
+from trainmaster.images.domain.endpoint import DELETED, Endpoint, Limits, key_of, never_described
 from trainmaster.images.domain.request import ImageRequest
 from trainmaster.images.domain.tiling import Cut, Window
 from trainmaster.images.domain.variant import choose_variant
@@ -254,6 +254,9 @@ def _endpoint(intake: Intake, request: ImageRequest, key: str, failed: Callable[
         found = None
         try:
             found = _described(intake, request, key)
+        except InvalidRequest:
+            failed(key)
+            raise
         except ServiceError as error:
             failed(key)
             if isinstance(error, NotPermitted) and (remembered is None or remembered.described_at is None):
@@ -270,8 +273,10 @@ def _endpoint(intake: Intake, request: ImageRequest, key: str, failed: Callable[
 def _is_usable(endpoint: Endpoint | None, intake: Intake) -> TypeGuard[Endpoint]:
     """Return whether the description is fresh, or SageMaker has just failed to give one."""
     now = intake.clock.now()
-    if endpoint is None or is_fresh(endpoint, intake.limits, now):
-        return endpoint is not None
+    if endpoint is None or endpoint.status == DELETED:
+        return False
+    if is_fresh(endpoint, intake.limits, now):
+        return True
     return endpoint.tried_at is not None and timedelta(0) <= now - endpoint.tried_at < RETRY_DELAY
 
 

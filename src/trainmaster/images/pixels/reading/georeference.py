@@ -39,6 +39,7 @@ WGS84 = CRS.from_epsg(4326)
 MAX_INTEREST_LENGTH = 100_000
 """Maximum characters of a region of interest."""
 _INTEREST = "regionOfInterest"
+_ORDER = "WKT coordinates are longitude first, then latitude, in degrees."
 _POINTS_PER_SIDE = 32
 """Minimum points per side of a region of interest: a straight line on the map is curved in the image."""
 
@@ -371,7 +372,7 @@ _SLACK = 1e-6
 
 
 def _outside() -> InvalidRequest:
-    return InvalidRequest("the region of interest lies outside the image", field=_INTEREST)
+    return InvalidRequest("the region of interest lies outside the image", field=_INTEREST, hint=_ORDER)
 
 
 def _points_of(interest: str) -> Numbers:
@@ -385,8 +386,7 @@ def _points_of(interest: str) -> Numbers:
         raise InvalidRequest("the region of interest is empty", field=_INTEREST)
     low_x, low_y, high_x, high_y = shape.bounds
     if not (-360 <= low_x <= high_x <= 360 and -90 <= low_y <= high_y <= 90):
-        hint = "WKT coordinates are longitude first, then latitude, in degrees."
-        raise InvalidRequest("the region of interest is not on the earth", field=_INTEREST, hint=hint)
+        raise InvalidRequest("the region of interest is not on the earth", field=_INTEREST, hint=_ORDER)
     # Part by part: parts on both sides of the antimeridian are small, but their common bounds are not.
     parts = [_finely(each) for each in shapely.get_parts(shape)]
     return np.asarray(shapely.get_coordinates(parts), dtype=float)

@@ -66,6 +66,9 @@ FIRST_PAUSE_SECONDS = 1.0
 """Pause before the second call; doubled for each further one."""
 _SLOW_DOWN = frozenset({"ServiceUnavailable", "ServiceUnavailableException", "ModelNotReadyException"})
 """SageMaker's error codes of a model that is too busy or still loading, beside the throttles of all AWS services."""
+_NO_CAPACITY = "has no capacity to process this request"
+"""Part of the message of a `ValidationError` while an inference component has no copies: the call makes it scale out,
+which takes minutes (SageMaker developer guide, "Scale an endpoint to zero instances")."""
 _BUSY = frozenset({429, 503})
 _SERVER_ERROR = 500
 _REFUSED, _FORBIDDEN, _TIMEOUT = 400, frozenset({401, 403}), 408
@@ -108,7 +111,8 @@ class SageMakerModel:
         client: a boto3 client of `sagemaker-runtime`, made with `runtime_config`, under the role that may invoke.
         endpoint: its name.
         parameters: of the request (`imageProcessorParameters`).
-        variant: the chosen one; "" without one.
+        variant: the chosen one; "" without one. An inference component has a variant already, so then only one that the
+            request names is passed on.
         content_type: of tiles, unless the parameters have one.
     """
 
@@ -119,7 +123,8 @@ class SageMakerModel:
             name: str(value) for name, value in parameters.items() if name in PASSED_ON and value not in (None, "")
         }
         self._client: Any = client
-        self._parameters = {"ContentType": content_type} | known | ({"TargetVariant": variant} if variant else {})
+        chosen = {"TargetVariant": variant} if variant and "InferenceComponentName" not in known else {}
+        self._parameters = {"ContentType": content_type} | known | chosen
         self._endpoint = endpoint
         self.stats = RequestStats()
 
@@ -146,7 +151,7 @@ def _model_error(error: AwsError) -> ServiceError:
     """Return the domain error; for `ModelError` by the container's own status."""
     code = code_of(error)
     text = one_line(f"{code}: {message_of(error)}")[:MAX_ERROR_LENGTH]
-    if code in _SLOW_DOWN:
+    if code in _SLOW_DOWN or _NO_CAPACITY in message_of(error):
         return Throttled(text)
     if code == "ModelError" and isinstance(error, ClientError):
         status = int(str(error.response.get("OriginalStatusCode") or _SERVER_ERROR))
