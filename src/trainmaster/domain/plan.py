@@ -176,6 +176,19 @@ class Resize:
 
 
 @dataclass(frozen=True, slots=True)
+class Widen:
+    """Give a running job of another kind more units of its pool.
+
+    Attributes:
+        job: the job.
+        units: all that it holds then.
+    """
+
+    job: Job
+    units: Units
+
+
+@dataclass(frozen=True, slots=True)
 class Preempt:
     """Preempt or shrink these jobs for `job`, and reserve the freed units for it."""
 
@@ -202,7 +215,7 @@ class EndWarm:
 
 
 D = TypeVar("D")
-Decision = Start | Preempt | Resize | EndWarm | PoolDecision | Wait
+Decision = Start | Preempt | Resize | Widen | EndWarm | PoolDecision | Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +271,11 @@ class Plan:
     def resizes(self) -> tuple[Resize, ...]:
         """Resizes that do not belong to a preemption."""
         return self._all(Resize)
+
+    @property
+    def widenings(self) -> tuple[Widen, ...]:
+        """Running jobs of other kinds that get more units."""
+        return self._all(Widen)
 
     @property
     def warm_ends(self) -> tuple[EndWarm, ...]:

@@ -156,8 +156,12 @@ class Runs(Protocol):
         """Ask this attempt's workers to stop; do nothing if another attempt has begun."""
         ...
 
+    def widen(self, job: str, attempt: int, concurrency: int) -> None:
+        """Raise the limit on the regions of this attempt at work; nothing happens if another attempt has begun."""
+        ...
+
     def narrow(self, job: str, attempt: int, narrowed: int | None) -> None:
-        """Limit the regions of this attempt at work, from 1, below its first limit; None restores that.
+        """Limit the regions of this attempt at work, from 1, below its own limit; None restores that.
 
         Running regions continue. Nothing happens if another attempt has begun.
         """

@@ -23,6 +23,7 @@ from trainmaster.planner.expansion.expand import plan_expansion
 from trainmaster.planner.orders.ranking import in_order
 from trainmaster.planner.placement.selector import PoolSelector
 from trainmaster.planner.placement.service_loads import least_loaded_first
+from trainmaster.planner.placement.widening import widenings
 from trainmaster.planner.plan_builder import PlanBuilder
 from trainmaster.planner.sharing.turns import turns
 from trainmaster.planner.state import PlanState
@@ -120,12 +121,13 @@ class _Planning:
                 self._decide_one(job, key)
 
     def grow(self) -> None:
-        """Give idle units to elastic jobs, of which nearly all queues have none."""
+        """Give idle units to elastic jobs, of which nearly all queues have none, and to running jobs of other kinds."""
         state, builder = self.state, self.builder
         if (builder.elastic_starts or state.elastic_jobs) and self.snapshot.policy.resizes.enabled:
             decided, left = builder.decisions, builder.actions_left()
             growth = ScaleUp(self.snapshot, self.now, state, decided, builder.elastic_starts, left).run()
             builder.add_growth(growth)
+        builder.decisions.extend([*widenings(self.snapshot, state, builder.decisions)])
 
     def _decide_one(self, job: Job, key: Hashable) -> None:
         reserved = len(self.state.reservations.made)

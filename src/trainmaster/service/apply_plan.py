@@ -19,7 +19,7 @@ from trainmaster.domain.capacity.warm_pools import WarmPool
 from trainmaster.domain.errors import Fenced, NotPermitted, ServiceError, Throttled, Unavailable
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import ACTIVE, WAITING, Job, Reservation
-from trainmaster.domain.plan import Cursors, EndWarm, Plan, Preempt, Resize, Snapshot, Start
+from trainmaster.domain.plan import Cursors, EndWarm, Plan, Preempt, Resize, Snapshot, Start, Widen
 from trainmaster.ports.sagemaker import CreateResult
 from trainmaster.ports.store import Request
 from trainmaster.service import resizing
@@ -141,6 +141,8 @@ class _Decisions:
         for growth in growths:
             if not self.report.throttled and self.full.isdisjoint(growth.job.units):
                 self._isolated(growth.job.name, partial(self._resize, growth))
+        for widening in plan.widenings:
+            self._isolated(widening.job.name, partial(self._widen, widening))
 
     def record_feasibility(self, snapshot: Snapshot) -> None:
         """Commit which waiting jobs no pool can hold, and which again, if that is published."""
@@ -190,6 +192,10 @@ class _Decisions:
         if self._commit([(decision.job, after)]):
             self.report.resized.append(after.name)
             self._act(after, partial(resume, retry=False), of_stop=decision.size < lifecycle.current(decision.job).size)
+
+    def _widen(self, decision: Widen) -> None:
+        """Commit more units of a running job of another kind; the next tick has its run use them."""
+        self._commit([(decision.job, lifecycle.widen(decision.job, decision.units, self.context.clock.now()))])
 
     def _start_all(self, starts: Iterable[Start]) -> None:
         """Start jobs, in each pool in the plan's order; throttling ends the round, a full pool skips its own starts."""

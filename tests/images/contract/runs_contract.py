@@ -230,6 +230,16 @@ class RunsContract:
         assert runs.run("scene").narrowed is None
         assert ended(runs, 4) == Rest(left=7, next=(8,))
 
+    def test_a_run_that_is_widened_calls_more_from_its_next_end_on(self, runs):
+        began = runs.create("scene", 1, regions(12), concurrency=1)
+        runs.widen("scene", 1, 4)
+        assert runs.run("scene") == replace(began, concurrency=4)
+        assert [ended(runs, number).next for number in range(4)] == [(4,), (5,), (6,), (7,)]
+        runs.narrow("scene", 1, 2)
+        assert ended(runs, 4).next == (6,)
+        runs.widen("scene", 2, 9)
+        assert (runs.run("scene").concurrency, runs.run("scene").narrowed) == (4, 2)
+
     def test_another_attempt_is_not_as_narrow_and_a_late_word_about_the_one_before_changes_nothing(self, runs):
         runs.create("scene", 1, regions(9), concurrency=4)
         runs.narrow("scene", 1, 1)

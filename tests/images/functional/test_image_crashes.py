@@ -297,6 +297,49 @@ def test_a_manager_killed_at_any_call_while_an_image_larger_than_its_endpoint_ru
         check_large(world)
 
 
+def scaling_out(faults=None):
+    """An image of forty regions, at an endpoint that takes one of them, and ten times as many after five minutes."""
+    world = ImageRunsWorld(takes=2, seconds=60, faults=faults)
+    world.enter("large", 40)
+    world.run(200)
+    assert world.most == 2
+    world.takes = world.endpoints.takes = 20
+    world.run_until_ended("large", limit=4_000)
+    return world
+
+
+def test_an_image_larger_than_its_endpoint_uses_what_this_takes_once_it_has_scaled_out():
+    """Else it would go on with two requests to its end, forty minutes after its start."""
+    world = scaling_out()
+    job = world.job("large")
+    assert job.state is JobState.COMPLETED
+    assert world.most == 20
+    assert (job.ended_at - job.attempt.started_at).total_seconds() < 900
+    assert len(job.attempts) == 1, "it goes on"
+    assert world.regions.dispatched == 41, "each region is dispatched once, and the merging"
+
+
+def test_a_job_that_waits_for_an_endpoint_that_scales_out_comes_before_the_one_that_runs_there():
+    world = ImageRunsWorld(takes=2, seconds=60)
+    world.enter("large", 40)
+    world.run(30)
+    world.enter("small", 4)
+    world.run(30)
+    world.takes = world.endpoints.takes = 20
+    world.run(400)
+    assert world.job("small").state is JobState.RUNNING
+    assert world.job("large").units == {"endpoint/ships/blue": 12}
+
+
+def test_a_manager_killed_at_any_call_while_an_image_gets_more_of_its_endpoint_loses_no_region():
+    count = len(scaling_out().faults.calls)
+    for number in range(count // 3, count, 23):
+        world = scaling_out(Faults(kill_after=number))
+        check(world, ["large"])
+        assert {number for _, number in world.finished} == {*range(40), MERGE}
+        assert world.most == 20
+
+
 def test_the_tick_dispatches_the_successors_of_workers_that_died():
     for dropped in ({0}, {0, 1}, {2, 3}, {4, 5}, {*range(6)}):
         world = large(drops=lambda claim, dropped=dropped: claim.number in dropped)

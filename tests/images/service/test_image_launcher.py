@@ -202,6 +202,21 @@ def test_a_narrowed_run_has_at_least_one_region_at_work_and_comes_to_its_end():
     assert [workers.end() for _ in range(12)] == [4, 3, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0]
 
 
+def test_a_job_that_gets_more_requests_has_more_regions_at_work_with_the_next_tick():
+    scene = Scene(units=4, regions=12)
+    scene.create()
+    workers = Workers(scene)
+    assert workers.take() == 1
+    assert tick(scene, cap=20) == [], "the endpoint takes more, and the job does not hold it"
+    job = scene.store.find("scene")
+    assert scene.store.transition([(job, lifecycle.widen(job, dict.fromkeys(job.units, 16), b.NOW))])
+    assert tick(scene, cap=20) == [1, 2, 3]
+    assert workers.take() == 4
+    assert [workers.end() for _ in range(4)] == [4] * 4
+    assert tick(scene, cap=8) == []
+    assert [workers.end() for _ in range(8)] == [3, 2, 2, 2, 2, 2, 1, 0]
+
+
 def test_regions_that_a_tick_could_not_send_are_sent_by_a_later_one():
     scene = Scene(units=20, regions=12)
     scene.create()

@@ -48,6 +48,19 @@ def test_an_attempt_holds_less_from_the_time_at_which_its_parts_are_done():
     assert spans(job) == [(8, at(0), at(10)), (5, at(10), at(20)), (1, at(20), at(30))]
 
 
+def test_an_attempt_that_gets_more_holds_it_from_then_on():
+    job = lifecycle.widen(started("a", 80, 2, at(0)), {POOL: 40}, at(10))
+    assert (spans(job), present_since(job.attempt)) == ([(2, at(0), at(10))], at(10))
+    assert job.history[-1].reason == "has 40 requests at batch/echo now, since nothing else waits for them"
+    job = ended(reported(lifecycle.widen(job, {POOL: 60}, at(20)), 10, at(30)), at(40))
+    assert spans(job) == [(2, at(0), at(10)), (40, at(10), at(20)), (60, at(20), at(30)), (10, at(30), at(40))]
+
+
+def test_an_attempt_that_has_given_back_and_gets_some_again_has_all_its_sizes():
+    job = reported(started("a", 80, 40, at(0)), 20, at(10))
+    assert spans(lifecycle.widen(job, {POOL: 30}, at(20))) == [(40, at(0), at(10)), (20, at(10), at(20))]
+
+
 def test_an_attempt_that_gives_nothing_back_holds_all_until_its_end():
     assert spans(ended(started("a", 20, 8, at(0)), at(30))) == [(8, at(0), at(30))]
 

@@ -35,7 +35,7 @@ MAX_RELEASES = 16
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Time from which an attempt of another kind's job held so many units, as parts of its work were done."""
+    """Time from which an attempt of another kind's job held so many units: its work went on, or it got more."""
 
     at: datetime
     left: int
@@ -100,8 +100,9 @@ class Attempt:
         base_lost: why SageMaker lost its last base; None if it never did.
         given_up: whether it is stopped because its lost base was not replaced, or because it got no spot instances in
             time; the job waits again then.
-        given: units that another kind's job was given; as parts of its work finish it holds fewer. 0 of others.
-        releases: times from which it held fewer, and how many then; at most `MAX_RELEASES`, evenly spread over `given`.
+        given: the most units that another kind's job had; as parts of its work finish it holds fewer. 0 of others.
+        releases: times from which it held another number, and that number; at most `MAX_RELEASES`, evenly spread over
+            `given`, and one for each time that it got more.
         restarts: failure restarts that its nodes had counted when it ended; 0 if no budget needs them.
         turned_down: pools that had no capacity for earlier starts with the same number, and when.
         unknown: what a newer release stored with it, in the store's own form; kept as it is.
@@ -241,6 +242,13 @@ class Attempt:
         noted = self.given > 0 and _step(left, self.given) < _step(before, self.given)
         releases = (*self.releases, Release(now, left)) if noted else self.releases
         return replace(self, units=units, releases=releases)
+
+    def widened(self, units: Units, now: datetime) -> Attempt:
+        """Return the attempt of another kind's job with more units than it held."""
+        size, releases = sum(units.values()), self.releases
+        if size > self.given:
+            releases = (Release(self.created_at, self.given), *releases)
+        return replace(self, units=units, given=max(size, self.given), releases=(*releases, Release(now, size)))
 
     def at_rest(self, now: datetime) -> Attempt:
         """Return the attempt without held units, with the size that it worked with."""

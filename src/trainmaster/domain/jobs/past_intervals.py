@@ -55,7 +55,7 @@ def present_since(attempt: Attempt) -> datetime:
 
 
 def _sizes_of_parts(attempt: Attempt) -> Iterator[PastSize]:
-    """Yield the sizes of an attempt of another kind's job, which only fall, as parts of its work are done."""
+    """Yield the sizes of an attempt of another kind's job, which fall as parts of its work are done."""
     pool = next(iter(attempt.units), None)
     times = [attempt.created_at, *(release.at for release in attempt.releases)]
     sizes = [attempt.given, *(release.left for release in attempt.releases)]

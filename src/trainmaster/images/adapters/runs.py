@@ -92,10 +92,15 @@ class DynamoRuns:
         """Ask this attempt's workers to stop; see `images.ports.Runs`."""
         self.table.commit([self._updating(job, attempt, "SET #stopped = :one ADD #version :one")])
 
+    def widen(self, job: str, attempt: int, concurrency: int) -> None:
+        """Raise the limit on the regions at work; see `images.ports.Runs`."""
+        change = "SET #concurrency = :limit ADD #version :one"
+        self.table.commit([self._updating(job, attempt, change, limit=concurrency)])
+
     def narrow(self, job: str, attempt: int, narrowed: int | None) -> None:
         """Limit the regions at work; see `images.ports.Runs`."""
-        change = "REMOVE #narrowed" if narrowed is None else "SET #narrowed = :narrowed"
-        self.table.commit([self._updating(job, attempt, f"{change} ADD #version :one", narrowed=narrowed or 0)])
+        change = "REMOVE #narrowed" if narrowed is None else "SET #narrowed = :limit"
+        self.table.commit([self._updating(job, attempt, f"{change} ADD #version :one", limit=narrowed or 0)])
 
     def begin(self, claim: Claim, now: datetime, *, dead_before: datetime) -> RegionRecord | None:
         """Take a region for a worker; see `images.ports.Runs`."""
@@ -229,10 +234,10 @@ class DynamoRuns:
         count = self._updating(claim.job, claim.attempt, expression)
         return not self.table.commit([put, count])
 
-    def _updating(self, job: str, attempt: int, expression: str, *, narrowed: int = 0) -> Action:
+    def _updating(self, job: str, attempt: int, expression: str, *, limit: int = 0) -> Action:
         """Return the action that changes the run if the attempt is current."""
-        names = ("attempt", "stopped", "unsettled", "version", "expires", "narrowed")
-        values = {":one": 1, ":less": -1, ":expires": self._expires(), ":attempt": attempt, ":narrowed": narrowed}
+        names = ("attempt", "stopped", "unsettled", "version", "expires", "concurrency", "narrowed")
+        values = {":one": 1, ":less": -1, ":expires": self._expires(), ":attempt": attempt, ":limit": limit}
         condition = "#attempt = :attempt"
         used = f"{expression} {condition}"
         return {

@@ -41,6 +41,18 @@ def effective_concurrency(concurrency: int | None, line: Line) -> int | None:
     return None if concurrency is None or concurrency >= len(line) else concurrency
 
 
+def widened_concurrency(work: ImageWork, concurrency: int, held: int) -> int | None:
+    """Return the limit on an attempt's regions if it holds more requests than when it began; None if it does not.
+
+    Args:
+        work: the job's.
+        concurrency: the attempt's limit so far.
+        held: requests that it holds now.
+    """
+    fitting = held // work.workers
+    return fitting if fitting > concurrency else None
+
+
 def narrowed_concurrency(work: ImageWork, concurrency: int, cap: int) -> int | None:
     """Return the limit on an attempt's regions if its endpoint takes less than when it began; None if it does not.
 

@@ -294,8 +294,8 @@ class Run:
         stopped: whether its workers have to stop.
         records: by number; the merging is the last.
         line: the regions that were not done when this attempt began, in the order of their dispatch.
-        concurrency: maximum of them at work at once; None for all.
-        narrowed: the same while the endpoint takes less than when this attempt began; None otherwise.
+        concurrency: maximum of them at work at once, by the requests that the job holds; None for all.
+        narrowed: the same while the endpoint takes less than that; None otherwise.
     """
 
     job: str

@@ -68,6 +68,13 @@ class MemoryRuns:
             if kept is not None and kept.attempt == attempt:
                 kept.stopped = True
 
+    def widen(self, job: str, attempt: int, concurrency: int) -> None:
+        """Raise the limit on the regions at work; see `images.ports.Runs`."""
+        with self._lock:
+            kept = self._runs.get(job)
+            if kept is not None and kept.attempt == attempt:
+                kept.concurrency = concurrency
+
     def narrow(self, job: str, attempt: int, narrowed: int | None) -> None:
         """Limit the regions at work; see `images.ports.Runs`."""
         with self._lock:

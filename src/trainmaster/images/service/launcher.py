@@ -18,7 +18,7 @@ from trainmaster.domain.errors import AccessDenied, InvalidRequest, NotPermitted
 from trainmaster.domain.jobs.attempt import Attempt
 from trainmaster.domain.jobs.job import Job, JobState
 from trainmaster.domain.jobs.observation import Observation
-from trainmaster.images.domain.concurrency import called, concurrency_of, narrowed_concurrency
+from trainmaster.images.domain.concurrency import called, concurrency_of, narrowed_concurrency, widened_concurrency
 from trainmaster.images.domain.endpoint import Limits
 from trainmaster.images.domain.progress import DEAD_AFTER, begun, dispatchable, exhausted, observed, silent
 from trainmaster.images.domain.tiling import regions
@@ -108,9 +108,9 @@ class ImageLauncher:
         """Dispatch regions again that dead workers have left or that never began; fail those without tries left.
 
         Args:
-            job: current.
-            cap: of its pool now; if it is less than when the attempt began, fewer of its regions work at once. None if
-                it is unknown.
+            job: current; if it holds more than when the attempt began, more of its regions work at once.
+            cap: of its pool now; if it is less than the job holds, fewer of its regions work at once. None if it is
+                unknown.
 
         Raises `Throttled`, `Unavailable`, `NotPermitted`.
         """
@@ -118,23 +118,33 @@ class ImageLauncher:
         run = None if attempt is None else self.runs.run(job.name)
         if attempt is None or run is None or run.stopped or run.attempt != attempt.number:
             return
-        run = run if cap is None else self._fit(run, _work(job), cap)
-        now = self.clock.now()
+        before, now = run, self.clock.now()
+        run = run if cap is None else self._fit(run, _work(job), sum(job.units.values()), cap)
         failed = [self._fail(run, number) for number in exhausted(run, self._dead_before(), self.limits.attempts)]
         if due := {number for after in failed for number in after}:
             self.queue.dispatch(run.job, run.attempt, sorted(due))
-        if lost := silent(run, now, attempt.created_at, DEAD_AFTER, self.limits.attempts):
+        # Regions that were dispatched just now are not silent.
+        lost = silent(run, now, attempt.created_at, DEAD_AFTER, self.limits.attempts) if run is before else ()
+        if lost:
             log.warning("regions are dispatched again", extra={"job": run.job, "regions": len(lost)})
             self.queue.dispatch(run.job, run.attempt, lost)
 
-    def _fit(self, run: Run, work: ImageWork, cap: int) -> Run:
-        """Have as many of the run's regions at work at once as its endpoint takes now; the run as it stands then."""
+    def _fit(self, run: Run, work: ImageWork, held: int, cap: int) -> Run:
+        """Have as many of the run's regions at work at once as the job holds requests for, and its endpoint takes now.
+
+        Returns the run as it stands then.
+        """
         if run.concurrency is None:
             return run
-        narrowed, before = narrowed_concurrency(work, run.concurrency, cap), set(called(run))
-        if set(called(replace(run, narrowed=narrowed))) == before:
+        widened, before = widened_concurrency(work, run.concurrency, held), set(called(run))
+        own = widened or run.concurrency
+        narrowed = narrowed_concurrency(work, own, cap)
+        if set(called(replace(run, concurrency=own, narrowed=narrowed))) == before:
             return run
-        self.runs.narrow(run.job, run.attempt, narrowed)
+        if widened is not None:
+            self.runs.widen(run.job, run.attempt, widened)
+        if narrowed != run.narrowed:
+            self.runs.narrow(run.job, run.attempt, narrowed)
         # Read again: regions that ended before the write dispatched their successors by the old limit.
         run = self.runs.run(run.job) or run
         if more := [number for number in dispatchable(run) if number not in before]:

@@ -51,11 +51,11 @@ SHORTER_FIRST = 0.5
 MIN_WORK_LEFT = 600.0
 """Seconds of one instance: jobs that are nearly done count alike."""
 
-_NOT_WAITING_FOR_UNITS = (
+NOT_WAITING_FOR_UNITS = (
     CanNeverFit | Infeasible | QuotaTooSmall | KindRefused | Draining | PlanClosed | BudgetSpent | GroupFull
 )
 """Reasons of jobs that would wait however many units were free, or may keep none from others."""
-_WAITING_FOR_OWN_SHARE = ShareFull | UserFull
+WAITING_FOR_OWN_SHARE = ShareFull | UserFull
 """Reasons of jobs that wait only for units of their own share."""
 
 
@@ -428,14 +428,14 @@ class ScaleUp:
         if self._waiting is None:
             self._waiting = {}
             for decision in self.decisions:
-                if isinstance(decision, Wait) and not isinstance(decision.reason, _NOT_WAITING_FOR_UNITS):
+                if isinstance(decision, Wait) and not isinstance(decision.reason, NOT_WAITING_FOR_UNITS):
                     self._note(decision, self._waiting)
         return self._waiting.get(pool, {})
 
     def _note(self, wait: Wait, waiting: dict[str, dict[str, _WaitingDemand]]) -> None:
         job, state = wait.job, self.state
         enabled = state.shares.enabled
-        owner = enabled and not isinstance(wait.reason, _WAITING_FOR_OWN_SHARE) and state.shares.any_within_nominal(job)
+        owner = enabled and not isinstance(wait.reason, WAITING_FOR_OWN_SHARE) and state.shares.any_within_nominal(job)
         demand = _WaitingDemand(state.ranking.rank(job), job.priority, owner, self._not_before(wait))
         for pool in job.demand.pools:
             demands, share = waiting.setdefault(pool, {}), job.share if enabled else ""

@@ -15,7 +15,7 @@ Each checks `TRANSITIONS`, increments the version and adds one line of history.
 from __future__ import annotations
 
 from trainmaster.domain.jobs.lifecycle.failures import Retries, back_off, fail, requeue_unlaunched, retry_or_fail
-from trainmaster.domain.jobs.lifecycle.progress import record_speed, set_work
+from trainmaster.domain.jobs.lifecycle.progress import record_speed, set_work, widen
 from trainmaster.domain.jobs.lifecycle.reports import ends_attempt, observe, record_restarts, user_stopped_it
 from trainmaster.domain.jobs.lifecycle.resizing import (
     abandon_resize,
@@ -134,4 +134,5 @@ __all__ = [
     "take_next_number",
     "taken_names",
     "user_stopped_it",
+    "widen",
 ]

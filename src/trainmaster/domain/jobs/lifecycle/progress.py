@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from trainmaster.domain.capacity.units import Units, counted
 from trainmaster.domain.elastic.scaling import MAX_RATE, MIN_RATE
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest
 from trainmaster.domain.jobs.attempt import Attempt
@@ -34,6 +35,16 @@ def with_progress(job: Job, seen: Observation, now: datetime) -> Job:
         return job
     saved_at = now if known.completed > work.completed else attempt.saved_at
     return replace(job, work=known, attempt=replace(attempt.releasing(units, now), saved_at=saved_at))
+
+
+def widen(job: Job, units: Units, now: datetime) -> Job:
+    """Return the running job of another kind with more units of its pool than it holds."""
+    attempt = current(job)
+    if job.work is None or job.state is not JobState.RUNNING or attempt.stop_asked_at is not None:
+        raise IllegalTransition(f"job {job.name} is {job.state}: it cannot use more", field="jobState")
+    ((pool, count),) = units.items()
+    reason = f"has {counted(count, pool)} now, since nothing else waits for them"
+    return note(job, now, reason, attempt=attempt.widened(units, now))
 
 
 def set_work(job: Job, work: Work, now: datetime, reason: str) -> Job:
