@@ -120,6 +120,18 @@ def test_the_old_form_of_outputs_is_taken_and_yields_to_the_new_one():
 def test_the_text_of_a_number_is_taken_for_the_number():
     request = read_request(an_image_request(imageProcessorTileSize="512", imageProcessorTileOverlap="0")).request
     assert (request.tile_size, request.tile_overlap) == (512, 0)
+    request = read_request(an_image_request(imageProcessorTileSize=512.0, imageProcessorTileOverlap=64.0)).request
+    assert repr((request.tile_size, request.tile_overlap)) == "(512, 64)"
+    with pytest.raises(InvalidRequest):
+        read_request(an_image_request(imageProcessorTileSize=512.5))
+
+
+@pytest.mark.parametrize("value", [["a"], {"a": 1}])
+def test_a_parameter_that_fits_into_no_header_is_refused_by_its_name(value):
+    with pytest.raises(InvalidRequest) as caught:
+        read_request(an_image_request(imageProcessorParameters={"CustomAttributes": value}))
+    field = "imageProcessorParameters.CustomAttributes"
+    assert (caught.value.field, caught.value.message) == (field, f"{field} should be text, a number, true or false.")
 
 
 def test_unknown_members_are_named_and_ignored():

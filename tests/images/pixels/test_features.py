@@ -130,6 +130,8 @@ def test_the_likeliest_class_counts_and_equals_by_name():
     classes = [{"iri": "b", "score": 0.5}, {"iri": "a", "score": 0.5}, {"iri": "c", "score": 0.1}, "nonsense"]
     assert class_and_score({"properties": {"featureClasses": classes}}) == ("a", 0.5)
     assert class_and_score({"properties": {}}) == ("", 1.0)
+    unknown = [{"iri": "a", "score": None}, {"iri": "b", "score": 0.5}]
+    assert class_and_score({"properties": {"featureClasses": unknown}}) == ("a", 1.0), "as without a score"
 
 
 def test_a_presigned_urls_signature_stands_in_no_result():

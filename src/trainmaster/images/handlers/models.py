@@ -12,7 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    RootModel,
+    ValidationError,
+    model_validator,
+)
 
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.domain.jobs.priorities import MAX_PRIORITY
@@ -88,11 +97,21 @@ class _Given(BaseModel):
 
 
 def _whole(value: Any) -> Any:
-    """ModelRunner takes the text of a number for the number."""
+    """ModelRunner takes the text of a number for the number, and 512.0 for 512."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10 else value
 
 
+def _scalar(value: Any) -> Any:
+    """Reject what no header can hold, in one sentence: a union would have a problem with each of its types."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise ValueError("should be text, a number, true or false")
+
+
 _Whole = Annotated[int, BeforeValidator(_whole)]
+_Scalar = Annotated[Any, AfterValidator(_scalar)]
 _Text = Annotated[str, Field(min_length=1)]
 _Loose = Field(strict=False)
 """In strict mode pydantic takes no text for a member of an enumeration."""
@@ -137,7 +156,7 @@ class _Body(_Given):
     job_id: _Text
     image_urls: Annotated[list[_Text], Field(min_length=1)]
     image_processor: _Processor
-    image_processor_parameters: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    image_processor_parameters: dict[str, _Scalar] = Field(default_factory=dict)
     image_processor_tile_size: _Whole = 1024
     image_processor_tile_overlap: _Whole = 50
     image_processor_tile_format: Annotated[TileFormat, _Loose] = TileFormat.NITF

@@ -197,11 +197,10 @@ _EDGE = 1.0
 
 
 def class_and_score(feature: Feature) -> tuple[str, float]:
-    """Return a feature's most likely class and its score; "" and 1.0 without one."""
+    """Return a feature's most likely class and its score; "" and 1.0 without one. A score of null is none."""
     classes = feature["properties"].get("featureClasses") or ()
-    known = [
-        (str(each.get("iri", "")), float(each.get("score", 1.0) or 0.0)) for each in classes if isinstance(each, dict)
-    ]
+    scored = ((str(each.get("iri", "")), each.get("score")) for each in classes if isinstance(each, dict))
+    known = [(name, 1.0 if score is None else float(score)) for name, score in scored]
     if not all(math.isfinite(score) for _, score in known):
         raise ValueError("a score is not a number")
     return min(known, key=lambda each: (-each[1], each[0]), default=("", 1.0))
