@@ -79,6 +79,12 @@ def test_a_creating_endpoint_defaults_to_one_instance_of_weight_one(script, endp
     assert green.instances == 4
 
 
+def test_an_asynchronous_endpoint_is_told_apart(script, endpoints):
+    output = {"OutputConfig": {"S3OutputPath": "s3://results/ships"}}
+    tells(script, an_answer(instances(), AsyncInferenceConfig=output), {})
+    assert endpoints.describe("ships").asynchronous
+
+
 def test_an_endpoint_without_variants_has_none(script, endpoints):
     answer = an_answer()
     del answer["ProductionVariants"]

@@ -92,6 +92,13 @@ def test_w18_an_unknown_variant_is_refused_by_its_field():
     assert refused(weighing(), "blue").field == ASKED
 
 
+@pytest.mark.parametrize("asked", [None, "blue"])
+def test_no_image_can_be_sent_to_an_asynchronous_endpoint(asked):
+    error = refused(replace(weighing(blue=1), asynchronous=True), asked)
+    assert error.field == "imageProcessor.name"
+    assert error.message == "The endpoint 'm' is asynchronous, so it does not answer when a tile is sent."
+
+
 def test_w13_no_job_goes_without_a_variant_to_an_endpoint_that_must_have_one():
     """So no load is hidden from those that name the variant."""
     assert refused(weighing()).field == "imageProcessor.name"

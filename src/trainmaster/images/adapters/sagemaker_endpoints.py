@@ -53,7 +53,8 @@ class SageMakerEndpoints:
                 ) from error
             raise call_error(error) from error
         variants = tuple(map(_variant, answer.get("ProductionVariants", ())))
-        seen = Endpoint(key=key, variants=variants, role=role, status=str(answer.get("EndpointStatus", "")))
+        status, asynchronous = str(answer.get("EndpointStatus", "")), bool(answer.get("AsyncInferenceConfig"))
+        seen = Endpoint(key=key, variants=variants, role=role, status=status, asynchronous=asynchronous)
         return _with_tags(client, seen, str(answer.get("EndpointArn", "")))
 
 

@@ -86,6 +86,7 @@ class Endpoint:
         tags_unread: whether its tags could not be read with it, so that earlier values stay in use.
         status: `EndpointStatus`, or `DELETED`; "" if unknown.
         others: requests of other callers, by variant; see `capacity.OTHERS_COUNT_FOR`.
+        asynchronous: whether it has an `AsyncInferenceConfig`, so that it answers no InvokeEndpoint.
     """
 
     key: str
@@ -101,6 +102,7 @@ class Endpoint:
     tags_unread: bool = False
     status: str = ""
     others: dict[str, Others] = field(default_factory=dict)
+    asynchronous: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

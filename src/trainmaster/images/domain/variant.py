@@ -25,11 +25,15 @@ def choose_variant(endpoint: Endpoint, asked: str | None, job: str) -> str:
         asked: `TargetVariant`; None or "" without one.
         job: its name.
 
-    Raises `InvalidRequest` for a variant that the endpoint does not have, for an endpoint without variants, and if none
-    of several has a weight.
+    Raises `InvalidRequest` for a variant that the endpoint does not have, for an endpoint that is asynchronous or has
+    no variants, and if none of several has a weight.
     """
     if endpoint.http:
         return ""
+    if endpoint.asynchronous:
+        wrong = f"The endpoint {shown(endpoint.key)} is asynchronous, so it does not answer when a tile is sent."
+        hint = "Name a real-time or serverless endpoint of the model."
+        raise InvalidRequest(wrong, field="imageProcessor.name", hint=hint)
     if asked:
         return _named(endpoint, asked)
     if has_unknown_variants(endpoint):
