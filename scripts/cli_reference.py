@@ -69,7 +69,7 @@ def _commands(path: str, group: Any) -> Iterator[tuple[str, Any]]:
 
 def _section(path: str, command: Any) -> list[str]:
     arguments = [param for param in command.params if param.param_type_name == "argument"]
-    names = [f"{param.metavar}{'...' if param.nargs < 0 else ''}" for param in arguments]
+    names = [f"{each.metavar}{'...' if each.nargs < 0 and '...' not in each.metavar else ''}" for each in arguments]
     usage = " ".join([path, "[OPTIONS]", *names])
     return [
         f"## {path}",
@@ -102,15 +102,20 @@ def _spelling(option: Any) -> str:
 
 
 def _meaning(option: Any) -> str:
-    shown = option.default is not None and not isinstance(option.default, bool | list | tuple)
+    shown = option.show_default and option.default is not None and not isinstance(option.default, bool | list | tuple)
     return f"{option.help} Default: {option.default}." if shown else option.help
 
 
 def _table(heading: str, rows: list[tuple[str, str]]) -> str:
     if not rows:
         return ""
-    lines = [f"| `{name}` | {text.replace('|', chr(92) + '|')} |" for name, text in rows]
+    lines = [f"| `{_escaped(name)}` | {_escaped(text)} |" for name, text in rows]
     return "\n".join([f"| {heading} | Meaning |", "|---|---|", *lines])
+
+
+def _escaped(text: str) -> str:
+    """Return the text for a cell: a bar would end it, also in code."""
+    return text.replace("|", chr(92) + "|")
 
 
 def main() -> None:

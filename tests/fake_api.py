@@ -396,7 +396,7 @@ class FakeApi:
     def get_schedule(self, query: dict[str, str]) -> tuple[int, Any]:
         period = {"from": query.get("from", "2026-11-19T12:00:00Z"), "to": query.get("to", "2026-11-22T12:00:00Z")}
         about = {"name": P5, "kind": "on-demand", "instanceType": P5, "cap": 2, "draining": False, "leftOut": 0}
-        pools = [about | {"intervals": self.intervals}]
+        pools = [about | {"intervals": self.intervals}] if query.get("pool", P5) == P5 else []
         return 200, {"at": ENTERED, **period, "pastFrom": period["from"], "more": False, "pools": pools}
 
     def get_usage(self, query: dict[str, str]) -> tuple[int, Any]:

@@ -279,6 +279,8 @@ def test_jobs_of_other_kinds_are_skipped_by_name(old):
 
 def test_an_export_into_a_file_is_for_its_owner_alone(old, tmp_path):
     path = tmp_path / "queue.json"
+    path.write_text("{}")
+    path.chmod(0o644)
     result = Terminal(client(old))("export", "--output", str(path))
     assert (result.stdout, path.stat().st_mode & 0o777) == ("", 0o600)
     assert "7 jobs and 2 pools" in result.stderr

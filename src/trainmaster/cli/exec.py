@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
 
 _Command = Annotated[
-    list[str], typer.Argument(metavar="-- COMMAND [ARGUMENT]", help="The command, and its arguments, behind --.")
+    list[str], typer.Argument(metavar="-- COMMAND [ARGUMENT...]", help="The command, and its arguments, behind --.")
 ]
 _BatchQueue = Annotated[
     list[str] | None,

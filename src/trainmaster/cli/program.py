@@ -16,7 +16,14 @@ from typer.core import TyperGroup
 from trainmaster import __version__
 from trainmaster.cli.commands import Commands
 from trainmaster.cli.common.context import ARGUMENTS, ApiTarget, CliContext
-from trainmaster.cli.common.exit_codes import MEANINGS, ExitCode, as_api_error, error_line, exit_code_of
+from trainmaster.cli.common.exit_codes import (
+    MEANINGS,
+    ExitCode,
+    as_api_error,
+    error_line,
+    exit_code_of,
+    file_error_line,
+)
 from trainmaster.cli.common.usage import UsageError, usage_lines
 from trainmaster.cli.output.render import PRINT_YAML, print_error, print_usage_error
 from trainmaster.client.api.errors import ApiError
@@ -195,10 +202,13 @@ def trainmaster(  # noqa: PLR0913 - one parameter per option
 
 
 def run() -> None:
-    """Run the program; an internal error ends it with a traceback and an exit code of its own."""
+    """Run the program; a full disk ends it with one line, an internal error with a traceback."""
     try:
         build()(prog_name=NAME)
-    except Exception:  # noqa: BLE001 - the last handler
+    except Exception as error:  # noqa: BLE001 - the last handler
+        if isinstance(error, OSError) and (line := file_error_line(error)) is not None:
+            print_error(line)
+            sys.exit(ExitCode.NOT_WRITTEN)
         traceback.print_exc()
         sys.exit(ExitCode.BUG)
 
@@ -215,7 +225,7 @@ def _job_meant(cli: Any, error: ApiError) -> str | None:
     """Return the job that is meant by an unknown name."""
     if error.type != "JobNotFound" or not isinstance(cli, CliContext):
         return None
-    from trainmaster.cli.common.nearest_job import nearest_job
+    from trainmaster.cli.common.names import nearest_job
 
     with cli.api() as api:
         return nearest_job(api, error)

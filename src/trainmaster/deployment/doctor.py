@@ -226,7 +226,17 @@ def _caps(subject: Subject) -> dict[str, int]:
 
 
 def _stack(subject: Subject) -> Iterator[Finding]:
-    status = subject.client("cloudformation").describe_stacks(StackName=subject.stack)["Stacks"][0]["StackStatus"]
+    from botocore.exceptions import ClientError
+
+    try:
+        described = subject.client("cloudformation").describe_stacks(StackName=subject.stack)
+    except ClientError as error:
+        if "does not exist" not in str(error):
+            raise
+        message = f"There is no stack {subject.stack} in {subject.region}."
+        yield Finding("stack", "unknown", message, "Name the queue's stack with --stack.")
+        return
+    status = described["Stacks"][0]["StackStatus"]
     if status in _ENDED_WELL:
         yield Finding("stack", "ok", f"The stack {subject.stack} is in the state {status}.")
     elif status.endswith("_IN_PROGRESS"):

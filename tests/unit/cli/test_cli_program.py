@@ -1,11 +1,14 @@
 """The program: global options, exit codes, start-up, the demo, the reference."""
 
+import errno
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.exceptions import TokenRetrievalError
@@ -18,7 +21,7 @@ from samples import sample
 from trainmaster import __version__
 from trainmaster.cli.commands import PLACES
 from trainmaster.cli.common.context import ApiTarget, connect
-from trainmaster.cli.common.exit_codes import ExitCode, as_api_error, error_line, exit_code_of
+from trainmaster.cli.common.exit_codes import ExitCode, as_api_error, error_line, exit_code_of, file_error_line
 from trainmaster.cli.program import build, globals_first
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.config import Address
@@ -58,6 +61,30 @@ def test_every_command_has_help(run: Terminal) -> None:
 def test_the_help_documents_the_exit_codes(run: Terminal) -> None:
     text = run("--help").stdout
     assert [code for code in ExitCode if f"\n  {code:>5}  " not in text] == [ExitCode.BROKEN_PIPE]
+
+
+def test_the_help_of_a_group_has_the_whole_first_line_of_each_command(run: Terminal) -> None:
+    for group in ("pools", "settings", "sweep"):
+        assert "..." not in run(group, "--help").stdout.partition("Commands:")[2]
+    told = " ".join(run("pools", "--help").stdout.split())
+    assert "set Set the caps and other properties of pools; other pools stay as they are." in told
+
+
+def test_each_option_with_a_value_names_it() -> None:
+    """The reference and the help would else have `--kind` without a value."""
+    root: Any = get_command(build())
+    commands = [root, *(below for each in root.commands.values() for below in [each, *subcommands(each)])]
+    unnamed = [
+        f"{command.name} {option.opts[-1]}"
+        for command in commands
+        for option in command.params
+        if option.param_type_name == "option" and not option.is_flag and not option.metavar and option.nargs == 1
+    ]
+    assert unnamed == []
+
+
+def subcommands(command: Any) -> list[Any]:
+    return [*getattr(command, "commands", {}).values()]
 
 
 def test_the_version(run: Terminal) -> None:
@@ -307,6 +334,47 @@ def test_a_bug_is_not_taken_for_anything_else(world: FakeApi, run: Terminal) -> 
     world.jobs["job1"] = {"jobName": "job1"}
     with pytest.raises(KeyError):
         run("show", "job1")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+@pytest.mark.parametrize("call", ["ls", "ls --json", "submit -"])
+def test_a_closed_standard_stream_is_the_null_device(call: str, closed: str, configured: dict[str, str]) -> None:
+    command = f"{shlex.quote(sys.executable)} -m trainmaster {call} {closed}"
+    done = subprocess.run(
+        command,
+        shell=True,
+        env=OURS | configured,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == (2 if call == "submit -" else 0)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("call", ["ls", "ls --json", "--help"])
+def test_a_full_disk_is_told_in_one_line(call: str, configured: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "trainmaster", *call.split()]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, env=OURS | configured, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == ExitCode.NOT_WRITTEN
+    assert done.stderr == "Error: The output cannot be written: No space left on device.\n"
+
+
+def test_a_file_that_cannot_be_written_is_told_with_its_name(configured: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "absent" / "queue.json"
+    command = [sys.executable, "-m", "trainmaster", "export", "--output", str(path)]
+    done = subprocess.run(command, env=OURS | configured, capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.NOT_WRITTEN
+    assert done.stderr == f"Error: {path} cannot be written: No such file or directory.\n"
+
+
+def test_an_error_that_names_no_file_and_no_device_is_none_of_a_file() -> None:
+    assert file_error_line(OSError(errno.EBADF, "Bad file descriptor")) is None
 
 
 # -- the demo

@@ -22,6 +22,11 @@ NAMES = [
 ]
 
 
+def absent() -> ClientError:
+    message = "Stack with id trainmaster does not exist"
+    return ClientError({"Error": {"Code": "ValidationError", "Message": message}}, "DescribeStacks")
+
+
 def denied(operation: str) -> ClientError:
     return ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, operation)
 
@@ -84,6 +89,10 @@ FAULTS: dict[str, tuple[Callable[[FakeApi, FakeAccount], object], str, str, str]
     "failed update": (lambda world, aws: setattr(aws, "status", "UPDATE_ROLLBACK_FAILED"), "stack", "error", "FAILED"),
     "update in progress": (
         lambda world, aws: setattr(aws, "status", "UPDATE_IN_PROGRESS"), "stack", "warning", "IN_PROGRESS",
+    ),
+    "no such stack": (
+        lambda world, aws: aws.errors.update({"cloudformation": absent()}),
+        "stack", "unknown", "no stack trainmaster in us-east-1",
     ),
     "alarm": (
         lambda world, aws: aws.alarms[0].update(StateValue="ALARM", AlarmDescription="the manager fails"),

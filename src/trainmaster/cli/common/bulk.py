@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from trainmaster.cli.common.exit_codes import ExitCode, error_line, exit_code_of
-from trainmaster.cli.common.nearest_job import nearest_job
+from trainmaster.cli.common.names import nearest_job
 from trainmaster.cli.output.render import as_json, print_error
 from trainmaster.cli.output.times import job_sentence
 from trainmaster.client.api.errors import ApiError, Forbidden, NotConfigured, Unreachable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Mapping
 from enum import IntEnum
@@ -23,6 +24,7 @@ class ExitCode(IntEnum):
     UNREACHABLE = 6
     EXISTS = 7
     BUG = 70
+    NOT_WRITTEN = 74
     TIMED_OUT = 124
     COMMAND_NOT_RUN = 126
     COMMAND_NOT_FOUND = 127
@@ -40,6 +42,7 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.UNREACHABLE: "The queue's API is unreachable.",
     ExitCode.EXISTS: "With submit, a job of this name exists already; nothing was submitted.",
     ExitCode.BUG: "Internal error of trainmaster.",
+    ExitCode.NOT_WRITTEN: "A file or the standard output could not be written.",
     ExitCode.TIMED_OUT: "With wait, the timeout expired.",
     ExitCode.COMMAND_NOT_RUN: "With exec, the command cannot be run.",
     ExitCode.COMMAND_NOT_FOUND: "With exec, the command was not found. Otherwise exec has the command's exit code.",
@@ -65,7 +68,8 @@ _HINTS = {
 _NAMES_FIELD: Final = frozenset({"InvalidRequest", "InvalidFile"})
 """Types of errors whose line opens with the field, unless the message names it."""
 
-
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Errors of a device, which name no file."""
 _CONFIGURATION: Final = frozenset(
     {"InvalidConfigError", "ConfigParseError", "ConfigNotFound", "InfiniteLoopConfigError"}
 )
@@ -88,6 +92,13 @@ def error_line(error: ApiError, meant: str | None = None) -> str:
     text = " ".join(f"{where}{message}. {hint}".split())
     text = in_own_words(text)
     return text if text.endswith((".", "?", "`")) else f"{text}."
+
+
+def file_error_line(error: OSError) -> str | None:
+    """Format an error of a file or of standard output in one line; None for another, which only a bug can cause."""
+    if error.filename is None and error.errno not in _FULL:
+        return None
+    return f"{'The output' if error.filename is None else error.filename} cannot be written: {error.strerror}."
 
 
 def as_api_error(error: Exception, profile: str | None = None) -> ApiError | None:

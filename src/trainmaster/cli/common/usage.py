@@ -13,16 +13,16 @@ UsageError = cast("type[Exception]", typer.BadParameter.__base__)
 
 _ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("delete", "rm", "remove", "del", "kill", "stop", "scancel", "abort", "down", "qdel"), "cancel"),
-    **dict.fromkeys(("get", "list", "squeue", "queue", "q", "status", "ps", "jobs", "qstat", "sacct", "top"), "ls"),
+    **dict.fromkeys(("get", "list", "squeue", "queue", "q", "status", "ps", "jobs", "qstat", "sacct"), "ls"),
     **dict.fromkeys(("describe", "info", "inspect", "view", "scontrol", "details"), "show"),
     **dict.fromkeys(
-        ("run", "create", "sbatch", "srun", "launch", "add", "start", "apply", "qsub", "enqueue", "exec"), "submit"
+        ("run", "create", "sbatch", "srun", "launch", "add", "start", "apply", "qsub", "enqueue"), "submit"
     ),
     **dict.fromkeys(("tail", "log", "follow", "output"), "logs"),
     **dict.fromkeys(("explain", "reason", "diagnose"), "why"),
     **dict.fromkeys(("watch", "join"), "wait"),
     **dict.fromkeys(("sinfo", "nodes", "capacity", "instances", "quota", "quotas"), "pools"),
-    **dict.fromkeys(("config", "configure", "shares", "policy", "policies", "limits"), "settings"),
+    **dict.fromkeys(("config", "configure", "policy", "policies", "limits"), "settings"),
     **dict.fromkeys(("requeue", "resubmit", "retry"), "submit --resubmit"),
     **dict.fromkeys(("prio", "renice", "nice"), "priority"),
     **dict.fromkeys(("suspend", "freeze"), "hold"),
@@ -48,6 +48,10 @@ _ELSEWHERE_BELOW: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 _OPTIONS_ELSEWHERE: Final[Mapping[str, str]] = {
+    "--from": "--since",
+    "--since": "--from",
+    "--to": "--until",
+    "--until": "--to",
     "--status": "--state",
     "--watch": "--follow",
     "--user": "--mine",
@@ -243,4 +247,6 @@ def _form(argument: Any) -> str:
 def _synopsis(context: Any) -> str:
     required = [param for param in context.command.params if param.required and param.param_type_name == "option"]
     options = " ".join(f"{param.opts[-1]} {param.metavar or param.human_readable_name}" for param in required)
-    return " ".join(filter(None, [context.command_path, _argument(context), options, "[OPTIONS]"]))
+    argument = _argument(context)
+    rest = [f"{options} [OPTIONS]".strip(), argument] if argument.startswith("--") else [argument, options, "[OPTIONS]"]
+    return " ".join(filter(None, [context.command_path, *rest]))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainmaster.cli.common.context import cli_context
+from trainmaster.cli.common.exit_codes import ExitCode
 from trainmaster.cli.common.moments import WHEN, moment_option
 from trainmaster.cli.common.options import Name
 from trainmaster.cli.output.times import job_sentence
@@ -86,7 +87,11 @@ def logs(  # noqa: PLR0913 - one parameter per option
         session = _Session(cli, api, reader, attempt, timestamps)
         session.begin(job, tail)
         if follow:
-            session.follow(job)
+            try:
+                session.follow(job)
+            except KeyboardInterrupt:
+                typer.echo("Stopped following; the job continues.", err=True)
+                raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
 def _check(job: JobDetailView, attempt: int | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -11,11 +10,10 @@ import typer
 
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.moments import WHEN, moment_option
+from trainmaster.cli.common.names import check_name, check_pool
 from trainmaster.cli.common.options import Json
-from trainmaster.cli.common.usage import nearest
 from trainmaster.cli.output.listing import jobs_csv, jobs_table, sort_jobs
 from trainmaster.cli.output.render import as_json, as_yaml, colored, plain, terminal_width
-from trainmaster.client.api.errors import NotFound
 from trainmaster.client.views.states import UNFINISHED
 from trainmaster.client.views.types import JobState
 from trainmaster.domain.compat import StrEnum
@@ -95,7 +93,7 @@ def ls(  # noqa: PLR0913 - one parameter per option
 
     Age is the time since the job entered the queue, Ran the time that its attempts were at work. Start is that of the
     newest attempt, or when a waiting job is likely to start. Reason says why a job waits or failed. On a terminal,
-    names, users, times and reasons are shortened to its width.
+    names, users, times and reasons are shortened to its width, and a narrow one leaves out Ran, Age, Size and User.
 
     States: pending, starting, running, preempting, preempted, resizing, held (unfinished); completed, failed, stopped,
     cancelled (finished). A waiting job that fits no pool, not even an empty one, is shown as infeasible;
@@ -109,29 +107,19 @@ def ls(  # noqa: PLR0913 - one parameter per option
         asked = api.all_jobs(states, share, pool, mine=mine, since=entered, prefix=name, kind=kind)
         found = list(islice(asked, limit + 1))
         if not found:
-            _check_names(api, share, pool)
+            _check_share(api, share)
+            check_pool(api, pool)
     typer.echo(_text(cli, sort_jobs(found[:limit]), form))
     if not found and states is UNFINISHED:
         typer.echo("No unfinished jobs; --all also lists finished ones.", err=True)
     if len(found) > limit:
-        typer.echo(f"Only {limit} jobs are shown; there are more (see --limit).", err=True)
+        typer.echo("There are more jobs than these: see --limit.", err=True)
 
 
-def _check_names(api: ApiClient, share: str | None, pool: str | None) -> None:
-    """Raise NotFound for a share or pool that does not exist."""
+def _check_share(api: ApiClient, share: str | None) -> None:
+    """Raise NotFound for a share that does not exist."""
     if share not in (None, _DEFAULT_SHARE):
-        _check_name("share", str(share), {_DEFAULT_SHARE, *api.settings()["shares"]})
-    if pool is not None:
-        _check_name("pool", pool, {each["name"] for each in api.pools()["pools"]})
-
-
-def _check_name(kind: str, name: str, known: Collection[str]) -> None:
-    if name in known:
-        return
-    meant = nearest(name, known)
-    guess = f"Did you mean '{meant}'? " if meant else ""
-    listed = f"The {kind}s are: {', '.join(sorted(known))}."
-    raise NotFound(f"There is no {kind} {name or repr(name)}.", type=f"Unknown{kind.title()}", hint=guess + listed)
+        check_name("share", str(share), {_DEFAULT_SHARE, *api.settings()["shares"]})
 
 
 def _text(cli: CliContext, jobs: list[JobView], form: Form) -> str:

@@ -1,11 +1,12 @@
 """The table of `ls`: the article's columns first, then user, age, run time, start, end and reason.
 
-On a terminal, names, users, times and reasons are shortened until the lines fit; elsewhere nothing is.
+On a terminal, names, users, times and reasons are shortened until the lines fit, and on a narrow one some columns are
+left out; elsewhere nothing is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +46,7 @@ class _Column:
         text: its cell for a job.
         brief: a shorter cell; None if there is none.
         cut: how longer cells are shortened; None for cells that stay whole.
-        widths: the fewest columns that it is shortened to, in each step of shortening.
+        widths: the fewest columns of the terminal that it is shortened to, in each step of shortening.
     """
 
     heading: str
@@ -62,8 +63,7 @@ def jobs_table(
     columns = _columns(jobs, wide=wide)
     cells = [[column.text(job, now) for column in columns] for job in jobs]
     if width is not None:
-        brief = [[(column.brief or column.text)(job, now) for column in columns] for job in jobs]
-        cells = _fitted(columns, cells, brief, width)
+        columns, cells = _fitted(columns, cells, jobs, now, width)
     state = [column.heading for column in columns].index("State")
     painted = [[paint(cell) if index == state else cell for index, cell in enumerate(row)] for row in cells]
     text = table(painted, [column.heading for column in columns])
@@ -109,17 +109,36 @@ def run_seconds(job: JobView, now: datetime) -> float:
     return total
 
 
-def _fitted(columns: Sequence[_Column], cells: list[list[Any]], brief: list[list[Any]], width: int) -> list[list[Any]]:
-    """Return the cells, shortened step by step until the lines fit the width."""
-    if sum(_widths(columns, cells)) + _GAP * (len(columns) - 1) <= width:
-        return cells
-    last = len(columns) - 1
-    cells = [[*row[:last], short[last]] for row, short in zip(cells, brief, strict=True)]
-    for step in range(3):
-        widths = _shrunk(columns, _widths(columns, cells), width, step)
-        if sum(widths) + _GAP * last <= width or step == 2:
+def _fitted(
+    columns: list[_Column], cells: list[list[Any]], jobs: Sequence[JobView], now: datetime, width: int
+) -> tuple[list[_Column], list[list[Any]]]:
+    """Return the columns that have room and their cells, shortened step by step until the lines fit the width."""
+    if _fits(_widths(columns, cells), width):
+        return columns, cells
+    brief = [[*row[:-1], _brief(columns[-1], job, now)] for row, job in zip(cells, jobs, strict=True)]
+    if _fits(widths := _shrunk(columns, _widths(columns, brief), width, 0), width):
+        return columns, _cut(columns, brief, widths)
+    for fewer, step in _narrower(columns):
+        brief = [[_brief(column, job, now) for column in fewer] for job in jobs]
+        widths = _shrunk(fewer, _widths(fewer, brief), width, step)
+        if _fits(widths, width):
             break
-        cells = brief
+    return fewer, _cut(fewer, brief, widths)
+
+
+def _narrower(columns: list[_Column]) -> Iterator[tuple[list[_Column], int]]:
+    """Yield columns, each time fewer or with a further step of shortening, so that reasons can still be read."""
+    yield columns, 1
+    for dispensable, step in ((_RAN, 1), (_AGE, 1), (None, 2), (_SIZE, 2), (_USER, 2)):
+        columns = [column for column in columns if column is not dispensable]
+        yield columns, step
+
+
+def _brief(column: _Column, job: JobView, now: datetime) -> Any:
+    return (column.brief or column.text)(job, now)
+
+
+def _cut(columns: Sequence[_Column], cells: Sequence[Sequence[Any]], widths: Sequence[int]) -> list[list[Any]]:
     return [
         [
             column.cut(cell, limit) if column.cut else cell
@@ -127,6 +146,10 @@ def _fitted(columns: Sequence[_Column], cells: list[list[Any]], brief: list[list
         ]
         for row in cells
     ]
+
+
+def _fits(widths: Sequence[int], width: int) -> bool:
+    return sum(widths) + _GAP * (len(widths) - 1) <= width
 
 
 def _shrunk(columns: Sequence[_Column], widths: list[int], width: int, step: int) -> list[int]:
@@ -215,7 +238,7 @@ _AGE = _Column("Age", _age)
 _RAN = _Column("Ran", _ran)
 _START = _Column("Start", _start, _brief_start)
 _END = _Column("End", _end, _brief_end)
-_REASON = _Column("Reason", _reason, _brief_reason, cut=cut, widths=(24, 16, 6))
+_REASON = _Column("Reason", _reason, _brief_reason, cut=cut, widths=(24, 16, 14))
 _NORMAL: Final = (_NAME, _STATE, _PRIORITY, _SIZE, _USER, _AGE, _RAN, _START, _END, _REASON)
 _WIDE: Final = (
     *(_NAME, _STATE, _PRIORITY, _SIZE),

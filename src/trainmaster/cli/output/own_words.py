@@ -20,7 +20,7 @@ _COMMANDS: Final[Mapping[str, str]] = {
 _ROUTE = re.compile("|".join(map(re.escape, _COMMANDS)))
 _OPTION = re.compile(r"(?:(?:[Tt]he )?option )?'trainmaster:([^'\s]*)'")
 _TAGGED = re.compile(r"tag it 'trainmaster:([^'\s]*)' = '([^'\s]*)'")
-_PARAMETER = re.compile(r"`(since|until)`")
+_PARAMETER = re.compile(r"`(since|until|from|to)`")
 _LIST = re.compile(r"'[\w.=]+(?:\+[\w.=]+)+'")
 """A list in the form of a tag's value, where options take commas."""
 _TAG, _GIVEN = "omit the tag", "omit the option"

@@ -61,7 +61,7 @@ def audit(  # noqa: PLR0913 - one parameter per option
     if not found and not json:
         typer.echo("No changes.", err=True)
     if len(found) > limit:
-        typer.echo(f"Only {limit} changes are shown; there are more (see --limit).", err=True)
+        typer.echo("There are more changes than these: see --limit.", err=True)
 
 
 def audit_table(entries: Sequence[AuditEntryView], now: datetime, width: int | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import os
+import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -107,7 +108,11 @@ def _exported(api: ApiClient, advance: Callable[[int], None]) -> dict[str, Any]:
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    """Open a file that only its owner may read, also if it was there before; devices stay as they are."""
+    found = os.open(path, flags, 0o600)
+    if hasattr(os, "fchmod") and stat.S_ISREG(os.fstat(found).st_mode):
+        os.fchmod(found, 0o600)
+    return found
 
 
 def _checked(document: Mapping[str, Any]) -> Mapping[str, Any]:

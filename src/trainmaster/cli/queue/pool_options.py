@@ -25,7 +25,10 @@ class SettableKind(StrEnum):
     TRAINING_PLAN = Kind.TRAINING_PLAN.value
 
 
-KindOption = Annotated[SettableKind | None, typer.Option("--kind", help="How SageMaker provides the instances.")]
+KindOption = Annotated[
+    SettableKind | None,
+    typer.Option("--kind", metavar="KIND", help=f"How SageMaker provides the instances: {', '.join(SettableKind)}."),
+]
 Plan = Annotated[
     str | None, typer.Option("--plan", metavar="ARN", help="Training plan; makes the pool one of that kind.")
 ]

@@ -11,6 +11,7 @@ import typer
 from trainmaster.cli.common.bulk import apply_to_each
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json
+from trainmaster.cli.common.subcommands import Subcommands
 from trainmaster.cli.output.render import as_json, print_warnings, terminal_width
 from trainmaster.cli.queue.draining import drain, resume
 from trainmaster.cli.queue.pool_checks import in_words_of_pools, with_caps
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 _MAX_ATTEMPTS = 5
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, add_completion=False)
+app = typer.Typer(cls=Subcommands, invoke_without_command=True, rich_markup_mode=None, add_completion=False)
 app.command()(drain)
 app.command()(resume)
 

@@ -12,6 +12,7 @@ import typer
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.options import Json
 from trainmaster.cli.common.request import read_object
+from trainmaster.cli.common.subcommands import Subcommands
 from trainmaster.cli.output.render import as_json
 from trainmaster.cli.queue.setting_paths import (
     changed_lines,
@@ -35,7 +36,7 @@ _HINT = "Use the format of `trainmaster settings --json`."
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _COMPONENTS, _DEFINITIONS = "#/components/schemas/", "#/$defs/"
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, add_completion=False)
+app = typer.Typer(cls=Subcommands, invoke_without_command=True, rich_markup_mode=None, add_completion=False)
 app.command("replay")(replay_settings)
 
 

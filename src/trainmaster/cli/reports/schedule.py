@@ -12,6 +12,7 @@ import typer
 
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.moments import WHEN, moment_option
+from trainmaster.cli.common.names import check_pool
 from trainmaster.cli.common.options import Json
 from trainmaster.cli.output.fit import cut_middle
 from trainmaster.cli.output.forms import Form, Output, csv_text
@@ -81,6 +82,8 @@ def schedule(  # noqa: PLR0913 - one parameter per option
     now = cli.now()
     with cli.api() as api:
         found = api.schedule(moment_option(start, now, "--from"), moment_option(end, now, "--to"), pool=pool)
+        if not found["pools"]:
+            check_pool(api, pool)
     form = Form.JSON if json else output
     if form in (Form.JSON, Form.YAML):
         typer.echo(as_json(found) if form is Form.JSON else as_yaml(found))
@@ -125,7 +128,7 @@ def schedule_chart(found: ScheduleView, now: datetime, width: int, rows: int, *,
 
 
 def _heading(pool: SchedulePoolView) -> str:
-    cap = "removed" if pool["cap"] is None else f"cap {pool['cap']}"
+    cap = "no pool now" if pool["cap"] is None else f"cap {pool['cap']}"
     return f"{pool['name']} ({cap}{', draining' if pool['draining'] else ''})"
 
 

@@ -52,7 +52,9 @@ def usage(  # noqa: PLR0913 - one parameter per option
         str | None, typer.Option("--from", metavar="TIME", help=f"Beginning of the period: {WHEN}. Default: a week.")
     ] = None,
     end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the period. Default: now.")] = None,
-    by: Annotated[By, typer.Option(help="What the rows are: share, pool, user or priority.")] = By.SHARE,
+    by: Annotated[
+        By, typer.Option(metavar="WHAT", help="What the rows are: share, pool, user or priority.")
+    ] = By.SHARE,
     output: Output = Form.TABLE,
     csv: Annotated[bool, typer.Option("--csv", help="The same as -o csv.")] = False,
     json: Json = False,

@@ -12,6 +12,7 @@ from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.exit_codes import ExitCode
 from trainmaster.cli.common.options import Json, Options, Priority
 from trainmaster.cli.common.request import option_tags
+from trainmaster.cli.common.subcommands import Subcommands
 from trainmaster.cli.output.forms import Form, Output
 from trainmaster.cli.output.render import as_json, as_yaml, print_warnings
 from trainmaster.cli.sweeps.options import (
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from trainmaster.client.sweeps.trials import TrialResult
     from trainmaster.client.views.types import JobView, SubmissionView
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+app = typer.Typer(cls=Subcommands, no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 
 @app.callback()

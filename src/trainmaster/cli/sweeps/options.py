@@ -73,6 +73,7 @@ Strategy = Annotated[
     StrategyOption | None,
     typer.Option(
         "--strategy",
+        metavar="STRATEGY",
         help="grid: all combinations; random: draws; optuna: a search that learns from ended trials, while the command "
         "runs. Default: random, or the file's.",
     ),

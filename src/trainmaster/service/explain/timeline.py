@@ -128,7 +128,7 @@ def period_of(since: datetime | None, until: datetime | None, now: datetime) -> 
     start = since or (now if until is None else min(now, until)) - BEFORE
     end = until or max(now, start) + AFTER
     if start >= end:
-        raise InvalidRequest("The period ends before it begins.", field="to", hint="`from` is earlier than `to`.")
+        raise InvalidRequest("`from` is not before `to`.", field="to", hint="Choose an earlier `from` or a later `to`.")
     if end - start > MAX_SPAN:
         raise InvalidRequest(f"A period has at most {MAX_SPAN.days} days.", field="from", hint="Ask for less.")
     return Period(start, end)

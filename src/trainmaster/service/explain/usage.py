@@ -128,7 +128,7 @@ def read_usage(  # noqa: PLR0913 -- the parameters of the query
 
 def _checked(span: Span) -> Span:
     if span.since >= span.until:
-        raise InvalidRequest("The period ends before it begins.", field="to", hint="`from` is earlier than `to`.")
+        raise InvalidRequest("`from` is not before `to`.", field="to", hint="Choose an earlier `from` or a later `to`.")
     if span.until - span.since > MAX_SPAN:
         raise InvalidRequest(f"A period has at most {MAX_SPAN.days} days.", field="from", hint="Ask for less.")
     return span

@@ -210,7 +210,7 @@ def test_ls_reads_only_the_pages_that_it_shows_and_says_that_there_is_more(world
     result = run("ls", "--limit", "3")
 
     assert _names(result.stdout) == ["job0", "job1", "job2"]
-    assert "Only 3 jobs are shown" in result.stderr
+    assert "There are more jobs than these: see --limit." in result.stderr
     assert len(world.calls) == 2
     assert run("ls", "--limit", "9").stderr == ""
 

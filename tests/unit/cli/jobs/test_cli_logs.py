@@ -185,6 +185,16 @@ def test_following_one_attempt_ends_with_it(run: Terminal, two_attempts: str) ->
     assert shown == ["==> attempt 1: job1 (preempted) <==", "epoch 1", "epoch 2"]
 
 
+def test_ctrl_c_ends_the_following_and_says_that_the_job_continues(run: Terminal, two_attempts: str) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    run.meanwhile = [interrupt]
+    result = run("logs", two_attempts, "-f")
+    assert (result.exit_code, result.stdout) == (130, BOTH)
+    assert result.stderr.splitlines()[-1] == "Stopped following; the job continues."
+
+
 def test_a_job_that_waits_says_so(world: FakeApi, run: Terminal, containers: Containers) -> None:
     world.add("job1", position=1)
     result = run("logs", "job1")

@@ -35,14 +35,30 @@ JOBS: list[Any] = [
     a_view("bad", "failed", failureReason=OOM, endedAt="2026-11-20T12:59:00Z"),
 ]
 SCREENS = {
+    60: """\
+Job Name    State      Priority  Start   End     Reason
+----------  ---------  --------  ------  ------  ----------…
+llama…ed-7  running          10  12:01
+bert        pending           1  in 3h           needs 1 mo…
+gpt         preempted         1
+old         completed         0  Nov 18  Nov 19
+bad         failed            0          12:59   AlgorithmE…""",
     80: """\
-Job Name      State      Priority  User      Age   Ran  Start   End     Reason
-------------  ---------  --------  --------  ----  ---  ------  ------  --------
-llama-…eed-7  running          10  ann       60m   59m  12:01
-bert          pending           1  Data…ist  60m        in 3h           needs 1…
-gpt           preempted         1  ann       60m   19m
-old           completed         0  ann       2d3h  24h  Nov 18  Nov 19
-bad           failed            0  ann       60m                12:59   Algorit…""",
+Job Name       State      Priority  User       Start   End     Reason
+-------------  ---------  --------  ---------  ------  ------  -----------------
+llama-…seed-7  running          10  ann        12:01
+bert           pending           1  Data…tist  in 3h           needs 1 more ml.…
+gpt            preempted         1  ann
+old            completed         0  ann        Nov 18  Nov 19
+bad            failed            0  ann                12:59   AlgorithmError:…""",
+    100: """\
+Job Name             State      Priority  User         Age   Ran  Start   End     Reason
+-------------------  ---------  --------  -----------  ----  ---  ------  ------  ------------------
+llama-3-7…20-seed-7  running          10  ann          60m   59m  12:01
+bert                 pending           1  DataS…ntist  60m        in 3h           needs 1 more ml.p…
+gpt                  preempted         1  ann          60m   19m
+old                  completed         0  ann          2d3h  24h  Nov 18  Nov 19
+bad                  failed            0  ann          60m                12:59   AlgorithmError: E…""",
     120: """\
 Job Name                      State      Priority  User           Age   Ran  Start   End     Reason
 ----------------------------  ---------  --------  -------------  ----  ---  ------  ------  ---------------------------
@@ -78,6 +94,18 @@ def test_a_reason_that_fits_is_whole_and_else_brief_before_anything_else_is_cut(
     assert waits_for_capacity()["message"] in jobs_table([job], NOW, width=140)
     assert "needs 1 more ml.p5.48xlarge" in jobs_table([job], NOW, width=110)
     assert "in 2 h to 5 h" in jobs_table([job], NOW, width=110)
+
+
+def test_on_eighty_columns_each_waiting_job_of_a_busy_queue_has_its_reason() -> None:
+    sizes = {"instanceValues": None, "instanceStep": 1, "resizing": None}
+    elastic = {"elastic": {**sizes, "size": 6, "minInstances": 1, "maxInstances": 6}}
+    ends = {"expectedEnd": "2026-11-20T13:09:15Z"}
+    jobs: list[Any] = [
+        a_view("eval-elastic-1", "running", attempts=[an_attempt("a")], **elastic, **ends),
+        a_view("urgent-evaluation-2", "preempting", attempts=[an_attempt("a")], **ends),
+        a_view("bert-1", "infeasible", reason=waits_for_capacity(), **starts("2026-11-20T13:02:45Z")),
+    ]
+    assert jobs_table(jobs, NOW, width=80).splitlines()[-1].endswith("  needs 1 more m…")
 
 
 TEXTS = st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Zl", "Zp")), max_size=200)

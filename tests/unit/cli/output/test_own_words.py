@@ -60,6 +60,7 @@ def test_no_reason_names_a_route() -> None:
         ("trainmaster:pools is empty", "pools is empty"),
         ("No such route. GET /openapi.json lists all.", "No such route. The reference of the API lists all."),
         ("`since` is not before `until`.", "--since is not before --until."),
+        ("`from` is not before `to`.", "--from is not before --to."),
         ("omit the tag, or use '2+4'", "omit the option, or use '2,4'"),
         ("job1 waits in /prod", "job1 waits in /prod"),
     ],

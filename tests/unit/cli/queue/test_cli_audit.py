@@ -53,7 +53,7 @@ def test_all_pages_are_read_up_to_the_limit(world: FakeApi, run: Terminal) -> No
     world.entries = [an_entry(job=f"job{number}") for number in range(250)]
     assert len(json.loads(run("audit", "--limit", "220", "--json").stdout)) == 220
     result = run("audit", "--limit", "2")
-    assert "Only 2 changes are shown" in result.stderr
+    assert "There are more changes than these: see --limit." in result.stderr
 
 
 def test_filters_are_passed_on(world: FakeApi, run: Terminal) -> None:

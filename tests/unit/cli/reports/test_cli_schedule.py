@@ -44,6 +44,12 @@ def test_each_kind_has_its_mark_at_its_time(world: FakeApi, run: Terminal) -> No
     assert bars["(external)"].split()[1] == "3"
 
 
+def test_an_unknown_pool_is_an_error_and_not_an_empty_chart(world: FakeApi, run: Terminal) -> None:
+    result = run("schedule", "--pool", "ml.p5")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr == f"Error: There is no pool ml.p5. Did you mean '{P5}'? The pools are: {P5}.\n"
+
+
 def test_attempts_of_one_job_share_a_line(world: FakeApi, run: Terminal) -> None:
     world.intervals = [an_interval("past", "a", day(-9), day(-6)), an_interval("planned", "a", day(6), day(9), units=4)]
     (bar,) = lines_of(run("schedule").stdout).values()

@@ -185,4 +185,4 @@ const namesWith = ({ pools }, text) =>
 
 /** @param {{pool: import("../lib/types.js").SchedulePool}} props */
 const LaneName = ({ pool }) => html`<div class="tl-name-of"><h2>${pool.name}</h2>
-  <span class="muted">${[pool.cap === null ? "removed" : counted(pool.cap, "unit"), pool.kind && pool.kind !== "on-demand" ? pool.kind.replace("-", " ") : "", pool.draining ? "draining" : "", pool.leftOut ? `${pool.leftOut} further away` : ""].filter(Boolean).join(" · ")}</span></div>`;
+  <span class="muted">${[pool.cap === null ? "no pool now" : counted(pool.cap, "unit"), pool.kind && pool.kind !== "on-demand" ? pool.kind.replace("-", " ") : "", pool.draining ? "draining" : "", pool.leftOut ? `${pool.leftOut} further away` : ""].filter(Boolean).join(" · ")}</span></div>`;
