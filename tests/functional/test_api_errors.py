@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from api_world import CONTEXT, ApiWorld, read, rest_event
-from builders import G5, P5, a_job, a_request, an_ended_job
+from builders import G5, P5, a_job, a_request, a_running_job, an_ended_job
 from trainmaster.domain import errors
 from trainmaster.domain.access.request_policy import RequestPolicy
 from trainmaster.handlers.api.app import answer
@@ -282,6 +282,14 @@ def test_a_job_that_is_not_there_is_not_found(world, method):
 @pytest.mark.parametrize("body", [{"priority": 1}, {"hold": True}, {"hold": False}])
 def test_a_job_that_has_ended_cannot_change(world, body):
     assert world.patch("/jobs/ended", body).kind == (409, "IllegalTransition", "jobState")
+
+
+def test_a_job_that_does_not_wait_cannot_be_held(world):
+    world.seed(a_running_job("running"))
+    reply = world.patch("/jobs/running", {"hold": True})
+    assert reply.kind == (409, "IllegalTransition", "hold")
+    assert reply.error["message"] == "Job running is running."
+    assert reply.error["hint"] == "Only a waiting job can be held."
 
 
 def test_a_job_that_is_not_held_cannot_be_released(world):

@@ -167,6 +167,14 @@ def test_a_cancel_ends_the_open_trials_and_a_second_one_finds_none(run: Terminal
     assert run("sweep", "cancel", "other").exit_code == 3
 
 
+def test_a_cancel_says_that_running_trials_stop(run: Terminal, world: FakeApi, file: str) -> None:
+    run("sweep", "submit", file, *RANGES)
+    first = min(world.jobs)
+    world.start(first)
+    lines = run("sweep", "cancel", "tune").stdout.splitlines()
+    assert f"{first}: Stopping; it will not be resumed." in lines
+
+
 def test_a_dry_run_shows_the_trials_and_calls_nothing(run: Terminal, world: FakeApi, file: str) -> None:
     shown = run("sweep", "submit", file, *RANGES, "--dry-run").stdout
     assert [line.split()[1] for line in shown.splitlines()[2:]] == ["1", "2", "3"]

@@ -12,6 +12,7 @@ from trainmaster.cli.common.names import nearest_job
 from trainmaster.cli.output.render import as_json, print_error
 from trainmaster.cli.output.times import job_sentence
 from trainmaster.client.api.errors import ApiError, Forbidden, NotConfigured, Unreachable
+from trainmaster.client.views.states import ENDED
 from trainmaster.domain.text import sanitize
 
 if TYPE_CHECKING:
@@ -62,3 +63,8 @@ def apply_to_each(
 def state_line(job: JobView, now: datetime) -> str:
     """Return the job's name and state in one line."""
     return f"{job['jobName']}: {job_sentence(job, now)}"
+
+
+def cancelled_line(job: JobView, now: datetime) -> str:
+    """Return the job's name and state in one line, after it was cancelled: it may still stop."""
+    return state_line(job, now) if job["jobState"] in ENDED else f"{job['jobName']}: Stopping; it will not be resumed."

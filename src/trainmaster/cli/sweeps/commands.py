@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trainmaster.cli.common.bulk import state_line
+from trainmaster.cli.common.bulk import cancelled_line
 from trainmaster.cli.common.context import cli_context
 from trainmaster.cli.common.exit_codes import ExitCode
 from trainmaster.cli.common.options import Json, Options, Priority
@@ -129,7 +129,7 @@ def cancel(context: typer.Context, name: SweepName, json: Json = False) -> None:
     def tell(job: JobView) -> None:
         cancelled.append(job)
         if not json:
-            typer.echo(state_line(sanitize(job), cli.now()))
+            typer.echo(cancelled_line(sanitize(job), cli.now()))
 
     with cli.api() as api:
         if not cancel_trials(api, name, f"the sweep {name} was cancelled", tell):

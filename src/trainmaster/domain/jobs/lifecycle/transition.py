@@ -29,7 +29,7 @@ def move(job: Job, state: JobState, now: datetime, reason: str, *, size: int | N
         changes: other changed fields.
     """
     if state not in TRANSITIONS[job.state]:
-        raise IllegalTransition(f"job {job.name} is {job.state}; it cannot become {state}", field="jobState")
+        raise IllegalTransition(f"Job {job.name} is {job.state}; it cannot become {state}", field="jobState")
     number = number_of(job) if (attempt := changes.get("attempt")) is None else attempt.number
     line = Change(now, job.state, state, reason, number, size)
     if state in WAITING and job.work is not None:

@@ -64,9 +64,12 @@ def set_feasible(job: Job, now: datetime) -> Job:
 
 
 def hold(job: Job, now: datetime, who: str) -> Job:
-    """Hold a waiting job until a person releases it."""
+    """Hold a waiting job until a person releases it. Raises `IllegalTransition` for other jobs."""
     if job.state is JobState.HELD and job.held_by is None:
         return note(job, now, f"held by {who}", held_by=who)
+    if job.state not in WAITING:
+        hint = "Only a waiting job can be held."
+        raise IllegalTransition(f"Job {job.name} is {job.state}.", field="hold", hint=hint)
     return move(job, JobState.HELD, now, f"held by {who}", reservation=None, held_by=who)
 
 
