@@ -22,7 +22,10 @@ def read_config(file: str) -> dict[str, str]:
 
     try:
         found = yaml.safe_load(Path(file).read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except OSError as error:
+        message = f"{file} cannot be read: {error.strerror}."
+        raise Refused(message, type="InvalidFile", hint="Check the path.") from error
+    except (ValueError, yaml.YAMLError) as error:
         message = f"{file} cannot be read: {' '.join(str(error).split())}."
         raise Refused(message, type="InvalidFile", hint="Write a JSON or YAML object of parameters.") from error
     if not isinstance(found, dict):

@@ -76,6 +76,13 @@ def test_a_file_without_an_object_is_refused(text: str, tmp_path: Path) -> None:
         read_config(str(tmp_path / "c"))
 
 
+def test_a_config_that_is_not_there_is_told_without_an_error_number(tmp_path: Path) -> None:
+    with pytest.raises(Refused) as refused:
+        read_config(str(tmp_path / "absent.yaml"))
+    assert refused.value.message == f"{tmp_path / 'absent.yaml'} cannot be read: No such file or directory."
+    assert refused.value.hint == "Check the path."
+
+
 def test_options_are_pairs() -> None:
     assert read_options(["A=b=c", "B="]) == {"A": "b=c", "B": ""}
     with pytest.raises(Refused):
