@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
 
 import pytest
@@ -69,6 +70,20 @@ def test_epochs_and_seeds_have_different_orders():
     assert some.at(0) != some.at(1)
     assert some.at(0) != other.at(0)
     assert some.at(0) == Order(samples=100, batch=100, seed=1).at(0)
+
+
+def test_an_order_is_the_same_in_every_release():
+    assert Order(samples=10, batch=12, seed=3).at(0) == [5, 4, 3, 2, 0, 7, 9, 1, 6, 8, 4, 7]
+
+
+def test_a_step_takes_no_time_that_grows_with_the_samples():
+    order = Order(samples=100_000, batch=8)
+    began = time.process_time()
+    order.at(0)
+    first = time.process_time() - began
+    for step in range(1, 31):
+        order.at(step)
+    assert time.process_time() - began < 5 * first
 
 
 @pytest.mark.parametrize(("samples", "batch"), [(0, 1), (1, 0)])
