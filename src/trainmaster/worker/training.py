@@ -29,7 +29,7 @@ from typing import Any, Protocol
 
 from trainmaster.worker.checkpoints.checkpoints import Checkpoints, CheckpointStore, DirectoryStore
 from trainmaster.worker.checkpoints.notices import CHECKPOINT_SIGNAL, Notices, WorkerRegistration
-from trainmaster.worker.container.container import OPT_ML, ROUND, attempt_number
+from trainmaster.worker.container.container import ATTEMPT, OPT_ML, ROUND, attempt_number
 from trainmaster.worker.container.processes import die_with_parent
 from trainmaster.worker.progress import (
     STEPS_HINT,
@@ -342,15 +342,14 @@ def checkpoints(where: str | Path | None = None, environ: Mapping[str, str] | No
     run = variables.get("TRAINMASTER_RUN") or variables.get("TRAINING_JOB_NAME") or ""
     store: CheckpointStore
     if location.startswith("s3://"):
-        import boto3
-
         from trainmaster.worker.checkpoints.s3 import S3Store
+        from trainmaster.worker.container.aws import make_client
 
-        store, scratch = S3Store(boto3.session.Session().client("s3"), location), Path(tempfile.gettempdir())
+        store, scratch = S3Store(make_client("s3", environ=variables), location), Path(tempfile.gettempdir())
     else:
         store, scratch = DirectoryStore(Path(location)), Path(location)
     attempt, round_ = attempt_number(run), int(variables.get(ROUND) or 0)
-    saved = Checkpoints(store, attempt, round_, latest_round_reader(variables), scratch)
+    saved = Checkpoints(store, attempt, round_, latest_round_reader(variables), scratch, job=ATTEMPT.sub("", run))
     saved.on_saved = _count_checkpoint
     return saved
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import stat
+
 import pytest
 from moto import mock_aws
 
@@ -27,8 +29,8 @@ def keeper(request, tmp_path):
 
 @pytest.fixture
 def open_as(keeper, tmp_path):
-    def make(attempt=1, round_=1, newest=None):
-        return Checkpoints(keeper, attempt, round_, lambda: newest, tmp_path / "kept")
+    def make(attempt=1, round_=1, newest=None, job="bert"):
+        return Checkpoints(keeper, attempt, round_, lambda: newest, tmp_path / "kept", job=job)
 
     return make
 
@@ -107,6 +109,58 @@ def test_a_writer_that_fails_in_the_middle_leaves_nothing(open_as, tmp_path):
     assert not list((tmp_path / "kept").iterdir())
 
 
+def test_a_later_job_continues_from_the_last_ones_checkpoints_and_goes_before_them(open_as):
+    write(open_as(attempt=3, round_=7), 100)
+    write(open_as(job="again", attempt=1, round_=1), 150)
+    assert read(open_as()) == "150"
+    write(open_as(job="again", attempt=1, round_=2), 160)
+    write(open_as(job="again", attempt=1, round_=1), 170)
+    assert open_as().latest() == CheckpointId(4, 2, 160), "all worlds of a job count from the same number"
+    write(open_as(job="again", attempt=2, round_=1), 165)
+    write(open_as(job="third", attempt=1, round_=1), 165, "third")
+    assert read(open_as()) == "third"
+
+
+def test_a_program_that_is_no_job_counts_no_attempts(open_as):
+    write(open_as(job=""), 10)
+    write(open_as(job=""), 20)
+    assert open_as().latest() == CheckpointId(1, 1, 20)
+
+
+def test_what_killed_writers_of_older_worlds_have_left_is_removed(open_as, keeper, s3, tmp_path):
+    write(open_as(), 10)
+    left = open_as().writing(20)
+    left.__enter__()  # its process is killed: nothing of the context runs
+    half = "jobs/bert/files/a0001-r000001-s000000000020/ab/state.pt"
+    s3.put_object(Bucket="bucket", Key=half, Body=b"half")
+    (tmp_path / "kept" / "a0001-r000001-s000000000015").mkdir()
+    assert any(path.name.startswith(".draft-") for path in (tmp_path / "kept").iterdir())
+    write(open_as(round_=2), 30)
+    assert not any(path.name.startswith(".draft-") for path in (tmp_path / "kept").iterdir())
+    assert keeper.remains() == []
+    assert sorted(keeper.checkpoint_ids()) == [CheckpointId(1, 1, 10), CheckpointId(1, 2, 30)]
+
+
+def test_a_draft_of_the_same_world_and_one_of_another_job_stay(open_as, tmp_path):
+    with open_as(round_=2).writing(10), open_as(job="tune").writing(10), open_as(round_=2).writing(20):
+        assert len(list((tmp_path / "kept").glob(".draft-*"))) == 3
+
+
+class KeepsAll(DirectoryStore):
+    """A store whose owner may not delete."""
+
+    def remove(self, *_):
+        raise PermissionError("no s3:DeleteObject")
+
+
+def test_a_checkpoint_is_saved_although_older_ones_cannot_be_removed(tmp_path, caplog):
+    checkpoints = Checkpoints(KeepsAll(tmp_path), 1, 1, lambda: None, tmp_path)
+    for step in (10, 20):
+        write(checkpoints, step, keep=1)
+    assert read(checkpoints) == "20"
+    assert "older checkpoints could not be removed: PermissionError: no s3:DeleteObject" in caplog.text
+
+
 def test_of_two_writers_of_one_checkpoint_the_first_stays_whole(open_as):
     write(open_as(), 10, "first")
     write(open_as(), 10, "second")
@@ -127,6 +181,34 @@ def test_a_copy_of_a_directory_that_lacks_a_file_is_no_checkpoint(tmp_path):
     write(checkpoints, 20)
     (tmp_path / CheckpointId(1, 1, 20).name / "deep" / "state.pt").unlink()
     assert checkpoints.latest() == CheckpointId(1, 1, 10)
+
+
+def test_others_may_read_a_directory_that_this_process_lets_them_read(tmp_path):
+    write(Checkpoints(DirectoryStore(tmp_path), 1, 1, lambda: None, tmp_path), 10)
+    (tmp_path / "like").mkdir()
+    published = tmp_path / CheckpointId(1, 1, 10).name
+    assert stat.S_IMODE(published.stat().st_mode) == stat.S_IMODE((tmp_path / "like").stat().st_mode)
+
+
+class LostResponses:
+    """An S3 client that sends each list twice, as botocore does after a lost response."""
+
+    def __init__(self, client):
+        self._client = client
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    def put_object(self, **request):
+        if "IfNoneMatch" in request:
+            self._client.put_object(**request)
+        return self._client.put_object(**request)
+
+
+def test_a_list_that_was_sent_twice_keeps_its_files(s3, tmp_path):
+    checkpoints = Checkpoints(S3Store(LostResponses(s3), "s3://bucket/bert"), 1, 1, lambda: None, tmp_path)
+    write(checkpoints, 10)
+    assert read(checkpoints) == "10"
 
 
 def test_files_in_s3_without_a_list_are_no_checkpoint(s3):

@@ -149,6 +149,21 @@ def test_checkpoints_are_named_after_attempt_and_round(tmp_path):
     assert saved.latest().name == "a0002-r000007-s000000000003"
 
 
+def test_the_attempts_of_a_job_count_on_from_those_of_another(tmp_path):
+    for run, step in (("bert-qstamp-3", 10), ("bert-2-qstamp-2", 20), ("bert-2-qstamp-3", 30)):
+        with checkpoints(tmp_path, {"TRAINMASTER_RUN": run}).writing(step) as directory:
+            (directory / "x").write_text("x")
+    assert checkpoints(tmp_path, {}).latest().name == "a0006-r000000-s000000000030"
+
+
+def test_s3_is_asked_in_the_region_of_the_job_where_boto3_knows_none(monkeypatch, tmp_path):
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    given = {"TRAINING_JOB_ARN": "arn:aws-cn:sagemaker:cn-north-1:111122223333:training-job/bert"}
+    client = checkpoints("s3://bucket/bert", given)._store._client
+    assert client.meta.endpoint_url == "https://s3.cn-north-1.amazonaws.com.cn"
+
+
 def test_sagemakers_directory_is_where_they_are_unless_the_script_says_otherwise(tmp_path):
     saved = checkpoints(environ={"SM_CHECKPOINT_DIR": str(tmp_path / "kept")})
     assert saved.latest() is None

@@ -5,6 +5,10 @@ off and continues therefore cannot overwrite the checkpoints of a newer world, a
 publishes, it also checks whether a newer world has formed, and if so publishes nothing. There are two stores: a
 directory that all containers see (`DirectoryStore`), and S3 (`s3.S3Store`).
 
+A later job may continue from the checkpoints of an earlier one. Its attempts are counted on from those that it finds
+before its first checkpoint, so its checkpoints sort after them. The store remembers that number for each job, so that
+all worlds of a job count alike.
+
 Limits: a newer world can form between the check and the publication, and the check passes if the table does not
 respond. The checkpoint then sorts before the newer world's, so nothing is lost; but until that world has published one,
 a third world would resume from it. It is still a valid checkpoint of the same job.
@@ -13,11 +17,12 @@ a third world would resume from it. It is still a valid checkpoint of the same j
 from __future__ import annotations
 
 import json
+import logging
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -28,6 +33,9 @@ MANIFEST = "manifest.json"
 """File beside those of a checkpoint, with their names and sizes."""
 NAME = re.compile(r"a(\d{4,})-r(\d{6,})-s(\d{12,})")
 DRAFT = ".draft-"
+JOBS = "jobs"
+"""Directory with one of each job, in which the name of a file is the number of attempts before the job's first."""
+log = logging.getLogger(__name__)
 
 
 class Fenced(TrainmasterError):
@@ -39,7 +47,7 @@ class CheckpointId:
     """Identity of a checkpoint; later ones are greater.
 
     Attributes:
-        attempt: of the job, from 1.
+        attempt: of the job, from 1; counted on from the attempts of an earlier job with checkpoints in the same place.
         round: of the world that wrote it; 0 without a rendezvous.
         step: number of completed steps.
     """
@@ -67,6 +75,14 @@ class CheckpointStore(Protocol):
         """Return all complete checkpoints, in any order."""
         ...
 
+    def remains(self) -> list[CheckpointId]:
+        """Return the checkpoints of which some files exist, but not all: their writers or their copies were cut off."""
+        ...
+
+    def attempts_before(self, job: str, otherwise: int) -> int:
+        """Return the number of attempts before a job's first; store `otherwise` if none is stored for it."""
+        ...
+
     def fetch(self, checkpoint_id: CheckpointId, into: Path) -> Path:
         """Return a directory with its files, to read only: `into`, or the place where they are stored."""
         ...
@@ -75,8 +91,8 @@ class CheckpointStore(Protocol):
         """Publish a directory's files as a checkpoint, atomically. If it exists already, the first stays."""
         ...
 
-    def remove(self, checkpoint_id: CheckpointId) -> None:
-        """Delete a checkpoint; do nothing if it does not exist."""
+    def remove(self, checkpoint_id: CheckpointId, trash: Path) -> None:
+        """Delete a checkpoint, or move it into `trash`; do nothing if it does not exist."""
         ...
 
 
@@ -88,6 +104,7 @@ class Checkpoints:
         attempt, round_: the writer.
         latest_round: returns the round of the newest world; None if it is unknown, or without a rendezvous.
         scratch: directory for drafts, on the file system of a `DirectoryStore`.
+        job: name of the job, the same in all attempts; empty for a program that is no job.
 
     Attributes:
         on_saved: called with the step of each checkpoint that is published; None for no call.
@@ -95,14 +112,23 @@ class Checkpoints:
 
     on_saved: Callable[[int], None] | None = None
 
-    def __init__(
-        self, store: CheckpointStore, attempt: int, round_: int, latest_round: Callable[[], int | None], scratch: Path
+    def __init__(  # noqa: PLR0913  # `training.checkpoints` passes each of them
+        self,
+        store: CheckpointStore,
+        attempt: int,
+        round_: int,
+        latest_round: Callable[[], int | None],
+        scratch: Path,
+        *,
+        job: str = "",
     ) -> None:
         self._store = store
         self._attempt = attempt
         self._round = round_
         self._latest_round = latest_round
         self._scratch = scratch
+        self._job = job
+        self._attempts_before: int | None = None
 
     def latest(self) -> CheckpointId | None:
         """Return the newest complete checkpoint, to resume from, or None.
@@ -131,16 +157,19 @@ class Checkpoints:
         Raises:
             Fenced: a newer world has formed; nothing is published.
         """
-        checkpoint_id = CheckpointId(self._attempt, self._round, step)
         with self._draft() as draft:
-            yield draft
+            files = draft / "files"  # unlike the draft, others may read it if this process lets them
+            files.mkdir()
+            yield files
+            checkpoint_id = CheckpointId(self._numbered_attempt(), self._round, step)
             self.fence()
-            self._store.publish(draft, checkpoint_id)
+            self._store.publish(files, checkpoint_id)
         if self.on_saved is not None:
             self.on_saved(step)
-        older = sorted(other for other in self._store.checkpoint_ids() if other < checkpoint_id)
-        for obsolete in older[: max(0, len(older) - keep + 1)]:
-            self._store.remove(obsolete)
+        try:
+            self._remove_older(checkpoint_id, keep)
+        except Exception as error:  # noqa: BLE001  # the checkpoint is saved; the next one tries again
+            log.warning("trainmaster: older checkpoints could not be removed: %s: %s", type(error).__name__, error)
 
     def fence(self) -> None:
         """Raise `Fenced` if a newer world has formed. Call it right before you publish a checkpoint by other means."""
@@ -148,14 +177,41 @@ class Checkpoints:
         if latest is not None and latest > self._round:
             raise Fenced(f"round {self._round} must not write checkpoints: round {latest} has formed")
 
+    def _numbered_attempt(self) -> int:
+        """Return the attempt for the names of checkpoints."""
+        if self._attempts_before is None:
+            ids = (*self._store.checkpoint_ids(), *self._store.remains())
+            found = max((each.attempt for each in ids), default=0)
+            self._attempts_before = self._store.attempts_before(self._job, found) if self._job else 0
+        return self._attempts_before + self._attempt
+
+    def _remove_older(self, newest: CheckpointId, keep: int) -> None:
+        """Remove older checkpoints beyond those to keep, and what writers of older worlds have left incomplete."""
+        older = sorted(other for other in self._store.checkpoint_ids() if other < newest)
+        first_of_world = CheckpointId(newest.attempt, newest.round, 0)
+        remains = [other for other in self._store.remains() if other < first_of_world]
+        for obsolete in (*older[: max(0, len(older) - keep + 1)], *remains):
+            with self._draft() as trash:
+                self._store.remove(obsolete, trash)
+
     @contextmanager
     def _draft(self) -> Iterator[Path]:
         self._scratch.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=DRAFT, dir=self._scratch))
+        self._remove_left_drafts()
+        prefix = f"{DRAFT}{self._job}-a{self._attempt:04}-r{self._round:06}-"
+        draft = Path(tempfile.mkdtemp(prefix=prefix, dir=self._scratch))
         try:
             yield draft
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+
+    def _remove_left_drafts(self) -> None:
+        """Remove the drafts of older worlds of this job, whose processes were ended while they wrote or read."""
+        name = re.compile(rf"{re.escape(DRAFT + self._job)}-a(\d+)-r(\d+)-\w+")
+        for path in self._scratch.glob(f"{DRAFT}*"):
+            match = name.fullmatch(path.name)
+            if match and (int(match[1]), int(match[2])) < (self._attempt, self._round):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def files_of(directory: Path) -> dict[str, int]:
@@ -180,11 +236,19 @@ class DirectoryStore:
 
     def checkpoint_ids(self) -> list[CheckpointId]:
         """Return all complete checkpoints; see `CheckpointStore`."""
-        return [
-            checkpoint_id
-            for path in self._root.iterdir()
-            if (checkpoint_id := CheckpointId.parse(path.name)) and _is_complete(path)
-        ]
+        return [checkpoint_id for checkpoint_id in self._all_ids() if self._has(checkpoint_id)]
+
+    def remains(self) -> list[CheckpointId]:
+        """Return what lacks files, such as a copy that was not finished; see `CheckpointStore`."""
+        return [checkpoint_id for checkpoint_id in self._all_ids() if not self._has(checkpoint_id)]
+
+    def attempts_before(self, job: str, otherwise: int) -> int:
+        """Return the number of attempts before a job's first; see `CheckpointStore`."""
+        folder = self._root / JOBS / job
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (known := numbers_in(path.name for path in folder.iterdir())):
+            (folder / str(otherwise)).touch()
+        return max(known, default=otherwise)
 
     def fetch(self, checkpoint_id: CheckpointId, into: Path) -> Path:  # noqa: ARG002  # it is a directory already
         """Return the directory of a checkpoint; see `CheckpointStore`."""
@@ -196,21 +260,26 @@ class DirectoryStore:
         try:
             draft.rename(self._root / checkpoint_id.name)
         except OSError:
-            if not _is_complete(self._root / checkpoint_id.name):
+            if not self._has(checkpoint_id):
                 raise
 
-    def remove(self, checkpoint_id: CheckpointId) -> None:
-        """Delete a checkpoint. It is renamed first, since a partly deleted one must not look complete."""
-        doomed = self._root / f"{DRAFT}gone-{checkpoint_id.name}"
+    def remove(self, checkpoint_id: CheckpointId, trash: Path) -> None:
+        """Move a checkpoint into `trash` as a whole, since a partly deleted one must not look complete."""
+        with suppress(FileNotFoundError):
+            (self._root / checkpoint_id.name).rename(trash / checkpoint_id.name)
+
+    def _all_ids(self) -> list[CheckpointId]:
+        return [found for path in self._root.iterdir() if (found := CheckpointId.parse(path.name))]
+
+    def _has(self, checkpoint_id: CheckpointId) -> bool:
+        """Return whether the checkpoint is complete."""
+        directory = self._root / checkpoint_id.name
         try:
-            (self._root / checkpoint_id.name).rename(doomed)
-        except FileNotFoundError:
-            return
-        shutil.rmtree(doomed, ignore_errors=True)
+            return bool(json.loads((directory / MANIFEST).read_text()) == files_of(directory))
+        except (OSError, ValueError):
+            return False
 
 
-def _is_complete(directory: Path) -> bool:
-    try:
-        return bool(json.loads((directory / MANIFEST).read_text()) == files_of(directory))
-    except (OSError, ValueError):
-        return False
+def numbers_in(names: Iterable[str]) -> list[int]:
+    """Return the names that are numbers."""
+    return [int(name) for name in names if name.isascii() and name.isdigit()]

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
-from trainmaster.worker.checkpoints.checkpoints import CheckpointId, files_of
+from trainmaster.worker.checkpoints.checkpoints import JOBS, CheckpointId, files_of, numbers_in
 
 ALREADY_EXISTS_CODES = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
 """Error codes of S3 if the object exists or is being written (PutObject, `If-None-Match`)."""
@@ -46,6 +46,18 @@ class S3Store:
         """Return all complete checkpoints; see `checkpoints.CheckpointStore`."""
         names = (PurePosixPath(key).stem for key in self._list_keys(f"{self._prefix / 'complete'}/"))
         return [checkpoint_id for name in names if (checkpoint_id := CheckpointId.parse(name))]
+
+    def remains(self) -> list[CheckpointId]:
+        """Return what has files but no list of them; see `checkpoints.CheckpointStore`."""
+        found = (CheckpointId.parse(name) for name in self._folders(f"{self._prefix / 'files'}/"))
+        return list({checkpoint_id for checkpoint_id in found if checkpoint_id} - set(self.checkpoint_ids()))
+
+    def attempts_before(self, job: str, otherwise: int) -> int:
+        """Return the number of attempts before a job's first; see `checkpoints.CheckpointStore`."""
+        folder = self._prefix / JOBS / job
+        if not (known := numbers_in(PurePosixPath(key).name for key in self._list_keys(f"{folder}/"))):
+            self._client.put_object(Bucket=self._bucket, Key=str(folder / str(otherwise)), Body=b"")
+        return max(known, default=otherwise)
 
     def fetch(self, checkpoint_id: CheckpointId, into: Path) -> Path:
         """Download a checkpoint; see `checkpoints.CheckpointStore`.
@@ -79,9 +91,11 @@ class S3Store:
         except ClientError as error:
             if error.response.get("Error", {}).get("Code") not in ALREADY_EXISTS_CODES:
                 raise
-            self._delete(self._file_key(checkpoint_id, writer, name) for name in files)
+            # A put whose response was lost is sent again, and then finds its own list.
+            if self._read_manifest(checkpoint_id)["writer"] != writer:
+                self._delete(self._file_key(checkpoint_id, writer, name) for name in files)
 
-    def remove(self, checkpoint_id: CheckpointId) -> None:
+    def remove(self, checkpoint_id: CheckpointId, trash: Path) -> None:  # noqa: ARG002  # S3 needs none
         """Delete a checkpoint; the list goes first, since there is no checkpoint without it."""
         self._delete([self._manifest_key(checkpoint_id)])
         self._delete(self._list_keys(f"{self._prefix / 'files' / checkpoint_id.name}/"))
@@ -96,6 +110,13 @@ class S3Store:
 
     def _file_key(self, checkpoint_id: CheckpointId, writer: str, name: str) -> str:
         return str(self._prefix / "files" / checkpoint_id.name / writer / name)
+
+    def _folders(self, prefix: str) -> Iterator[str]:
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=self._bucket, Prefix=prefix, Delimiter="/"
+        )
+        for page in pages:
+            yield from (PurePosixPath(item["Prefix"]).name for item in page.get("CommonPrefixes", ()))
 
     def _list_keys(self, prefix: str) -> Iterator[str]:
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)

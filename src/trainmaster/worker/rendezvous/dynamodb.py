@@ -10,17 +10,16 @@ with the secret of the run; what does not verify was written by another job and 
 from __future__ import annotations
 
 import hmac
-import os
 import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from trainmaster.worker.container.aws import REGION, make_client
 from trainmaster.worker.rendezvous.errors import TableMissing, Unreachable, Unverified
 from trainmaster.worker.rendezvous.run import Run
 from trainmaster.worker.rendezvous.state import Token
@@ -36,8 +35,6 @@ CLIENT_CONFIG = Config(connect_timeout=2, read_timeout=4, retries={"mode": "stan
 """Timeouts and tries of a client for single calls: a fence, torch's own handler."""
 ENGINE_CLIENT_CONFIG = Config(connect_timeout=1, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 1})
 """The same for the engine, which retries itself: a node sends no heartbeat during a call, and is dead after 5 s."""
-_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
-_ARN = re.compile(rf"arn:[a-z-]+:sagemaker:({_REGION.pattern}):")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,7 @@ class TableAddress:
             ValueError: it is neither.
         """
         region, _, table = endpoint.rpartition("/")
-        if not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", table) or (region and not _REGION.fullmatch(region)):
+        if not re.fullmatch(r"[A-Za-z0-9_.-]{3,255}", table) or (region and not REGION.fullmatch(region)):
             raise ValueError(f"the rendezvous endpoint must be TABLE or REGION/TABLE, not {endpoint!r}")
         return cls(table, region or None)
 
@@ -68,23 +65,8 @@ class TableAddress:
 def dynamodb_client(
     region: str | None = None, environ: Mapping[str, str] | None = None, *, config: Config = CLIENT_CONFIG
 ) -> Any:
-    """Return a client that responds or fails within seconds, with boto3's usual credentials and endpoints.
-
-    Args:
-        region: AWS Region; None for boto3's, otherwise AWS_REGION, otherwise that of TRAINING_JOB_ARN, which SageMaker
-            always sets and boto3 does not read.
-        environ: variables; None for the process's.
-        config: timeouts and tries.
-    """
-    session = boto3.session.Session()
-    variables = os.environ if environ is None else environ
-    region = region or session.region_name or variables.get("AWS_REGION") or _region_of_job(variables)
-    return session.client("dynamodb", region_name=region, config=config)
-
-
-def _region_of_job(environ: Mapping[str, str]) -> str | None:
-    match = _ARN.match(environ.get("TRAINING_JOB_ARN", ""))
-    return match and match[1]
+    """Return a client that responds or fails within seconds; see `container.aws.make_client`."""
+    return make_client("dynamodb", region, environ, config=config)
 
 
 class DynamoStateStore:
