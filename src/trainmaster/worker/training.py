@@ -220,7 +220,7 @@ def requests() -> CheckpointRequests:
         ValueError: not called from the main thread (`signal.signal`).
         SystemExit: the process that started this one has died; a process left behind must not disturb a newer world.
     """
-    notices = Notices.from_environment(os.environ)
+    notices = _own_notices()
     if notices is None:
         return CheckpointRequests(None, process_group)
     previous = signal.getsignal(CHECKPOINT_SIGNAL)
@@ -240,6 +240,15 @@ def requests() -> CheckpointRequests:
     registered = CheckpointRequests(notices.register(os.getpid()), process_group)
     callbacks.append(registered.on_signal)
     return registered
+
+
+def _own_notices() -> Notices | None:
+    """Return the directory of notices; None without one, or if it was removed or belongs to another user."""
+    try:
+        return Notices.from_environment(os.environ)
+    except OSError as error:
+        log.warning("trainmaster: a resize or stop does not wait for this process to save a checkpoint: %s", error)
+        return None
 
 
 def checkpoint_requested(*, every: int = 1) -> bool:

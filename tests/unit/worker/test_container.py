@@ -29,7 +29,15 @@ def test_host_and_address_come_from_resourceconfig_and_the_interface_that_it_nam
 
 def test_the_address_may_be_given_where_containers_share_a_machine(environ):
     container = Container.from_environment(environ | {"TRAINMASTER_LOCAL_ADDR": "127.0.0.3"})
-    assert container.address == "127.0.0.3"
+    assert (container.address, container.interface) == ("127.0.0.3", "")
+
+
+def test_the_interface_is_known_if_it_exists_and_its_address_is_used(environ, tmp_path):
+    assert Container.from_environment(environ, address_of=lambda _: "").interface == ""
+    path = tmp_path / "input" / "config" / "resourceconfig.json"
+    path.write_text(json.dumps(RESOURCES | {"network_interface_name": "lo"}))
+    assert Container.from_environment(environ).interface == "lo"
+    assert Container.from_environment(environ | {"TRAINMASTER_LOCAL_ADDR": "127.0.0.3"}).interface == ""
 
 
 def test_an_interface_has_its_own_address():

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.checkpoints.notices import Notices
 from trainmaster.worker.container.container import Container, ElasticJob, Hook
-from trainmaster.worker.container.run import build_command, environment, make_parser, report
+from trainmaster.worker.container.run import build_command, environment, make_parser, network_variables, report
 from trainmaster.worker.container.supervise import CommandResult, StopTimeouts
 from trainmaster.worker.warm import start as warm_start
 
@@ -123,10 +124,43 @@ def test_a_command_that_is_not_there_is_told(run, tmp_path):
     assert "cannot start /no/such/program" in said(tmp_path)
 
 
-def test_what_is_missing_in_the_environment_is_named(run):
+def test_what_is_missing_in_the_environment_is_named_as_the_reason_of_the_failure(run, tmp_path):
     process = run("true", TRAINMASTER_HOOK="members")
     assert process.wait(60) == 2
-    assert "TRAINMASTER_RUN" in process.stderr.read()
+    assert said(tmp_path) == "trainmaster-run: TRAINMASTER_RUN is not set; the queue sets it for elastic jobs"
+    assert process.stderr.read() == said(tmp_path) + "\n"
+
+
+def test_the_reason_of_a_failure_is_told_although_the_node_cannot_be_removed(run, tmp_path, monkeypatch):
+    for name in ("AWS_DEFAULT_REGION", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    given = {"RUN": "bert", "RENDEZVOUS_TABLE": "queue", "RENDEZVOUS_KEY": "k", "MIN": "1", "MAX": "1"}
+    environ = {f"TRAINMASTER_{name}": text for name, text in given.items()} | {"TRAINMASTER_HOOK": "members"}
+    environ["AWS_CONFIG_FILE"] = str(tmp_path / "none")
+    process = run("--launcher", "none", sys.executable, "-c", "raise SystemExit(9)", **environ)
+    assert process.wait(60) == 9
+    assert said(tmp_path) == "trainmaster: the command ended with exit code 9"
+    assert "could not remove this node; the other nodes will evict it: NoRegionError" in process.stderr.read()
+
+
+def test_a_script_that_clears_the_temporary_files_goes_on_without_requests(run):
+    script = """
+import os, shutil
+from trainmaster.worker import training
+shutil.rmtree(os.environ["TRAINMASTER_NOTICES"])
+print(training.checkpoint_requested())
+"""
+    process = run(sys.executable, "-c", script)
+    assert process.stdout.read() == "False\n"
+    assert "does not wait for this process to save a checkpoint" in process.stderr.read()
+
+
+def test_a_job_without_members_needs_no_network(run, tmp_path):
+    path = tmp_path / "input" / "config" / "resourceconfig.json"
+    local_mode = {"current_host": "algo-1-abc", "hosts": ["algo-1-abc"], "network_interface_name": "ethwe"}
+    path.write_text(json.dumps(local_mode))
+    process = run(sys.executable, "-c", "print('trained')")
+    assert process.stdout.read() == "trained\n", process.stderr.read()
 
 
 def test_a_job_with_members_is_started_by_torchrun_in_its_rendezvous():
@@ -180,12 +214,25 @@ def test_torchrun_serves_one_host_where_there_is_no_rendezvous():
     assert not any("rdzv" in argument for argument in made)
 
 
+def test_torchrun_serves_all_hosts_of_a_training_job_together():
+    second = replace(HERE, host="algo-2", hosts=("algo-1", "algo-2"))
+    made = build_command(make_parser({}).parse_args(["--launcher", "torchrun", "train.py"]), second, PLAIN)
+    assert made[4:] == ["--nnodes=2", "--node-rank=1", "--master-addr=algo-1", "train.py"]
+
+
+def test_hosts_that_work_together_talk_over_the_network_between_them():
+    alone, several = replace(HERE, interface="eth1"), replace(HERE, interface="eth1", hosts=("algo-1", "algo-2"))
+    both = {"NCCL_SOCKET_IFNAME": "eth1", "GLOO_SOCKET_IFNAME": "eth1"}
+    assert network_variables(several, PLAIN) == network_variables(alone, MEMBERS) == both
+    assert network_variables(alone, PLAIN) == network_variables(HERE, MEMBERS) == {}
+
+
 def test_a_module_is_run_by_this_python():
     assert command("-m", "package.train", "x") == [sys.executable, "-m", "package.train", "x"]
 
 
 def test_nothing_to_run_is_refused():
-    with pytest.raises(SystemExit, match="no command is given"):
+    with pytest.raises(InvalidRequest, match="no command is given"):
         command("--")
 
 

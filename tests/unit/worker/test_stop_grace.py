@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from trainmaster.worker.checkpoints.notices import Notices, Reason
@@ -87,3 +89,10 @@ def test_it_goes_at_its_time_at_the_latest(stop_grace, notices, clock):
 def test_why_the_job_ends_is_left_for_the_container(stop_grace, notices):
     stop_grace.fail_job("trainmaster: full restart: three")
     assert notices.job_failure() == "trainmaster: full restart: three"
+
+
+def test_workers_that_cannot_be_asked_are_not_waited_for(stop_grace, tmp_path, caplog):
+    shutil.rmtree(tmp_path)
+    assert stop_grace.expired(Reason.RESIZE, 60.0)
+    assert "could not be asked for a checkpoint" in caplog.text
+    stop_grace.fail_job("the disk is full")

@@ -237,3 +237,19 @@ def test_a_terminal_or_simulator_that_signals_the_group_does_not_reach_the_scrip
     assert one.line() == "ready"
     os.killpg(one.process.pid, signal.SIGTERM)
     assert one.rest() == ["asked stop", "terminated", "3 True"]
+
+
+def test_a_request_that_cannot_be_made_leaves_the_command_all_of_the_time(container):
+    script = """
+    import os, shutil, signal
+    signal.signal(signal.SIGTERM, lambda *_: (print("terminated", flush=True), os._exit(3)))
+    shutil.rmtree(os.environ["TRAINMASTER_NOTICES"])
+    print("ready", flush=True)
+    while True:
+        signal.pause()
+    """
+    running = container(script)
+    assert running.line() == "ready"
+    running.process.send_signal(signal.SIGUSR1)
+    running.stop()
+    assert running.rest() == ["terminated", "3 True"]

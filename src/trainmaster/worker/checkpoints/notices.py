@@ -70,7 +70,10 @@ class Notices:
     def __init__(self, directory: Path) -> None:
         status = directory.stat()
         if status.st_uid != os.geteuid() or status.st_mode & GROUP_AND_OTHERS_BITS:
-            raise PermissionError(f"{directory} is accessible to users other than its owner, so it cannot be trusted")
+            raise PermissionError(
+                f"{directory} belongs to another user or is accessible to others, so it cannot be trusted;"
+                " start trainmaster-run as the user that trains"
+            )
         self.directory = directory
         (directory / "workers").mkdir(mode=0o700, exist_ok=True)
 
@@ -153,7 +156,8 @@ class Notices:
     def fail_job(self, reason: str) -> None:
         """Record the reason for which the job fails, for the container's failure file. The first reason stays."""
         if self.job_failure() is None:
-            self._write("end.json", {"reason": reason})
+            with suppress(OSError):  # such as a full disk; the caller raises the reason too
+                self._write("end.json", {"reason": reason})
 
     def job_failure(self) -> str | None:
         """Return the reason for which the job fails, or None."""

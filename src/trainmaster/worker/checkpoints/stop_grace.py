@@ -6,10 +6,13 @@ therefore delayed until the workers have answered a request. Nothing here waits:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Protocol
 
 from trainmaster.worker.checkpoints.notices import NodeWorld, Notice, Reason
+
+log = logging.getLogger(__name__)
 
 
 class CheckpointNotices(Protocol):
@@ -63,7 +66,7 @@ class StopGrace:
         if self._notices is None:
             return True
         if self._request is None:
-            self._request = self._notices.request_checkpoint(reason), self._clock() + grace
+            self._request = _request_checkpoint(self._notices, reason), self._clock() + grace
         number, until = self._request
         return self._notices.is_answered(number) or self._clock() >= until
 
@@ -83,3 +86,12 @@ class StopGrace:
     def reset(self) -> None:
         """Forget the request: the decision was carried out, or is obsolete."""
         self._request = None
+
+
+def _request_checkpoint(notices: CheckpointNotices, reason: Reason) -> int:
+    """Request a checkpoint; if that is not possible, as on a full disk, return a request that counts as answered."""
+    try:
+        return notices.request_checkpoint(reason)
+    except OSError as error:
+        log.warning("trainmaster: the workers are stopped, and could not be asked for a checkpoint: %s", error)
+        return 0

@@ -69,6 +69,7 @@ class Container:
         training_job_name: its training job.
         host, hosts: its name and those of all containers of the training job; not unique beyond it.
         address: address at which other nodes reach it.
+        interface: network interface between the containers; empty if it does not exist, or another address is used.
     """
 
     base: Path
@@ -76,6 +77,7 @@ class Container:
     host: str
     hosts: tuple[str, ...]
     address: str
+    interface: str = ""
 
     @classmethod
     def from_environment(
@@ -86,21 +88,23 @@ class Container:
         Raises:
             InvalidRequest: a value is missing or not valid; the error names it.
         """
-        base = Path(environ.get(BASE_DIRECTORY) or OPT_ML)
+        base = base_of(environ)
         config = _read_resource_config(base / "input" / "config" / "resourceconfig.json")
-        address = environ.get(LOCAL_ADDRESS) or address_of(config["network_interface_name"])
+        interface, given = config["network_interface_name"], environ.get(LOCAL_ADDRESS)
+        exists = any(name == interface for _, name in socket.if_nameindex())
         return cls(
             base=base,
             training_job_name=require(environ, "TRAINING_JOB_NAME"),
             host=config["current_host"],
             hosts=tuple(config["hosts"]),
-            address=address,
+            address=given or address_of(interface),
+            interface=interface if exists and not given else "",
         )
 
     @property
     def failure_file(self) -> Path:
         """File whose text becomes the training job's `FailureReason`."""
-        return self.base / "output" / "failure"
+        return failure_file_in(self.base)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,11 +156,20 @@ def attempt_number(training_job_name: str) -> int:
     return int(match[1]) if match else 1
 
 
+def base_of(environ: Mapping[str, str]) -> Path:
+    """Return the directory that takes the place of `/opt/ml`."""
+    return Path(environ.get(BASE_DIRECTORY) or OPT_ML)
+
+
+def failure_file_in(base: Path) -> Path:
+    """Return the file below a base directory whose text becomes the training job's `FailureReason`."""
+    return base / "output" / "failure"
+
+
 def hosts_of(environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """Return the name of this host, and those of all hosts of the training job; empty outside of a container."""
-    base = Path(environ.get(BASE_DIRECTORY) or OPT_ML)
     try:
-        config = _read_resource_config(base / "input" / "config" / "resourceconfig.json")
+        config = _read_resource_config(base_of(environ) / "input" / "config" / "resourceconfig.json")
     except InvalidRequest:
         return "", ()
     return config["current_host"], tuple(config["hosts"])

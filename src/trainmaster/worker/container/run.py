@@ -19,9 +19,17 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from trainmaster.domain.errors import TrainmasterError
+from trainmaster.domain.errors import InvalidRequest
 from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, NodeWorld, Notices
-from trainmaster.worker.container.container import ROUND, Container, ElasticJob, Hook
+from trainmaster.worker.container.container import (
+    ROUND,
+    Container,
+    ElasticJob,
+    Hook,
+    base_of,
+    failure_file_in,
+    interface_address,
+)
 from trainmaster.worker.container.processes import exit_code_of, signals_blocked
 from trainmaster.worker.container.supervise import HANDLED_SIGNALS, CommandResult, StopTimeouts, Supervisor
 from trainmaster.worker.warm import start as warm_start
@@ -33,6 +41,7 @@ LEAVE_TIMEOUT_SECONDS = 45.0
 """Time for an agent to leave its rendezvous once its workers have saved: torchrun allows them 30 s to end."""
 MAX_REASON_LENGTH = 1024
 """Characters of a failure reason that SageMaker shows. `domain/text.py` has the same limit but is not in containers."""
+INTERFACE_VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 EXIT_COMMAND_NOT_FOUND = 127
 """A shell's exit code for a command that does not exist."""
 EXIT_USAGE_ERROR = 2
@@ -43,10 +52,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = make_parser(os.environ).parse_args(argv)
     with signals_blocked(HANDLED_SIGNALS):
         try:
-            container, job = Container.from_environment(os.environ), ElasticJob.from_environment(os.environ)
+            job = ElasticJob.from_environment(os.environ)
+            # Without members no other node asks for the address; in SageMaker's local mode there may be none.
+            address_of = interface_address if job.hook is Hook.MEMBERS else lambda _: ""
+            container = Container.from_environment(os.environ, address_of)
             command = build_command(args, container, job)
-        except TrainmasterError as error:
-            log(f"trainmaster-run: {error}")
+        except InvalidRequest as error:
+            reason = f"trainmaster-run: {error}" + (f"; {error.hint}" if error.hint else "")
+            write_failure(failure_file_in(base_of(os.environ)), reason)
             return EXIT_USAGE_ERROR
         return _run(args, command, container, job)
 
@@ -72,11 +85,12 @@ def build_command(args: argparse.Namespace, container: Container, job: ElasticJo
     """Return the command to start. This Python runs names that end in `.py`, so one request serves every hook.
 
     Raises:
-        SystemExit: no command is given.
+        InvalidRequest: no command is given.
     """
     command = args.command[1:] if args.command[:1] == ["--"] else list(args.command)
     if not command:
-        raise SystemExit("trainmaster-run: no command is given")
+        hint = "name the script after the options, in ContainerArguments"
+        raise InvalidRequest("no command is given", field="command", hint=hint)
     launcher = args.launcher or ("torchrun" if job.hook is Hook.MEMBERS else "none")
     if launcher == "torchrun":
         return [*_torchrun_command(args, container, job), *_script(args, command, job)]
@@ -86,10 +100,10 @@ def build_command(args: argparse.Namespace, container: Container, job: ElasticJo
 
 
 def _torchrun_command(args: argparse.Namespace, container: Container, job: ElasticJob) -> list[str]:
-    """Return the torchrun command for the job's rendezvous, or for this host alone if the job has none."""
+    """Return the torchrun command for the job's rendezvous, or for the hosts of the training job if it has none."""
     start = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={args.nproc_per_node}"]
     if job.hook is not Hook.MEMBERS:
-        return [*start, "--standalone", "--nnodes=1"]
+        return [*start, *_hosts_of_job(container)]
     return [
         *start,
         f"--nnodes={job.min_nodes}:{job.max_nodes}",
@@ -100,6 +114,14 @@ def _torchrun_command(args: argparse.Namespace, container: Container, job: Elast
         f"--local-addr={container.address}",
         f"--max-restarts={UNLIMITED_RESTARTS}",
     ]
+
+
+def _hosts_of_job(container: Container) -> list[str]:
+    """Return torchrun's options for a fixed number of hosts."""
+    hosts = container.hosts
+    if len(hosts) == 1:
+        return ["--standalone", "--nnodes=1"]
+    return [f"--nnodes={len(hosts)}", f"--node-rank={hosts.index(container.host)}", f"--master-addr={hosts[0]}"]
 
 
 def _script(args: argparse.Namespace, command: Sequence[str], job: ElasticJob) -> list[str]:
@@ -115,17 +137,25 @@ def _script(args: argparse.Namespace, command: Sequence[str], job: ElasticJob) -
 def _run(args: argparse.Namespace, command: Sequence[str], container: Container, job: ElasticJob) -> int:
     members = job.hook is Hook.MEMBERS
     timeouts = StopTimeouts(total=args.stop_seconds, leave_timeout=LEAVE_TIMEOUT_SECONDS if members else 0.0)
-    notices = Notices.create()
+    preload = {PRELOAD: args.preload} if args.preload else {}
     try:
-        with speed_reports(container, notices):
-            environ = environment(os.environ, notices, timeouts) | ({PRELOAD: args.preload} if args.preload else {})
-            result = Supervisor(command, environ, notices, timeouts).run()
-        if members and result.returncode != 0:
-            leave_rendezvous(container, job)
-        return report(result, notices, container.failure_file)
+        with _own_notices() as notices:
+            environ = network_variables(container, job) | environment(os.environ, notices, timeouts) | preload
+            with speed_reports(container, notices):
+                result = Supervisor(command, environ, notices, timeouts).run()
+            if members and result.returncode != 0:
+                leave_rendezvous(container, job)
+            return report(result, notices, container.failure_file)
     except OSError as error:
         write_failure(container.failure_file, f"trainmaster: cannot start {command[0]}: {error}")
         return EXIT_COMMAND_NOT_FOUND
+
+
+@contextmanager
+def _own_notices() -> Iterator[Notices]:
+    notices = Notices.create()
+    try:
+        yield notices
     finally:
         shutil.rmtree(notices.directory, ignore_errors=True)
 
@@ -170,6 +200,12 @@ def environment(environ: Mapping[str, str], notices: Notices, timeouts: StopTime
         **inherited,
         DIRECTORY_VARIABLE: str(notices.directory),
     }
+
+
+def network_variables(container: Container, job: ElasticJob) -> dict[str, str]:
+    """Return the interface for NCCL and Gloo if hosts work together, as SageMaker's own images set it."""
+    several = job.hook is Hook.MEMBERS or len(container.hosts) > 1
+    return dict.fromkeys(INTERFACE_VARIABLES, container.interface) if several and container.interface else {}
 
 
 def report(result: CommandResult, notices: Notices, failure: Path) -> int:
@@ -231,8 +267,8 @@ def leave_rendezvous(container: Container, job: ElasticJob) -> None:
         client = dynamodb_client(where.region, config=ENGINE_CLIENT_CONFIG)
         store = DynamoStateStore(client, where.table, Run.from_environment(os.environ, job.run))
         remove_nodes(store, container, os.environ, time.sleep)
-    except (TrainmasterError, ValueError) as error:
-        log(f"trainmaster-run: could not remove this node; the other nodes will evict it: {error}")
+    except Exception as error:  # noqa: BLE001  # the reason for the failure has yet to be reported
+        log(f"trainmaster-run: could not remove this node; the other nodes will evict it: {error!r}")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ the time.
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from subprocess import Popen
 
@@ -103,7 +105,7 @@ class Supervisor:
         if number in STOP_SIGNALS:
             self._begin_stop(child)
         elif number is signal.SIGUSR1:
-            self._notices.request_checkpoint(Reason.RESIZE)
+            self._request_checkpoint(Reason.RESIZE)
         elif number is not None and number is not signal.SIGCHLD:
             send_signal(child, number, group=False)
         if self._stop is not None:
@@ -113,11 +115,20 @@ class Supervisor:
         if self._stop is not None:
             return self._stop.terminate(child)
         began = self._clock()
-        request = self._notices.request_checkpoint(Reason.STOP) if self._notices.worker_pids() else None
+        request = self._request_checkpoint(Reason.STOP) if self._notices.worker_pids() else None
         if request is not None and self._timeouts.leave_timeout:
-            self._notices.announce_leave(began + self._timeouts.total - self._timeouts.sigterm_margin)
+            with suppress(OSError):  # such as a full disk: the agent then gets SIGTERM once its workers have saved
+                self._notices.announce_leave(began + self._timeouts.total - self._timeouts.sigterm_margin)
         self._stop = _Stop(self._notices, self._timeouts, began, request)
         return None
+
+    def _request_checkpoint(self, reason: Reason) -> int | None:
+        """Request a checkpoint; return None if that is not possible, as on a full disk."""
+        try:
+            return self._notices.request_checkpoint(reason)
+        except OSError as error:
+            sys.stderr.write(f"trainmaster-run: the workers cannot be asked for a checkpoint: {error}\n")
+            return None
 
 
 class _Stop:
