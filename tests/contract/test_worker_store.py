@@ -5,7 +5,7 @@ from __future__ import annotations
 import boto3
 import pytest
 from botocore.config import Config
-from botocore.exceptions import NoRegionError, ReadTimeoutError
+from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError, NoRegionError, ReadTimeoutError
 
 from trainmaster.worker.rendezvous.dynamodb import (
     CLIENT_CONFIG,
@@ -114,6 +114,24 @@ def test_silence_leaves_open_whether_it_was_written():
     for call in (store.get_state, lambda: store.set_state(b"one"), lambda: store.set_state(b"one", 3)):
         with pytest.raises(Unreachable, match="ReadTimeoutError"):
             call()
+
+
+@pytest.mark.parametrize(
+    ("failure", "advice"),
+    [
+        (ClientError({"Error": {"Code": "AccessDeniedException"}}, "GetItem"), "attach the policy RendezvousPolicyArn"),
+        (ConnectTimeoutError(endpoint_url="https://dynamodb"), "an endpoint for DynamoDB or a NAT gateway"),
+        (NoCredentialsError(), "EnableNetworkIsolation"),
+        (ClientError({"Error": {"Code": "InternalServerError", "Message": "busy"}}, "GetItem"), "busy"),
+    ],
+)
+def test_an_error_tells_what_to_do_about_its_usual_cause(failure, advice):
+    class Failing:
+        def get_item(self, **_):
+            raise failure
+
+    with pytest.raises(Unreachable, match=advice):
+        DynamoStateStore(Failing(), "queue", BERT).get_state()
 
 
 def test_the_client_gives_up_in_seconds(monkeypatch):

@@ -220,6 +220,30 @@ def test_closing_keeps_to_its_time_limit_whatever_the_table_answers(pair, row, c
     assert clock.now - began <= SETTINGS.close_timeout + SETTINGS.max_backoff
 
 
+def test_the_log_says_what_a_node_waits_for_ever_more_rarely(row, clock, caplog):
+    asks(row, max_nodes=8, minNodes=3, sizes=[2, 4, 8])
+    told = together(clock, *(engine(row, clock, job).joining(100.0) for job in "ab"))
+    needed = "nodes: a world needs 4, others here: 1; see the logs of the other instances"
+    assert f"trainmaster: has waited for 10 s, for {needed}" in caplog.messages
+    assert len(caplog.messages) == 8, "after 10, 20, 40 and 80 seconds, from each of the two"
+    assert all(isinstance(error, TimedOut) for error in told)
+    assert "timed out in round 1, waiting for nodes: a world needs 4" in str(told[0])
+
+
+def test_the_log_says_that_the_table_does_not_respond(row, clock, caplog):
+    row.errors = [LOST] * 100
+    meet(clock, engine(row, clock, "a"))
+    assert caplog.messages[0].startswith("trainmaster: has waited for 10 s, for the rendezvous: no answer")
+
+
+def test_a_spare_says_that_it_waits_for_a_place(pair, row, clock, caplog):
+    spare = engine(row, clock, "c").joining()
+    for _ in range(60):
+        clock.now += next(spare)
+        together(clock, *(node.sending_heartbeat() for node in pair))
+    assert [text.partition(" s, ")[2] for text in caplog.messages][:1] == ["for a place in the world of 2 nodes"]
+
+
 def test_whether_it_is_closed_is_read_each_time(pair, row, clock):
     assert not pair[0].is_closed()
     pair[1].close(DONE)

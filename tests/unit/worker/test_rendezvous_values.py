@@ -88,6 +88,10 @@ class TestState:
         with pytest.raises(Corrupt):
             decode(data)
 
+    def test_a_state_of_another_release_is_refused_with_what_to_do(self):
+        with pytest.raises(Corrupt, match=r"of version 2, but 3.*the same version of trainmaster-worker"):
+            decode(changed(v=3))
+
     def test_the_queue_reads_it(self):
         group = group_of(encode(FULL))
         assert (group.round, group.complete, group.restarts) == (3, True, 4)

@@ -44,6 +44,10 @@ class Control:
         """Return the size at which a world does not wait for more nodes."""
         return self.largest_size(self.max_nodes)
 
+    def smallest_size(self) -> int:
+        """Return the size of the smallest legal world."""
+        return min((size for size in self.sizes if size >= self.min_nodes), default=self.min_nodes)
+
     def drains(self, training_job_name: str) -> bool:
         """Return whether the nodes of this training job must leave."""
         return training_job_name in self.drain

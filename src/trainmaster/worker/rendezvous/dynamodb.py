@@ -37,6 +37,16 @@ ENGINE_CLIENT_CONFIG = Config(connect_timeout=1, read_timeout=1, retries={"mode"
 """The same for the engine, which retries itself: a node sends no heartbeat during a call, and is dead after 5 s."""
 
 
+_NO_NETWORK = "in private subnets, the VPC needs an endpoint for DynamoDB or a NAT gateway"
+_HINTS = {
+    "AccessDeniedException": "attach the policy RendezvousPolicyArn of the queue's stack to the role of the job",
+    "NoCredentialsError": "a job with EnableNetworkIsolation has no credentials",
+    "ConnectTimeoutError": _NO_NETWORK,
+    "EndpointConnectionError": _NO_NETWORK,
+}
+"""Usual causes, by error code of DynamoDB or class of botocore."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableAddress:
     """Address of the rendezvous table.
@@ -256,7 +266,8 @@ def _is_conflict(error: Exception) -> bool:
 
 def _unreachable(error: Exception) -> Unreachable:
     kind = TableMissing if _code(error) == "ResourceNotFoundException" else Unreachable
-    return kind(f"DynamoDB: {type(error).__name__}: {error}")
+    hint = _HINTS.get(_code(error) or type(error).__name__, "")
+    return kind(f"DynamoDB: {type(error).__name__}: {error}{hint and f' ({hint})'}")
 
 
 def _code(error: Exception) -> str | None:

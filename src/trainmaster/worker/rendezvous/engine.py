@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from trainmaster.worker.rendezvous.actions import Payload
 from trainmaster.worker.rendezvous.errors import Corrupt, Drained, TimedOut, Unreachable
-from trainmaster.worker.rendezvous.executor import Executor
+from trainmaster.worker.rendezvous.executor import Executor, Step
 from trainmaster.worker.rendezvous.operators import (
     AwaitEndpointOp,
     CloseOp,
@@ -33,6 +33,29 @@ from trainmaster.worker.rendezvous.world import World, WorldStatus, world_of
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
+_FIRST_LOG_SECONDS = 10.0
+"""Wait for a world that is not worth a line in the log: nodes of one job start within seconds of each other."""
+
+
+class WaitLog:
+    """Says in the log what a node waits for: after ten seconds, and then each time it has waited twice as long.
+
+    Args:
+        now: seconds.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._began = now()
+        self._due = _FIRST_LOG_SECONDS
+
+    def __call__(self, step: Step) -> None:
+        """Note a step after which the node waits."""
+        waited = self._now() - self._began
+        if waited >= self._due:
+            self._due = 2 * waited
+            cause = f"the rendezvous: {step.error}" if step.view is None else step.view.missing
+            _log.warning("trainmaster: has waited for %.0f s, for %s", waited, cause)
 
 
 class Engine:
@@ -122,7 +145,8 @@ class Engine:
         limit = self._settings.join_timeout if timeout is None else timeout
         self._executor.declare(Want.JOIN, self._round)
         try:
-            view = yield from self._run(JoinOp(after=self._round, started=self._now(), timeout=limit), limit)
+            operator = JoinOp(after=self._round, started=self._now(), timeout=limit)
+            view = yield from self._executor.run(operator, timeout=limit, observe=WaitLog(self._now))
         except (TimedOut, Drained):
             self._executor.withdraw()
             raise

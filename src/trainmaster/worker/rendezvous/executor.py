@@ -238,7 +238,13 @@ class Executor:
         return Step(action=action, pause=0.0, view=view)
 
     def run(
-        self, operator: Operator, *, timeout: float, deadline: float = inf, cached: bool = False
+        self,
+        operator: Operator,
+        *,
+        timeout: float,
+        deadline: float = inf,
+        cached: bool = False,
+        observe: Callable[[Step], object] = lambda _: None,
     ) -> Generator[float, None, View]:
         """Step until the operator finishes; yield the seconds to wait between steps, and return the last view.
 
@@ -247,6 +253,7 @@ class Executor:
             timeout: seconds without any response of the table before this gives up.
             deadline: this node's clock at which it gives up without a response in any case.
             cached: as for `step`, for the first step.
+            observe: called with each step after which this waits.
 
         Raises:
             Unreachable: the table has not responded for `timeout` seconds, or there never was one.
@@ -267,6 +274,7 @@ class Executor:
                     return step.view
                 if step.action in _ERRORS:
                     raise _ERRORS[step.action](step.view)
+            observe(step)
             yield step.pause
 
     def _sync(self, *, cached: bool) -> None:
@@ -494,6 +502,8 @@ def _read_endpoint(text: str | None) -> Endpoint | None:
 _ERRORS: dict[Action | None, Callable[[View], RendezvousError]] = {
     Action.ERROR_CLOSED: lambda view: Closed(view.state.reason),
     Action.ERROR_DRAINED: lambda view: Drained(f"{view.identity.training_job_name} was requested to leave"),
-    Action.ERROR_TIMEOUT: lambda view: TimedOut(f"timed out in round {view.state.round}"),
+    Action.ERROR_TIMEOUT: lambda view: TimedOut(
+        f"timed out in round {view.state.round}" + ("" if view.state.complete else f", waiting for {view.missing}")
+    ),
     Action.ERROR_LOST: lambda view: RoundLost(f"round {view.state.round} has begun"),
 }

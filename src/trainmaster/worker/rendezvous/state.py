@@ -231,10 +231,10 @@ def decode(data: bytes) -> State:
     """
     try:
         raw = json.loads(_decompress(data))
-        if type(raw) is not dict or raw.pop("v", None) != VERSION:
-            raise Corrupt(f"not a rendezvous state of version {VERSION}")
-        if set(raw) != set(_FIELD_NAMES[State]):
-            raise Corrupt(f"the members are not those of a rendezvous state of version {VERSION}")
+        version = raw.pop("v", None) if type(raw) is dict else None
+        if version != VERSION or set(raw) != set(_FIELD_NAMES[State]):
+            written = f"not a rendezvous state of version {VERSION}, but {version!r}, or one with other members"
+            raise Corrupt(f"{written}: all nodes of a job need the same version of trainmaster-worker in their image")
         return _validate(_state_from_json(raw))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as cause:
         raise Corrupt("the rendezvous state cannot be read") from cause

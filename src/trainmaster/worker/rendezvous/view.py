@@ -140,6 +140,17 @@ class View:
         return stays or self.elapsed[Timer.LEGAL] >= self.settings.last_call_timeout
 
     @property
+    def missing(self) -> str:
+        """The reason why this node is not in a world yet, as it is put into a log."""
+        others = sum(name != self.identity.name for name in self.candidates)
+        if self.state.complete:
+            return f"a place in the world of {self.state.size} nodes"
+        if self.possible_size == 0:
+            needed = self.control.smallest_size()
+            return f"nodes: a world needs {needed}, others here: {others}; see the logs of the other instances"
+        return f"{len(self.stragglers)} nodes of the previous world" if self.stragglers else "the last call for nodes"
+
+    @property
     def seconds_to_next_timeout(self) -> float:
         """Seconds until the next timer of this node can expire; infinite if all have expired."""
         limits = {

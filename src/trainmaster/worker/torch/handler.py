@@ -156,10 +156,11 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
                 return self._info(world)
             except (RoundLost, Closed, TimedOut, Unreachable, DistError) as error:
                 # The node that hosted the store may be gone; joining again lets the other nodes detect that.
-                _log.warning("could not use the world of round %d: %s", world.round, error)
+                _log.warning("trainmaster: could not use the world of round %d: %s", world.round, error)
                 last_error = error
         raise RendezvousConnectionError(
-            "the nodes of no world could reach the store of its first rank; check that all ports between them are open"
+            "the nodes of no world could reach the store of its first rank; "
+            "the job needs a security group that allows all inbound traffic from itself"
         ) from last_error
 
     def num_nodes_waiting(self) -> int:
@@ -282,7 +283,7 @@ class DynamoDBRendezvousHandler(RendezvousHandler):
         return world
 
     def _exit_agent(self, reason: str) -> NoReturn:
-        _log.info("leaving the rendezvous %s: %s", self._run, reason)
+        _log.warning("trainmaster: this node leaves the rendezvous %s: %s", self._run, reason)
         self.leave()
         raise SystemExit(0)
 
