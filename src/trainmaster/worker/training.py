@@ -29,7 +29,7 @@ from typing import Any, Protocol
 
 from trainmaster.worker.checkpoints.checkpoints import Checkpoints, CheckpointStore, DirectoryStore
 from trainmaster.worker.checkpoints.notices import CHECKPOINT_SIGNAL, Notices, WorkerRegistration
-from trainmaster.worker.container.container import ATTEMPT, OPT_ML, ROUND, attempt_number
+from trainmaster.worker.container.container import ATTEMPT, OPT_ML, ROUND, Hook, attempt_number
 from trainmaster.worker.container.processes import die_with_parent
 from trainmaster.worker.progress import (
     STEPS_HINT,
@@ -87,10 +87,18 @@ class TorchProcessGroup:
 
     def max(self, value: int) -> int:
         """Return the maximum over all ranks."""
-        device = "cuda" if self._dist.get_backend() == "nccl" else "cpu"
-        tensor = self._torch.tensor([value], dtype=self._torch.int32, device=device)
+        tensor = self._torch.tensor([value], dtype=self._torch.int32, device=self._device())
         self._dist.all_reduce(tensor, op=self._dist.ReduceOp.MAX)
         return int(tensor.item())
+
+    def _device(self) -> str:
+        """Return a device that no other rank uses."""
+        if self._dist.get_backend() != "nccl":
+            return "cpu"
+        # A script that names its device in each call leaves the first one as the current one of all ranks.
+        cuda, local = self._torch.cuda, int(os.environ.get("LOCAL_RANK") or 0)
+        is_first = cuda.current_device() == 0 and local < cuda.device_count()
+        return f"cuda:{local}" if is_first else "cuda"
 
     def barrier(self) -> None:
         """Wait for all ranks, by an all-reduce, which works on every backend and every version of torch."""
@@ -357,6 +365,8 @@ def checkpoints(where: str | Path | None = None, environ: Mapping[str, str] | No
         store, scratch = S3Store(make_client("s3", environ=variables), location), Path(tempfile.gettempdir())
     else:
         store, scratch = DirectoryStore(Path(location)), Path(location)
+        if not where and variables.get("TRAINMASTER_HOOK") == Hook.MEMBERS:
+            log.warning("trainmaster: each instance has its own %s: name a place in S3, or one that all see", location)
     attempt, round_ = attempt_number(run), int(variables.get(ROUND) or 0)
     saved = Checkpoints(store, attempt, round_, latest_round_reader(variables), scratch, job=ATTEMPT.sub("", run))
     saved.on_saved = _count_checkpoint

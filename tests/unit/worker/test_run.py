@@ -155,6 +155,28 @@ print(training.checkpoint_requested())
     assert "does not wait for this process to save a checkpoint" in process.stderr.read()
 
 
+def test_a_script_finds_what_the_training_toolkit_would_tell_it(run, tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("SM_")]:
+        monkeypatch.delenv(name)
+    config = tmp_path / "input" / "config"
+    given = {"lr": "1e-4", "checkpoints": '"s3://bucket/bert"', "batch-size": "32", "note": "as is"}
+    (config / "hyperparameters.json").write_text(json.dumps(given | {"sagemaker_program": '"train.py"'}))
+    (config / "inputdataconfig.json").write_text(json.dumps({"train": {"TrainingInputMode": "File"}}))
+    script = "import json, os; print(json.dumps({k: v for k, v in os.environ.items() if k.startswith('SM_')}))"
+    told = json.loads(run(sys.executable, "-c", script, SM_MODEL_DIR="mine").stdout.read())
+    assert {name: told[name] for name in told if name.startswith("SM_HP_")} == {
+        "SM_HP_LR": "0.0001",
+        "SM_HP_CHECKPOINTS": "s3://bucket/bert",
+        "SM_HP_BATCH-SIZE": "32",
+        "SM_HP_BATCH_SIZE": "32",
+        "SM_HP_NOTE": "as is",
+    }
+    assert json.loads(told["SM_HPS"])["lr"] == 1e-4
+    assert (told["SM_CHANNEL_TRAIN"], told["SM_CHANNELS"]) == (str(tmp_path / "input/data/train"), '["train"]')
+    assert (told["SM_OUTPUT_DATA_DIR"], told["SM_HOSTS"]) == (str(tmp_path / "output/data"), '["algo-1"]')
+    assert told["SM_MODEL_DIR"] == "mine", "what the request sets stays"
+
+
 def test_a_job_without_members_needs_no_network(run, tmp_path):
     path = tmp_path / "input" / "config" / "resourceconfig.json"
     local_mode = {"current_host": "algo-1-abc", "hosts": ["algo-1-abc"], "network_interface_name": "ethwe"}

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from trainmaster.worker.checkpoints.notices import Notices, Reason
-from trainmaster.worker.training import CheckpointRequests, SingleProcess, checkpoints, latest_round_reader
+from trainmaster.worker.training import (
+    CheckpointRequests,
+    SingleProcess,
+    TorchProcessGroup,
+    checkpoints,
+    latest_round_reader,
+)
 
 
 class Rank:
@@ -162,6 +169,45 @@ def test_s3_is_asked_in_the_region_of_the_job_where_boto3_knows_none(monkeypatch
     given = {"TRAINING_JOB_ARN": "arn:aws-cn:sagemaker:cn-north-1:111122223333:training-job/bert"}
     client = checkpoints("s3://bucket/bert", given)._store._client
     assert client.meta.endpoint_url == "https://s3.cn-north-1.amazonaws.com.cn"
+
+
+@pytest.mark.parametrize(("hook", "where", "warned"), [("members", "", 1), ("members", "all", 0), ("restart", "", 0)])
+def test_members_hear_that_they_do_not_share_sagemakers_directory(tmp_path, caplog, hook, where, warned):
+    checkpoints(where and tmp_path, {"SM_CHECKPOINT_DIR": str(tmp_path), "TRAINMASTER_HOOK": hook})
+    assert [f"its own {tmp_path}" in text for text in caplog.messages] == [True] * warned
+
+
+class Gpus:
+    """The backend and the devices of a rank."""
+
+    def __init__(self, current, count, backend="nccl"):
+        self.cuda = SimpleNamespace(current_device=lambda: current, device_count=lambda: count)
+        self.int32, self.used, self.ReduceOp = None, [], SimpleNamespace(MAX=None)
+        self.get_backend = lambda: backend
+
+    def tensor(self, values, *, device, **_):
+        self.used.append(device)
+        return SimpleNamespace(item=lambda: values[0])
+
+    def all_reduce(self, tensor, **_):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("current", "count", "local", "used"),
+    [(0, 8, "3", "cuda:3"), (5, 8, "3", "cuda"), (0, 1, "3", "cuda"), (0, 8, "0", "cuda:0"), (0, 1, "", "cuda:0")],
+)
+def test_ranks_agree_on_devices_of_their_own(monkeypatch, current, count, local, used):
+    monkeypatch.setenv("LOCAL_RANK", local)
+    torch = Gpus(current, count)
+    assert TorchProcessGroup(torch, torch).max(1) == 1
+    assert torch.used == [used]
+
+
+def test_ranks_without_nccl_agree_on_the_cpu():
+    torch = Gpus(0, 8, backend="gloo")
+    TorchProcessGroup(torch, torch).barrier()
+    assert torch.used == ["cpu"]
 
 
 def test_sagemakers_directory_is_where_they_are_unless_the_script_says_otherwise(tmp_path):

@@ -32,6 +32,7 @@ from trainmaster.worker.container.container import (
 )
 from trainmaster.worker.container.processes import exit_code_of, signals_blocked
 from trainmaster.worker.container.supervise import HANDLED_SIGNALS, CommandResult, StopTimeouts, Supervisor
+from trainmaster.worker.container.toolkit import toolkit_variables
 from trainmaster.worker.warm import start as warm_start
 from trainmaster.worker.warm.start import PRELOAD
 
@@ -140,7 +141,8 @@ def _run(args: argparse.Namespace, command: Sequence[str], container: Container,
     preload = {PRELOAD: args.preload} if args.preload else {}
     try:
         with _own_notices() as notices:
-            environ = network_variables(container, job) | environment(os.environ, notices, timeouts) | preload
+            ours = toolkit_variables(container) | network_variables(container, job)
+            environ = ours | environment(os.environ, notices, timeouts) | preload
             with speed_reports(container, notices):
                 result = Supervisor(command, environ, notices, timeouts).run()
             if members and result.returncode != 0:
