@@ -12,7 +12,7 @@ from views import SETTINGS, Row, Ticking, executor, key
 
 from trainmaster.worker.checkpoints.notices import NodeWorld
 from trainmaster.worker.container.restart_budget import BUDGET_SPENT_PREFIX, RestartBudget
-from trainmaster.worker.rendezvous.engine import Engine
+from trainmaster.worker.rendezvous.engine import Engine, RareLog
 from trainmaster.worker.rendezvous.errors import (
     Closed,
     Corrupt,
@@ -242,6 +242,30 @@ def test_a_spare_says_that_it_waits_for_a_place(pair, row, clock, caplog):
         clock.now += next(spare)
         together(clock, *(node.sending_heartbeat() for node in pair))
     assert [text.partition(" s, ")[2] for text in caplog.messages][:1] == ["for a place in the world of 2 nodes"]
+
+
+def test_failed_heartbeats_are_logged_ever_more_rarely(caplog):
+    clock = Ticking()
+    log = RareLog(clock, 0.0)
+    for _ in range(200):
+        log("for {:.0f} s".format)
+        clock.sleep(1.0)
+    assert caplog.messages == [f"trainmaster: for {seconds} s" for seconds in (0, 20, 40, 80, 160)]
+
+
+def test_the_thread_of_heartbeats_survives_errors_and_says_that_work_goes_on(row, caplog):
+    asks(row, max_nodes=1)
+    quick = replace(SETTINGS, keep_alive_interval=0.01, poll_interval=0.01)
+    node = Engine(executor(row, time.monotonic, "a", settings=quick), time.sleep)
+    node.join()
+    row.errors = [Corrupt("no state")] * 3
+    node.start_keep_alive()
+    until = time.monotonic() + 20
+    while row.errors and time.monotonic() < until:
+        time.sleep(0.01)
+    node.stop_keep_alive()
+    assert row.errors == []
+    assert caplog.messages == ["trainmaster: heartbeats fail, for 0 s now, and the work goes on: Corrupt: no state"]
 
 
 def test_whether_it_is_closed_is_read_each_time(pair, row, clock):

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import TypeVar
 
@@ -37,25 +38,25 @@ _FIRST_LOG_SECONDS = 10.0
 """Wait for a world that is not worth a line in the log: nodes of one job start within seconds of each other."""
 
 
-class WaitLog:
-    """Says in the log what a node waits for: after ten seconds, and then each time it has waited twice as long.
+class RareLog:
+    """Logs a wait: once it has lasted for a number of seconds, and then each time it has lasted twice as long.
 
     Args:
         now: seconds.
+        after: seconds after which the wait is worth a line.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], after: float) -> None:
         self._now = now
         self._began = now()
-        self._due = _FIRST_LOG_SECONDS
+        self._due = after
 
-    def __call__(self, step: Step) -> None:
-        """Note a step after which the node waits."""
+    def __call__(self, text: Callable[[float], str]) -> None:
+        """Log the text for the seconds that the wait has lasted, if a line is due."""
         waited = self._now() - self._began
         if waited >= self._due:
-            self._due = 2 * waited
-            cause = f"the rendezvous: {step.error}" if step.view is None else step.view.missing
-            _log.warning("trainmaster: has waited for %.0f s, for %s", waited, cause)
+            self._due = 2 * max(waited, _FIRST_LOG_SECONDS)
+            _log.warning("trainmaster: %s", text(waited))
 
 
 class Engine:
@@ -146,7 +147,10 @@ class Engine:
         self._executor.declare(Want.JOIN, self._round)
         try:
             operator = JoinOp(after=self._round, started=self._now(), timeout=limit)
-            view = yield from self._executor.run(operator, timeout=limit, observe=WaitLog(self._now))
+            log = RareLog(self._now, _FIRST_LOG_SECONDS)
+            view = yield from self._executor.run(
+                operator, timeout=limit, observe=lambda step: log(partial(_cause_of_wait, step))
+            )
         except (TimedOut, Drained):
             self._executor.withdraw()
             raise
@@ -273,13 +277,16 @@ class Engine:
         self.stop_keep_alive()
 
     def _send_heartbeats_until(self, stop: threading.Event) -> None:
+        log: RareLog | None = None
         while not stop.wait(self._settings.keep_alive_interval):
             try:
                 for pause in self.sending_heartbeat():
                     if stop.wait(pause):
                         break
+                log = None
             except Exception as error:  # noqa: BLE001 - without this thread, the other nodes would evict this one
-                _log.warning("heartbeat failed: %s: %s", type(error).__name__, error)
+                log = log or RareLog(self._now, 0.0)
+                log(partial(_failed_heartbeat, error))
         if self._is_abandoned:
             with suppress(Corrupt):
                 self.leave()
@@ -317,3 +324,12 @@ class Engine:
             closed=state.reason if state.closed else None,
             waiting=sum(node.role is Role.WAITING for node in state.nodes.values()),
         )
+
+
+def _cause_of_wait(step: Step, waited: float) -> str:
+    cause = f"the rendezvous: {step.error}" if step.view is None else step.view.missing
+    return f"has waited for {waited:.0f} s, for {cause}"
+
+
+def _failed_heartbeat(error: Exception, waited: float) -> str:
+    return f"heartbeats fail, for {waited:.0f} s now, and the work goes on: {type(error).__name__}: {error}"
