@@ -85,6 +85,14 @@ def test_a_writer_whose_world_is_over_publishes_nothing(open_as):
     assert open_as().latest() is None
 
 
+def test_what_is_written_by_other_means_may_have_the_names_of_checkpoints(open_as):
+    names = [open_as(round_=5).name(800), open_as(attempt=2, round_=1).name(700)]
+    write(open_as(attempt=2, round_=2), 750)
+    names += [open_as().latest().name, open_as(job="again").name(760)]
+    assert names == sorted(names)
+    assert names[-1] == "a0003-r000001-s000000000760"
+
+
 def test_what_is_written_by_other_means_may_ask_the_fence_alone(open_as):
     open_as(round_=3, newest=3).fence()
     with pytest.raises(Fenced):

@@ -171,6 +171,13 @@ class Checkpoints:
         except Exception as error:  # noqa: BLE001  # the checkpoint is saved; the next one tries again
             log.warning("trainmaster: older checkpoints could not be removed: %s: %s", type(error).__name__, error)
 
+    def name(self, step: int) -> str:
+        """Return the name of this world's checkpoint of a step, for checkpoints that you publish by other means.
+
+        Names sort by age, over all worlds and attempts of a job. Call it on one rank, which sends it to the others.
+        """
+        return CheckpointId(self._numbered_attempt(), self._round, step).name
+
     def fence(self) -> None:
         """Raise `Fenced` if a newer world has formed. Call it right before you publish a checkpoint by other means."""
         latest = self._latest_round()
