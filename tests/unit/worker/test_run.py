@@ -177,6 +177,13 @@ def test_a_script_finds_what_the_training_toolkit_would_tell_it(run, tmp_path, m
     assert told["SM_MODEL_DIR"] == "mine", "what the request sets stays"
 
 
+def test_more_hyperparameters_than_a_variable_can_hold_are_given_one_by_one(run, tmp_path):
+    path = tmp_path / "input" / "config" / "hyperparameters.json"
+    path.write_text(json.dumps({f"text{number}": "x" * 2500 for number in range(100)}))
+    script = "import os; print(len(os.environ['SM_HP_TEXT99']), 'SM_HPS' in os.environ)"
+    assert run(sys.executable, "-c", script).stdout.read() == "2500 False\n"
+
+
 def test_a_job_without_members_needs_no_network(run, tmp_path):
     path = tmp_path / "input" / "config" / "resourceconfig.json"
     local_mode = {"current_host": "algo-1-abc", "hosts": ["algo-1-abc"], "network_interface_name": "ethwe"}

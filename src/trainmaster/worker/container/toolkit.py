@@ -17,6 +17,9 @@ from trainmaster.worker.container.container import Container
 _TOOLKITS_OWN = "sagemaker_"
 """Prefix of hyperparameters for the toolkit itself."""
 
+_MAX_BYTES = 100_000
+"""Bytes of a variable; Linux starts no program with one of 131,072 (execve(2), MAX_ARG_STRLEN)."""
+
 
 def toolkit_variables(container: Container) -> dict[str, str]:
     """Return the hyperparameters, channels, directories and hosts; a file that cannot be read has none."""
@@ -42,7 +45,8 @@ def toolkit_variables(container: Container) -> dict[str, str]:
         "SM_NUM_CPUS": os.cpu_count() or 1,
         "SM_NUM_GPUS": len(list(Path("/dev").glob("nvidia[0-9]*"))),
     }
-    return {name: value if isinstance(value, str) else _as_json(value) for name, value in values.items()}
+    texts = {name: value if isinstance(value, str) else _as_json(value) for name, value in values.items()}
+    return {name: text for name, text in texts.items() if len(text.encode()) < _MAX_BYTES}
 
 
 def _read(path: Path) -> dict[str, Any]:
