@@ -8,11 +8,15 @@ mean over the batch. Needs neither torch nor JAX.
 from __future__ import annotations
 
 import random
+import threading
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+
+DIVIDED = threading.Event()
+"""Set once this process has divided a batch over its world: its steps mean the same work at every size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +46,7 @@ def part_of(batch: int, world: int, rank: int) -> Part:
         raise ValueError(f"rank {rank} does not exist in a world of {world}")
     if batch < world:
         raise ValueError(f"a batch of {batch} is smaller than a world of {world}")
+    DIVIDED.set()
     base, remainder = divmod(batch, world)
     size = base + (rank < remainder)
     return Part(start=rank * base + min(rank, remainder), size=size, weight=Fraction(size * world, batch))

@@ -27,6 +27,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from trainmaster.worker.batch import DIVIDED
 from trainmaster.worker.checkpoints.checkpoints import Checkpoints, CheckpointStore, DirectoryStore
 from trainmaster.worker.checkpoints.notices import CHECKPOINT_SIGNAL, Notices, WorkerRegistration
 from trainmaster.worker.container.container import ATTEMPT, OPT_ML, ROUND, Hook, attempt_number
@@ -334,9 +335,14 @@ def _count_checkpoint(step: int) -> None:
         reporter.count_checkpoint(step, batch)
 
 
-@lru_cache(maxsize=1)
 def batch_of_steps() -> GlobalBatch | None:
-    """Return what a step is; None if that is not known."""
+    """Return what a step is, as the environment says, or as the script shows; None if that is not known."""
+    return stated_batch() or (GlobalBatch.FIXED if DIVIDED.is_set() else None)
+
+
+@lru_cache(maxsize=1)
+def stated_batch() -> GlobalBatch | None:
+    """Return what the environment says that a step is."""
     return global_batch(os.environ)
 
 

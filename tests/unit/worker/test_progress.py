@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmaster.worker import training
+from trainmaster.worker.batch import DIVIDED, part_of
 from trainmaster.worker.checkpoints.notices import DIRECTORY_VARIABLE, Notices
 from trainmaster.worker.progress import (
     FIRST_SECONDS,
@@ -362,8 +363,9 @@ def inside(container, tmp_path, monkeypatch):
 
 def clear_caches():
     training.speed_reporter.cache_clear()
-    training.batch_of_steps.cache_clear()
+    training.stated_batch.cache_clear()
     training.log_steps_hint.cache_clear()
+    DIVIDED.clear()
 
 
 def test_one_call_in_the_training_loop_counts(inside):
@@ -483,6 +485,15 @@ def test_steps_of_checkpoints_tell_nothing_unless_it_is_known_what_a_step_is(ins
             (directory / "state").write_text("x")
     assert not notices.counts_progress, "other sources may tell"
     assert [record.message for record in caplog.records] == [STEPS_HINT]
+
+
+def test_steps_of_a_script_that_divides_one_batch_count_by_themselves(inside, tmp_path, caplog):
+    notices = Notices(inside())
+    part_of(64, world=2, rank=0)
+    with training.checkpoints(tmp_path / "run-1").writing(40) as directory:
+        (directory / "state").write_text("x")
+    assert notices.counts_progress
+    assert caplog.records == []
 
 
 def test_a_script_that_counts_its_progress_hears_nothing_of_steps(inside, tmp_path, caplog):
