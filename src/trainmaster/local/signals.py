@@ -13,7 +13,7 @@ from functools import partial
 def signal_pipe() -> Iterator[Callable[[], object]]:
     """Yield a function that waits until a signal with a handler in Python arrives, or has arrived meanwhile.
 
-    The signal is a byte in a pipe. A lock or an event waits for ever after a signal that comes just before, or that the
+    The signal is a byte in a pipe. A lock or an event waits forever after a signal that comes just before, or that the
     kernel gives to another thread: neither wakes the main thread, which calls handlers. Only for the main thread.
     """
     arrived, wake = os.pipe()
