@@ -19,7 +19,6 @@ from botocore.parsers import create_parser
 from trainmaster.client.api.credentials import credentials_error
 from trainmaster.client.batch.hook import DEFAULT_QUEUE, BatchRoute
 from trainmaster.client.batch.resources import Resources
-from trainmaster.client.sdk.bypass import message_of
 from trainmaster.client.sdk.hook import Route
 from trainmaster.client.sdk.once import Once
 from trainmaster.console.access import check_origin
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from trainmaster.client.sdk.elastic import ElasticOptions
     from trainmaster.client.sdk.response_codec import BotoResponse
 
-SUBMITS: Final = ("CreateTrainingJob", "SubmitServiceJob")
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 """More than any request of SageMaker's and Batch's: a pipeline's definition has up to 1 MiB, before it is escaped."""
 log = logging.getLogger("trainmaster")
@@ -153,6 +151,7 @@ class Proxy:
         names = dict(defaults.batch_queues)
         batch = BatchRoute(self._session, Resources(self._api, names, frozenset(names), frozenset()))
         batch.with_defaults = queue.with_defaults
+        batch.on_bypass = self._warn_of_bypass
         return {"sagemaker": queue, "batch": batch}
 
     def _service(self, name: str, route: Route | BatchRoute) -> _Service:
@@ -188,7 +187,7 @@ class Proxy:
         """Return the answer to a call. Raises WireError, ClientError and BotoCoreError."""
         region = call.region or self._api.region
         self._check_account(call)
-        if call.model is None or not self._is_routed(service, call, region):
+        if call.model is None or call.operation not in service.operations:
             return _passed(self._upstream.send(call, region))
         params = call.serialized(self._upstream.endpoint(call.service, region).url)
         context: dict[str, Any] = {"client_region": region}
@@ -201,16 +200,6 @@ class Proxy:
         if len(context) == 1:
             return _passed(sent)  # no handler has noted that it changes the answer
         return _changed(service, call.model, sent, context)
-
-    def _is_routed(self, service: _Service, call: Call, region: str) -> bool:
-        """Return whether the queue's handlers see the call; those of other Regions are none of its."""
-        if call.operation not in service.operations:
-            return False
-        if region == self._api.region:
-            return True
-        if call.operation in SUBMITS and self._warned.is_first((call.operation, region)):
-            log.warning("Jobs in %s bypass the queue, which is in %s.", region, self._api.region)
-        return False
 
     def _check_account(self, call: Call) -> None:
         """Check that the program meant the account whose credentials sign in its place. Raises WireError."""
@@ -225,9 +214,8 @@ class Proxy:
                 "run it with credentials of that account.",
             )
 
-    def _warn_of_bypass(self, operation: str, request: Mapping[str, Any]) -> None:
-        message = message_of(operation, request)
-        if message is not None and self._warned.is_first(operation):
+    def _warn_of_bypass(self, operation: str, message: str) -> None:
+        if self._warned.is_first((operation, message)):
             log.warning("%s: %s", operation, message)
 
     def _unsent(self, error: BotoCoreError) -> WireError:

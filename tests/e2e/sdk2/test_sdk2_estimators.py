@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 from client_docs import blocks, example, replaced, run
@@ -68,6 +69,15 @@ def test_a_session_can_ask_for_resources_in_the_place_of_the_estimators_type(sta
     config, tags = job["jobDetails"]["ResourceConfig"], job["jobDetails"]["Tags"]
     assert (config.get("InstanceType"), config["InstanceCount"]) == (None, 2)
     assert {"Key": "trainmaster:resources", "Value": "accelerators=8,vcpus=96"} in tags
+
+
+def test_a_session_of_another_region_starts_its_jobs_there_with_a_warning(stage: Stage) -> None:
+    boto_session = boto3.session.Session(region_name="eu-west-1")
+    api = "https://a1.execute-api.us-east-1.amazonaws.com/prod"
+    session = QueueSession(boto_session, default_bucket=BUCKET, api=api)
+    with pytest.warns(QueueBypassWarning, match="Jobs in eu-west-1 bypass the queue, which is in us-east-1"):
+        an_estimator(session).fit(wait=False)
+    assert (len(stage.world.trainings), stage.world.jobs) == (1, {})
 
 
 def test_a_session_can_make_all_estimators_elastic(stage: Stage) -> None:

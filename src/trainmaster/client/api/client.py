@@ -21,7 +21,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpx
 
 from trainmaster import __version__
-from trainmaster.client.api.config import REGION_HINT, Address, find_address
+from trainmaster.client.api.config import REGION_HINT, Address, find_address, given_address
 from trainmaster.client.api.core_session import CoreSession
 from trainmaster.client.api.credentials import login_hint
 from trainmaster.client.api.errors import Conflict, Forbidden, NotConfigured, NotFound, Refused, Unreachable
@@ -423,8 +423,8 @@ class ApiClient:
 
     @property
     def region(self) -> str:
-        """The AWS Region of the queue. Raises NotConfigured."""
-        return self._region(self.address)
+        """The AWS Region of the queue, without a call: a stack is in the session's. Raises NotConfigured."""
+        return self._region(given_address(self._url, self._api_id, self._environ) or Address(""))
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""

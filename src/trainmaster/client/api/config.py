@@ -71,6 +71,12 @@ def find_address(
     Raises Forbidden for expired credentials; NotConfigured if none of them is set, if the URL is invalid, or if it is
     `http://` and not of this machine.
     """
+    given = given_address(url, api_id, environ)
+    return given or _address_of_stack(session, environ.get(STACK_VARIABLE) or DEFAULT_STACK)
+
+
+def given_address(url: str | None, api_id: str | None, environ: Mapping[str, str]) -> Address | None:
+    """Return the API's address from the argument, else the environment; None without either. Raises NotConfigured."""
     environ_url, environ_id = environ.get(URL_VARIABLE), environ.get(ID_VARIABLE)
     if url and environ_url not in (None, "", url):
         environ_id = None  # it belongs to the other URL
@@ -79,7 +85,7 @@ def find_address(
         return Address(checked, api_id or environ_id or None)
     if environ_url:
         return Address(_checked(environ_url, URL_VARIABLE), api_id or environ_id or None)
-    return _address_of_stack(session, environ.get(STACK_VARIABLE) or DEFAULT_STACK)
+    return None
 
 
 def environment_address(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

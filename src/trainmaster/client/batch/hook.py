@@ -20,6 +20,7 @@ from trainmaster.client.batch.listing import ServiceJobs
 from trainmaster.client.batch.names import ID_PREFIX, Arns, is_id_of_batch, is_own_id, job_in, queue_in
 from trainmaster.client.batch.resources import Resources
 from trainmaster.client.batch.submission import submission_of
+from trainmaster.client.sdk import bypass
 from trainmaster.client.sdk.hook import client_for, register, unregister
 from trainmaster.client.sdk.once import Once
 from trainmaster.client.sdk.response_codec import (
@@ -78,12 +79,14 @@ class _Kind:
 class BatchRoute:
     """Handlers that route a session's service jobs to the queue.
 
-    `with_defaults` changes the CreateTrainingJob request of each.
+    `with_defaults` changes the CreateTrainingJob request of each. `on_bypass` is called with the operation and a
+    warning for a job of another Region than the queue's, which bypasses it.
     """
 
     def __init__(self, session: boto3.session.Session, resources: Resources) -> None:
         self._session = weakref.ref(session)
         self.with_defaults: Callable[[dict[str, Any]], dict[str, Any]] = _unchanged
+        self.on_bypass: Callable[[str, str], None] = bypass.warn
         self.serve(resources)
         self._handlers: dict[str, _Handler] = {
             "SubmitServiceJob": self._submit,
@@ -141,6 +144,9 @@ class BatchRoute:
     ) -> BotoResponse | None:
         if not self.enabled:
             return None
+        if bypass.is_elsewhere(region := context["client_region"], self.api):
+            self._warn_elsewhere(model, params, region)
+            return None
         try:
             return self._handlers[model.name](model, params, context)
         except ApiError as error:
@@ -152,6 +158,10 @@ class BatchRoute:
         new = change(http_response, parsed) if change is not None else None
         if new is not None:
             overwrite_response(http_response, parsed, new)
+
+    def _warn_elsewhere(self, model: OperationModel, params: dict[str, Any], region: str) -> None:
+        if model.name == "SubmitServiceJob" and self.resources.has_queue(request_of(params)["jobQueue"]):
+            self.on_bypass(model.name, bypass.region_message(region, self.api.region))
 
     # -- jobs
 

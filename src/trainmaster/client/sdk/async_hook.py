@@ -26,6 +26,7 @@ from trainmaster.domain.text import one_line
 
 if TYPE_CHECKING:
     from trainmaster.client.sdk.hook import Route
+    from trainmaster.client.views.types import JobDetailView
 
 logger = logging.getLogger("trainmaster")
 
@@ -66,16 +67,16 @@ class AsyncRoute:
 
     async def _hold(self, arguments: dict[str, Any]) -> None:
         """Return once the job does not wait in the queue; at once if the client asks for the first time."""
-        name = request_of(arguments["params"])["TrainingJobName"]
-        if not self._route.enabled or self._described.is_first(name):
+        name, region = request_of(arguments["params"])["TrainingJobName"], arguments["context"]["client_region"]
+        if not self._route.enabled or self._described.is_first((name, region)):
             return
-        while await self._waits(name):
+        while await self._waits(name, region):
             await self._sleep(self._poll_seconds)
 
-    async def _waits(self, name: str) -> bool:
+    async def _waits(self, name: str, region: str) -> bool:
         """Return whether the queue has a training job that waits, and log its changes; an error is the handler's."""
         try:
-            job = await _in_thread(self._route.cache.look_up, name)
+            job = await _in_thread(self._look_up, name, region)
         except ApiError:
             return False
         if job is None or job["jobState"] not in WAITING or not is_training_job(job):
@@ -83,6 +84,9 @@ class AsyncRoute:
         if self._changes.is_due(job):
             logger.info("%s: %s", one_line(name), sentence_of(job))
         return True
+
+    def _look_up(self, name: str, region: str) -> JobDetailView | None:
+        return None if self._route.is_elsewhere(region) else self._route.cache.look_up(name)
 
 
 class _AsyncEvents:

@@ -6,8 +6,12 @@ import json
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from trainmaster.client.api.errors import NotConfigured
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from trainmaster.client.api.client import ApiClient
 
 
 class QueueBypassWarning(UserWarning):
@@ -47,19 +51,31 @@ OPERATIONS = tuple(_MESSAGES)
 _TRAINING_STEPS = ("Training", "Tuning", "AutoML")
 
 
-def warn(operation: str, request: Mapping[str, Any]) -> None:
-    """Warn that the operation bypasses the queue; with Python's default filter, once for each kind of operation.
+def warn(_: str, message: str) -> None:
+    """Warn that an operation bypasses the queue; with Python's default filter, once for each message.
 
     Raises QueueBypassWarning if a filter makes it an error.
     """
-    if (message := message_of(operation, request)) is not None:
-        warnings.warn(message, QueueBypassWarning, stacklevel=1)
+    warnings.warn(message, QueueBypassWarning, stacklevel=1)
 
 
 def message_of(operation: str, request: Mapping[str, Any]) -> str | None:
     """Return the warning for a call that bypasses the queue; None for a pipeline that trains nothing."""
     trains = "PipelineDefinition" not in request or _trains(request["PipelineDefinition"])
     return _MESSAGES[operation] if trains else None
+
+
+def is_elsewhere(region: str, api: ApiClient) -> bool:
+    """Return whether a Region is another than the queue's; False if the queue's is not configured."""
+    try:
+        return region != api.region
+    except NotConfigured:
+        return False
+
+
+def region_message(region: str, home: str) -> str:
+    """Return the warning for a job of another Region than the queue's."""
+    return f"Jobs in {region} bypass the queue, which is in {home}."
 
 
 def _trains(definition: str) -> bool:

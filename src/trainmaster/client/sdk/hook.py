@@ -67,7 +67,7 @@ class Route:
     `session` reads logs. `on_describe` is called with the job at every DescribeTrainingJob of a job of the queue.
     `message_of` returns the status message of a job that waits.
     `resources` replaces the instance type of all jobs, `elastic` makes them elastic, and `tags` are tags of all jobs
-    (`with_session_defaults`). `on_bypass` is called with the operation and the request of calls that bypass the queue.
+    (`with_session_defaults`). `on_bypass` is called with the operation and a warning for calls that bypass the queue.
     """
 
     def __init__(self, session: boto3.session.Session, api: ApiClient) -> None:
@@ -75,7 +75,7 @@ class Route:
         self.resources: str | None = None
         self.elastic: ElasticOptions | None = None
         self.tags: Mapping[str, str] = {}
-        self.on_bypass: Callable[[str, Mapping[str, Any]], None] = bypass.warn
+        self.on_bypass: Callable[[str, str], None] = bypass.warn
         self.on_describe: Callable[[JobView], None] = _ignore
         self.message_of: Callable[[JobView], str] = sentence_of
         self.cache = JobCache(api)
@@ -157,6 +157,10 @@ class Route:
         """Return a CreateTrainingJob request with the defaults of this route."""
         return with_session_defaults(request, self.resources, self.elastic, self.tags)
 
+    def is_elsewhere(self, region: str) -> bool:
+        """Return whether a Region is another than the queue's: its jobs bypass the queue."""
+        return bypass.is_elsewhere(region, self.api)
+
     # -- botocore handlers
 
     def _events(self) -> Iterable[tuple[str, Callable[..., Any]]]:
@@ -171,14 +175,22 @@ class Route:
     ) -> BotoResponse | None:
         if not self.enabled:
             return None
+        if self.is_elsewhere(region := context["client_region"]):
+            self._warn_elsewhere(model, params, region)
+            return None
         try:
             return self._handlers_by_operation[model.name](model, params, context)
         except ApiError as error:
             return make_error_response(model, error)
 
     def _warn(self, model: OperationModel, params: dict[str, Any], **_: object) -> None:
-        if self.enabled:
-            self.on_bypass(model.name, request_of(params))
+        message = bypass.message_of(model.name, request_of(params)) if self.enabled else None
+        if message is not None:
+            self.on_bypass(model.name, message)
+
+    def _warn_elsewhere(self, model: OperationModel, params: dict[str, Any], region: str) -> None:
+        if model.name == "CreateTrainingJob" and is_for_queue(request_of(params)):
+            self.on_bypass(model.name, bypass.region_message(region, self.api.region))
 
     def _after(
         self,

@@ -53,7 +53,7 @@ class QueueSession(Session):  # type: ignore[misc]
         self, request: dict[str, Any], create: Callable[..., Any], func_name: str | None = None
     ) -> Any:
         """Submit training jobs to the queue (the article's section on intercepting the create request)."""
-        if func_name != "train" or not is_for_queue(request):
+        if func_name != "train" or not is_for_queue(request) or self._route.is_elsewhere(self.boto_region_name):
             return super()._intercept_create_request(request, create, func_name)
         try:
             return self._route.submit(request)

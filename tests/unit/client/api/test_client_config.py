@@ -39,6 +39,14 @@ def test_the_host_name_tells_the_region(url: str, region: str | None) -> None:
     assert Address(url).region == region
 
 
+@pytest.mark.parametrize(
+    ("url", "region"), [(URL, "eu-west-1"), ("https://queue.example", "us-east-1"), (None, "us-east-1")]
+)
+def test_the_region_of_a_queue_is_known_without_a_call(url: str | None, region: str) -> None:
+    """The stack `trainmaster` is in the session's Region."""
+    assert ApiClient(url, session=a_session("us-east-1"), environ={}).region == region
+
+
 @pytest.mark.parametrize("text", ["a1b2c3", "https://", "https:///prod", "https://host/pr od", "ftp://host/prod"])
 def test_an_invalid_url_is_rejected(text: str) -> None:
     with pytest.raises(NotConfigured, match="https://"):

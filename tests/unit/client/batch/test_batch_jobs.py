@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, ParamValidationError
 from client_world import ACCOUNT, REGION, ROLE, a_session
 
 from fake_api import ANN, FakeApi, a_view, an_attempt
-from trainmaster import ApiClient
+from trainmaster import ApiClient, QueueBypassWarning
 from trainmaster.client.batch.hook import route_batch, route_of, unroute_batch
 
 ARN = f"arn:aws:batch:{REGION}:{ACCOUNT}:service-job/tm."
@@ -398,6 +398,26 @@ def test_other_queues_and_ids_are_batchs(batch: Batch, fake: FakeApi) -> None:
         *("submitservicejob", "listservicejobs", "describeservicejob", "terminateservicejob", "updateservicejob")
     ]
     assert [call[1] for call in fake.calls] == ["/jobs/unknown-to-the-queue"]
+
+
+def test_jobs_of_other_regions_are_batchs_with_a_warning(
+    session: boto3.session.Session, hooked: Batch, fake: FakeApi
+) -> None:
+    elsewhere = Batch(session.client("batch", region_name="eu-west-1"))
+    elsewhere.client.meta.events.register("before-send.batch", elsewhere.send)
+    elsewhere.answers = [(200, {"jobName": "job1", "jobId": OTHER}), (200, {"jobSummaryList": []})]
+    with pytest.warns(QueueBypassWarning, match=f"Jobs in eu-west-1 bypass the queue, which is in {REGION}"):
+        assert elsewhere.submit("job1")["jobId"] == OTHER
+    elsewhere("list_service_jobs", jobQueue=QUEUE)
+    assert (len(elsewhere.real), hooked.real, fake.calls) == (2, [], [])
+
+
+def test_a_call_that_is_batchs_needs_no_queue(session: boto3.session.Session) -> None:
+    """The stack that has the queue's address need not exist for it."""
+    route_batch(session, queues=[QUEUE])
+    batch = Batch.of(session)
+    batch("terminate_service_job", jobId=OTHER, reason="r")
+    assert [path for path, _ in batch.real] == ["terminateservicejob"]
 
 
 def test_a_job_is_found_by_its_bare_name(batch: Batch) -> None:

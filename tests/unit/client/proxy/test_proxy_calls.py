@@ -219,7 +219,7 @@ def test_jobs_of_other_regions_bypass_the_queue_with_a_warning(
     assert world.calls == []
     assert len(aws.requests) == 3
     assert [record.getMessage() for record in caplog.records if record.name == "trainmaster"] == [
-        f"Jobs in {OTHER} bypass the queue, which is in {REGION}."
+        f"CreateTrainingJob: Jobs in {OTHER} bypass the queue, which is in {REGION}."
     ]
 
 

@@ -39,11 +39,11 @@ class Client:
         AsyncRoute(route, sleep).attach(self._emitter)
         self._model = boto3.session.Session(region_name=REGION).client("sagemaker").meta.service_model
 
-    async def call(self, operation: str, **request: Any) -> Any:
+    async def call(self, operation: str, region: str = REGION, **request: Any) -> Any:
         """Give the handler's answer; for a call that it passes on, the request that it passes on."""
         params = {"body": json.dumps(request).encode(), "url": "https://api.sagemaker.us-east-1.amazonaws.com"}
         answer = await self._emitter.handlers[f"before-call.sagemaker.{operation}"](
-            model=self._model.operation_model(operation), params=params, context={"client_region": REGION}
+            model=self._model.operation_model(operation), params=params, context={"client_region": region}
         )
         return request_of(params) if answer is None else answer[1]
 
@@ -65,6 +65,13 @@ async def unslept(_: float) -> None:
 def test_the_first_question_about_a_job_that_waits_is_answered_at_once(route: Route) -> None:
     client = Client(route, unslept)
     assert asyncio.run(client.status()) == "InProgress"
+
+
+def test_a_job_of_another_region_is_none_of_the_queues(route: Route) -> None:
+    client = Client(route, unslept)
+    for _ in range(2):
+        answer = asyncio.run(client.call("DescribeTrainingJob", "eu-west-1", TrainingJobName="job1"))
+        assert answer == {"TrainingJobName": "job1"}
 
 
 @pytest.mark.parametrize("state", ["pending", "held", "preempted"])

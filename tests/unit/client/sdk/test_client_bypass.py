@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from botocore import xform_name
 from botocore.config import Config
-from client_world import World
+from botocore.exceptions import ClientError
+from client_world import REGION, World, a_session, request_for
 
 from trainmaster import ApiClient, QueueBypassWarning, route_to_queue
 from trainmaster.client.sdk.bypass import OPERATIONS
 from trainmaster.client.sdk.hook import unroute
 
+OTHER_REGION = "eu-west-1"
 TUNING = {"HyperParameterTuningJobName": "tuning"}
 
 
@@ -59,6 +61,31 @@ def test_a_pipeline_is_warned_of_if_a_step_trains(sagemaker: Any, steps: list[An
         warnings.simplefilter("always")
         sagemaker.create_pipeline(PipelineName="p", PipelineDefinition=definition)
     assert [warning.category for warning in caught] == [QueueBypassWarning] * trains
+
+
+def test_jobs_of_other_regions_bypass_the_queue_with_a_warning(
+    session: Any, api: ApiClient, sagemaker_url: str, world: World
+) -> None:
+    route_to_queue(session, api)
+    client = session.client("sagemaker", endpoint_url=sagemaker_url, region_name=OTHER_REGION)
+    with pytest.warns(QueueBypassWarning, match=f"Jobs in {OTHER_REGION} bypass the queue, which is in {REGION}"):
+        client.create_training_job(**request_for("job1"))
+    assert client.describe_training_job(TrainingJobName="job1")["TrainingJobStatus"] == "InProgress"
+    client.list_training_jobs()
+    client.close()
+    assert (list(world.trainings), world.jobs) == (["job1"], {})
+    assert world.calls == [
+        ("POST", f"{verb}") for verb in ("CreateTrainingJob", "DescribeTrainingJob", "ListTrainingJobs")
+    ]
+
+
+def test_a_queue_whose_region_is_not_known_has_all_calls(session: Any, sagemaker_url: str) -> None:
+    """The error says what is missing."""
+    route_to_queue(session, ApiClient("https://queue.example", session=a_session(None)))
+    client = session.client("sagemaker", endpoint_url=sagemaker_url)
+    with pytest.raises(ClientError, match="No AWS Region is configured"):
+        client.create_training_job(**request_for("job1"))
+    client.close()
 
 
 @pytest.mark.filterwarnings("error")
