@@ -7,19 +7,26 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.batch.names import ID_PREFIX, batch_name_of
-from trainmaster.client.batch.submission import NAME_TAG, OWN_TAGS, PREEMPTIONS_TAG, RETRY_TAGS
+from trainmaster.client.batch.submission import (
+    JOB_TYPE,
+    NAME_TAG,
+    OWN_TAGS,
+    PREEMPTIBLE_TAG,
+    PREEMPTIONS_TAG,
+    REASON_PREFIX,
+    RETRY_TAGS,
+)
 from trainmaster.client.views.moments import parse_timestamp
 from trainmaster.client.views.states import ENDED
 from trainmaster.client.views.wording import enters_by_itself, sentence_of
 from trainmaster.domain.requests.tag_names import PRIORITY_TAG
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from trainmaster.client.batch.names import Arns
     from trainmaster.client.views.types import AttemptView, JobDetailView, JobState, JobView
 
-JOB_TYPE = "SAGEMAKER_TRAINING"
 STATES: dict[str, tuple[JobState, ...]] = {
     "SUBMITTED": (),
     "PENDING": ("held",),
@@ -66,11 +73,14 @@ def description_of(job: JobDetailView, arns: Arns, queue: str) -> dict[str, Any]
     request = {name: value for name, value in job["jobDetails"].items() if name != "Tags"}
     seconds = request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds")
     described = {
+        "isTerminated": False,
         **summary_of(job, arns, name_of(job)),
+        "capacityUsage": _capacity_of(job),
         "jobQueue": arns.of_queue(queue),
         "schedulingPriority": job["priority"],
         "serviceRequestPayload": json.dumps(request),
-        "retryStrategy": {"attempts": _attempts_allowed(tags)},
+        "retryStrategy": _retry_strategy(tags),
+        **_preemption_configuration(tags),
         "attempts": [_attempt(job, each, arns) for each in job["attempts"] if _is_launched(each, job)],
         "tags": {key: value for key, value in tags.items() if key not in OWN_TAGS} | _current_priority(tags, job),
         "statusReason": reason_of(job),
@@ -79,15 +89,12 @@ def description_of(job: JobDetailView, arns: Arns, queue: str) -> dict[str, Any]
     if preempted:
         count = len(preempted) + _earlier_preemptions(job)
         described["preemptionSummary"] = {"preemptedAttemptCount": count, "recentPreemptedAttempts": preempted[::-1]}
-    if PREEMPTIONS_TAG in tags:
-        described["preemptionConfiguration"] = {"preemptionRetriesBeforeTermination": int(tags[PREEMPTIONS_TAG])}
     return described | ({"timeoutConfig": {"attemptDurationSeconds": seconds}} if seconds else {})
 
 
 def summary_of(job: JobView | JobDetailView, arns: Arns, name: str) -> dict[str, Any]:
     """Return the job's entry in the answer of ListServiceJobs, under its name at Batch."""
     attempt = newest_attempt(job)
-    share = {} if job["share"] == DEFAULT_SHARE else {"shareIdentifier": job["share"], "quotaShareName": job["share"]}
     summary: dict[str, Any] = {
         "jobId": ID_PREFIX + job["jobName"],
         "jobArn": arns.of_job(job["jobName"]),
@@ -95,7 +102,8 @@ def summary_of(job: JobView | JobDetailView, arns: Arns, name: str) -> dict[str,
         "serviceJobType": JOB_TYPE,
         "status": status_of(job),
         "statusReason": job.get("failureReason") or sentence_of(job),
-        **share,
+        "shareIdentifier": job["share"],
+        "quotaShareName": job["share"],
         **_times_of(job, attempt),
     }
     if attempt is not None:
@@ -172,9 +180,29 @@ def _given_times(times: Mapping[str, str | None]) -> dict[str, int]:
     return {member: milliseconds(time) for member, time in times.items() if time is not None}
 
 
-def _attempts_allowed(tags: Mapping[str, str]) -> int:
-    retries: Iterable[str] = (tags[tag] for tag in RETRY_TAGS if tag in tags)
-    return min(1 + max((int(value) for value in retries if value.isdigit()), default=0), MAX_ATTEMPTS)
+def _capacity_of(job: JobDetailView) -> list[dict[str, Any]]:
+    """Return the job's capacity: that of its newest attempt, or the first that it may get."""
+    attempt = newest_attempt(job)
+    if attempt is not None:
+        return capacity_usage(attempt["units"], attempt["instanceType"])
+    return capacity_usage(job["demand"][0] if job["demand"] else {})
+
+
+def _retry_strategy(tags: Mapping[str, str]) -> dict[str, Any]:
+    """Return the retry strategy that gives these tags, so that a job may be submitted again as it is described."""
+    retries = {RETRY_TAGS[tag]: int(tags[tag]) for tag in RETRY_TAGS if tags.get(tag, "").strip("0").isdigit()}
+    rules = [{"action": "RETRY", "onStatusReason": f"{REASON_PREFIX}{word}*"} for word in retries]
+    is_for_some = 0 < len(rules) < len(RETRY_TAGS)
+    return {
+        "attempts": min(1 + max(retries.values(), default=0), MAX_ATTEMPTS),
+        "evaluateOnExit": [*rules, {"action": "EXIT", "onStatusReason": "*"}] if is_for_some else [],
+    }
+
+
+def _preemption_configuration(tags: Mapping[str, str]) -> dict[str, Any]:
+    never = "0" if tags.get(PREEMPTIBLE_TAG) == "false" else None
+    limit = tags.get(PREEMPTIONS_TAG, never)
+    return {} if limit is None else {"preemptionConfiguration": {"preemptionRetriesBeforeTermination": int(limit)}}
 
 
 def _current_priority(tags: Mapping[str, str], job: JobView | JobDetailView) -> dict[str, str]:

@@ -73,10 +73,14 @@ class ServiceJobs:
 
     def _selection(self, request: Mapping[str, Any]) -> Selection:
         """Return what a request selects. Raises Refused."""
-        chosen: Mapping[str, Any] = next(iter(request.get("filters") or ()), {})
-        kind, values = chosen.get("name"), chosen.get("values") or [""]
+        filters = request.get("filters") or [{"name": None}]
+        if len(filters) > 1:
+            raise Refused("Only one filter can be used at a time.", field="filters")
+        kind, values = filters[0].get("name", ""), filters[0].get("values") or [""]
         if kind is None or kind in _SHARES:
             status = request.get("jobStatus") or _DEFAULT_STATUS
+            if status not in STATES:
+                raise Refused(f"There is no status {status}.", field="jobStatus", hint=f"One of {', '.join(STATES)}.")
             return Selection(status, lambda job: kind is None or job["share"] in values)
         if kind in _TIMES:
             bound = _bound(kind, values[0])

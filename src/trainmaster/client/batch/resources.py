@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.api.errors import NotFound
-from trainmaster.client.batch.answers import DEFAULT_SHARE, JOB_TYPE, capacity_usage, milliseconds
+from trainmaster.client.batch.answers import DEFAULT_SHARE, capacity_usage, milliseconds
 from trainmaster.client.batch.names import queue_in
+from trainmaster.client.batch.submission import JOB_TYPE
 
 if TYPE_CHECKING:
     from trainmaster.client.api.client import ApiClient

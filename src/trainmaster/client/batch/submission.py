@@ -15,15 +15,18 @@ NAME_TAG = "batch:job-name"
 """Tag with the name of the job at Batch, which the queue's name may not be able to hold."""
 TOKEN_TAG = "batch:client-token"  # noqa: S105 -- the key of a tag
 """Tag with a hash of the call's `clientToken`: two calls differ in it, and a repeated one does not."""
+JOB_TYPE = "SAGEMAKER_TRAINING"
 OWN_TAGS = frozenset({NAME_TAG, TOKEN_TAG})
 DEFAULT_TIMEOUT_SECONDS = 86_400
 """Timeout that SageMaker's SDK sends with every job for which its user gives none."""
 RETRY_TAGS = {
-    f"{OPTION_PREFIX}retry-service": "internalservererror",
-    f"{OPTION_PREFIX}retry-capacity": "capacityerror",
-    f"{OPTION_PREFIX}retry-algorithm": "algorithmerror",
+    f"{OPTION_PREFIX}retry-service": "InternalServerError",
+    f"{OPTION_PREFIX}retry-capacity": "CapacityError",
+    f"{OPTION_PREFIX}retry-algorithm": "AlgorithmError",
 }
 """Tags of retries, with the word in the status reason of the failures that each retries."""
+REASON_PREFIX = "Received status from SageMaker:"
+"""Begins the status reasons of failures at Batch, some with a blank after it."""
 PREEMPTIONS_TAG = f"{OPTION_PREFIX}max-preemptions"
 PREEMPTIBLE_TAG = f"{OPTION_PREFIX}preemptible"
 
@@ -59,7 +62,7 @@ def submission_of(request: Mapping[str, Any], share: str | None = None) -> Submi
     As in SageMaker's SDK, the tags of the payload win over those of the request.
     """
     payload = _payload_of(request)
-    tags = {**request.get("tags", {}), **{tag["Key"]: tag["Value"] for tag in payload.pop("Tags", None) or ()}}
+    tags = {**request.get("tags", {}), **_tags_in(payload.pop("Tags", None))}
     warnings = list(_apply_options(request, tags, share))
     token = request["clientToken"]
     tags |= {NAME_TAG: request["jobName"], TOKEN_TAG: token_digest(token)}
@@ -70,6 +73,9 @@ def submission_of(request: Mapping[str, Any], share: str | None = None) -> Submi
 
 def _payload_of(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the CreateTrainingJob request inside a request. Raises Refused if it is none."""
+    if request["serviceJobType"] != JOB_TYPE:
+        hint = f"The queue has jobs of type {JOB_TYPE}."
+        raise Refused(f"There is no service job type {request['serviceJobType']!r}.", field="serviceJobType", hint=hint)
     try:
         payload = json.loads(request["serviceRequestPayload"])
     except ValueError as error:
@@ -78,6 +84,15 @@ def _payload_of(request: Mapping[str, Any]) -> dict[str, Any]:
         hint = "It is a CreateTrainingJob request with a RoleArn."
         raise Refused("serviceRequestPayload is no training job.", field="serviceRequestPayload", hint=hint)
     return payload
+
+
+def _tags_in(tags: Any) -> dict[str, str]:
+    """Return the tags of a payload. Raises Refused if they are none."""
+    try:
+        return {tag["Key"]: tag["Value"] for tag in tags or ()}
+    except (KeyError, TypeError) as error:
+        hint = "It is a list of objects with Key and Value."
+        raise Refused("Tags of serviceRequestPayload is invalid.", field="serviceRequestPayload", hint=hint) from error
 
 
 def _apply_options(request: Mapping[str, Any], tags: dict[str, str], queue_share: str | None) -> Iterator[str]:
@@ -108,7 +123,10 @@ def _apply_retries(strategy: Mapping[str, Any], tags: dict[str, str]) -> Iterato
 
 
 def _matches(pattern: str, word: str) -> bool:
-    return pattern.strip() == "*" or word in pattern
+    """Return whether a pattern, in lower case, is of failures of this kind: it names the kind, or is a beginning."""
+    reasons = (f"{REASON_PREFIX}{blank}{word}".lower() for blank in ("", " "))
+    is_beginning = pattern.endswith("*") and any(reason.startswith(pattern[:-1]) for reason in reasons)
+    return is_beginning or word.lower() in pattern
 
 
 def _apply_preemption(preemption: Mapping[str, Any], tags: dict[str, str]) -> Iterator[str]:
@@ -125,9 +143,13 @@ def _apply_preemption(preemption: Mapping[str, Any], tags: dict[str, str]) -> It
 
 
 def _limit_run_time(payload: dict[str, Any], timeout: int | None) -> None:
-    """Limit each attempt to the smaller of both limits; the SDK's default counts only if the payload has none."""
+    """Limit each attempt to the smaller of both limits; the SDK's default counts only if the payload has none.
+
+    An invalid limit of the payload stays, for the API to name it.
+    """
     condition = payload.get("StoppingCondition") or {}
-    own = condition.get("MaxRuntimeInSeconds")
-    if timeout is None or (own is not None and (own <= timeout or timeout == DEFAULT_TIMEOUT_SECONDS)):
+    own = condition.get("MaxRuntimeInSeconds", timeout) if isinstance(condition, dict) else condition
+    if timeout is None or not isinstance(own, int) or own < timeout:
         return
-    payload["StoppingCondition"] = {**condition, "MaxRuntimeInSeconds": timeout}
+    if own == timeout or timeout != DEFAULT_TIMEOUT_SECONDS:
+        payload["StoppingCondition"] = {**condition, "MaxRuntimeInSeconds": timeout}

@@ -29,6 +29,10 @@ def tags_of(fake: FakeApi, name: str = "job1") -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in the_request(fake, name)["Tags"]}
 
 
+def retries_of(fake: FakeApi, name: str) -> dict[str, str]:
+    return {key.partition("retry-")[2]: value for key, value in tags_of(fake, name).items() if "retry-" in key}
+
+
 def names_of(answer: dict[str, Any]) -> list[str]:
     return [job["jobName"] for job in answer["jobSummaryList"]]
 
@@ -76,7 +80,7 @@ def test_a_share_of_batch_is_a_share_of_the_queue(batch: Batch, fake: FakeApi, m
     batch.submit("job2")
     assert fake.jobs["job1"]["share"] == "vision"
     assert batch("describe_service_job", jobId="tm.job1")[member] == "vision"
-    assert member not in batch("describe_service_job", jobId="tm.job2")
+    assert batch("describe_service_job", jobId="tm.job2")[member] == "default"
     filters = [{"name": {"shareIdentifier": "SHARE_IDENTIFIER"}.get(member, "QUOTA_SHARE_NAME"), "values": ["vision"]}]
     assert names_of(batch("list_service_jobs", jobQueue=QUEUE, jobStatus="RUNNABLE", filters=filters)) == ["job1"]
     assert names_of(batch("list_service_jobs", jobQueue=QUEUE, filters=filters)) == []
@@ -100,6 +104,7 @@ SDK_RULES = [
     {"action": "EXIT", "onStatusReason": "*"},
 ]
 NO_RETRY = {"action": "exit", "onStatusReason": "*AlgorithmError*"}
+NONE_OF_SAGEMAKER = {"action": "EXIT", "onStatusReason": "Received status from SageMaker*"}
 
 
 @pytest.mark.parametrize(
@@ -109,16 +114,19 @@ NO_RETRY = {"action": "exit", "onStatusReason": "*AlgorithmError*"}
         ({"attempts": 3, "evaluateOnExit": SDK_RULES}, {"service": "2"}),
         ({"attempts": 3}, {"service": "2", "capacity": "2", "algorithm": "2"}),
         ({"attempts": 2, "evaluateOnExit": [NO_RETRY]}, {"service": "1", "capacity": "1"}),
+        ({"attempts": 2, "evaluateOnExit": [NONE_OF_SAGEMAKER]}, {}),
+        ({"attempts": 2, "evaluateOnExit": [SDK_RULES[0], NONE_OF_SAGEMAKER]}, {"service": "1"}),
     ],
 )
 def test_retries_are_those_of_the_failures_that_the_rules_name(
     batch: Batch, fake: FakeApi, strategy: dict[str, Any], retries: dict[str, str]
 ) -> None:
     batch.submit("job1", retryStrategy=strategy)
-    tags = {key.partition("retry-")[2]: value for key, value in tags_of(fake).items() if "retry-" in key}
-    assert tags == retries
+    assert retries_of(fake, "job1") == retries
     described = batch("describe_service_job", jobId="tm.job1")
     assert described["retryStrategy"]["attempts"] == max([1, *(int(value) + 1 for value in retries.values())])
+    batch.submit("again", **{member: described[member] for member in ("retryStrategy", "tags")})
+    assert retries_of(fake, "again") == retries
 
 
 def test_what_the_queue_does_otherwise_is_a_warning(
@@ -136,8 +144,9 @@ def test_what_the_queue_does_otherwise_is_a_warning(
     assert "After 2 preemptions, Batch ends a job; the queue does not preempt it any more." in told
     assert tags_of(fake, "warned")["trainmaster:max-preemptions"] == "2"
     assert tags_of(fake, "never")["trainmaster:preemptible"] == "false"
-    described = hooked("describe_service_job", jobId="tm.warned")
-    assert described["preemptionConfiguration"] == {"preemptionRetriesBeforeTermination": 2}
+    for name, limit in (("warned", 2), ("never", 0)):
+        described = hooked("describe_service_job", jobId=f"tm.{name}")
+        assert described["preemptionConfiguration"] == {"preemptionRetriesBeforeTermination": limit}
 
 
 def test_a_job_is_described_with_its_request_and_without_tags_of_the_route(batch: Batch) -> None:
@@ -148,6 +157,7 @@ def test_a_job_is_described_with_its_request_and_without_tags_of_the_route(batch
     assert json.loads(described["serviceRequestPayload"]) == a_payload(TrainingJobName="job1")
     assert described["jobQueue"] == f"arn:aws:batch:{REGION}:{ACCOUNT}:job-queue/{QUEUE}"
     assert (described["schedulingPriority"], described["timeoutConfig"]) == (3, {"attemptDurationSeconds": 3600})
+    assert described["capacityUsage"] == [{"capacityUnit": "ml.p5.48xlarge", "quantity": 1.0}]
     assert described["createdAt"] == 1_795_176_000_000
     assert batch("list_tags_for_resource", resourceArn=f"{ARN}job1")["tags"] == described["tags"]
 
@@ -201,7 +211,7 @@ def test_a_running_job_is_stopped_and_a_failed_one_says_why(batch: Batch, fake: 
     fake.end("job2", "failed", "AlgorithmError: exit 1")
     stopped, failed = (batch("describe_service_job", jobId=f"tm.{name}") for name in ("job1", "job2"))
     assert (stopped["statusReason"], stopped["isTerminated"]) == ("enough", True)
-    assert (failed["statusReason"], "isTerminated" in failed) == ("AlgorithmError: exit 1", False)
+    assert (failed["statusReason"], failed["isTerminated"]) == ("AlgorithmError: exit 1", False)
     assert failed["stoppedAt"] > failed["startedAt"]
 
 
@@ -291,6 +301,9 @@ def test_names_are_found_in_any_status_without_case_and_by_a_prefix(batch: Batch
     [
         {"filters": [{"name": "OWNER", "values": ["ann"]}]},
         {"filters": [{"name": "AFTER_CREATED_AT", "values": ["yesterday"]}]},
+        {"filters": [{"name": "JOB_NAME", "values": ["a"]}, {"name": "SHARE_IDENTIFIER", "values": ["b"]}]},
+        {"filters": [{"values": ["a"]}]},
+        {"jobStatus": "WAITING"},
         {"nextToken": "tm.broken"},
         {"nextToken": "of-batch"},
     ],
@@ -368,6 +381,25 @@ def test_a_role_that_may_not_be_used_is_denied(batch: Batch) -> None:
 def test_a_payload_that_is_no_training_job_is_refused(batch: Batch, payload: str) -> None:
     with pytest.raises(batch.client.exceptions.ClientException, match="serviceRequestPayload"):
         batch("submit_service_job", **a_service_job() | {"serviceRequestPayload": payload})
+
+
+@pytest.mark.parametrize("tags", [[{"key": "team", "value": "vision"}], {"team": "vision"}, ["team"], 7])
+def test_tags_of_a_payload_that_are_none_are_refused(batch: Batch, tags: Any) -> None:
+    with pytest.raises(batch.client.exceptions.ClientException, match="Tags of serviceRequestPayload is invalid"):
+        batch.submit("job1", payload=a_payload(Tags=tags))
+
+
+@pytest.mark.parametrize("condition", ["60", {"MaxRuntimeInSeconds": "60"}, {"MaxRuntimeInSeconds": None}, [60]])
+def test_an_invalid_limit_of_the_run_time_stays_for_the_api_to_name_it(
+    batch: Batch, fake: FakeApi, condition: Any
+) -> None:
+    batch.submit("job1", payload=a_payload(StoppingCondition=condition), timeoutConfig={"attemptDurationSeconds": 9})
+    assert the_request(fake)["StoppingCondition"] == condition
+
+
+def test_other_types_of_service_jobs_are_refused(batch: Batch) -> None:
+    with pytest.raises(batch.client.exceptions.ClientException, match="'SAGEMAKER_PROCESSING'"):
+        batch.submit("job1", serviceJobType="SAGEMAKER_PROCESSING")
 
 
 def test_an_unknown_job_of_the_queue_is_an_error(batch: Batch) -> None:
