@@ -60,7 +60,8 @@ def description_of(job: JobDetailView, region: str, members: Collection[str], me
     """
     request = job["jobDetails"]
     status, secondary = status_of(job)
-    transition = {"Status": secondary, "StartTime": last_change(job), "StatusMessage": message}
+    ended = {"EndTime": last_change(job)} if job["jobState"] in ENDED else {}
+    transition = {"Status": secondary, "StartTime": last_change(job), "StatusMessage": message, **ended}
     description = _with_defaults({name: value for name, value in request.items() if name in members}, job)
     description |= {
         "TrainingJobArn": arn_of(request, region),
@@ -158,7 +159,7 @@ def _artifacts(description: dict[str, Any], job: JobDetailView) -> str:
     return folder + ("/" if output["CompressionType"] == "NONE" else ".tar.gz")
 
 
-def status_of(job: JobView) -> tuple[str, str]:
+def status_of(job: JobView | JobDetailView) -> tuple[str, str]:
     """Return the status and secondary status of a job that SageMaker does not describe."""
     end_status = _END_STATUS.get(job["jobState"])
     if end_status:

@@ -23,7 +23,14 @@ from trainmaster.client.lists.training_jobs import Listing, QueueJobs
 from trainmaster.client.sdk import bypass
 from trainmaster.client.sdk.attempts.logs import AttemptLogs
 from trainmaster.client.sdk.attempts.metrics import AttemptMetrics
-from trainmaster.client.sdk.describe import arn_of, correct_description, description_of, is_unstarted, looks_ended
+from trainmaster.client.sdk.describe import (
+    arn_of,
+    correct_description,
+    description_of,
+    is_unstarted,
+    looks_ended,
+    status_of,
+)
 from trainmaster.client.sdk.job_cache import JobCache, TransitionLog, all_attempt_names
 from trainmaster.client.sdk.once import Once
 from trainmaster.client.sdk.request_defaults import with_session_defaults
@@ -274,8 +281,8 @@ class Route:
         except NotFound:
             return None
         except Conflict as error:
-            # SageMaker returns the same error for a job that has ended.
-            return _refusal(model, str(error))
+            job = self._training_job(name)
+            return _refusal(model, _rejected_stop(job) if job is not None and job["jobState"] in ENDED else str(error))
         return make_response(model, {})
 
     def _update(self, model: OperationModel, params: dict[str, Any], _: dict[str, Any]) -> BotoResponse | None:
@@ -471,6 +478,11 @@ def _name_newest(params: dict[str, Any], job: JobDetailView) -> None:
 def _state(job: JobDetailView) -> str:
     state = "waits in the queue" if job["jobState"] in WAITING else f"is {job['jobState']}"
     return f"Training job {job['jobName']} {state}."
+
+
+def _rejected_stop(job: JobDetailView) -> str:
+    """Return SageMaker's message about a job that has ended, by whose wording programs recognize it."""
+    return f"The request was rejected because the training job is in status {status_of(job)[0]}."
 
 
 def _refusal(model: OperationModel, message: str) -> BotoResponse:

@@ -105,7 +105,10 @@ class TransitionLog:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def extend(self, job: JobDetailView, transitions: _Transitions) -> _Transitions:
-        """Return the transitions of earlier stages, followed by those of the current stage so far."""
+        """Return the transitions of earlier stages, followed by those of the current stage so far.
+
+        As at SageMaker, each but the last has an end.
+        """
         stage = f"{attempt_count(job)} {job['jobState'] in WAITING} {job['trainingJobName']}"
         with self._lock:
             last_stage, earlier, latest = self._entries.pop(job["jobName"], (stage, [], []))
@@ -113,4 +116,6 @@ class TransitionLog:
             self._entries[job["jobName"]] = (stage, earlier, earlier + transitions)
             while len(self._entries) > _MAX_JOBS:
                 self._entries.popitem(last=False)
-        return earlier + transitions
+        found = earlier + transitions
+        ends = [{"EndTime": following["StartTime"]} for following in found[1:]]
+        return [end | each for end, each in zip([*ends, {}], found, strict=True)]

@@ -172,7 +172,9 @@ def test_a_preempted_job_never_looks_ended_and_keeps_its_name(sagemaker: Any, wo
     world.end("job1")
     done = describe(sagemaker)
     assert done["ModelArtifacts"]["S3ModelArtifacts"].endswith("/job1-qstamp-2/output/model.tar.gz")
-    statuses = [transition["Status"] for transition in done["SecondaryStatusTransitions"]]
+    transitions = done["SecondaryStatusTransitions"]
+    assert [each["EndTime"] for each in transitions[:-1]] == [each["StartTime"] for each in transitions[1:]]
+    statuses = [transition["Status"] for transition in transitions]
     assert statuses == ["Training", "Interrupted", "Pending", "Training", "Completed"]
 
 
@@ -206,6 +208,10 @@ def test_a_failed_attempt_ends_the_job_only_when_the_queue_says_so(sagemaker: An
     assert (job["TrainingJobStatus"], job["FailureReason"]) == ("Failed", "AlgorithmError: exit 1")
 
 
+def without_end(transition: dict[str, Any]) -> dict[str, Any]:
+    return {member: value for member, value in transition.items() if member != "EndTime"}
+
+
 def test_a_job_that_lost_its_base_is_described_as_the_member_that_took_its_place(sagemaker: Any, world: World) -> None:
     sagemaker.create_training_job(**request_for("job1"))
     world.start("job1")
@@ -213,7 +219,8 @@ def test_a_job_that_lost_its_base_is_described_as_the_member_that_took_its_place
     world.lose_base("job1", "job1-qstamp-1-m1")
     answer = describe(sagemaker)
     assert (answer["TrainingJobName"], answer["TrainingJobStatus"]) == ("job1", "InProgress")
-    assert answer["SecondaryStatusTransitions"][: len(before)] == before, "what was printed is not printed again"
+    shown = [without_end(each) for each in answer["SecondaryStatusTransitions"][: len(before)]]
+    assert shown == [without_end(each) for each in before], "what was printed is not printed again"
     assert len(answer["SecondaryStatusTransitions"]) > len(before)
     world.end("job1")
     answer = describe(sagemaker)
@@ -231,16 +238,31 @@ def test_a_job_stopped_by_its_user_is_told_as_it_is(sagemaker: Any, world: World
 
     world.end("job1", "Stopped")
     assert describe(sagemaker)["TrainingJobStatus"] == "Stopped"
-    with pytest.raises(ClientError, match="has ended") as caught:
-        sagemaker.stop_training_job(TrainingJobName="job1")
-    assert caught.value.response["Error"]["Code"] == "ValidationException"
+    assert_not_stopped(sagemaker, "Stopped")
 
 
 def test_stopping_a_waiting_job_cancels_it(sagemaker: Any, world: World) -> None:
     sagemaker.create_training_job(**request_for("job1"))
     sagemaker.stop_training_job(TrainingJobName="job1")
     assert world.jobs["job1"]["jobState"] == "cancelled"
-    assert describe(sagemaker)["TrainingJobStatus"] == "Stopped"
+    job = describe(sagemaker)
+    assert (job["TrainingJobStatus"], "EndTime" in job["SecondaryStatusTransitions"][-1]) == ("Stopped", True)
+    assert_not_stopped(sagemaker, "Stopped")
+
+
+def test_a_completed_job_is_not_stopped(sagemaker: Any, world: World) -> None:
+    sagemaker.create_training_job(**request_for("job1"))
+    world.start("job1")
+    world.end("job1")
+    assert_not_stopped(sagemaker, "Completed")
+
+
+def assert_not_stopped(sagemaker: Any, status: str) -> None:
+    """Programs tell a job that has ended by SageMaker's wording (amazon-sagemaker-jupyter-scheduler)."""
+    with pytest.raises(ClientError) as caught:
+        sagemaker.stop_training_job(TrainingJobName="job1")
+    message = f"The request was rejected because the training job is in status {status}."
+    assert caught.value.response["Error"] == {"Code": "ValidationException", "Message": message}
 
 
 def test_botos_waiter_waits_across_attempts(sagemaker: Any, world: World) -> None:
