@@ -30,8 +30,8 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="A CreateTrainingJob request in JSON, a manifest of HyperPod or Kubernetes in YAML or JSON, or a "
-        "request for a job of another kind in JSON; - reads standard input.",
+        help="A CreateTrainingJob request, a manifest of HyperPod or Kubernetes, or a request for a job of another "
+        "kind, in JSON or YAML; - reads standard input.",
     ),
 ]
 Base = Annotated[

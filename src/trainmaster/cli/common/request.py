@@ -18,13 +18,15 @@ from trainmaster.client.hyperpod.placeholders import check_placeholders, check_t
 from trainmaster.client.hyperpod.uploads import upload
 from trainmaster.client.hyperpod.yaml_reader import parse_documents
 from trainmaster.client.sdk.elastic import ElasticOptions
+from trainmaster.client.training_job_manifest import convert_training_job, is_training_job_manifest
 from trainmaster.domain.requests.tag_names import OPTION_PREFIX, PRIORITY_TAG
 
 if TYPE_CHECKING:
     from trainmaster.cli.common.context import CliContext
 
-_MANIFEST_LINE = re.compile(r"^(apiVersion|kind)[ \t]*:|^---|^\{\{|^\{%", re.MULTILINE)
-"""The beginning of a line in a YAML manifest or a template of one; no line of a JSON request begins like this."""
+_YAML_LINE = re.compile(r"^[A-Za-z]\w*[ \t]*:|^---|^\{\{|^\{%", re.MULTILINE)
+"""The beginning of a line in YAML or a template of it; no line of a JSON request begins like this."""
+_MANIFEST_MEMBERS = frozenset({"apiVersion", "kind", "metadata", "spec"})
 _HINT = "Use the format of `aws sagemaker create-training-job --generate-cli-skeleton`."
 _JOB_HINT = f"{_HINT} A manifest, in YAML or JSON, needs apiVersion and kind."
 
@@ -36,7 +38,7 @@ def read_job(file: str, base: str | None = None, options: Mapping[str, str] | No
     manifest whether the job can have several instances. Raises Refused, typer.BadParameter.
     """
     text = _read_text(file, "request", _JOB_HINT)
-    documents = _parse_yaml(text, file) if _MANIFEST_LINE.search(text) else [_parse_json(text, file, _JOB_HINT)]
+    documents = _parse_yaml(text, file) if _YAML_LINE.search(text) else [_parse_json(text, file, _JOB_HINT)]
     if not is_manifest(documents[0]):
         if base is not None:
             raise typer.BadParameter(
@@ -47,7 +49,10 @@ def read_job(file: str, base: str | None = None, options: Mapping[str, str] | No
     members = {} if base is None else read_object(base, "part of a request", _HINT)
     check_kind(manifest)
     check_placeholders(manifest, file, members)
-    return convert_manifest(manifest, with_tags(members, None, options or {}), companions)
+    members = with_tags(members, None, options or {})
+    if is_training_job_manifest(manifest):
+        return convert_training_job(manifest, members)
+    return convert_manifest(manifest, members, companions)
 
 
 def read_object(file: str, noun: str, hint: str) -> dict[str, Any]:
@@ -90,16 +95,29 @@ def _parse_json(text: str, file: str, hint: str) -> dict[str, Any]:
 
 
 def _parse_yaml(text: str, file: str) -> list[Any]:
-    """Return the documents of a text, at least one manifest among them."""
+    """Return the manifests of a text, or the one request."""
     try:
         documents = parse_documents(text)
+        if len(documents) == 1 and isinstance(documents[0], dict) and not documents[0].keys() & _MANIFEST_MEMBERS:
+            return [_as_json(documents[0])]
     except ValueError as error:
         check_text(text, file)
         raise _invalid(f"{_display_name(file)} is not valid YAML: {error}", "Correct it there.") from error
     if not documents or not all(map(is_manifest, documents)):
         check_text(text, file)
-        raise _invalid(f"{_display_name(file)} does not contain a manifest", "Set apiVersion and kind.")
+        raise _invalid(
+            f"{_display_name(file)} does not contain a manifest",
+            "A manifest, in YAML or JSON, needs apiVersion and kind.",
+        )
     return documents
+
+
+def _as_json(request: dict[Any, Any]) -> Any:
+    """Return a request as JSON has it: dates, which JSON does not have, as text. Raises ValueError."""
+    try:
+        return json.loads(json.dumps(request, default=str), parse_constant=reject_constant)
+    except TypeError as error:
+        raise ValueError(f"{error}") from error
 
 
 def option_tags(

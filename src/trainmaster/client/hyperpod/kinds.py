@@ -13,14 +13,17 @@ HYPERPOD = "HyperPodPyTorchJob"
 KUBEFLOW = "PyTorchJob"
 JOB = "Job"
 JOB_SET = "JobSet"
+TRAINING_JOB = "TrainingJob"
 _KINDS = {
     ("sagemaker.amazonaws.com", HYPERPOD.lower()): HYPERPOD,
     ("kubeflow.org", KUBEFLOW.lower()): KUBEFLOW,
     ("batch", JOB.lower()): JOB,
     ("jobset.x-k8s.io", JOB_SET.lower()): JOB_SET,
+    ("sagemaker.services.k8s.aws", TRAINING_JOB.lower()): TRAINING_JOB,
+    ("sagemaker.aws.amazon.com", TRAINING_JOB.lower()): TRAINING_JOB,
 }
 """Supported kinds by API group and name in lower case: AWS writes both HyperPodPyTorchJob and HyperPodPytorchJob."""
-SUPPORTED = f"{HYPERPOD}, {KUBEFLOW} (kubeflow.org), {JOB} (batch) and {JOB_SET}"
+SUPPORTED = f"{HYPERPOD}, {KUBEFLOW} (kubeflow.org), {JOB} (batch), {JOB_SET} and {TRAINING_JOB} (SageMaker's)"
 _RAY = "submit a training job whose script starts Ray on its instances"
 _HYPERPOD_VARIABLES = (
     "MASTER_ADDR", "MASTER_PORT", "NNODES", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NNODES", "PET_NODE_RANK",

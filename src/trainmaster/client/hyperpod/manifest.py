@@ -140,7 +140,7 @@ def merge_requests(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dic
         base_value = result.get(name)
         if name == "Tags" and isinstance(base_value, list) and isinstance(value, list):
             keys = [tag.get("Key") for tag in value if isinstance(tag, dict)]
-            result[name] = [*(tag for tag in base_value if tag["Key"] not in keys), *value]
+            result[name] = [*(tag for tag in base_value if part(tag).get("Key") not in keys), *value]
         elif isinstance(base_value, dict) and isinstance(value, dict):
             result[name] = merge_requests(base_value, value)
         else:

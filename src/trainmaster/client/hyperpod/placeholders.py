@@ -18,7 +18,12 @@ _OTHER = re.compile(r"\{\{[^{}\n]{0,80}\}\}|\{%[^%\n]{0,80}%\}")
 _SHELL = re.compile(r"(?<!\$)\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 _ANGLE = re.compile(r"<[A-Za-z][^<>\n]{0,60}>")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ash"})
-_FREE = frozenset({"command", "args", "env", "data", "stringData", "annotations", "description", "logPattern"})
+_FREE = frozenset(
+    {
+        *("command", "args", "env", "data", "stringData", "annotations", "description", "logPattern"),
+        *("hyperParameters", "environment"),
+    }
+)
 """Fields with texts of the user, in which these characters have another meaning."""
 
 

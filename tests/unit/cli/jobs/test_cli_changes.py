@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from cli_terminal import Terminal
 from doc_blocks import blocks, commands
-from fake_api import ANN, P5, FakeApi, a_request, starts
+from fake_api import ANN, P5, ROLE, FakeApi, a_request, starts
 
 
 def _file(tmp_path: Path, request: Any) -> str:
@@ -61,6 +62,27 @@ def test_submit_adds_tags_to_a_request_without_any(world: FakeApi, run: Terminal
     assert world.jobs["job1"]["jobDetails"]["Tags"] == [{"Key": "priority", "Value": "7"}]
 
 
+def test_a_request_may_be_in_yaml_as_for_the_aws_cli(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
+    request = a_request("job1", HyperParameters={"day": "2026-11-30", "rate": "0.1"})
+    path = tmp_path / "job.yaml"
+    path.write_text("---\n" + yaml.safe_dump(request).replace("'2026-11-30'", "2026-11-30"))
+    run("submit", str(path))
+    assert world.jobs["job1"]["jobDetails"] == request
+
+
+def test_a_manifest_of_sagemakers_controllers_is_a_request(world: FakeApi, run: Terminal, tmp_path: Path) -> None:
+    spec = {"roleARN": ROLE, "resourceConfig": {"instanceType": P5, "instanceCount": 1, "volumeSizeInGB": 30}}
+    manifest = {
+        "apiVersion": "sagemaker.services.k8s.aws/v1alpha1",
+        "kind": "TrainingJob",
+        "metadata": {"name": "job1"},
+    }
+    result = run("submit", _file(tmp_path, manifest | {"spec": spec}), "--option", "share=vision")
+    assert result.exit_code == 0
+    tags = [{"Key": "trainmaster:share", "Value": "vision"}]
+    assert world.jobs["job1"]["jobDetails"] == a_request("job1", Tags=tags)
+
+
 def test_submit_as_json_is_the_answer(run: Terminal, tmp_path: Path) -> None:
     result = run("submit", _file(tmp_path, a_request("job1")), "--json")
     answer = json.loads(result.stdout)
@@ -70,7 +92,11 @@ def test_submit_as_json_is_the_answer(run: Terminal, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("TrainingJobName: job1", "is not valid JSON: Expecting value: line 1 column 1 (char 0)"),
+        ("TrainingJobName = job1", "is not valid JSON: Expecting value: line 1 column 1 (char 0)"),
+        ("TrainingJobName: job1\nTrainingJobName: job2", "'TrainingJobName' is a duplicate key"),
+        ("HyperParameters: {rate: .nan}", "is not valid YAML: NaN is not a number in JSON"),
+        ("HyperParameters: {2026-11-30: a}", "is not valid YAML: keys must be str"),
+        ("- TrainingJobName: job1\na: b", "is not valid YAML"),
         ("metadata:\n  name: job1\nspec: {}\n", "A manifest, in YAML or JSON, needs apiVersion and kind."),
         ('{"a": NaN}', "is not valid JSON: NaN is not a number in JSON"),
         ("[]", "does not contain a JSON object"),

@@ -12,6 +12,7 @@ from trainmaster.client.hyperpod.kinds import the_job
 from trainmaster.client.hyperpod.manifest import ConvertedManifest, convert_manifest
 from trainmaster.client.hyperpod.placeholders import check_placeholders, check_text
 from trainmaster.client.hyperpod.yaml_reader import parse_documents
+from trainmaster.client.training_job_manifest import convert_training_job
 
 BASE = {
     "RoleArn": "arn:aws:iam::111122223333:role/training",
@@ -383,3 +384,100 @@ class TestKueue:
 def the_job_converted(manifest: dict[str, Any]) -> ConvertedManifest:
     job, companions = the_job([manifest])
     return convert_manifest(job, BASE, companions)
+
+
+ACK = """
+trainingJobName: xgboost
+roleARN: arn:aws:iam::111122223333:role/training
+algorithmSpecification: {trainingImage: "xgboost:1", trainingInputMode: File}
+hyperParameters: {max_depth: "5", Eta: "0.2"}
+inputDataConfig:
+  - channelName: train
+    compressionType: None
+    dataSource: {s3DataSource: {s3DataType: S3Prefix, s3URI: "s3://bucket/train"}}
+outputDataConfig: {s3OutputPath: "s3://bucket/out", kmsKeyID: key}
+resourceConfig: {instanceCount: 1, instanceType: ml.m5.large, volumeSizeInGB: 5}
+stoppingCondition: {maxRuntimeInSeconds: 86400}
+vpcConfig: {securityGroupIDs: [sg-1], subnets: [subnet-1]}
+checkpointConfig:
+tags: [{key: team, value: vision}]
+"""
+OPERATOR = """
+region: us-west-2
+sageMakerEndpoint: https://vpce-1.sagemaker.us-west-2.vpce.amazonaws.com
+roleArn: arn:aws:iam::111122223333:role/training
+algorithmSpecification: {trainingImage: "xgboost:1", trainingInputMode: File}
+hyperParameters: [{name: max_depth, value: "5"}, {name: Eta, value: "0.2"}]
+inputDataConfig:
+  - channelName: train
+    compressionType: None
+    dataSource: {s3DataSource: {s3DataType: S3Prefix, s3Uri: "s3://bucket/train"}}
+outputDataConfig: {s3OutputPath: "s3://bucket/out", kmsKeyId: key}
+resourceConfig: {instanceCount: 1, instanceType: ml.m5.large, volumeSizeInGB: 5}
+stoppingCondition: {maxRuntimeInSeconds: 86400}
+vpcConfig: {securityGroupIds: [sg-1], subnets: [subnet-1]}
+tags: [{key: team, value: vision}]
+"""
+REQUEST = {
+    "TrainingJobName": "xgboost",
+    "RoleArn": "arn:aws:iam::111122223333:role/training",
+    "AlgorithmSpecification": {"TrainingImage": "xgboost:1", "TrainingInputMode": "File"},
+    "HyperParameters": {"max_depth": "5", "Eta": "0.2"},
+    "InputDataConfig": [
+        {
+            "ChannelName": "train",
+            "CompressionType": "None",
+            "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://bucket/train"}},
+        }
+    ],
+    "OutputDataConfig": {"S3OutputPath": "s3://bucket/out", "KmsKeyId": "key"},
+    "ResourceConfig": {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 5},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 86400},
+    "VpcConfig": {"SecurityGroupIds": ["sg-1"], "Subnets": ["subnet-1"]},
+    "Tags": [{"Key": "team", "Value": "vision"}],
+}
+
+
+def training_job(version: str, spec: str) -> dict[str, Any]:
+    return job_of("TrainingJob", version, parse_documents(spec)[0], name="xgboost")
+
+
+class TestTrainingJobs:
+    @pytest.mark.parametrize(
+        ("version", "spec"),
+        [("sagemaker.services.k8s.aws/v1alpha1", ACK), ("sagemaker.aws.amazon.com/v1", OPERATOR)],
+    )
+    def test_are_requests_in_the_names_of_both_controllers(self, version, spec):
+        manifest = training_job(version, spec)
+        job, _ = the_job([manifest])
+        check_placeholders(job, "job.yaml")
+        made = convert_training_job(job, {})
+        assert made.request == REQUEST
+        assert list(problems(made.request)) == []
+
+    def test_tell_what_the_queue_does_not_take_from_them(self):
+        made = convert_training_job(training_job("sagemaker.aws.amazon.com/v1", OPERATOR), {})
+        assert [each.field for each in made.not_honored] == ["spec.region", "spec.sageMakerEndpoint"]
+
+    def test_yield_to_a_second_file_and_to_options(self):
+        manifest = training_job("sagemaker.services.k8s.aws/v1alpha1", ACK)
+        base = {"OutputDataConfig": {"S3OutputPath": "s3://other"}, "Tags": [{"Key": "priority", "Value": "5"}]}
+        request = convert_training_job(manifest, base).request
+        assert request["OutputDataConfig"] == {"S3OutputPath": "s3://other", "KmsKeyId": "key"}
+        assert request["Tags"] == [*REQUEST["Tags"], *base["Tags"]]
+
+    def test_keep_members_that_sagemaker_does_not_have_for_the_queue_to_name_them(self):
+        manifest = training_job("sagemaker.services.k8s.aws/v1alpha1", ACK)
+        manifest["spec"] |= {"roleRef": "role", "tags": [{"name": "team"}]}
+        request = convert_training_job(manifest, {"Tags": [{"Key": "a", "Value": "b"}]}).request
+        assert request["roleRef"] == "role"
+        assert request["Tags"][0] == {"name": "team"}
+
+    def test_may_have_any_text_in_hyperparameters(self):
+        manifest = training_job("sagemaker.services.k8s.aws/v1alpha1", ACK)
+        manifest["spec"]["hyperParameters"]["path"] = "$HOME/<name>"
+        check_placeholders(manifest, "job.yaml")
+
+    def test_without_a_specification_are_refused(self):
+        with pytest.raises(Refused, match="spec is not an object"):
+            convert_training_job(job_of("TrainingJob", "sagemaker.aws.amazon.com/v1", None), {})  # type: ignore[arg-type]
