@@ -72,18 +72,25 @@ def submission_of(request: Mapping[str, Any], share: str | None = None) -> Submi
 
 
 def _payload_of(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the CreateTrainingJob request inside a request. Raises Refused if it is none."""
+    """Return the CreateTrainingJob request inside a request, without null members, as AWS reads it.
+
+    Raises Refused if it is none.
+    """
     if request["serviceJobType"] != JOB_TYPE:
         hint = f"The queue has jobs of type {JOB_TYPE}."
         raise Refused(f"There is no service job type {request['serviceJobType']!r}.", field="serviceJobType", hint=hint)
     try:
-        payload = json.loads(request["serviceRequestPayload"])
+        payload = json.loads(request["serviceRequestPayload"], object_hook=_without_nulls)
     except ValueError as error:
         raise Refused(f"serviceRequestPayload is not valid JSON: {error}", field="serviceRequestPayload") from error
     if not isinstance(payload, dict) or "RoleArn" not in payload:
         hint = "It is a CreateTrainingJob request with a RoleArn."
         raise Refused("serviceRequestPayload is no training job.", field="serviceRequestPayload", hint=hint)
     return payload
+
+
+def _without_nulls(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _tags_in(tags: Any) -> dict[str, str]:

@@ -389,7 +389,15 @@ def test_tags_of_a_payload_that_are_none_are_refused(batch: Batch, tags: Any) ->
         batch.submit("job1", payload=a_payload(Tags=tags))
 
 
-@pytest.mark.parametrize("condition", ["60", {"MaxRuntimeInSeconds": "60"}, {"MaxRuntimeInSeconds": None}, [60]])
+def test_null_members_of_a_payload_are_absent(batch: Batch, fake: FakeApi) -> None:
+    payload = a_payload()
+    config = {**payload["ResourceConfig"], "VolumeKmsKeyId": None}
+    batch.submit("job1", payload=payload | {"ResourceConfig": config, "VpcConfig": None, "Tags": None})
+    request = {key: value for key, value in the_request(fake).items() if key != "Tags"}
+    assert request == a_payload(TrainingJobName="job1")
+
+
+@pytest.mark.parametrize("condition", ["60", {"MaxRuntimeInSeconds": "60"}, [60]])
 def test_an_invalid_limit_of_the_run_time_stays_for_the_api_to_name_it(
     batch: Batch, fake: FakeApi, condition: Any
 ) -> None:
