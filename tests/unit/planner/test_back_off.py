@@ -31,7 +31,7 @@ from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.attempt import NOT_PERMITTED
 from trainmaster.domain.jobs.job import Reservation
 from trainmaster.domain.jobs.observation import Status
-from trainmaster.domain.policy.settings import Policy, Share
+from trainmaster.domain.policy.settings import Order, Policy, Share
 from trainmaster.domain.reasons.capacity import (
     BackingOff,
     BehindBackingOff,
@@ -93,6 +93,15 @@ def test_equals_do_not_wait_behind_one_for_which_aws_had_instances_since_though_
     assert started(plan(active=[retried], waiting=waiting, now=at(30))) == []
     work = lifecycle.observe(retried, an_observation(retried, secondary="Training"), at(40))
     assert started(plan(active=[work], waiting=waiting, now=at(50))) == ["off", "same"]
+
+
+@pytest.mark.parametrize("order", Order)
+@pytest.mark.parametrize("other", [{"warm_pool_key": "in another zone"}, {"keep_alive": True}], ids=str)
+def test_equals_of_another_zone_or_quota_start_behind_those_that_wait(order, other):
+    same, elsewhere = a_job("same", priority=5, entry_time=at(1)), a_job("other", priority=5, entry_time=at(2), **other)
+    made = plan(waiting=[refused(), same, elsewhere], policy=Policy(order=order), now=at(3))
+    assert started(made) == ["other"]
+    assert reason(made, "same") == BehindBackingOff("off", P5, at(60))
 
 
 def test_the_larger_of_two_in_back_off_waits_behind_the_smaller():

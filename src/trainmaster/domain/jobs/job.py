@@ -243,7 +243,8 @@ class Job:
         if lacked or self.reservation is not None or self.retry_at is not None or self.group is not None:
             return None
         who = (self.share, self.submitted_by, self.preemptible, self.preemption_overrides)
-        kind = (self.container_image, self.most_instances)
+        # AWS may refuse one role, network or warm pool and not another (`refusals.kind_of`).
+        kind = (self.container_image, self.warm_pool_key, self.keep_alive, self.most_instances)
         # One string, once: planners compare it for every job of a deep queue.
         return sys.intern(repr((self.demand.equivalence_key, who, kind, self.checkpointed, self.max_runtime)))
 
