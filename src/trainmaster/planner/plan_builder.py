@@ -19,7 +19,6 @@ from trainmaster.domain.jobs.job import Job, Reservation, awaits_capacity, backi
 from trainmaster.domain.plan import Decision, EndWarm, Preempt, Resize, Snapshot, Start, Wait
 from trainmaster.domain.reasons.capacity import (
     BackingOff,
-    Behind,
     BehindBackingOff,
     EndsWarmPool,
     KindRefused,
@@ -131,7 +130,8 @@ class PlanBuilder:
         if self.snapshot.warm and self._start_on_warm_pool(view, allowed):
             return
         passing = [units for units in allowed if view.yields_to(units) is None]
-        if fitting := [units for units in passing if view.fits_now(units)]:
+        fitting = [units for units in passing if view.fits_now(units)]
+        if fitting and not self.limit_reached():
             self._start(view, fitting)
         elif passing:
             self._block(view, passing, NotConsideredYet())
@@ -317,10 +317,11 @@ class PlanBuilder:
         )
 
     def _wait_for_protected(self, view: JobView, allowed: list[Units], option: ReclaimOption | None) -> None:
-        """Have the job wait for victims that are protected now; reserve the time at which their protection ends."""
+        """Have the job wait for victims that are protected now; reserve the time at which they may stop, or end."""
         state, job = self.state, view.job
         if option is not None and option.choice.until is not None and state.reservations.reservable([option.units]):
-            state.reserve_at(job, option.units, option.choice.until)
+            ended = max(map(state.expected_ends.end, option.choice.protected))
+            state.reserve_at(job, option.units, min(option.choice.until, ended))
             self._wait(job, _protected(option.choice))
         else:
             self._block(view, allowed, None if option is None else _protected(option.choice))
@@ -378,16 +379,16 @@ class PlanBuilder:
         """Block the job: set a barrier or make a reservation, as the order asks."""
         state, job, expected = self.state, view.job, None
         alternatives = self.selector.order_for_wait(job, alternatives)
-        if isinstance(reason, ReservedForOther) and not view.any_available(alternatives):
+        if isinstance(reason, ReservedForOther) and view.available_soon(reason.pool) <= 0:
             reason = None
         if view.holds_free_units(alternatives):
             state.block(job, LOWEST_RANK)
         elif state.ranking.strict(job):
             if state.order.reserves and reason is None and not state.ledger.any_barrier(alternatives):
-                expected = state.expected_free_at(job, alternatives)
+                expected = state.reserve_first(job, alternatives)
             state.block(job, state.ranking.rank(job), beside=not state.order.strict)
         elif state.order.reserves and (reservable := state.reservations.reservable(alternatives)):
-            expected = state.reserve(job, reservable, yields=isinstance(reason, Behind | BehindBackingOff))
+            expected = state.reserve(job, reservable, reason)
         self._wait(job, reason or view.shortage(alternatives[0], expected))
 
     def _wait(self, job: Job, reason: Reason) -> None:

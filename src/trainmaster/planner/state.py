@@ -76,6 +76,7 @@ class PlanState:
     _curves: dict[str, ScalingCurve] = field(default_factory=dict)
     _started: list[tuple[Job, Units]] = field(default_factory=list)
     _later: LaterUnits | None = None
+    _first_at: dict[str, datetime] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, now: datetime) -> PlanState:
@@ -231,29 +232,36 @@ class PlanState:
         pools = {pool for units in alternatives for pool in units}
         self.ledger.add_back_off(job, {pool: self.shortages.lacking(job, pool) for pool in pools})
 
-    def expected_free_at(self, job: Job, alternatives: Iterable[Units]) -> datetime | None:
-        """Return when the first of these units is expected to be free for a job; None if never."""
-        available = self.view_for(job).available_soon
-        found = self.reservations.first(alternatives, self.expected_ends.run_time(job), available)
-        return None if found is None else found[0]
+    def reserve_first(self, job: Job, alternatives: Iterable[Units]) -> datetime | None:
+        """Return when a job that no other may pass can first have one of these units; None if never.
 
-    def reserve(self, job: Job, alternatives: Iterable[Units], *, yields: bool) -> datetime | None:
-        """Reserve the alternative that a blocked job can have first; return from when, None if it is never free.
-
-        A job that yields to another is not expected to start then.
+        Jobs behind it are not expected to start before.
         """
         available = self.view_for(job).available_soon
-        reserved = self.reservations.reserve(job, alternatives, self.expected_ends.run_time(job), available)
+        at = self.reservations.reserve_first(alternatives, self.expected_ends.run_time(job), available)
+        if at is not None:
+            self._first_at |= {pool: at for units in job.demand.alternatives for pool in units}
+        return at
+
+    def reserve(self, job: Job, alternatives: Iterable[Units], reason: Reason | None) -> datetime | None:
+        """Reserve the alternative that a blocked job can have first; return from when, None if it is never free.
+
+        A job that yields to another is not expected to start then. It cannot start before one that it may not pass.
+        """
+        available, duration = self.view_for(job).available_soon, self.expected_ends.run_time(job)
+        since = self._first_at.get(reason.pool) if isinstance(reason, Behind) else None
+        reserved = self.reservations.reserve(job, alternatives, duration, available, since)
         if reserved is None:
             return None
-        if yields:
+        if isinstance(reason, Behind | BehindBackingOff):
             reserved.expected = None
         return reserved.at
 
     def reserve_at(self, job: Job, units: Units, at: datetime) -> None:
-        """Reserve units for a job from a time at which it can certainly have them."""
-        available = self.view_for(job).available_soon
-        self.reservations.reserve_at(job, units, at, self.expected_ends.run_time(job), available)
+        """Reserve units from a time at which the job can certainly have them, or sooner if they are free sooner."""
+        available, duration = self.view_for(job).available_soon, self.expected_ends.run_time(job)
+        found = self.reservations.first([units], duration, available)
+        self.reservations.reserve_at(job, units, at if found is None else min(found[0], at), duration)
 
 
 class JobView(NamedTuple):
@@ -300,10 +308,6 @@ class JobView(NamedTuple):
             if self.available_soon(pool) < count:
                 return False
         return True
-
-    def any_available(self, alternatives: Iterable[Units]) -> bool:
-        """Return True if the job could have any unit of these without preemption, once releasing units are free."""
-        return any(self.available_soon(pool) > 0 for units in alternatives for pool in units)
 
     def missing(self, units: Units) -> Units:
         """Return what must be freed for the job: what pools lack, or what its share holds beyond a limit."""
@@ -433,7 +437,7 @@ class JobView(NamedTuple):
     def shortage(self, units: Units, expected: datetime | None) -> Reason:
         """Return the shortage that blocks the job, with the time at which units are expected to be free for it."""
         ledger = self.state.ledger
-        reason = shortage_reason(units, self.available_now, ledger.free, ledger.claimant)
+        reason = shortage_reason(units, self.available_now, ledger.free, ledger.claimant, self.state.now)
         if expected is None or not isinstance(reason, WaitsForCapacity):
             return reason
         # A holder that runs longer than expected moves that time.

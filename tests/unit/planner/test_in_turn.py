@@ -18,8 +18,8 @@ HIDDEN = a_job("hidden", entry_time=at(-60), units={P5: 2}, priority=1)
 RUNNING = a_running_job("running", units={P5: 3}, priority=0)
 
 
-def plan(*waiting, order=Order.BACKFILL, cap=4, pools=(), active=(RUNNING,)):
-    snapshot = a_snapshot(pools=pools or [a_pool(cap=cap)], active=active, waiting=waiting, policy=Policy(order=order))
+def plan(*waiting, cap=4, pools=(), active=(RUNNING,), **policy):
+    snapshot = a_snapshot(pools=pools or [a_pool(cap=cap)], active=active, waiting=waiting, policy=Policy(**policy))
     return schedule(replace(snapshot, in_turn=frozenset({"hidden"})), NOW, random.Random(1))
 
 
@@ -27,6 +27,12 @@ def plan(*waiting, order=Order.BACKFILL, cap=4, pools=(), active=(RUNNING,)):
 def test_it_preempts_no_job(order):
     assert plan(HIDDEN, order=order).decisions == (Wait(HIDDEN, NotConsideredYet()),)
     assert plan(HIDDEN, order=order, cap=5).decisions == (Start(HIDDEN, {P5: 2}),)
+
+
+def test_it_does_not_wait_for_the_next_pass_which_does_not_read_it():
+    first, second = plan(a_job("first", priority=2), HIDDEN, cap=6, max_actions=1).decisions
+    assert first == Start(first.job, {P5: 1})
+    assert second == Wait(HIDDEN, NotConsideredYet())
 
 
 @pytest.mark.parametrize("order", Order)

@@ -339,6 +339,21 @@ def test_kueue_8522_and_8646_no_job_is_preempted_before_the_minimum_run_time():
     assert sim.swaps[0].at == NOW + timedelta(minutes=30)
 
 
+def test_no_job_passes_one_that_waits_for_a_protected_job_which_ends_before():
+    """The reservation begins when the protected job is expected to end, which is before it may be preempted."""
+    sim = a_play(2, Policy(preemption=Preemption(min_runtime=timedelta(hours=2))))
+    minutes = {"low": 30, "high": 30, "passes": 60}
+    limits = {name: {"max_runtime": timedelta(minutes=count)} for name, count in minutes.items()}
+    sim.submit(job("low", **limits["low"]), seconds=1_800)
+    sim.run(60)
+    sim.submit(job("high", 2, priority=5, **limits["high"]), job("passes", **limits["passes"]), seconds=600)
+    sim.settle()
+    assert sim.reason("high") == Protected(("low",), NOW + timedelta(hours=2))
+    assert sim.reason("passes") == ReservedForOther("high", P5, NOW + timedelta(minutes=30), 1, 0)
+    sim.run(1_800)
+    assert sim.running() == {"high"}
+
+
 def test_kueue_9876_nor_when_an_owner_wants_its_own_back():
     """And the owner is looked at again when the time is over, though nothing else happens."""
     rules = Preemption(min_runtime=timedelta(minutes=30))

@@ -310,6 +310,16 @@ def test_units_that_later_jobs_hold_already_are_not_given_away_again():
     assert started(beside([a_job("s", entry_time=at(2))], active=[earlier])) == ["s"]
 
 
+def test_beside_a_job_beyond_patience_no_units_are_kept_for_one_that_waits_behind_it():
+    """It needs more than the other will leave over, so it starts after that one."""
+    active, waiting = [a_running_job("x", priority=9, units={P5: 2})], [a_job("big", units={P5: 4})]
+    waiting += [a_job(name, entry_time=at(9), units={P5: count}) for name, count in (("next", 3), ("small", 1))]
+    policy = Policy(patience=timedelta(hours=1))
+    made = plan(active=active, waiting=waiting, now=at(3_602), policy=policy, pools=pools_of(a_pool(cap=5)))
+    assert started(made) == ["small"]
+    assert reason(made, "next") == Behind("big", P5)
+
+
 def test_no_job_passes_one_beyond_patience_that_could_take_away_what_a_limit_allows_it():
     """A member of its group would use up the group's limit, a job of its share what the share may hold."""
     assert started(beside([a_job("s", entry_time=at(1), group="g")])) == []
@@ -403,6 +413,20 @@ def test_a_pass_does_at_most_what_the_policy_allows():
     made = plan(waiting=jobs, pools=pools_of(a_pool(cap=4)), policy=Policy(max_actions=3))
     assert started(made) == ["j0", "j1", "j2"]
     assert reason(made, "j3") == NextPass()
+
+
+def test_units_that_the_next_pass_gives_to_a_job_are_not_reserved_until_a_time_in_the_past():
+    jobs = [a_job(f"j{i}", entry_time=at(i)) for i in range(3)]
+    made = plan(waiting=jobs, policy=Policy(max_actions=1), now=at(60))
+    assert reason(made, "j2") == ReservedForOther("j1", P5, None, needed=1, free=0)
+
+
+def test_units_of_a_full_pool_are_not_said_to_be_reserved_if_those_of_another_are():
+    active = [a_running_job("p", units={P5: 2}), a_running_job("g", units={G5: 1})]
+    waiting = [a_job("wide", units={P5: 2}), a_job("other", units={G5: 2})]
+    waiting.append(a_job("either", entry_time=at(1), demand=a_demand({P5: 1}, {G5: 1}), max_runtime=LONG))
+    made = plan(active=active, waiting=waiting, pools=pools_of(a_pool(), a_pool(G5)))
+    assert isinstance(reason(made, "either"), WaitsForCapacity)
 
 
 @pytest.mark.parametrize("order", list(Order))

@@ -61,6 +61,7 @@ def shortage_reason(
     now: Callable[[str], int],
     free: Units,
     claimant: Callable[[str], Claimant | None],
+    at: datetime,
 ) -> Reason:
     """Return where units are missing.
 
@@ -69,6 +70,7 @@ def shortage_reason(
         now: returns the units of a pool that it could have now.
         free: units that no job holds, by pool.
         claimant: returns the job that has a claim on a pool.
+        at: the time of the plan.
     """
     for pool, needed in units.items():
         if needed > (could_have := now(pool)):
@@ -78,5 +80,5 @@ def shortage_reason(
         could_have = now(pool)
     available = max(could_have, 0)
     if free.get(pool, 0) >= needed and (kept := claimant(pool)) is not None:
-        return ReservedForOther(kept[0], pool, kept[1], needed, available)
+        return ReservedForOther(kept[0], pool, kept[1] if kept[1] > at else None, needed, available)
     return WaitsForCapacity(pool, needed, available)

@@ -78,6 +78,7 @@ class Reservations:
         alternatives: Iterable[Units],
         duration: timedelta,
         available: Callable[[str], int],
+        since: datetime | None = None,
     ) -> PlannedReservation | None:
         """Reserve the alternative that is free first; return None if none is ever expected to be free.
 
@@ -86,45 +87,62 @@ class Reservations:
             alternatives: what it could run on.
             duration: how long it is expected to hold the units.
             available: returns the units of a pool that are free or releasing, for this job.
+            since: the time before which it cannot start; None for now.
         """
-        found = self.first(alternatives, duration, available)
+        found = self.first(alternatives, duration, available, since)
         if found is None:
             return None
         at, units = found
         spare = {pool: self._expected_free(pool, at, available) - count for pool, count in units.items()}
         reserved = PlannedReservation(job, units, at, at + duration, spare, at)
-        self.made.append(reserved)
-        for pool, count in units.items():
-            self._by_pool.setdefault(pool, []).append(reserved)
-            self._changes[pool].extend([(at, -count), (at + duration, count)])
+        self._add(reserved)
         return reserved
 
-    def reserve_at(
-        self, job: Job, units: Units, at: datetime, duration: timedelta, available: Callable[[str], int]
-    ) -> None:
+    def reserve_first(
+        self, alternatives: Iterable[Units], duration: timedelta, available: Callable[[str], int]
+    ) -> datetime | None:
+        """Count the alternative that is free first as held from then on; return from when, None if it is never free.
+
+        For a job that others may not pass anyway. The arguments are those of `reserve`.
+        """
+        found = self.first(alternatives, duration, available)
+        if found is None:
+            return None
+        self._hold(found[1], found[0], found[0] + duration)
+        return found[0]
+
+    def _add(self, reserved: PlannedReservation) -> None:
+        self.made.append(reserved)
+        for pool in reserved.units:
+            self._by_pool.setdefault(pool, []).append(reserved)
+        self._hold(reserved.units, reserved.at, reserved.until)
+
+    def _hold(self, units: Units, at: datetime, until: datetime) -> None:
+        for pool, count in units.items():
+            self._changes[pool].extend([(at, -count), (until, count)])
+
+    def reserve_at(self, job: Job, units: Units, at: datetime, duration: timedelta) -> None:
         """Reserve units from a time at which the job can certainly have them, with nothing left over before.
 
         For a job that waits only for the protection of others to end: a job started meanwhile would be protected again.
-        It is expected to start sooner if these others are expected to end sooner.
         """
-        found = self.first([units], duration, available)
-        expected = at if found is None else min(found[0], at)
-        reserved = PlannedReservation(job, units, at, at + duration, dict.fromkeys(units, 0), expected)
-        self.made.append(reserved)
-        for pool in units:
-            self._by_pool.setdefault(pool, []).append(reserved)
+        self._add(PlannedReservation(job, units, at, at + duration, dict.fromkeys(units, 0), at))
 
     def first(
-        self, alternatives: Iterable[Units], duration: timedelta, available: Callable[[str], int]
+        self,
+        alternatives: Iterable[Units],
+        duration: timedelta,
+        available: Callable[[str], int],
+        since: datetime | None = None,
     ) -> tuple[datetime, Units] | None:
         """Return from when which alternative is expected to be free first; None if none ever is.
 
         The arguments are those of `reserve`.
         """
-        options = list(alternatives)
+        options, begin = list(alternatives), max(self.now, since or self.now)
         self._load_running(pool for units in options for pool in units)
         candidates = [
-            (at, units) for units in options if (at := self._earliest(units, duration, available)) is not None
+            (at, units) for units in options if (at := self._earliest(units, begin, duration, available)) is not None
         ]
         return min(candidates, key=lambda candidate: candidate[0], default=None)
 
@@ -177,12 +195,14 @@ class Reservations:
         """Return the units of a pool that are expected to be free at a time."""
         return available(pool) + sum(count for when, count in self._changes.get(pool, ()) if when <= at)
 
-    def _earliest(self, units: Units, duration: timedelta, available: Callable[[str], int]) -> datetime | None:
+    def _earliest(
+        self, units: Units, since: datetime, duration: timedelta, available: Callable[[str], int]
+    ) -> datetime | None:
         """Return the first time from which all units are expected to be free for the whole duration."""
-        at: datetime | None = self.now
+        at: datetime | None = since
         if len(units) == 1:
             pool, count = next(iter(units.items()))
-            return self._earliest_of(pool, count, self.now, duration, available)
+            return self._earliest_of(pool, count, since, duration, available)
         while at is not None:
             later = [self._earliest_of(pool, count, at, duration, available) for pool, count in units.items()]
             if None in later:
