@@ -45,7 +45,7 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:
         now: the time of the pass, UTC.
         rng: seeded by the pass number, for placement policies that draw.
     """
-    snapshot = awakened(resolve(snapshot), now)
+    snapshot = _without_expired_holds(awakened(resolve(snapshot), now), now)
     expansion = plan_expansion(snapshot, now)
     snapshot = with_changes(snapshot, expansion.decisions)
     bounds = quota_bounds(snapshot.pools, snapshot.catalogue, now)
@@ -59,6 +59,15 @@ def schedule(snapshot: Snapshot, now: datetime, rng: Random) -> Plan:
     planning.decide(planning.turns())
     planning.grow()
     return planning.plan()
+
+
+def _without_expired_holds(snapshot: Snapshot, now: datetime) -> Snapshot:
+    """Return the snapshot without reservations that have ended: their jobs are like others again."""
+    expired = {job.name for job in snapshot.special if job.reservation is not None and job.reservation.until <= now}
+    if not expired:
+        return snapshot
+    waiting = tuple([job.changed(reservation=None) if job.name in expired else job for job in snapshot.waiting])
+    return replace(snapshot, waiting=waiting)
 
 
 @dataclass(slots=True)

@@ -199,6 +199,14 @@ def test_a_hold_that_expired_keeps_nothing():
     assert started(made) == ["earlier"]
 
 
+def test_a_hold_that_expired_takes_no_job_to_a_pool_that_lacks_instances():
+    demand = replace(a_demand({P5: 1}, {G5: 1}), queue_selects_pool=True)
+    job = lifecycle.reserve(a_job(demand=demand), Reservation({P5: 1}, at(-1)))
+    refused = lifecycle.requeue_unlaunched(a_starting_job("other", priority=-1), NOW, "CapacityError: full")
+    made = plan(waiting=[job, refused], pools=pools_of(a_pool(), a_pool(G5)))
+    assert made.starts[0].units == {G5: 1}
+
+
 def test_no_job_waits_for_a_stop_that_never_ends():
     stuck = a_preempting_job("stuck", now=at(-7200))
     made = plan(active=[stuck, a_running_job("other")], waiting=[a_job("new", priority=5)])
