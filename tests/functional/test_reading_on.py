@@ -45,6 +45,24 @@ def test_a_short_job_starts_behind_jobs_that_are_too_long_to_pass_a_reservation(
     assert running(world) == {"running", "short"}
 
 
+def test_jobs_for_which_a_pass_has_no_starts_left_are_read_again_before_others():
+    policy = Policy(max_actions=1)
+    world = World(pools=f"{P5}=16", policy=policy, profile=BRISK, warm=True)
+    submit(world, "running", hours=4, count=12, priority=9)
+    world.run(60)
+    submit(world, "wide", hours=1, count=16)
+    world.run(60)
+    shorts = {f"short{number}" for number in range(4)}
+    for number in range(HEADS):
+        submit(world, f"long{number:04}", hours=24)
+    for name in sorted(shorts):
+        submit(world, name, hours=0.5)
+    for number in range(3 * MAX_READ):
+        submit(world, f"later{number:04}", hours=24)
+    world.run((2 * IDLE_FOR).total_seconds() + 4 * 60, step=20)
+    assert running(world) == {"running", *shorts}
+
+
 @pytest.mark.parametrize("order", Order)
 def test_a_job_that_fits_into_the_window_of_a_training_plan_starts_behind_longer_ones(order):
     world = World(policy=Policy(order=order), profile=BRISK, warm=True)

@@ -82,6 +82,8 @@ class Rotation:
         self._now, self._idle = now, IdleUnits()
         self._read_at, self._began_at, self._complete_since = _LONG_AGO, _LONG_AGO, _LONG_AGO
         self._place: tuple[str, Job] | None = None
+        self._last_from: tuple[str, Job] | None = None
+        self._last_names: frozenset[str] = frozenset()
         self._next_read: datetime | None = None
 
     def next_jobs(self, limits: ReadLimits, lanes: Iterable[CutLane], read_on: ReadOn) -> list[Job]:
@@ -90,7 +92,7 @@ class Rotation:
         idle = self._idle.after(free, now)
         lanes = [lane for lane in lanes if limits.could_use(lane.first, free)] if free else []
         due = sorted((lane for lane in lanes if limits.could_use(lane.first, idle)), key=lambda lane: lane.key)
-        jobs = self._read(due, read_on, now) if due and now >= self._read_at + READ_EVERY else []
+        jobs = self._read(due, read_on, limits) if due and now >= self._read_at + READ_EVERY else []
         if limits.policy.order is Order.FIFO:
             # Others may not pass a blocked job, of which the next pass knows only if it reads it as well.
             self._begin_again()
@@ -101,13 +103,19 @@ class Rotation:
         """Return when jobs are read on that could use idle units; None if all of them were read since then."""
         return self._next_read if self._complete_since < since else None
 
-    def _read(self, lanes: Sequence[CutLane], read_on: ReadOn, now: datetime) -> list[Job]:
-        """Return the next jobs behind the last place; behind the last lane the turns begin again."""
-        place, self._read_at = self._place, now
+    def _read(self, lanes: Sequence[CutLane], read_on: ReadOn, limits: ReadLimits) -> list[Job]:
+        """Return the next jobs behind the last place; behind the last lane the turns begin again.
+
+        If a pass started as many of the last ones as it may start, more of them could have started: it is their turn
+        again.
+        """
+        started = sum(job.name in self._last_names for job in limits.active)
+        place = self._last_from if started >= limits.policy.max_actions else self._place
+        self._last_from, self._read_at = place, self._now()
         if place is None:
-            self._began_at = now
+            self._began_at = self._read_at
         jobs = list(islice(_behind(lanes, place, read_on), MAX_READ))
-        self._place = jobs[-1] if jobs else None
+        self._place, self._last_names = jobs[-1] if jobs else None, frozenset(job.name for _, job in jobs)
         if len(jobs) < MAX_READ:
             self._begin_again()
         return [job for _, job in jobs]
