@@ -125,13 +125,12 @@ class PlanBuilder:
 
         No job gives way to it: the next pass does not read it, and would give the units to others.
         """
-        ready = not backing_off(view.job, self.now)
+        ready = not backing_off(view.job, self.now) and not self.limit_reached()
         allowed = [units for units in possible if ready and view.refusal(units) is None]
         if self.snapshot.warm and self._start_on_warm_pool(view, allowed):
             return
         passing = [units for units in allowed if view.yields_to(units) is None]
-        fitting = [units for units in passing if view.fits_now(units)]
-        if fitting and not self.limit_reached():
+        if fitting := [units for units in passing if view.fits_now(units)]:
             self._start(view, fitting)
         elif passing:
             self._block(view, passing, NotConsideredYet())
@@ -225,14 +224,17 @@ class PlanBuilder:
             self._wait_for_release(view, self.selector.order_for_wait(view.job, soon)[0])
 
     def _start_on_warm_pool(self, view: JobView, allowed: list[Units]) -> bool:
-        """Start the job on a matching warm pool, which takes no units from other jobs; return True if it started."""
+        """Start the job on a matching warm pool, which takes no other units; return False if there is none."""
         found = self._matching_warm_pool(view, allowed)
-        if found is None or self.limit_reached():
+        if found is None:
             return False
         units, pool = found
-        self.actions += 1
         self.state.start_on_warm_pool(view.job, units, pool)
-        self.decisions.append(Start(view.job, units, warm=pool))
+        if self.limit_reached():
+            self._wait(view.job, NextPass())
+        else:
+            self.actions += 1
+            self.decisions.append(Start(view.job, units, warm=pool))
         return True
 
     def _matching_warm_pool(self, view: JobView, allowed: list[Units]) -> tuple[Units, WarmPool] | None:

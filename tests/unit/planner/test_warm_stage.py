@@ -10,6 +10,8 @@ import pytest
 from builders import G5, NOW, P5, a_job, a_pool, a_request, a_running_job, a_snapshot, at
 from trainmaster.domain.capacity.units import Demand, Kind, Pool
 from trainmaster.domain.capacity.warm_pools import WarmPool, counting, warm_pool_key_of
+from trainmaster.domain.policy.settings import Policy
+from trainmaster.domain.reasons.capacity import NextPass, WaitsForCapacity
 from trainmaster.planner.placement.warm_pools import WarmPools
 from trainmaster.planner.schedule import schedule
 
@@ -190,6 +192,21 @@ def test_one_that_is_ended_is_neither_ended_again_nor_used():
     stage.end(stage.pools_to_end(a_job(), {P5: 1}).pools)
     assert stage.pools_to_end(a_job(), {P5: 1}).pools == ()
     assert stage.match(a_job(warm_pool_key="same"), {P5: 1}) is None
+
+
+def test_beyond_the_limit_of_a_pass_the_next_one_starts_a_job_on_a_warm_pool():
+    """Until then, neither another job that matches it nor one that lacks units has it."""
+    waiting = [a_job(name, warm_pool_key=key) for name, key in (("a", "b"), ("b", "same"), ("c", "same"), ("d", ""))]
+    waiting = [replace(job, priority=-place) for place, job in enumerate(waiting)]
+    snapshot = a_snapshot(pools=[a_pool(P5, 2)], waiting=waiting, policy=Policy(max_actions=1))
+    made = schedule(replace(snapshot, warm=(a_warm(),)), NOW, random.Random(1))
+    assert [start.job.name for start in made.starts] == ["a"]
+    assert {wait.job.name: type(wait.reason) for wait in made.waits} == {
+        "b": NextPass,
+        "c": WaitsForCapacity,
+        "d": WaitsForCapacity,
+    }
+    assert made.warm_ends == ()
 
 
 @pytest.mark.parametrize(("free", "taken"), [(1, {G5: 1}), (0, {P5: 1})], ids=["free", "full"])
