@@ -324,6 +324,7 @@ class PlanBuilder:
         if option is not None and option.choice.until is not None and state.reservations.reservable([option.units]):
             ended = max(map(state.expected_ends.end, option.choice.protected))
             state.reserve_at(job, option.units, min(option.choice.until, ended))
+            self._bar(view, [option.units])
             self._wait(job, _protected(option.choice))
         else:
             self._block(view, allowed, None if option is None else _protected(option.choice))
@@ -383,15 +384,24 @@ class PlanBuilder:
         alternatives = self.selector.order_for_wait(job, alternatives)
         if isinstance(reason, ReservedForOther) and view.available_soon(reason.pool) <= 0:
             reason = None
-        if view.holds_free_units(alternatives):
-            state.block(job, LOWEST_RANK)
-        elif state.ranking.strict(job):
-            if state.order.reserves and reason is None and not state.ledger.any_barrier(alternatives):
+        behind_another = state.ledger.any_barrier(alternatives)
+        if self._bar(view, alternatives):
+            if state.order.reserves and reason is None and not behind_another:
                 expected = state.reserve_first(job, alternatives)
-            state.block(job, state.ranking.rank(job), beside=not state.order.strict)
         elif state.order.reserves and (reservable := state.reservations.reservable(alternatives)):
             expected = state.reserve(job, reservable, reason)
         self._wait(job, reason or view.shortage(alternatives[0], expected))
+
+    def _bar(self, view: JobView, alternatives: list[Units]) -> bool:
+        """Keep others from passing a blocked job where the order lets none pass; return whether that is so."""
+        state, job = self.state, view.job
+        if view.holds_free_units(alternatives):
+            state.block(job, LOWEST_RANK)
+        elif state.ranking.strict(job):
+            state.block(job, state.ranking.rank(job), beside=not state.order.strict)
+        else:
+            return False
+        return True
 
     def _wait(self, job: Job, reason: Reason) -> None:
         if self.bounds and isinstance(reason, WaitsForCapacity) and (bound := self.bounds.get(reason.pool)) is not None:

@@ -240,7 +240,7 @@ class PlanState:
         available = self.view_for(job).available_soon
         at = self.reservations.reserve_first(alternatives, self.expected_ends.run_time(job), available)
         if at is not None:
-            self._first_at |= {pool: at for units in job.demand.alternatives for pool in units}
+            self._note_first(job, at)
         return at
 
     def reserve(self, job: Job, alternatives: Iterable[Units], reason: Reason | None) -> datetime | None:
@@ -261,7 +261,16 @@ class PlanState:
         """Reserve units from a time at which the job can certainly have them, or sooner if they are free sooner."""
         available, duration = self.view_for(job).available_soon, self.expected_ends.run_time(job)
         found = self.reservations.first([units], duration, available)
-        self.reservations.reserve_at(job, units, at if found is None else min(found[0], at), duration)
+        at = at if found is None else min(found[0], at)
+        self.reservations.reserve_at(job, units, at, duration)
+        if self.ranking.strict(job):
+            self._note_first(job, at)
+
+    def _note_first(self, job: Job, at: datetime) -> None:
+        """Note when the first job that others may not pass is expected to start, where jobs wait behind it."""
+        for units in job.demand.alternatives:
+            for pool in units:
+                self._first_at.setdefault(pool, at)
 
 
 class JobView(NamedTuple):

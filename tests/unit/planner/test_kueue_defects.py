@@ -15,7 +15,7 @@ from builders import G5, NOW, P5, a_job, a_pool, at
 from planner_sim import PlannerSim
 from trainmaster.domain.jobs.job import JobState
 from trainmaster.domain.policy.settings import Order, Policy, Preemption, Share
-from trainmaster.domain.reasons.capacity import CanNeverFit, Protected, ReservedForOther, WaitsForRelease
+from trainmaster.domain.reasons.capacity import Behind, CanNeverFit, Protected, ReservedForOther, WaitsForRelease
 from trainmaster.planner.schedule import schedule
 
 
@@ -352,6 +352,28 @@ def test_no_job_passes_one_that_waits_for_a_protected_job_which_ends_before():
     assert sim.reason("passes") == ReservedForOther("high", P5, NOW + timedelta(minutes=30), 1, 0)
     sim.run(1_800)
     assert sim.running() == {"high"}
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"order": Order.FIFO},
+        {"patience": timedelta(seconds=1)},
+        {"order": Order.GITTINS, "patience": timedelta(seconds=1)},
+    ],
+    ids=str,
+)
+def test_no_equal_passes_a_job_in_strict_order_or_beyond_patience_that_waits_for_a_protected_one(policy):
+    """Not even one that may not run longer than the protection lasts."""
+    sim = a_play(2, Policy(preemption=Preemption(min_runtime=timedelta(hours=2)), **policy))
+    sim.submit(job("low"), seconds=90_000)
+    sim.run(60)
+    sim.submit(job("high", 2, priority=5), seconds=600)
+    sim.run(60)
+    sim.submit(job("equal", priority=5, max_runtime=timedelta(minutes=30)), seconds=600)
+    sim.settle()
+    assert sim.reason("high") == Protected(("low",), NOW + timedelta(hours=2))
+    assert sim.reason("equal") == Behind("high", P5)
 
 
 def test_kueue_9876_nor_when_an_owner_wants_its_own_back():
