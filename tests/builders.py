@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -101,6 +102,16 @@ def a_custom_resize(
     running = a_running_job(name, now=now, elastic=elastic, **fields)
     until = now + timedelta(minutes=15)
     return lifecycle.resize(running, size, Cause.GROW, now, until=until)
+
+
+def resized(job: Job, *sizes: int, now: datetime = NOW) -> Job:
+    """An elastic job at work, once it has been resized to each of these sizes."""
+    by_event = None if job.elastic is None else replace(job.elastic, hook=Hook.CUSTOM, target="event")
+    changed = replace(job, elastic=by_event)
+    for size in sizes:
+        asked = lifecycle.resize(changed, size, Cause.GROW, now, until=now + timedelta(minutes=15))
+        changed = lifecycle.complete_resize(asked, now, size)
+    return replace(changed, elastic=job.elastic)
 
 
 def a_preempting_job(name: str = "job1", *, beneficiary: str = "job9", now: datetime = NOW, **fields: Any) -> Job:

@@ -209,7 +209,7 @@ class RecordsContract:
 
     def test_how_a_job_scales_is_stored_with_it_and_learned_for_its_kind_at_its_end(self, store, other_store):
         elastic, fields = Elastic(min_instances=1, max_instances=4), {"container_image": "image", "share": "vision"}
-        job = b.a_running_job(elastic=elastic, **fields)
+        job = b.resized(b.a_running_job(elastic=elastic, **fields), 2, 4)
         store.set_settings(pools=[b.a_pool(cap=4)])
         store.submit(job, b.a_request())
         curve = ScalingCurve(0.25)

@@ -21,7 +21,7 @@ from elastic_world import EAGER, ElasticWorld
 from trainmaster.client.api.client import ApiClient
 from trainmaster.client.api.errors import NotFound, Refused
 from trainmaster.domain.elastic.scaling import MAX_REPORTS, ScalingCurve, Speed
-from trainmaster.domain.elastic.sizes import Cause, Elastic, Hook
+from trainmaster.domain.elastic.sizes import Elastic, Hook
 from trainmaster.domain.errors import IllegalTransition, InvalidRequest, Throttled
 from trainmaster.domain.jobs import lifecycle
 from trainmaster.domain.jobs.job import JobState
@@ -39,10 +39,7 @@ def of_two(name="job1", **fields):
 
 def having_had(*sizes, name="job1", hook=Hook.MEMBERS):
     """A job that runs with the last of these sizes, and had the others before."""
-    job = b.a_running_job(name, units={P5: sizes[0]}, elastic=replace(BOUNDS, hook=Hook.CUSTOM, target="event"))
-    for size in sizes[1:]:
-        job = lifecycle.complete_resize(lifecycle.resize(job, size, Cause.GROW, b.NOW, until=b.at(99)), b.NOW, size)
-    return replace(job, elastic=replace(BOUNDS, hook=hook))
+    return b.resized(b.a_running_job(name, units={P5: sizes[0]}, elastic=replace(BOUNDS, hook=hook)), *sizes[1:])
 
 
 def sizes_had(job):
