@@ -2,7 +2,8 @@
 
 It prints the console's address and the queue's time as a line of JSON, then follows commands on its standard input:
 `run SECONDS` lets the queue's time pass, `outage on` and `outage off` cut the API off, `speed JOB INSTANCES PER_SECOND`
-reports a speed, `address` prints an address that signs in another browser. After each it prints a line of JSON.
+reports a speed of a size that it has had, `address` prints an address that signs in another browser. After each it
+prints a line of JSON.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from trainmaster.console.app import Console, Options
 from trainmaster.console.feed import Feed
 from trainmaster.console.identity import Identity
 from trainmaster.console.replays import Replays
+from trainmaster.domain.jobs.job import Change, JobState
 from trainmaster.domain.policy.settings import Budget, Policy, Preemption, Share
 from trainmaster.handlers.api.app import build_app
 from world import World, a_request
@@ -156,6 +158,7 @@ def main(made: Callable[[], Queue]) -> None:
             network.is_out = value == "on"
         elif word == "speed":
             name, instances, per_second = value.split()
+            note_size(lively.world, name, int(instances))
             api.report_speed(name, int(instances), float(per_second))
 
     say(out, console, lively)
@@ -163,6 +166,15 @@ def main(made: Callable[[], Queue]) -> None:
         word, _, value = line.strip().partition(" ")
         command(word, value)
         say(out, console, lively)
+
+
+def note_size(world: World, name: str, size: int) -> None:
+    """Add to a running job's history that it has had a size, which it gets only if so much is idle."""
+    job = world.job(name)
+    line = Change(world.now(), JobState.RESIZING, JobState.RUNNING, "resized", len(job.attempts), size)
+    assert world.api_context.store.transition(
+        [(job, job.changed(version=job.version + 1, history=(*job.history, line)))]
+    )
 
 
 def say(out: TextIO, console: Console, lively: Queue) -> None:
