@@ -16,7 +16,6 @@ from trainmaster.worker.container.container import Container
 
 _TOOLKITS_OWN = "sagemaker_"
 """Prefix of hyperparameters for the toolkit itself."""
-
 _MAX_BYTES = 100_000
 """Bytes of a variable; Linux starts no program with one of 131,072 (execve(2), MAX_ARG_STRLEN)."""
 

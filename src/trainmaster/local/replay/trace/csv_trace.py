@@ -16,15 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from trainmaster.domain.requests.fields import shown
 from trainmaster.local.replay.files import replaced_file, write_standard_output
 from trainmaster.local.replay.trace.sacct import SEPARATOR
-from trainmaster.local.replay.trace.trace import DEFAULT_SHARE, MAX_GPUS, YEAR, BadTrace, TraceJob, some_of
+from trainmaster.local.replay.trace.trace import DEFAULT_SHARE, MAX_GPUS, MAX_YEARS, YEAR, BadTrace, TraceJob, some_of
 
 NEEDED = ("submit_time_s", "duration_s", "num_gpus")
 _COLUMNS = ("job_id", *NEEDED, "vc", "max_runtime_s")
-_MAXYEARS = 100
-_MAX_REPLAYED_YEARS = 1_000
-"""Of the virtual clock, which ends with the year 9999."""
-_MAX_NAMES = 10
-"""Of shares or columns in a message."""
 _WHOLE = re.compile(r"0*([0-9]{1,7})(\.0*)?")
 """A whole number up to some millions; other programs write those of a column with gaps as `1.0`."""
 
@@ -114,8 +109,8 @@ def _seconds(row: Mapping[str, str], column: str, line: int) -> float:
         seconds = float(_field(row, column, line))
     except ValueError:
         seconds = math.nan
-    if seconds > _MAXYEARS * YEAR:
-        limit = f"a number of seconds, at most {_MAXYEARS * YEAR:.0f} ({_MAXYEARS} years)"
+    if seconds > MAX_YEARS * YEAR:
+        limit = f"a number of seconds, at most {MAX_YEARS * YEAR:.0f} ({MAX_YEARS} years)"
         raise _bad(row, column, line, f"{limit}; is it in milliseconds?")
     if not seconds >= 0:
         raise _bad(row, column, line, "a number of seconds, at least 0")

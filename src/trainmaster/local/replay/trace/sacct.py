@@ -14,7 +14,7 @@ from datetime import datetime
 
 from trainmaster.domain.compat import UTC
 from trainmaster.domain.requests.fields import shown
-from trainmaster.local.replay.trace.trace import DEFAULT_SHARE, MAX_GPUS, YEAR, BadTrace, TraceJob, some_of
+from trainmaster.local.replay.trace.trace import DEFAULT_SHARE, MAX_GPUS, MAX_YEARS, YEAR, BadTrace, TraceJob, some_of
 
 FORMAT = "JobID,Submit,State,ElapsedRaw,TimelimitRaw,AllocTRES,Account"
 """The value of `--format` that has all columns of a trace."""
@@ -99,8 +99,8 @@ class _Row:
         """Return for how many seconds it ran."""
         column = "ElapsedRaw" if "ElapsedRaw" in self.values else "Elapsed"
         seconds = self._duration(column, unit=1)
-        if seconds is None or seconds > 100 * YEAR:
-            raise self._bad(column, "a time of at most 100 years: seconds, or [days-]hours:minutes:seconds")
+        if seconds is None or seconds > MAX_YEARS * YEAR:
+            raise self._bad(column, f"a time of at most {MAX_YEARS} years: seconds, or [days-]hours:minutes:seconds")
         return seconds
 
     def limit(self) -> float | None:

@@ -10,6 +10,8 @@ MAX_GPUS = 1_000_000
 """Maximum of a job, and of a pool."""
 YEAR = 366 * 86_400.0
 """Seconds of a year."""
+MAX_YEARS = 100
+"""Of each time of a trace."""
 _MAX_REPLAYED_YEARS = 1_000
 """Of the virtual clock, which ends with the year 9999."""
 _MAX_NAMES = 10
